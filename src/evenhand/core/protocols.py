@@ -1,0 +1,167 @@
+"""What a suite, a model, a metric and a mitigation must be able to do. There is no base class to inherit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+
+from evenhand.core.records import (
+    Completion,
+    GenerationSpec,
+    MetricInfo,
+    MitigationInfo,
+    ModelRef,
+    Prompt,
+    Request,
+    SuiteInfo,
+    Text,
+    Value,
+)
+
+if TYPE_CHECKING:
+    import torch
+
+
+@runtime_checkable
+class Suite(Protocol):
+    """A set of prompts with their groups."""
+
+    @property
+    def info(self) -> SuiteInfo:
+        """What the suite asks about."""
+        ...
+
+    def prompts(self) -> Iterator[Prompt]:
+        """The prompts, always in the same order."""
+        ...
+
+
+@runtime_checkable
+class Model(Protocol):
+    """Text in, text out: enough for every hosted API."""
+
+    @property
+    def ref(self) -> ModelRef:
+        """Which model this is."""
+        ...
+
+    def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
+        """Completions as they finish, in any order, one for each request and sample."""
+        ...
+
+
+@runtime_checkable
+class ScoringModel(Model, Protocol):
+    """A model that also gives log-probabilities."""
+
+    def log_likelihoods(self, texts: Sequence[str]) -> Sequence[tuple[float, int]]:
+        """For each text its natural log-probability and the number of tokens it was summed over."""
+        ...
+
+
+class Steering(Protocol):
+    """Changes the next token's logits; created anew for every batch that is sampled."""
+
+    def __call__(self, hidden: torch.Tensor, logits: torch.Tensor, rows: Sequence[int]) -> torch.Tensor:
+        """New logits (rows x vocabulary) from the last hidden states; ``rows`` number the texts."""
+        ...
+
+
+@runtime_checkable
+class SteerableModel(ScoringModel, Protocol):
+    """A local model whose next-token logits can be changed while it writes."""
+
+    def steered(self, steering: Steering, *, name: str, options: Mapping[str, str]) -> Model:
+        """The same model with a steering; ``name`` and ``options`` become part of its identity."""
+        ...
+
+
+@runtime_checkable
+class Metric(Protocol):
+    """Scores texts blind: it never sees groups."""
+
+    @property
+    def info(self) -> MetricInfo:
+        """What is measured, which way is up."""
+        ...
+
+    def score(self, texts: Sequence[Text]) -> Sequence[Mapping[str, Value]]:
+        """For each text a value for every output."""
+        ...
+
+
+class Cell(NamedTuple):
+    """The set of texts a set metric measures as one."""
+
+    axis: str
+    group: str
+
+
+@runtime_checkable
+class SetMetric(Protocol):
+    """A number for a set of texts, such as distinct-n; intervals come from resampling clusters."""
+
+    @property
+    def info(self) -> MetricInfo:
+        """What is measured, which way is up."""
+        ...
+
+    def measure(self, cells: Mapping[Cell, Sequence[Text]]) -> Mapping[Cell, Mapping[str, Value]]:
+        """For each cell a value for every output."""
+        ...
+
+
+class WordScore(NamedTuple):
+    """A stretch of a text and what it adds to a score."""
+
+    start: int
+    end: int
+    weight: float
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """A metric that can say which words moved a score."""
+
+    def explain(self, text: Text) -> Sequence[WordScore]:
+        """The words behind the score, in the order of the text."""
+        ...
+
+
+@runtime_checkable
+class Mitigation(Protocol):
+    """A model in, a model out."""
+
+    @property
+    def info(self) -> MitigationInfo:
+        """What it does and what it needs."""
+        ...
+
+    def apply(self, model: Model) -> Model:
+        """The model with the mitigation on."""
+        ...
+
+
+class Progress(Protocol):
+    """Where long steps say how far they are."""
+
+    def step(self, label: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
+        """A step of ``total`` items; call what it yields with the number just finished."""
+        ...
+
+
+class SilentProgress:
+    """Progress nobody watches: the default of the library."""
+
+    def step(self, label: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
+        """A step that shows nothing."""
+        return _Ignored()
+
+
+class _Ignored(AbstractContextManager["_Ignored"]):
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+    def __call__(self, done: int) -> None:
+        return None

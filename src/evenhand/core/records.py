@@ -1,0 +1,321 @@
+"""The records that flow through evenhand: what a prompt, a generation, a score and a comparison are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Literal, NamedTuple
+
+from evenhand.core.digests import Json, digest
+
+REST = "(rest)"
+"""The baseline that is every other text of the axis."""
+ALL = "(all)"
+"""The baseline that is every text of the axis, the group included."""
+RESERVED_GROUPS = frozenset({REST, ALL})
+
+Mask = Literal["Person", "XYZ"]
+Scope = Literal["full", "continuation"]
+Masking = Literal["none", "person", "xyz"]
+OutputKind = Literal["continuous", "proportion", "label"]
+Finish = Literal["stop", "sentence", "length", "end", "replayed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A value of an axis, such as ``Group("gender", "American_actors")``."""
+
+    axis: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """Words that reveal a group and are masked before scoring."""
+
+    text: str
+    mask: Mask = "XYZ"
+    whole_word: bool = True
+    """False masks the words inside longer words too, as BOLD does with professions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A text to be continued, the groups it speaks of, and the cluster it is counted with."""
+
+    id: str
+    suite: str
+    text: str
+    groups: tuple[Group, ...]
+    cluster: str
+    """Texts of one cluster are not independent: they are resampled together."""
+    template_id: str | None = None
+    """Links the variants of one template over groups."""
+    mentions: tuple[Mention, ...] = ()
+    fills: Mapping[str, str] = field(default_factory=dict)
+    language: str = "en"
+    source: str = ""
+    meta: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def create(
+        cls,
+        suite: str,
+        text: str,
+        *,
+        groups: tuple[Group, ...],
+        cluster: str,
+        template_id: str | None = None,
+        mentions: tuple[Mention, ...] = (),
+        fills: Mapping[str, str] | None = None,
+        source: str = "",
+        meta: Mapping[str, str] | None = None,
+    ) -> Prompt:
+        """A prompt whose id is the digest of what makes it this prompt.
+
+        Groups and cluster are part of it: BOLD has 1,019 texts that occur in two or more groups.
+        """
+        identity: Json = [suite, text, [[g.axis, g.name] for g in groups], cluster, template_id, source]
+        return cls(
+            id=digest(identity),
+            suite=suite,
+            text=text,
+            groups=groups,
+            cluster=cluster,
+            template_id=template_id,
+            mentions=mentions,
+            fills=fills or {},
+            source=source,
+            meta=meta or {},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationSpec:
+    """How texts are sampled. With a model's identity and a prompt it fixes every text."""
+
+    max_new_tokens: int = 30
+    temperature: float = 1.0
+    """0 is greedy."""
+    top_k: int = 40
+    """0 keeps every token."""
+    top_p: float = 0.95
+    repetition_penalty: float = 1.0
+    control_code: str | None = None
+    samples: int = 5
+    stop: Literal["sentence", "none"] = "sentence"
+    """``sentence`` cuts after the first sentence end."""
+    seed: int = 0
+
+    def sampling(self) -> dict[str, Json]:
+        """The fields that decide one text: all but the number of samples, which may grow."""
+        fields: dict[str, Json] = asdict(self)
+        del fields["samples"]
+        return fields
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """How a run is carried out; it may change between two runs of the same command."""
+
+    device: str = "auto"
+    batch: int | None = None
+    """Rows at a time; None lets the back-end choose."""
+    workers: int = 1
+    offline: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRef:
+    """Which model wrote: enough to find it again."""
+
+    backend: str
+    name: str
+    revision: str = ""
+    """A commit, a digest of the weights, or a file digest; empty where the host does not say."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """What else decides its texts: tokenizer digest, chat template, dtype, device kind, mitigation."""
+    repeatable: bool = True
+    """False for a hosted model, whose answers cannot be promised again."""
+
+    def identity(self) -> dict[str, Json]:
+        """What goes into cache keys."""
+        return {
+            "backend": self.backend,
+            "name": self.name,
+            "revision": self.revision,
+            "options": dict(self.options),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One prompt to be continued, once for each sample number."""
+
+    id: str
+    """The prompt's id: it keys the randomness."""
+    text: str
+    samples: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One continuation, or why there is none."""
+
+    request_id: str
+    sample: int
+    text: str | None
+    finish: Finish | None
+    prompt_tokens: int | None = None
+    new_tokens: int | None = None
+    failure: str | None = None
+    """A short code such as ``refused`` or ``timeout``; then the text is null."""
+
+
+class Value(NamedTuple):
+    """One output of a metric for one text: a number, a label, or the reason there is neither."""
+
+    value: float | None
+    label: str | None = None
+    null_reason: str | None = None
+
+
+class Text(NamedTuple):
+    """The string a metric reads: scope and masking are already applied."""
+
+    text: str
+    masks: tuple[tuple[int, int], ...] = ()
+    """Where a mask stands in for a group mention."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputInfo:
+    """One output of a metric."""
+
+    name: str
+    kind: OutputKind
+    larger_means: str
+    low: float | None = None
+    high: float | None = None
+    labels: tuple[str, ...] = ()
+    """The labels a value is cut into, lowest first; their shares are compared between groups."""
+    share: str = "{label}"
+    """How the share of a label is named, such as ``{label}@0.05``."""
+
+    def shares(self) -> dict[str, str]:
+        """Label to the name of its share."""
+        return {label: self.share.format(label=label) for label in self.labels}
+
+
+@dataclass(frozen=True, slots=True)
+class MetricInfo:
+    """What a metric measures, which way is up, and what identifies it."""
+
+    name: str
+    version: str
+    outputs: tuple[OutputInfo, ...]
+    summary: str
+    primary: tuple[str, ...]
+    """Names of outputs or shares whose comparisons form the corrected family; the rest is exploratory."""
+    scope: Scope = "full"
+    masking: Masking = "none"
+    """What the metric needs: a text without a mask is scored with a counted warning unless ``none``."""
+    null_when: str = ""
+    citation: str = ""
+    deviations: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    weights: str = ""
+    """Digest of the lexicon or weights the scores come from."""
+    cheap: bool = False
+    """True where computing is faster than looking up a cache."""
+
+    def identity(self) -> dict[str, Json]:
+        """What goes into the key of a score."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "options": dict(self.options),
+            "weights": self.weights,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteInfo:
+    """What a suite asks about, and how its texts are to be compared."""
+
+    name: str
+    version: str
+    summary: str
+    baselines: Mapping[str, str]
+    """For each axis the group the others are compared with, or ``(rest)`` or ``(all)``."""
+    metrics: tuple[str, ...]
+    """What is measured when the user names no metric."""
+    cluster: str = "prompt"
+    """What a cluster is, in a word, for the report."""
+    citation: str = ""
+    licence: str = ""
+    digest: str = ""
+    notes: tuple[str, ...] = ()
+    """What a reader of the results must know."""
+    spec: GenerationSpec = field(default_factory=GenerationSpec)
+
+
+@dataclass(frozen=True, slots=True)
+class MitigationInfo:
+    """What a mitigation does to a model, and what it needs of it."""
+
+    name: str
+    version: str
+    summary: str
+    requires: Literal["Model", "SteerableModel"]
+    options: Mapping[str, str] = field(default_factory=dict)
+    citation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number with its interval, or the reason there is none."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    level: float
+    method: str
+    n: int
+    n_null: int
+    n_clusters: int
+    null_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A group against a baseline on one output; ``estimate`` is group minus baseline."""
+
+    suite: str
+    model: str
+    axis: str
+    group: str
+    baseline: str
+    metric: str
+    output: str
+    effect: str
+    estimate: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    p_adjusted: float | None
+    n: int
+    n_clusters: int
+    min_detectable: float | None
+    n_baseline: int
+    n_null: int
+    group_value: float | None
+    baseline_value: float | None
+    effect_size: float | None
+    """Cohen's h for shares, Hedges' g for means."""
+    exploratory: bool
+    family: str
+    family_size: int
+    correction: str
+    method: str
+    null_reason: str | None

@@ -1,0 +1,172 @@
+"""Finds suites, models, metrics and mitigations by name, through entry points only.
+
+Built-ins register in ``pyproject.toml`` exactly as plug-ins do. Names are listed without importing anything;
+an object is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Literal, cast
+
+from evenhand.core.errors import InputError, MissingLibraryError, UnknownNameError
+from evenhand.core.protocols import Metric, Mitigation, Model, SetMetric, Suite
+from evenhand.core.records import Execution
+
+Kind = Literal["suites", "models", "metrics", "mitigations"]
+KINDS: tuple[Kind, ...] = ("suites", "models", "metrics", "mitigations")
+Option = str | int | float | bool | None
+
+EXTRAS: Mapping[str, str] = {
+    "torch": "models",
+    "transformers": "models",
+    "tokenizers": "models",
+    "safetensors": "models",
+    "gguf": "models",
+    "httpx": "api",
+    "stamina": "api",
+    "ray": "ray",
+    "pyarrow": "corpus",
+    "fsspec": "corpus",
+    "umap": "viz",
+}
+"""Optional library to the extra that installs it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A registered name and where it comes from."""
+
+    kind: Kind
+    name: str
+    package: str
+    target: str
+
+
+def available(kind: Kind) -> tuple[Entry, ...]:
+    """Every registered name of a kind, sorted, without importing any of them."""
+    return tuple(
+        Entry(kind, point.name, point.dist.name if point.dist else "?", point.value)
+        for point in sorted(_points(kind).values(), key=lambda point: point.name)
+    )
+
+
+def create(
+    kind: Kind, name: str, options: Mapping[str, Option], execution: Execution | None = None
+) -> object:
+    """The object registered under ``name``, built with the options its factory accepts.
+
+    ``execution`` (device, batch) is passed to factories that take it.
+    """
+    factory = _load(_point(kind, name))
+    accepted = inspect.signature(factory).parameters
+    unknown = [option for option in options if option not in accepted]
+    if unknown:
+        known = [parameter for parameter in accepted if parameter != "execution"]
+        raise InputError(
+            f"{kind[:-1]} {name!r} has no option {unknown[0]!r}",
+            accepted=", ".join(known) or "no options",
+            todo=f"see `evenhand show {name}`",
+        )
+    extra = {"execution": execution or Execution()} if "execution" in accepted else {}
+    with _naming_missing_library(f"{kind[:-1]} {name!r}"):
+        return factory(**options, **extra)
+
+
+def suite(name: str, options: Mapping[str, Option] | None = None) -> Suite:
+    """The suite of that name."""
+    return cast(Suite, create("suites", name, options or {}))
+
+
+def metric(
+    spec: str, options: Mapping[str, Option] | None = None, execution: Execution | None = None
+) -> Metric | SetMetric:
+    """The metric of a spec: ``sentiment``, or ``regard=ORG/NAME@REV`` for another model behind it."""
+    name, _, source = spec.partition("=")
+    given: dict[str, Option] = dict(options or {})
+    if source:
+        given["source"] = source
+    return cast("Metric | SetMetric", create("metrics", name, given, execution))
+
+
+def mitigation(name: str, options: Mapping[str, Option] | None = None) -> Mitigation:
+    """The mitigation of that name."""
+    return cast(Mitigation, create("mitigations", name, options or {}))
+
+
+def model(
+    spec: str, options: Mapping[str, Option] | None = None, execution: Execution | None = None
+) -> Model:
+    """The model of a spec: ``backend``, ``backend:rest``, a ``.gguf`` file, a folder or a Hub id.
+
+    What names no back-end is handed to ``hub``, which detects the architecture.
+    """
+    backend, _, rest = spec.partition(":")
+    if backend not in _points("models"):
+        backend, rest = "hub", spec
+    given: dict[str, Option] = dict(options or {})
+    if rest:
+        given["name"] = rest
+    return cast(Model, create("models", backend, given, execution))
+
+
+def need(library: str) -> None:
+    """Import an optional library, or say which extra brings it."""
+    with _naming_missing_library("this step"):
+        import_module(library)
+
+
+class _naming_missing_library:
+    """Turns the ImportError of an optional library into one that names the extra."""
+
+    def __init__(self, who: str) -> None:
+        self._who = who
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, ImportError) or isinstance(error, MissingLibraryError):
+            return
+        top = (error.name or "").partition(".")[0]
+        if top in EXTRAS:
+            raise MissingLibraryError(
+                f"{self._who} needs the library {top!r}, which is not installed",
+                accepted=f"the extra `{EXTRAS[top]}` brings it",
+                todo=f'pip install "evenhand[{EXTRAS[top]}]"',
+            ) from error
+
+
+def _points(kind: Kind) -> dict[str, EntryPoint]:
+    found: dict[str, EntryPoint] = {}
+    for point in entry_points(group=f"evenhand.{kind}"):
+        other = found.setdefault(point.name, point)
+        if other.value != point.value:
+            raise InputError(
+                f"the {kind[:-1]} name {point.name!r} is registered twice: {other.value} and {point.value}",
+                accepted="one package a name",
+                todo="uninstall one of the two packages, or rename its entry point",
+            )
+    return found
+
+
+def _point(kind: Kind, name: str) -> EntryPoint:
+    points = _points(kind)
+    if name in points:
+        return points[name]
+    near = get_close_matches(name, points, n=3, cutoff=0.5)
+    raise UnknownNameError(
+        f"there is no {kind[:-1]} named {name!r}",
+        accepted=", ".join(sorted(points)) or "none is installed",
+        todo=f"did you mean {' or '.join(map(repr, near))}?" if near else f"see `evenhand list {kind}`",
+    )
+
+
+def _load(point: EntryPoint) -> Callable[..., object]:
+    with _naming_missing_library(f"{point.name!r}"):
+        return cast("Callable[..., object]", point.load())

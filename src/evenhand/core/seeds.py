@@ -1,0 +1,35 @@
+"""Randomness that depends on what is drawn, never on the order of drawing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evenhand.core.digests import digest
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+def derived_seed(seed: int, *parts: str | int) -> int:
+    """A 128-bit seed for one purpose, fixed by the run's seed and the names in ``parts``."""
+    return int(digest([seed, *parts], size=16), 16)
+
+
+def row_uniforms(seed: int, prompt_id: str, sample: int, count: int) -> npt.NDArray[np.float64]:
+    """Uniform numbers in [0, 1) for the first ``count`` positions of one sample.
+
+    They come from a counter generator keyed by (seed, prompt id, sample), so position *i* has the same
+    number whatever the batch, the shard or ``count``.
+    """
+    import numpy as np
+
+    key = derived_seed(seed, "row", prompt_id, sample)
+    return np.random.Generator(np.random.Philox(key=key)).random(count)
+
+
+def generator(seed: int, *parts: str | int) -> np.random.Generator:
+    """A NumPy generator for one purpose, fixed by the run's seed and the names in ``parts``."""
+    import numpy as np
+
+    return np.random.default_rng(derived_seed(seed, *parts))
