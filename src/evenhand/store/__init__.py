@@ -1,0 +1,1 @@
+"""The run folder: manifest, Parquet tables with schemas, content-addressed cache, resume, lock."""

@@ -1,0 +1,65 @@
+"""Writes that are whole or absent: a temporary name, then a rename."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from evenhand.core.errors import StorageError
+
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path beside ``path`` that takes its place when the block ends well."""
+    with naming_storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}-", suffix=".part", dir=path.parent)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            yield temporary
+            _flush_to_disk(temporary)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 text, whole or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+@contextlib.contextmanager
+def naming_storage_errors(path: Path) -> Iterator[None]:
+    """Turns a full disk or a refused write into a message that says where and what to do."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, StorageError):
+            raise
+        if error.errno in _NO_SPACE or "No space left" in str(error):
+            raise StorageError(
+                f"the disk is full: {path} could not be written",
+                accepted="free space in the run folder's file system",
+                todo="free some space and run the same command again; finished shards are kept",
+            ) from error
+        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EISDIR):
+            raise StorageError(
+                f"{path} cannot be written: {error.strerror}",
+                accepted="a folder this user may write to",
+                todo="choose another folder with --out",
+            ) from error
+        raise
+
+
+def _flush_to_disk(path: Path) -> None:
+    # Without this a power cut can leave a renamed but empty file.
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())

@@ -1,0 +1,108 @@
+"""The content-addressed cache: what was once generated or scored is not computed again.
+
+One SQLite file, so that several processes share it and a kill loses nothing that was written.
+Values are JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from evenhand.core.digests import Json, canonical_json
+from evenhand.core.errors import StorageError
+
+Kind = Literal["generations", "scores", "rates"]
+
+_log = logging.getLogger(__name__)
+_LIMIT = 900
+"""Keys a query; SQLite's historic bound on variables is 999."""
+
+
+def cache_folder() -> Path:
+    """Where the cache lives: ``EVENHAND_CACHE``, else the user's cache folder."""
+    named = os.environ.get("EVENHAND_CACHE")
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evenhand"
+
+
+class Cache:
+    """Values by key. A cache that cannot be opened or written is a slower run, never a failed one."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.path = (folder or cache_folder()) / "cache.sqlite"
+        self._connection = self._open()
+
+    def get_many(self, kind: Kind, keys: Sequence[str]) -> dict[str, Json]:
+        """The values that are there, by key."""
+        found: dict[str, Json] = {}
+        if self._connection is None:
+            return found
+        for start in range(0, len(keys), _LIMIT):
+            part = list(keys[start : start + _LIMIT])
+            marks = ",".join("?" * len(part))
+            query = f"SELECT key, value FROM {kind} WHERE key IN ({marks})"
+            try:
+                rows = self._connection.execute(query, part).fetchall()
+            except sqlite3.Error as error:
+                self._give_up(error)
+                return found
+            found.update((key, json.loads(value)) for key, value in rows)
+        return found
+
+    def put_many(self, kind: Kind, values: Mapping[str, Json]) -> None:
+        """Keep values; a key that is there already keeps its newest value."""
+        if self._connection is None or not values:
+            return
+        rows = [(key, canonical_json(value)) for key, value in values.items()]
+        try:
+            with self._connection:
+                self._connection.executemany(f"INSERT OR REPLACE INTO {kind} VALUES (?, ?)", rows)
+        except sqlite3.Error as error:
+            self._give_up(error)
+
+    def close(self) -> None:
+        """Release the file."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _open(self) -> sqlite3.Connection | None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(self.path, timeout=30)
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=NORMAL")
+            with connection:
+                for kind in ("generations", "scores", "rates"):
+                    connection.execute(
+                        f"CREATE TABLE IF NOT EXISTS {kind} (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID"
+                    )
+            return connection
+        except (sqlite3.Error, OSError) as error:
+            _log.warning("no cache at %s (%s): the run works without it", self.path, error)
+            return None
+
+    def _give_up(self, error: sqlite3.Error) -> None:
+        _log.warning("the cache at %s failed (%s): the run goes on without it", self.path, error)
+        self.close()
+
+
+def clear(folder: Path | None = None) -> int:
+    """Delete the cache and return the bytes freed."""
+    base = (folder or cache_folder()) / "cache.sqlite"
+    freed = 0
+    for path in (base, base.with_name(base.name + "-wal"), base.with_name(base.name + "-shm")):
+        if path.exists():
+            freed += path.stat().st_size
+            try:
+                path.unlink()
+            except OSError as error:
+                raise StorageError(f"{path} cannot be deleted: {error}", todo="close other runs") from error
+    return freed

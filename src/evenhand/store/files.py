@@ -1,0 +1,148 @@
+"""Tables of texts that people bring: JSONL, CSV, TSV, Parquet, all read as columns of strings."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import polars as pl
+
+from evenhand.core.digests import Json, canonical_json
+from evenhand.core.errors import InputError
+
+FORMATS = ".jsonl, .ndjson, .csv, .tsv or .parquet (each but Parquet also .gz)"
+
+
+def read_table(path: Path) -> pl.DataFrame:
+    """The rows of a file, every column as text: numbers as written, NaN and empty cells as null.
+
+    Lists and objects become JSON text. Bytes that are not UTF-8 become U+FFFD, which later stages exclude
+    with a reason.
+    """
+    if not path.is_file():
+        raise InputError(
+            f"{path} is {'a folder' if path.is_dir() else 'not there'}",
+            accepted=f"a file: {FORMATS}",
+            todo="check the path",
+        )
+    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    if suffix == ".parquet":
+        table = _read_parquet(path)
+    elif suffix in (".jsonl", ".ndjson"):
+        table = _read_jsonl(path)
+    elif suffix in (".csv", ".tsv"):
+        table = _read_csv(path, "\t" if suffix == ".tsv" else ",")
+    else:
+        raise InputError(
+            f"{path} ends in {suffix or 'nothing'}", accepted=FORMATS, todo="convert or rename the file"
+        )
+    if table.height == 0:
+        raise InputError(f"{path} has no rows", accepted="at least one text", todo="check the file")
+    return table
+
+
+def require_columns(table: pl.DataFrame, columns: Mapping[str, str | None], path: Path) -> None:
+    """An error naming the first option whose column the table lacks."""
+    for option, column in columns.items():
+        if column is not None and column not in table.columns:
+            raise InputError(
+                f"{path} has no column {column!r} ({option})",
+                accepted=", ".join(table.columns),
+                todo=f"name one of these columns with {option}",
+            )
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        if path.suffix == ".gz":
+            with gzip.open(path, "rb") as file:
+                return file.read()
+        return path.read_bytes()
+    except (OSError, EOFError) as error:
+        raise InputError(
+            f"{path} cannot be read: {error}", accepted="a readable file", todo="check the file"
+        ) from error
+
+
+def _read_jsonl(path: Path) -> pl.DataFrame:
+    columns: dict[str, list[str | None]] = {}
+    count = 0
+    for number, line in enumerate(_read_bytes(path).split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        row = _parse_line(line.decode("utf-8", "replace"), number, path)
+        for name in row:
+            columns.setdefault(name, [None] * count)
+        for name, cells in columns.items():
+            cells.append(_cell(row.get(name)))
+        count += 1
+    return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+
+
+def _parse_line(line: str, number: int, path: Path) -> Mapping[str, Json]:
+    try:
+        row = json.loads(line)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InputError(
+            f"{path} line {number} is not JSON: {error}",
+            accepted="one JSON object a line",
+            todo="repair that line",
+        ) from error
+    if not isinstance(row, dict):
+        raise InputError(
+            f"{path} line {number} holds a {type(row).__name__}",
+            accepted="one JSON object a line",
+            todo="repair that line",
+        )
+    return row
+
+
+def _cell(value: Json) -> str | None:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    if isinstance(value, str):
+        # Polars strings are UTF-8: a lone surrogate written as \udXXX is damage, like any other.
+        return value.encode("utf-8", "replace").decode() if not value.isascii() else value
+    return canonical_json(value)
+
+
+def _read_csv(path: Path, separator: str) -> pl.DataFrame:
+    # Decoding here, not in Polars, keeps damaged bytes visible as U+FFFD in every version of it.
+    text = _read_bytes(path).decode("utf-8-sig", "replace")
+    try:
+        return pl.read_csv(io.BytesIO(text.encode()), separator=separator, infer_schema=False)
+    except pl.exceptions.NoDataError:
+        return pl.DataFrame()
+    except pl.exceptions.PolarsError as error:
+        raise InputError(
+            f"{path} is not a table: {str(error).splitlines()[0]}",
+            accepted="a header line, then rows with the same number of cells; quotes doubled inside quotes",
+            todo="repair the file, or save it as JSONL",
+        ) from error
+
+
+def _read_parquet(path: Path) -> pl.DataFrame:
+    try:
+        table = pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InputError(
+            f"{path} is not a Parquet file: {str(error).splitlines()[0]}",
+            accepted="Parquet",
+            todo="write the file again",
+        ) from error
+    return table.select(_as_text(column) for column in table.iter_columns())
+
+
+def _as_text(column: pl.Series) -> pl.Series:
+    if column.dtype == pl.String:
+        return column
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+    if column.dtype.is_nested():
+        cells = [None if cell is None else json.dumps(cell, default=str) for cell in column.to_list()]
+        return pl.Series(column.name, cells, dtype=pl.String)
+    return column.cast(pl.String, strict=False)

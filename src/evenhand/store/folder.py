@@ -1,0 +1,183 @@
+"""The run folder as it is being written: one process, one manifest, shards that are whole or absent."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+
+import polars as pl
+from filelock import FileLock, Timeout
+
+from evenhand._version import __version__
+from evenhand.core.digests import Json, digest
+from evenhand.core.errors import RunFolderError
+from evenhand.store.atomic import naming_storage_errors, replacing, write_text
+from evenhand.store.run import FORMAT, MANIFEST, Manifest, Run, read_manifest
+from evenhand.store.schemas import checked, empty
+
+
+def default_folder(command: str, name: str, identity: Mapping[str, Json]) -> Path:
+    """``runs/<command>-<name>-<digest>``: the same command finds its folder again."""
+    safe = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name).strip("-.")[:40]
+    return Path("runs") / f"{command}-{safe or 'run'}-{digest(dict(identity), size=5)}"
+
+
+class RunFolder:
+    """A locked run folder. Use as a context manager; a kill releases the lock."""
+
+    def __init__(self, path: Path, *, identity: Mapping[str, Json], fresh: bool = False) -> None:
+        self.path = path
+        with naming_storage_errors(path):
+            path.mkdir(parents=True, exist_ok=True)
+        self._refuse_foreign_folder()
+        self._lock = FileLock(path / ".lock")
+        self._take_lock()
+        if fresh:
+            self._empty()
+        self.manifest = self._resume(identity) if (path / MANIFEST).exists() else _new_manifest(identity)
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lock.release()
+
+    def save_manifest(self) -> None:
+        """Write ``run.json``."""
+        write_text(self.path / MANIFEST, json.dumps(self.manifest, indent=1, ensure_ascii=False) + "\n")
+
+    def write(self, name: str, table: pl.DataFrame) -> None:
+        """Write a table of the run, checked against its schema."""
+        with replacing(self.path / f"{name}.parquet") as temporary:
+            checked(name, table).write_parquet(temporary)
+
+    def has_shard(self, stage: str, key: str) -> bool:
+        """Whether a shard is finished."""
+        return self._shard(stage, key).exists()
+
+    def write_shard(self, stage: str, key: str, table: pl.DataFrame) -> None:
+        """Commit a finished shard."""
+        with replacing(self._shard(stage, key)) as temporary:
+            table.write_parquet(temporary)
+
+    def read_shards(self, stage: str, keys: Sequence[str]) -> pl.LazyFrame:
+        """The rows of finished shards, in the order of the keys."""
+        return pl.scan_parquet([self._shard(stage, key) for key in keys])
+
+    def join_shards(self, name: str, stage: str, keys: Sequence[str]) -> None:
+        """Write the table ``name`` from finished shards, streaming."""
+        if not keys:
+            self.write(name, empty(name))
+            return
+        with replacing(self.path / f"{name}.parquet") as temporary:
+            self.read_shards(stage, keys).sink_parquet(temporary)
+
+    def run(self) -> Run:
+        """The folder as readers see it."""
+        return Run(self.path, self.manifest)
+
+    def _shard(self, stage: str, key: str) -> Path:
+        return self.path / "shards" / stage / f"{key}.parquet"
+
+    def _refuse_foreign_folder(self) -> None:
+        # --out may point anywhere: never write into, nor empty, a folder that is not ours.
+        inside = {entry.name for entry in self.path.iterdir()} - {".lock"}
+        if inside and MANIFEST not in inside and not inside <= {"shards"}:
+            raise RunFolderError(
+                f"{self.path} is not empty and is not a run folder",
+                accepted="a new or empty folder, or the folder of an earlier run",
+                todo="choose another folder with --out",
+            )
+
+    def _take_lock(self) -> None:
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout as error:
+            raise RunFolderError(
+                f"another process is working in {self.path}",
+                accepted="one process a run folder",
+                todo="wait for it, or choose another folder with --out",
+            ) from error
+
+    def _empty(self) -> None:
+        for entry in self.path.iterdir():
+            if entry.name == ".lock":
+                continue
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+
+    def _resume(self, identity: Mapping[str, Json]) -> Manifest:
+        manifest = read_manifest(self.path)
+        differing = sorted(_differences(manifest["identity"], json.loads(json.dumps(dict(identity)))))
+        if differing:
+            raise RunFolderError(
+                f"{self.path} belongs to another configuration; it differs in {'; '.join(differing)}",
+                accepted="the same model, suite, sampling, seed and inputs; samples and limit may grow, "
+                "metrics may be added",
+                todo="choose another folder with --out, or start this one again with --fresh",
+            )
+        return manifest
+
+
+@contextlib.contextmanager
+def stage(folder: RunFolder, name: str) -> Iterator[dict[str, Json]]:
+    """A stage of the run: its state is in the manifest, also when it is interrupted."""
+    record: dict[str, Json] = {"state": "running", "started": now()}
+    folder.manifest["stages"][name] = record
+    folder.save_manifest()
+    try:
+        yield record
+    except BaseException:
+        record["state"] = "interrupted"
+        with contextlib.suppress(OSError):
+            folder.save_manifest()
+        raise
+    record["state"] = "done"
+    record["ended"] = now()
+    folder.save_manifest()
+
+
+def now() -> str:
+    """The time, in UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _new_manifest(identity: Mapping[str, Json]) -> Manifest:
+    return {
+        "format": FORMAT,
+        "package": __version__,
+        "created": now(),
+        "ended": None,
+        "identity": dict(identity),
+        "growth": [],
+        "stages": {},
+        "warnings": [],
+        "hardware": {
+            "platform": platform.platform(),
+            "cpu": platform.processor() or platform.machine(),
+            "cores": os.cpu_count(),
+            "python": sys.version.split()[0],
+        },
+    }
+
+
+def _differences(old: Json, new: Json, where: str = "") -> Iterator[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys()):
+            yield from _differences(old.get(key), new.get(key), f"{where}.{key}" if where else key)
+    elif old != new:
+        yield f"{where}: {_short(old)} there, {_short(new)} now"
+
+
+def _short(value: Json) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."

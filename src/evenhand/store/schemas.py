@@ -1,0 +1,129 @@
+"""The tables of a run folder: their columns, and a check at the border where they are written and read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+
+import polars as pl
+
+from evenhand.core.errors import RunFolderError
+from evenhand.core.records import Comparison
+
+Schema = Mapping[str, pl.DataType]
+
+_TEXT, _REAL, _COUNT, _FLAG = pl.String(), pl.Float64(), pl.Int64(), pl.Boolean()
+
+PROMPTS: Schema = {
+    "id": _TEXT,
+    "suite": _TEXT,
+    "text": _TEXT,
+    "groups": pl.List(pl.Struct({"axis": _TEXT, "name": _TEXT})),
+    "cluster": _TEXT,
+    "template_id": _TEXT,
+    "mentions": pl.List(pl.Struct({"text": _TEXT, "mask": _TEXT, "whole_word": _FLAG})),
+    "fills": _TEXT,
+    "language": _TEXT,
+    "source": _TEXT,
+    "meta": _TEXT,
+}
+"""``fills`` and ``meta`` hold JSON objects."""
+
+GENERATIONS: Schema = {
+    "id": _TEXT,
+    "prompt_id": _TEXT,
+    "model": _TEXT,
+    "sample": _COUNT,
+    "text": _TEXT,
+    "finish": _TEXT,
+    "prompt_tokens": _COUNT,
+    "new_tokens": _COUNT,
+    "failure": _TEXT,
+}
+
+SCORES: Schema = {
+    "text_id": _TEXT,
+    "metric": _TEXT,
+    "metric_version": _TEXT,
+    "output": _TEXT,
+    "value": _REAL,
+    "label": _TEXT,
+    "null_reason": _TEXT,
+}
+
+GROUPS: Schema = {
+    "suite": _TEXT,
+    "model": _TEXT,
+    "axis": _TEXT,
+    "group": _TEXT,
+    "metric": _TEXT,
+    "output": _TEXT,
+    "kind": _TEXT,
+    "value": _REAL,
+    "low": _REAL,
+    "high": _REAL,
+    "level": _REAL,
+    "method": _TEXT,
+    "n": _COUNT,
+    "n_null": _COUNT,
+    "n_clusters": _COUNT,
+    "null_reason": _TEXT,
+}
+"""``kind`` is ``share`` (0 to 1) or ``mean``."""
+
+_OF_FIELD: Mapping[str, pl.DataType] = {
+    "str": _TEXT,
+    "str | None": _TEXT,
+    "float | None": _REAL,
+    "int": _COUNT,
+    "bool": _FLAG,
+}
+COMPARISONS: Schema = {field.name: _OF_FIELD[str(field.type)] for field in fields(Comparison)}
+
+EXAMPLES: Schema = {
+    "suite": _TEXT,
+    "model": _TEXT,
+    "axis": _TEXT,
+    "group": _TEXT,
+    "metric": _TEXT,
+    "output": _TEXT,
+    "why": _TEXT,
+    "text_id": _TEXT,
+    "prompt": _TEXT,
+    "text": _TEXT,
+    "value": _REAL,
+    "label": _TEXT,
+}
+"""The texts behind a bar of the report; ``why`` is ``lowest``, ``highest`` or ``drawn``."""
+
+EXCLUSIONS: Schema = {"stage": _TEXT, "metric": _TEXT, "reason": _TEXT, "count": _COUNT, "of": _COUNT}
+"""What was left out, counted by reason."""
+
+SCHEMAS: Mapping[str, Schema] = {
+    "prompts": PROMPTS,
+    "generations": GENERATIONS,
+    "scores": SCORES,
+    "groups": GROUPS,
+    "comparisons": COMPARISONS,
+    "examples": EXAMPLES,
+    "exclusions": EXCLUSIONS,
+}
+
+
+def empty(name: str) -> pl.DataFrame:
+    """A table of that name without rows."""
+    return pl.DataFrame(schema=dict(SCHEMAS[name]))
+
+
+def checked(name: str, table: pl.DataFrame) -> pl.DataFrame:
+    """The table, if its columns are the schema's; columns of other types are an error, never cast."""
+    schema = pl.Schema(SCHEMAS[name])
+    if table.schema == schema:
+        return table
+    wrong = [f"{column} is {kind}" for column, kind in table.schema.items() if schema.get(column) != kind]
+    missing = [f"{column} is missing" for column in schema if column not in table.columns]
+    raise RunFolderError(
+        f"the table {name!r} does not have its columns: {', '.join(wrong + missing)[:300]}",
+        accepted=", ".join(f"{column} ({kind})" for column, kind in schema.items()),
+        todo="run the command again with --fresh",
+    )
