@@ -1,0 +1,160 @@
+"""Where a sentence ends: for whole texts, and for texts that are still being written.
+
+A sentence ends after a run of ``.``, ``?``, ``!`` or an ellipsis, with the closing quotes and brackets that
+follow it, where white space or the end of the text comes next; or before a blank line. It does not end
+
+* after a title or other abbreviation that leads to a name or a number (``Mr.``, ``e.g.``, ``No. 5``),
+* after an initial, a dotted abbreviation or a shortened word (``J.``, ``U.S.``, ``Inc.``), unless a word that
+  usually opens a sentence follows ("in the U.S. The law ..."),
+* after the number of a list item that opens the text ("1. First"),
+* after an ellipsis, or after a quotation closed by ``?"`` or ``!"``, when the text goes on in lower case.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+
+# A run starts where no stop precedes it, so that a long run of dots is looked at once.
+_STOP = re.compile(
+    r"(?<![.?!…])(?P<stops>[.?!…]++)(?P<closers>[\"'”’)\]»]*+)(?=\s|\Z)|(?P<blank>\n[^\S\n]*\n)"
+)
+_OPENERS = "\"'“‘([«"
+_NEXT_WORD = re.compile(r"\s*[\"'“‘(\[«]*(?P<word>\w*)(?P<after>\W?)", re.DOTALL)
+_DOTTED = re.compile(r"(?:[A-Za-z]{1,2}\.)+[A-Za-z]{1,2}\Z")
+
+
+def _list(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_NEVER_LAST = _list(
+    "mr mrs ms mx dr prof rev hon gen col lt sgt capt cmdr gov sen rep pres mt messrs mme e.g i.e cf viz vs"
+)
+_BEFORE_NUMBER = _list("no nos vol pp p fig ch sec art jan feb mar apr jun jul aug sep sept oct nov dec")
+_MAYBE_LAST = _list("st jr sr inc ltd co corp bros etc al est ave blvd rd dept univ approx ca")
+_STARTERS = _list(
+    "a after all also although an and another as at because before both but by despite during each even "
+    "every for from he her here his how however i if in instead it its later many meanwhile more most my no "
+    "not now of on once one only or other our people she since so some soon such than that the their then "
+    "there these they this those though through to today two under until we what when where which while who "
+    "why with yet you your"
+)
+
+
+class _Verdict(Enum):
+    END = 1
+    NO_END = 2
+    UNKNOWN = 3
+
+
+def first_sentence_end(text: str, *, complete: bool = True) -> int | None:
+    """The index just after the first sentence (closing quotes included), or None where none has ended.
+
+    Args:
+        text: The text, leading spaces allowed.
+        complete: False while more may follow: then a stop counts only once what comes after it decides. An
+            index given for an incomplete text is the index of every longer text that begins with it.
+
+    >>> first_sentence_end(" It cost 3.5 dollars. Then"), first_sentence_end("It rains.", complete=False)
+    (21, None)
+    """
+    for end, verdict in _candidates(text, complete=complete):
+        if verdict is _Verdict.UNKNOWN:
+            return None
+        return end
+    return None
+
+
+def cut_first_sentence(text: str) -> str:
+    """The text up to the end of its first sentence, or all of it where no sentence ends."""
+    return text[: first_sentence_end(text)]
+
+
+def cut_at_period(text: str) -> str:
+    """The text up to and with its first full stop, whatever it stands for; all of it where there is none.
+
+    The plain rule behind the reference values of the regard samples: "in the U.S. army" is cut after "U.".
+    """
+    head, stop, _ = text.partition(".")
+    return head + stop
+
+
+def split_sentences(text: str) -> list[str]:
+    """The sentences of a text, stripped, in order; a last one without a stop included."""
+    ends = [end for end, _ in _candidates(text, complete=True)]
+    pieces = (text[start:end].strip() for start, end in zip([0, *ends], [*ends, len(text)], strict=True))
+    return [piece for piece in pieces if piece]
+
+
+def _candidates(text: str, *, complete: bool) -> Iterator[tuple[int, _Verdict]]:
+    """The places where a sentence ends, and those where it cannot be told yet."""
+    begin = _skip_space(text, 0)
+    for match in _STOP.finditer(text):
+        end = match.start() if match["blank"] else match.end()
+        if end <= begin or _is_list_number(text, begin, match.start()):
+            continue
+        verdict = _Verdict.END if match["blank"] else _judge(text, match, complete=complete)
+        if verdict is not _Verdict.NO_END:
+            yield end, verdict
+            begin = _skip_space(text, end)
+
+
+def _judge(text: str, match: re.Match[str], *, complete: bool) -> _Verdict:
+    if not complete and match.end() == len(text):
+        return _Verdict.UNKNOWN
+    kind = _kind(text, match)
+    if kind in ("plain", "never"):
+        return _Verdict.END if kind == "plain" else _Verdict.NO_END
+    return _by_next_word(text, match.end(), kind, complete=complete)
+
+
+def _kind(text: str, match: re.Match[str]) -> str:
+    """What decides: nothing more (plain, never), or the next word (number, maybe, lower)."""
+    stops = match["stops"]
+    if stops != ".":
+        quoted = bool(match["closers"]) and stops[-1] in "?!"
+        return "lower" if quoted or set(stops) <= {".", "…"} else "plain"
+    word = _word_before(text, match.start())
+    lower = word.lower()
+    if lower in _NEVER_LAST:
+        return "never"
+    if lower in _BEFORE_NUMBER:
+        return "number"
+    initial = len(word) == 1 and word.isupper()
+    return "maybe" if initial or lower in _MAYBE_LAST or _DOTTED.match(word) else "plain"
+
+
+def _by_next_word(text: str, end: int, kind: str, *, complete: bool) -> _Verdict:
+    """The verdict by the word after the stop: a number, in lower case, one that opens sentences."""
+    following = _NEXT_WORD.match(text, end)
+    word, after = (following["word"], following["after"]) if following else ("", "")
+    if not after and (not word or kind == "maybe"):
+        if not complete:
+            return _Verdict.UNKNOWN
+        if not word:
+            return _Verdict.END
+    ends = {
+        "number": not word[:1].isdigit(),
+        "lower": not word[:1].islower(),
+        "maybe": word[:1].isupper() and word.lower() in _STARTERS,
+    }
+    return _Verdict.END if ends[kind] else _Verdict.NO_END
+
+
+def _word_before(text: str, end: int) -> str:
+    start = end
+    while start > 0 and not text[start - 1].isspace() and end - start < 16:
+        start -= 1
+    return text[start:end].lstrip(_OPENERS)
+
+
+def _is_list_number(text: str, begin: int, stop: int) -> bool:
+    return stop - begin <= 3 and text[begin:stop].isdigit()
+
+
+def _skip_space(text: str, start: int) -> int:
+    while start < len(text) and text[start].isspace():
+        start += 1
+    return start
