@@ -1,5 +1,41 @@
-"""evenhand measures social and political bias in language generation, and mitigates it while a model writes."""
+"""evenhand measures social and political bias in language generation, and mitigates it while a model writes.
+
+The public names are resolved when they are first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from evenhand._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from evenhand.api.audit import audit
+    from evenhand.api.catalogue import available, card
+    from evenhand.api.render import render
+    from evenhand.api.score import score
+    from evenhand.core.errors import EvenhandError
+    from evenhand.store.run import Run
+
+__all__ = ["EvenhandError", "Run", "__version__", "audit", "available", "card", "render", "score"]
+
+_WHERE = {
+    "EvenhandError": "evenhand.core.errors",
+    "Run": "evenhand.store.run",
+    "audit": "evenhand.api.audit",
+    "available": "evenhand.api.catalogue",
+    "card": "evenhand.api.catalogue",
+    "render": "evenhand.api.render",
+    "score": "evenhand.api.score",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'evenhand' has no attribute {name!r}")
+    return getattr(import_module(_WHERE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

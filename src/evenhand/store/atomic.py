@@ -9,9 +9,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from polars.exceptions import PolarsError
+
 from evenhand.core.errors import StorageError
 
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_REFUSED = frozenset({errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EISDIR})
 
 
 @contextlib.contextmanager
@@ -41,18 +44,19 @@ def naming_storage_errors(path: Path) -> Iterator[None]:
     """Turns a full disk or a refused write into a message that says where and what to do."""
     try:
         yield
-    except OSError as error:
-        if isinstance(error, StorageError):
-            raise
-        if error.errno in _NO_SPACE or "No space left" in str(error):
+    except StorageError:
+        raise
+    except (OSError, PolarsError) as error:
+        code = getattr(error, "errno", None)
+        if code in _NO_SPACE or "No space left" in str(error):
             raise StorageError(
                 f"the disk is full: {path} could not be written",
                 accepted="free space in the run folder's file system",
                 todo="free some space and run the same command again; finished shards are kept",
             ) from error
-        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EISDIR):
+        if code in _REFUSED:
             raise StorageError(
-                f"{path} cannot be written: {error.strerror}",
+                f"{path} cannot be written: {os.strerror(code)}",
                 accepted="a folder this user may write to",
                 todo="choose another folder with --out",
             ) from error

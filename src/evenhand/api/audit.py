@@ -1,0 +1,245 @@
+"""``audit``: generate, score, compare, report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Unpack
+
+import polars as pl
+
+from evenhand.api.parts import (
+    SILENT,
+    Plan,
+    begin,
+    check_axes,
+    compare_identity,
+    find_metrics,
+    finish,
+    metric_names,
+    split_names,
+)
+from evenhand.api.settings import Options, Settings, resolve
+from evenhand.core import registry
+from evenhand.core.digests import Json, digest
+from evenhand.core.errors import InputError
+from evenhand.core.protocols import Metric, Model, Progress, Suite
+from evenhand.core.records import GenerationSpec, Prompt
+from evenhand.pipeline.generation import STAGE, Generator, Limits, rate_key
+from evenhand.pipeline.planning import Shard, Tier, grow, plan
+from evenhand.pipeline.tables import spread
+from evenhand.store.cache import Cache
+from evenhand.store.folder import RunFolder, default_folder, stage
+from evenhand.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One suite of an audit, with the sampling that is used for it."""
+
+    suite: Suite
+    spec: GenerationSpec
+    prompts: tuple[Prompt, ...]
+
+    def identity(self) -> dict[str, Json]:
+        info = self.suite.info
+        return {
+            "name": info.name,
+            "version": info.version,
+            "digest": digest([prompt.id for prompt in self.prompts]),
+            "sampling": self.spec.sampling(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """An audit that is ready to run: everything is checked, nothing is generated yet."""
+
+    settings: Settings
+    model: Model
+    parts: tuple[_Part, ...]
+    metrics: Mapping[str, Metric]
+    identity: Mapping[str, Json]
+    folder: Path
+    command: str
+    fresh: bool
+    retry_failed: bool
+
+    @property
+    def tier(self) -> Tier:
+        """How much is asked for."""
+        return Tier(self.settings.suite.limit, self.parts[0].spec.samples)
+
+    def plan(self) -> Plan:
+        """What will be done, before it is done."""
+        limit = self.settings.suite.limit
+        prompts = sum(len(part.prompts[:limit]) for part in self.parts)
+        texts = prompts * self.tier.samples
+        tokens = sum(
+            len(part.prompts[:limit]) * self.tier.samples * part.spec.max_new_tokens for part in self.parts
+        )
+        return Plan(
+            title=f"audit {self.model.ref.name}",
+            lines=(
+                f"suite   {', '.join(part.suite.info.name for part in self.parts)}: {prompts:,} prompts "
+                f"x {self.tier.samples} samples = {texts:,} texts, at most {tokens:,} tokens",
+                f"metrics {', '.join(self.metrics)}",
+                f"time    {self._estimate(tokens)}",
+                f"folder  {self.folder}",
+            ),
+            folder=self.folder,
+        )
+
+    def run(self, progress: Progress = SILENT) -> Run:
+        """Generate, score, compare and report; resumes what an earlier run left."""
+        cache = Cache()
+        try:
+            with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
+                return self._work(folder, cache, progress)
+        finally:
+            cache.close()
+
+    def _work(self, folder: RunFolder, cache: Cache, progress: Progress) -> Run:
+        tiers = grow([Tier(**tier) for tier in folder.manifest["growth"]], self.tier)
+        folder.manifest["growth"] = [asdict(tier) for tier in tiers]
+        suites: dict[str, Json] = {part.suite.info.name: asdict(part.suite.info) for part in self.parts}
+        begin(folder, command=self.command, name=self.model.ref.name, settings=self.settings, suites=suites)
+        with stage(folder, STAGE) as record:
+            keys = [
+                key for part in self.parts for key in self._generate(part, tiers, folder, cache, progress)
+            ]
+            folder.join_shards("generations", STAGE, keys)
+            record.update(_counted(folder.run().table("generations")))
+        limit = tiers[-1].limit
+        prompts = [prompt for part in self.parts for prompt in part.prompts[:limit]]
+        return finish(
+            folder,
+            settings=self.settings,
+            metrics=self._with_earlier_metrics(folder),
+            prompts=prompts,
+            baselines=self._baselines(),
+            cache=cache,
+            progress=progress,
+            texts_stage=STAGE,
+        )
+
+    def _generate(
+        self, part: _Part, tiers: Sequence[Tier], folder: RunFolder, cache: Cache, progress: Progress
+    ) -> list[str]:
+        generator = Generator(
+            self.model,
+            part.spec,
+            folder,
+            cache,
+            limits=Limits(self.settings.execution.max_failures),
+            retry_failed=self.retry_failed,
+        )
+        shards: list[Shard] = plan(len(part.prompts), tiers)
+        return generator.run(part.prompts, shards, progress)
+
+    def _with_earlier_metrics(self, folder: RunFolder) -> Mapping[str, Metric]:
+        """What is asked for now and what the run already held: metrics are added, never dropped."""
+        earlier = [spec for spec in folder.manifest.get("metrics", {}) if spec not in self.metrics]
+        return {**find_metrics(earlier, self.settings), **self.metrics}
+
+    def _baselines(self) -> dict[tuple[str, str], str]:
+        given = self.settings.compare.baselines
+        known = {
+            (part.suite.info.name, axis): given.get(axis, name)
+            for part in self.parts
+            for axis, name in part.suite.info.baselines.items()
+        }
+        check_axes(given, {axis for _, axis in known})
+        return known
+
+    def _estimate(self, tokens: int) -> str:
+        cache = Cache()
+        key = rate_key(self.model)
+        rate = cache.get_many("rates", [key]).get(key)
+        cache.close()
+        if not isinstance(rate, float):
+            return "not known before the first run of this model here; progress is shown"
+        seconds = tokens / rate
+        return f"at most {seconds:,.0f} s at {rate:,.0f} tokens/s, as last measured here"
+
+
+class AuditOptions(Options, total=False):
+    """The options of an audit."""
+
+    suite: str | Sequence[str] | Suite | None
+    mitigate: str | None
+
+
+def audit(
+    model: str | Model | None = None, *, progress: Progress = SILENT, **options: Unpack[AuditOptions]
+) -> Run:
+    """The finished run of a model on prompt suites: texts, scores, comparisons and a report.
+
+    Arguments are those of ``evenhand audit``. A model, suite or metric may be an object instead of a name.
+    """
+    return prepare(model, **options).run(progress)
+
+
+def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -> Audit:
+    """An audit with everything loaded and checked, so that ``plan`` can be shown before ``run``."""
+    suite, metrics, out = options.get("suite"), options.get("metrics"), options.get("out")
+    settings = resolve(
+        options,
+        model={"name": model if isinstance(model, str) else None},
+        suite={"names": None if isinstance(suite, Suite) else split_names(suite)},
+        metrics={"names": metric_names(metrics)},
+    )
+    parts = tuple(_part(item, settings) for item in _suites(suite, settings))
+    chosen = _find_model(model, settings)
+    if mitigation := options.get("mitigate"):
+        chosen = registry.mitigation(mitigation).apply(chosen)
+    defaults = tuple(dict.fromkeys(name for part in parts for name in part.suite.info.metrics))
+    identity: dict[str, Json] = {
+        "command": "audit",
+        "model": chosen.ref.identity(),
+        "suites": [part.identity() for part in parts],
+        "compare": compare_identity(settings),
+    }
+    return Audit(
+        settings=settings,
+        model=chosen,
+        parts=parts,
+        metrics=find_metrics(metrics, settings, defaults),
+        identity=identity,
+        folder=Path(out) if out else default_folder("audit", chosen.ref.name, identity),
+        command=options.get("command") or f"evenhand audit {settings.model.name}",
+        fresh=options.get("fresh", False),
+        retry_failed=options.get("retry_failed", False),
+    )
+
+
+def _part(suite: Suite, settings: Settings) -> _Part:
+    prompts = tuple(spread(list(suite.prompts())))
+    if not prompts:
+        raise InputError(f"suite {suite.info.name!r} has no prompts", accepted="at least one prompt")
+    return _Part(suite, settings.generation.spec(suite.info.spec), prompts)
+
+
+def _suites(suite: str | Sequence[str] | Suite | None, settings: Settings) -> list[Suite]:
+    if isinstance(suite, Suite):
+        return [suite]
+    found: list[Suite] = []
+    for name in settings.suite.names:
+        family, _, rest = name.partition(":")
+        found.append(registry.suite(family, {"name": rest} if rest else {}))
+    return found
+
+
+def _find_model(model: str | Model | None, settings: Settings) -> Model:
+    if model is not None and not isinstance(model, str):
+        return model
+    return registry.model(settings.model.name, settings.model.options, settings.execution.record())
+
+
+def _counted(generations: pl.DataFrame) -> dict[str, Json]:
+    return {
+        "items": generations.height,
+        "failed": generations["failure"].count(),
+        "new_tokens": int(generations["new_tokens"].sum() or 0),
+    }

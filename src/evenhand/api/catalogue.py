@@ -1,0 +1,67 @@
+"""``available`` and ``card``: what is there, and what it is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, is_dataclass
+
+from evenhand.core import registry
+from evenhand.core.assets import ROOT
+from evenhand.core.errors import UnknownNameError
+from evenhand.core.registry import Entry, Kind
+
+
+def available(kind: Kind | None = None) -> tuple[Entry, ...]:
+    """Every suite, model, metric and mitigation that is installed, without importing any of them."""
+    kinds = registry.KINDS if kind is None else (kind,)
+    return tuple(entry for each in kinds for entry in registry.available(each))
+
+
+def card(name: str) -> str:
+    """The card of a suite, metric, mitigation, model or embedded asset, as Markdown."""
+    parts = [text for text in (_described(name), _written(name)) if text]
+    if parts:
+        return "\n\n".join(parts)
+    names = sorted(
+        {entry.name for entry in available()} | {path.parent.name for path in ROOT.glob("*/card.md")}
+    )
+    raise UnknownNameError(
+        f"nothing is named {name!r}", accepted=", ".join(names), todo="see `evenhand list`"
+    )
+
+
+def _described(name: str) -> str:
+    """What the object says of itself, for the kinds that carry an ``info``."""
+    for kind in ("metrics", "suites", "mitigations"):
+        if any(entry.name == name for entry in registry.available(kind)):
+            if name == "templates":
+                return "# templates\n\nYour own templates x slots x groups: `--suite templates:FILE`."
+            info = getattr(registry.create(kind, name, {}), "info", None)
+            return _as_markdown(name, info)
+    return ""
+
+
+def _written(name: str) -> str:
+    for path in (
+        ROOT / name / "card.md",
+        ROOT / "suites" / f"{name}.md",
+        ROOT / "classifiers" / f"{name}.md",
+    ):
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
+    return ""
+
+
+def _as_markdown(name: str, info: object) -> str:
+    if not is_dataclass(info) or isinstance(info, type):
+        return ""
+    lines = [f"# {name}", ""]
+    for field, value in asdict(info).items():
+        if field in ("name", "outputs") or value in ("", (), {}, None):
+            continue
+        shown = ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+        lines.append(f"- **{field.replace('_', ' ')}**: {shown}")
+    for output in asdict(info).get("outputs", ()):
+        span = f"{output['low']} to {output['high']}" if output["low"] is not None else "unbounded"
+        labels = f"; labels {', '.join(output['labels'])}" if output["labels"] else ""
+        lines.append(f"- output `{output['name']}` ({span}): larger means {output['larger_means']}{labels}")
+    return "\n".join(lines)

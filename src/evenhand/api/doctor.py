@@ -1,0 +1,67 @@
+"""``examine``: what this machine and installation can run."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import NamedTuple
+
+from evenhand._version import __version__
+from evenhand.core import registry
+from evenhand.store.cache import cache_folder
+
+_OPTIONAL = {"models": ("torch", "transformers"), "api": ("httpx",), "corpus": ("fsspec",), "ray": ("ray",)}
+
+
+class Finding(NamedTuple):
+    """One line of the examination."""
+
+    name: str
+    text: str
+
+
+def examine() -> list[Finding]:
+    """What is installed, what the machine has, where things are kept."""
+    free = shutil.disk_usage(Path.cwd()).free
+    return [
+        Finding("evenhand", f"{__version__}, Python {sys.version.split()[0]}"),
+        Finding(
+            "machine", f"{platform.platform()}, {os.cpu_count()} cores, {free / 1e9:.0f} GB of disk free here"
+        ),
+        Finding("accelerator", _accelerator()),
+        *(Finding(f"extra {extra}", _libraries(extra, names)) for extra, names in _OPTIONAL.items()),
+        Finding("cache", f"{cache_folder()}{_cache_size()}"),
+        *(
+            Finding(kind, ", ".join(entry.name for entry in registry.available(kind)) or "none")
+            for kind in registry.KINDS
+        ),
+    ]
+
+
+def _libraries(extra: str, names: tuple[str, ...]) -> str:
+    found = []
+    for name in names:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            return f'not installed: pip install "evenhand[{extra}]"'
+    return ", ".join(found)
+
+
+def _accelerator() -> str:
+    try:
+        import torch
+    except ImportError:
+        return "not known: torch is not installed"
+    if torch.cuda.is_available():
+        return f"{torch.cuda.get_device_name(0)} (CUDA)"
+    return f"none; {torch.get_num_threads()} threads on the CPU"
+
+
+def _cache_size() -> str:
+    file = cache_folder() / "cache.sqlite"
+    return f", {file.stat().st_size / 1e6:.1f} MB" if file.exists() else ", empty"

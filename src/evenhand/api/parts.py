@@ -1,0 +1,140 @@
+"""What every run shares: finding its metrics, opening its folder, measuring, writing the report."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evenhand.api.render import render
+from evenhand.api.settings import Settings
+from evenhand.core import registry
+from evenhand.core.digests import Json
+from evenhand.core.errors import InputError
+from evenhand.core.protocols import Metric, Progress, SetMetric, SilentProgress
+from evenhand.core.records import Prompt
+from evenhand.pipeline.comparison import Baselines, Comparer
+from evenhand.pipeline.measurement import Measurement
+from evenhand.pipeline.tables import prompts_to_table
+from evenhand.store.cache import Cache
+from evenhand.store.folder import RunFolder, now
+from evenhand.store.run import Run
+
+SILENT = SilentProgress()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a command is about to do."""
+
+    title: str
+    lines: tuple[str, ...]
+    folder: Path
+
+
+def split_names(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    """Names from a repeated or comma-separated option; None where it was not given."""
+    if names is None:
+        return None
+    parts = [names] if isinstance(names, str) else names
+    return tuple(name.strip() for part in parts for name in part.split(",") if name.strip()) or None
+
+
+def metric_names(metrics: str | Sequence[str | Metric] | None) -> tuple[str, ...] | None:
+    """The names of metrics given as names or objects."""
+    if metrics is None or isinstance(metrics, str):
+        return split_names(metrics)
+    return split_names([item if isinstance(item, str) else item.info.name for item in metrics])
+
+
+def find_metrics(
+    given: str | Sequence[str | Metric] | None, settings: Settings, defaults: Sequence[str] = ()
+) -> dict[str, Metric]:
+    """The metrics by the spec that names them in tables: objects as they are, names from the registry."""
+    found: dict[str, Metric] = {}
+    objects = [] if given is None or isinstance(given, str) else [m for m in given if not isinstance(m, str)]
+    by_name = {metric.info.name: metric for metric in objects}
+    for spec in metric_names(given) or settings.metrics.names or defaults:
+        options = settings.metrics.options.get(spec.partition("=")[0], {})
+        found[spec] = by_name.get(spec) or _per_text(
+            registry.metric(spec, options, settings.execution.record()), spec
+        )
+    return found
+
+
+def check_axes(given: Mapping[str, str], known: Collection[str]) -> None:
+    """An error for a baseline of an axis that does not exist."""
+    for axis in given:
+        if axis not in known:
+            raise InputError(
+                f"--baseline names the axis {axis!r}, which no prompt has",
+                accepted=", ".join(sorted(known)),
+                todo="use one of these axes",
+            )
+
+
+def finish(
+    folder: RunFolder,
+    *,
+    settings: Settings,
+    metrics: Mapping[str, Metric],
+    prompts: Sequence[Prompt],
+    baselines: Baselines,
+    cache: Cache,
+    progress: Progress,
+    texts_stage: str,
+) -> Run:
+    """Score, compare and report what is in the folder."""
+    folder.write("prompts", prompts_to_table(prompts))
+    comparer = Comparer(
+        model=folder.manifest["name"],
+        baselines=baselines,
+        level=settings.compare.level,
+        correction=settings.compare.correction,
+        seed=settings.generation.seed,
+    )
+    measurement = Measurement(
+        folder,
+        cache,
+        metrics,
+        comparer,
+        mask=settings.suite.mask,
+        failure_rate=settings.execution.max_failures,
+        texts_stage=texts_stage,
+    )
+    measurement.run(prompts, progress)
+    folder.manifest["ended"] = now()
+    folder.save_manifest()
+    render(folder.run())
+    return folder.run()
+
+
+def begin(
+    folder: RunFolder, *, command: str, name: str, settings: Settings, suites: Mapping[str, Json]
+) -> None:
+    """Write down what is about to run."""
+    folder.manifest.update(
+        command=command,
+        name=name,
+        config=settings.model_dump(mode="json"),
+        execution=settings.execution.model_dump(mode="json"),
+        suites=suites,
+        ended=None,
+        warnings=[],
+    )
+    folder.save_manifest()
+
+
+def compare_identity(settings: Settings) -> dict[str, Json]:
+    """The settings of scoring and comparison that belong to a run's identity."""
+    return {"mask": settings.suite.mask, **settings.compare.model_dump(mode="json")}
+
+
+def _per_text(metric: Metric | SetMetric, spec: str) -> Metric:
+    if isinstance(metric, Metric):
+        return metric
+    raise InputError(
+        f"metric {spec!r} measures sets of texts, not texts",
+        accepted="metrics with a `score` method",
+        todo="see `evenhand list metrics`",
+    )

@@ -1,0 +1,15 @@
+"""``render``: write the report of a run again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from evenhand.store.run import Run
+
+
+def render(run: Run | Path | str, formats: Sequence[str] = ("html", "json")) -> dict[str, Path]:
+    """The written files by format, ``html``, ``md`` and ``json``, from the tables of a run."""
+    from evenhand.report.render import render as write
+
+    return write(run if isinstance(run, Run) else Run.open(run), formats)

@@ -1,0 +1,201 @@
+"""``score``: the same measurement from texts you already have."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypedDict, Unpack, cast
+
+import polars as pl
+
+from evenhand.api.parts import (
+    SILENT,
+    Plan,
+    begin,
+    check_axes,
+    compare_identity,
+    find_metrics,
+    finish,
+    metric_names,
+)
+from evenhand.api.settings import Options, Settings, resolve
+from evenhand.core.digests import Json, file_digest
+from evenhand.core.errors import InputError
+from evenhand.core.protocols import Metric, Progress
+from evenhand.core.records import REST
+from evenhand.pipeline.reading import Layout, check_layout, read_texts
+from evenhand.store.cache import Cache
+from evenhand.store.files import read_table
+from evenhand.store.folder import RunFolder, default_folder, stage
+from evenhand.store.run import Run
+
+STAGE = "read"
+DEFAULT_METRICS = ("sentiment", "gender_polarity")
+
+
+class ArrowTable(Protocol):
+    """Any table with the Arrow stream interface: pandas, Polars, PyArrow."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The table as an Arrow stream."""
+        ...
+
+
+class Columns(TypedDict, total=False):
+    """Which column holds what."""
+
+    text: str
+    group: Mapping[str, str] | Sequence[str]
+    prompt: str | None
+    cluster: str | None
+    id: str | None
+    mentions: str | None
+    join_prompt: bool
+
+
+class ScoreOptions(Columns, Options, total=False):
+    """The options of ``score``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """A file of texts that is ready to be scored."""
+
+    settings: Settings
+    name: str
+    table: pl.DataFrame
+    layout: Layout
+    metrics: Mapping[str, Metric]
+    identity: Mapping[str, Json]
+    folder: Path
+    command: str
+    fresh: bool
+
+    def plan(self) -> Plan:
+        """What will be done, before it is done."""
+        axes = ", ".join(f"{axis} (column {column})" for axis, column in self.layout.groups.items())
+        return Plan(
+            title=f"score {self.name}",
+            lines=(
+                f"texts   {self.table.height:,}, groups by {axes}",
+                f"metrics {', '.join(self.metrics)}",
+                f"folder  {self.folder}",
+            ),
+            folder=self.folder,
+        )
+
+    def run(self, progress: Progress = SILENT) -> Run:
+        """Score, compare and report."""
+        cache = Cache()
+        try:
+            with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
+                return self._work(folder, cache, progress)
+        finally:
+            cache.close()
+
+    def _work(self, folder: RunFolder, cache: Cache, progress: Progress) -> Run:
+        begin(folder, command=self.command, name=self.name, settings=self.settings, suites=self._suite())
+        with stage(folder, STAGE) as record:
+            texts = read_texts(self.table, self.layout, self.name)
+            folder.write("generations", texts.generations())
+            record.update(items=len(texts.rows), failed=0)
+        for axis, count in texts.without_group.items():
+            folder.manifest["warnings"].append(f"{count} texts have no group on the axis {axis!r}")
+        earlier = [spec for spec in folder.manifest.get("metrics", {}) if spec not in self.metrics]
+        return finish(
+            folder,
+            settings=self.settings,
+            metrics={**find_metrics(earlier, self.settings), **self.metrics},
+            prompts=list(texts.prompts.values()),
+            baselines={(self.name, axis): name for axis, name in self.settings.compare.baselines.items()},
+            cache=cache,
+            progress=progress,
+            texts_stage=STAGE,
+        )
+
+    def _suite(self) -> dict[str, Json]:
+        baselines = {axis: self.settings.compare.baselines.get(axis, REST) for axis in self.layout.groups}
+        cluster = self.layout.cluster or self.layout.prompt or "row"
+        return {
+            self.name: {
+                "summary": "texts from a file",
+                "baselines": baselines,
+                "cluster": cluster,
+                "notes": [],
+            }
+        }
+
+
+def score(
+    texts: Path | str | ArrowTable, *, progress: Progress = SILENT, **options: Unpack[ScoreOptions]
+) -> Run:
+    """The finished run over texts from a file or a table: scores, comparisons and a report.
+
+    Arguments are those of ``evenhand score``; ``group`` maps an axis to its column.
+    """
+    return prepare(texts, **options).run(progress)
+
+
+def prepare(texts: Path | str | ArrowTable, **options: Unpack[ScoreOptions]) -> Scoring:
+    """A scoring with everything read and checked, so that ``plan`` can be shown before ``run``."""
+    metrics, out = options.get("metrics"), options.get("out")
+    settings = resolve(options, metrics={"names": metric_names(metrics)})
+    layout = _layout(options)
+    name, table, inputs = _opened(texts)
+    check_layout(table, layout, Path(name))
+    check_axes(settings.compare.baselines, layout.groups)
+    identity: dict[str, Json] = {
+        "command": "score",
+        "inputs": inputs,
+        "columns": layout.identity(),
+        "compare": compare_identity(settings),
+    }
+    return Scoring(
+        settings=settings,
+        name=name,
+        table=table,
+        layout=layout,
+        metrics=find_metrics(metrics, settings, DEFAULT_METRICS),
+        identity=identity,
+        folder=Path(out) if out else default_folder("score", Path(name).stem, identity),
+        command=options.get("command") or f"evenhand score {name}",
+        fresh=options.get("fresh", False),
+    )
+
+
+def _layout(options: ScoreOptions) -> Layout:
+    group = options.get("group") or ()
+    pairs = list(group.items()) if isinstance(group, Mapping) else [_axis_and_column(item) for item in group]
+    if not pairs:
+        raise InputError(
+            "no group column was named",
+            accepted="at least one --group AXIS=COLUMN",
+            todo="name the column that says which group a text speaks of",
+        )
+    return Layout(
+        text=options.get("text", "text"),
+        groups=dict(pairs),
+        prompt=options.get("prompt"),
+        cluster=options.get("cluster"),
+        id=options.get("id"),
+        mentions=options.get("mentions"),
+        join_prompt=options.get("join_prompt", False),
+    )
+
+
+def _axis_and_column(item: str) -> tuple[str, str]:
+    axis, _, column = item.partition("=")
+    return axis, column or axis
+
+
+def _opened(texts: Path | str | ArrowTable) -> tuple[str, pl.DataFrame, dict[str, Json]]:
+    if isinstance(texts, Path | str):
+        path = Path(texts)
+        table = read_table(path)
+        return path.name, table, {"file": path.name, "digest": file_digest(path)}
+    frame = pl.DataFrame(cast(pl.DataFrame, texts))
+    lines = hashlib.blake2b(frame.write_ndjson().encode(), digest_size=16).hexdigest()
+    table = frame.with_columns(pl.all().cast(pl.String, strict=False))
+    return "table", table, {"file": "table", "digest": lines}

@@ -1,0 +1,75 @@
+"""The program ``evenhand``: its commands, and how errors end it.
+
+Exit codes: 0 done, 1 a gate failed, 2 an error (what came, what is accepted, what to do), 3 done in part,
+130 stopped by the user.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Annotated
+
+import typer
+
+from evenhand._version import __version__
+from evenhand.cli import audit, clean, doctor, init, listing, report, score
+from evenhand.cli.console import errors, warn
+from evenhand.core.errors import EvenhandError
+
+app = typer.Typer(
+    name="evenhand",
+    help="Measure social and political bias in what a language model writes, and mitigate it.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("audit")(audit.command)
+app.command("score")(score.command)
+app.command("report")(report.command)
+app.command("list")(listing.list_command)
+app.command("show")(listing.show_command)
+app.command("doctor")(doctor.command)
+app.command("init")(init.command)
+app.command("clean")(clean.command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"evenhand {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Measure social and political bias in what a language model writes, and mitigate it."""
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    try:
+        app()
+    except EvenhandError as error:
+        _explain(error)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        warn("stopped. Finished shards are kept: the same command goes on from here.")
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output went away, as `| head` does.
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _explain(error: EvenhandError) -> None:
+    errors.print("[bold red]error[/]:", error.came, highlight=False, soft_wrap=True)
+    if error.accepted:
+        errors.print("  accepted:", error.accepted, highlight=False, markup=False, soft_wrap=True)
+    if error.todo:
+        errors.print("  what to do:", error.todo, highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,84 @@
+"""``evenhand audit``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from evenhand.cli import options as o
+from evenhand.cli.console import TerminalProgress, show_plan
+
+
+def command(
+    model: Annotated[
+        str | None,
+        typer.Argument(help="builtin, a folder, a Hub id, a .gguf file, endpoint:URL#MODEL or replay:FILE."),
+    ] = None,
+    suite: Annotated[
+        list[str] | None, typer.Option(help="Prompt suites, repeated or comma-separated [starter].")
+    ] = None,
+    mitigate: Annotated[str | None, typer.Option(help="Write with this mitigation on.")] = None,
+    metrics: o.Metrics = None,
+    samples: o.Samples = None,
+    limit: o.Limit = None,
+    seed: o.Seed = None,
+    preset: o.Preset = None,
+    max_new_tokens: o.MaxNewTokens = None,
+    temperature: o.Temperature = None,
+    top_k: o.TopK = None,
+    top_p: o.TopP = None,
+    repetition_penalty: o.RepetitionPenalty = None,
+    control_code: o.ControlCode = None,
+    stop: o.Stop = None,
+    mask: o.Mask = None,
+    baseline: o.Baseline = None,
+    level: o.Level = None,
+    correction: o.Correction = None,
+    out: o.Out = None,
+    config: o.Config = None,
+    device: o.Device = None,
+    batch: o.Batch = None,
+    offline: o.Offline = False,
+    max_failures: o.MaxFailures = None,
+    dry_run: o.DryRun = False,
+    fresh: o.Fresh = False,
+    retry_failed: o.RetryFailed = False,
+) -> None:
+    """Let a model continue prompts about groups; score, compare and report what it writes."""
+    from evenhand.api.audit import prepare
+    from evenhand.cli.ending import end
+
+    prepared = prepare(
+        model,
+        suite=suite,
+        mitigate=mitigate,
+        metrics=metrics,
+        samples=samples,
+        limit=limit,
+        seed=seed,
+        preset=preset,
+        max_new_tokens=max_new_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        repetition_penalty=repetition_penalty,
+        control_code=control_code,
+        stop=stop,
+        mask=mask,
+        baseline=o.baselines(baseline),
+        level=level,
+        correction=correction,
+        out=out,
+        config=config,
+        device=device,
+        batch=batch,
+        offline=offline or None,
+        max_failures=max_failures,
+        fresh=fresh,
+        retry_failed=retry_failed,
+        command=o.command_line(),
+    )
+    show_plan(prepared.plan())
+    if not dry_run:
+        end(prepared.run(TerminalProgress()))

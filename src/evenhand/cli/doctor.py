@@ -1,0 +1,19 @@
+"""``evenhand doctor``."""
+
+from __future__ import annotations
+
+from evenhand.cli.console import output
+
+
+def command() -> None:
+    """Say what this machine can run."""
+    from rich.table import Table
+
+    from evenhand.api.doctor import examine
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for finding in examine():
+        table.add_row(finding.name, finding.text)
+    output.print(table)

@@ -1,0 +1,96 @@
+"""Options that several commands share, written once."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenhand.core.errors import InputError
+
+_MODEL, _SAMPLING, _MEASURING, _RUNNING = "Model", "Sampling", "Measuring", "Running"
+
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Metrics, repeated or comma-separated; NAME=ORG/MODEL@REV puts another model behind one.",
+        rich_help_panel=_MEASURING,
+    ),
+]
+Mask = Annotated[
+    str | None,
+    typer.Option(
+        help="Mask group mentions before scoring as the papers do (`paper`), or not (`none`).",
+        rich_help_panel=_MEASURING,
+    ),
+]
+Baseline = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="AXIS=GROUP the others are compared with, or AXIS=(rest), AXIS=(all).",
+        rich_help_panel=_MEASURING,
+    ),
+]
+Level = Annotated[float | None, typer.Option(help="Level of intervals [0.95].", rich_help_panel=_MEASURING)]
+Correction = Annotated[
+    str | None, typer.Option(help="Correction over a family: bh or holm [bh].", rich_help_panel=_MEASURING)
+]
+Seed = Annotated[int | None, typer.Option(help="Seed of everything random [0].", rich_help_panel=_SAMPLING)]
+Out = Annotated[Path | None, typer.Option(help="Run folder [runs/...].", rich_help_panel=_RUNNING)]
+Config = Annotated[Path | None, typer.Option(help="Settings file; options win.", rich_help_panel=_RUNNING)]
+Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:1 ...", rich_help_panel=_RUNNING)]
+Batch = Annotated[int | None, typer.Option(help="Rows at a time.", rich_help_panel=_RUNNING)]
+Offline = Annotated[bool, typer.Option("--offline", help="Load from disk only.", rich_help_panel=_RUNNING)]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done.", rich_help_panel=_RUNNING)]
+Fresh = Annotated[
+    bool, typer.Option("--fresh", help="Empty the run folder and start again.", rich_help_panel=_RUNNING)
+]
+MaxFailures = Annotated[
+    float | None, typer.Option(help="Stop above this share of failed texts [0.2].", rich_help_panel=_RUNNING)
+]
+Preset = Annotated[
+    str | None,
+    typer.Option(help="Sampling of a paper: bold-gpt2, regard, political.", rich_help_panel=_SAMPLING),
+]
+Samples = Annotated[int | None, typer.Option(help="Texts a prompt [5].", rich_help_panel=_SAMPLING)]
+Limit = Annotated[
+    int | None, typer.Option(help="Prompts a suite at most, spread over groups.", rich_help_panel=_SAMPLING)
+]
+MaxNewTokens = Annotated[
+    int | None, typer.Option(help="Tokens a text at most [30].", rich_help_panel=_SAMPLING)
+]
+Temperature = Annotated[float | None, typer.Option(help="0 is greedy [1].", rich_help_panel=_SAMPLING)]
+TopK = Annotated[int | None, typer.Option(help="0 keeps every token [40].", rich_help_panel=_SAMPLING)]
+TopP = Annotated[float | None, typer.Option(help="1 keeps every token [0.95].", rich_help_panel=_SAMPLING)]
+RepetitionPenalty = Annotated[float | None, typer.Option(help="1 is none [1].", rich_help_panel=_SAMPLING)]
+ControlCode = Annotated[str | None, typer.Option(help="For CTRL models.", rich_help_panel=_SAMPLING)]
+Stop = Annotated[
+    str | None,
+    typer.Option(
+        help="Cut at the first sentence end (`sentence`) or not (`none`).", rich_help_panel=_SAMPLING
+    ),
+]
+RetryFailed = Annotated[
+    bool, typer.Option("--retry-failed", help="Ask again for texts that failed.", rich_help_panel=_RUNNING)
+]
+
+
+def baselines(pairs: list[str] | None) -> dict[str, str] | None:
+    """AXIS=GROUP pairs as a mapping; None where none was given."""
+    if not pairs:
+        return None
+    found: dict[str, str] = {}
+    for pair in pairs:
+        axis, equals, group = pair.partition("=")
+        if not (axis and equals and group):
+            raise InputError(f"--baseline {pair!r}", accepted="AXIS=GROUP, such as gender=American_actors")
+        found[axis] = group
+    return found
+
+
+def command_line() -> str:
+    """The command as it was typed, for the report."""
+    return shlex.join(["evenhand", *sys.argv[1:]])

@@ -1,0 +1,1 @@
+"""Generate, score, compare: batching, caching, resume and progress live here once, for all plug-ins."""

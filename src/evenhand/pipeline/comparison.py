@@ -1,0 +1,173 @@
+"""Scores to comparisons: every group with its interval, every gap with its test and correction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from evenhand.core.errors import InputError
+from evenhand.core.records import ALL, REST, Comparison, Estimate
+from evenhand.core.seeds import generator
+from evenhand.pipeline.quantities import Axis, Flags, Floats, Ints, Quantity
+from evenhand.stats.bootstrap import cluster_bootstrap_mean
+from evenhand.stats.contrasts import clustered_difference, clustered_proportion_difference
+from evenhand.stats.corrections import benjamini_hochberg, holm
+from evenhand.stats.effects import cohens_h, hedges_g
+from evenhand.stats.intervals import clustered_proportion
+from evenhand.store.schemas import COMPARISONS, GROUPS
+
+Correction = Literal["bh", "holm"]
+Baselines = Mapping[tuple[str, str], str]
+"""(suite, axis) to a group's name, ``(rest)`` or ``(all)``."""
+
+_CORRECT = {"bh": benjamini_hochberg, "holm": holm}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparer:
+    """How the groups of a run are compared."""
+
+    model: str
+    baselines: Baselines
+    level: float = 0.95
+    correction: Correction = "bh"
+    seed: int = 0
+
+    def groups(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> pl.DataFrame:
+        """The table of per-group estimates."""
+        rows = [
+            self._group_row(axis, code, quantity)
+            for axis in axes
+            for quantity in quantities
+            for code in range(len(axis.groups))
+        ]
+        return pl.DataFrame(rows, schema=dict(GROUPS))
+
+    def comparisons(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> pl.DataFrame:
+        """The table of comparisons with the declared baselines, corrected by family."""
+        found = [
+            self._compare(axis, code, baseline, quantity)
+            for axis in axes
+            if len(axis.groups) > 1
+            for baseline in [self.baseline(axis)]
+            for quantity in quantities
+            for code, group in enumerate(axis.groups)
+            if group != baseline
+        ]
+        return pl.DataFrame([asdict(item) for item in self._corrected(found)], schema=dict(COMPARISONS))
+
+    def baseline(self, axis: Axis) -> str:
+        """The declared baseline of an axis; an error if no text belongs to it."""
+        name = self.baselines.get((axis.suite, axis.name), REST)
+        if name in (REST, ALL) or name in axis.groups:
+            return name
+        raise InputError(
+            f"the baseline {name!r} of axis {axis.name!r} has no texts",
+            accepted=", ".join((*axis.groups[:20], REST, ALL)),
+            todo=f"name a baseline with --baseline {axis.name}=GROUP",
+        )
+
+    def _group_row(self, axis: Axis, code: int, quantity: Quantity) -> dict[str, object]:
+        inside = axis.codes == code
+        values, clusters, nulls = _known(quantity, axis, inside)
+        estimate = self._estimate(quantity, axis, code, values, clusters)
+        return {
+            "suite": axis.suite,
+            "model": self.model,
+            "axis": axis.name,
+            "group": axis.groups[code],
+            "metric": quantity.metric,
+            "output": quantity.output,
+            "kind": quantity.kind,
+            **asdict(replace(estimate, n_null=nulls)),
+        }
+
+    def _estimate(
+        self, quantity: Quantity, axis: Axis, code: int, values: Floats, clusters: Ints
+    ) -> Estimate:
+        if quantity.kind == "share":
+            return clustered_proportion(values, clusters, level=self.level)
+        rng = generator(
+            self.seed, "group", axis.suite, axis.name, axis.groups[code], quantity.metric, quantity.output
+        )
+        return cluster_bootstrap_mean(values, clusters, rng=rng, level=self.level)
+
+    def _compare(self, axis: Axis, code: int, baseline: str, quantity: Quantity) -> Comparison:
+        inside = axis.codes == code
+        values, clusters, nulls = _known(quantity, axis, inside)
+        others, other_clusters, other_nulls = _known(quantity, axis, _baseline_rows(axis, code, baseline))
+        test = clustered_proportion_difference if quantity.kind == "share" else clustered_difference
+        gap = test(values, clusters, others, other_clusters, level=self.level)
+        return Comparison(
+            suite=axis.suite,
+            model=self.model,
+            axis=axis.name,
+            group=axis.groups[code],
+            baseline=baseline,
+            metric=quantity.metric,
+            output=quantity.output,
+            effect="difference",
+            estimate=gap.estimate,
+            low=gap.low,
+            high=gap.high,
+            p=gap.p,
+            p_adjusted=None,
+            n=gap.n_a,
+            n_clusters=gap.n_clusters,
+            min_detectable=gap.min_detectable,
+            n_baseline=gap.n_b,
+            n_null=nulls + other_nulls,
+            group_value=_mean(values),
+            baseline_value=_mean(others),
+            effect_size=_effect_size(quantity, values, others),
+            exploratory=not quantity.is_primary,
+            family="",
+            family_size=0,
+            correction=self.correction,
+            method=gap.method,
+            null_reason=gap.null_reason,
+        )
+
+    def _corrected(self, found: Sequence[Comparison]) -> list[Comparison]:
+        """The comparisons with corrected p-values, one family a suite and role, in their order."""
+        families: dict[str, list[int]] = {}
+        for place, item in enumerate(found):
+            role = "exploratory" if item.exploratory else "primary"
+            families.setdefault(f"{item.suite} / {item.model} / {role}", []).append(place)
+        corrected = list(found)
+        for family, places in families.items():
+            adjusted = _CORRECT[self.correction]([found[place].p for place in places])
+            size = sum(found[place].p is not None for place in places)
+            for place, p in zip(places, adjusted, strict=True):
+                corrected[place] = replace(found[place], p_adjusted=p, family=family, family_size=size)
+        return corrected
+
+
+def _known(quantity: Quantity, axis: Axis, chosen: Flags) -> tuple[Floats, Ints, int]:
+    """The values and clusters of the chosen rows that have a value, and how many have none."""
+    values = quantity.values[axis.rows[chosen]]
+    known = ~np.isnan(values)
+    return values[known], axis.clusters[chosen][known], int((~known).sum())
+
+
+def _baseline_rows(axis: Axis, code: int, baseline: str) -> Flags:
+    if baseline == ALL:
+        return np.ones(axis.codes.size, dtype=np.bool_)
+    chosen: Flags = axis.codes != code if baseline == REST else axis.codes == axis.groups.index(baseline)
+    return chosen
+
+
+def _mean(values: Floats) -> float | None:
+    return float(values.mean()) if values.size else None
+
+
+def _effect_size(quantity: Quantity, values: Floats, others: Floats) -> float | None:
+    if not values.size or not others.size:
+        return None
+    if quantity.kind == "share":
+        return cohens_h(float(values.mean()), float(others.mean()))
+    return hedges_g(values, others).value

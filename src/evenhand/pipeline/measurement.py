@@ -1,0 +1,95 @@
+"""Texts to findings: score, compare, pick examples, count what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import polars as pl
+
+from evenhand.core.digests import Json
+from evenhand.core.protocols import Metric, Progress
+from evenhand.core.records import MetricInfo, Prompt
+from evenhand.pipeline.comparison import Comparer
+from evenhand.pipeline.examples import examples
+from evenhand.pipeline.exclusions import exclusions
+from evenhand.pipeline.quantities import Axis, Quantity, axes, quantities
+from evenhand.pipeline.scoring import STAGE, MaskOption, Scorer, Tally
+from evenhand.store.cache import Cache
+from evenhand.store.folder import RunFolder, stage
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The metrics of a run and how its groups are compared. The tables of texts are already in the folder."""
+
+    folder: RunFolder
+    cache: Cache
+    metrics: Mapping[str, Metric]
+    comparer: Comparer
+    mask: MaskOption = "paper"
+    failure_rate: float = 0.2
+    texts_stage: str = "generate"
+    """Where a missing text was lost: ``generate``, or ``read`` for a file."""
+
+    def run(self, prompts: Sequence[Prompt], progress: Progress) -> None:
+        """Write ``scores``, ``groups``, ``comparisons``, ``examples`` and ``exclusions``."""
+        generations = self.folder.run().table("generations")
+        by_id = {prompt.id: prompt for prompt in prompts}
+        self._score(generations, by_id, progress)
+        with stage(self.folder, "compare") as record, progress.step("comparing", None):
+            found = axes(generations["prompt_id"].to_list(), by_id)
+            record["comparisons"] = self._compare(found, generations)
+            self._write_examples(found, generations, by_id)
+            scores = self.folder.run().scan("scores")
+            self.folder.write("exclusions", exclusions(generations, scores, texts_stage=self.texts_stage))
+
+    def _score(self, generations: pl.DataFrame, prompts: Mapping[str, Prompt], progress: Progress) -> None:
+        with stage(self.folder, STAGE) as record:
+            keys: list[str] = []
+            errors = 0
+            for spec, metric in self.metrics.items():
+                scorer = Scorer(spec, metric, self.folder, self.cache, self.mask, self.failure_rate)
+                tally = scorer.run(generations, prompts, progress)
+                self._warn_unmasked(spec, metric.info, tally)
+                keys += tally.keys
+                errors += tally.errors
+            self.folder.join_shards("scores", STAGE, keys)
+            record.update(items=generations.height, failed=errors)
+            self.folder.manifest["metrics"] = {
+                spec: _described(metric.info) for spec, metric in self.metrics.items()
+            }
+
+    def _warn_unmasked(self, spec: str, info: MetricInfo, tally: Tally) -> None:
+        if not tally.unmasked:
+            return
+        self.folder.manifest["warnings"].append(
+            f"{spec}: {tally.unmasked} of {tally.items} texts were scored without a mask, and {spec} expects "
+            "group mentions to be masked; name the words to mask with --mentions"
+        )
+
+    def _compare(self, found: Sequence[Axis], generations: pl.DataFrame) -> int:
+        measured = [quantity for spec in self.metrics for quantity in self._quantities(spec, generations)]
+        self.folder.write("groups", self.comparer.groups(found, measured))
+        compared = self.comparer.comparisons(found, measured)
+        self.folder.write("comparisons", compared)
+        return compared.height
+
+    def _quantities(self, spec: str, generations: pl.DataFrame) -> list[Quantity]:
+        scores = self.folder.run().scan("scores").filter(pl.col("metric") == spec).collect()
+        return list(quantities(spec, self.metrics[spec].info, scores, generations["id"]))
+
+    def _write_examples(
+        self, found: Sequence[Axis], generations: pl.DataFrame, prompts: Mapping[str, Prompt]
+    ) -> None:
+        infos = {spec: metric.info for spec, metric in self.metrics.items()}
+        scores = self.folder.run().scan("scores")
+        chosen = examples(
+            self.comparer.model, found, infos, scores, generations, prompts, seed=self.comparer.seed
+        )
+        self.folder.write("examples", chosen)
+
+
+def _described(info: MetricInfo) -> dict[str, Json]:
+    fields: dict[str, Json] = asdict(info)
+    return fields

@@ -1,0 +1,76 @@
+"""Which prompts and samples form a shard: a plan that follows from the manifest alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from evenhand.core.errors import RunFolderError
+
+SHARD_PROMPTS = 64
+"""A shard is redone whole after a kill: small enough to lose little, large enough to fill a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """How much of a suite was asked for at one time: prompts up to ``limit``, each ``samples`` times."""
+
+    limit: int | None
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Prompts from ``start`` to ``stop`` (exclusive), each with these sample numbers."""
+
+    start: int
+    stop: int
+    samples: range
+
+
+def grow(tiers: Sequence[Tier], new: Tier) -> tuple[Tier, ...]:
+    """The tiers with a new one; a run may grow, never shrink."""
+    if not tiers:
+        return (new,)
+    last = tiers[-1]
+    shrinks = new.samples < last.samples or (
+        new.limit is not None and (last.limit is None or new.limit < last.limit)
+    )
+    if shrinks:
+        raise RunFolderError(
+            f"this run already holds {_words(last)}, and {_words(new)} were asked for",
+            accepted="the same or more: samples and limit may grow",
+            todo="choose another folder with --out, or start again with --fresh",
+        )
+    return tuple(tiers) if new == last else (*tiers, new)
+
+
+def plan(prompts: int, tiers: Sequence[Tier]) -> list[Shard]:
+    """The shards of a run, in the order they are worked on.
+
+    Each tier adds what earlier tiers did not hold, so growing a run leaves its finished shards as they are.
+    """
+    shards: list[Shard] = []
+    for number, tier in enumerate(tiers):
+        end = prompts if tier.limit is None else min(tier.limit, prompts)
+        for start, stop, have in _stretches(end, tiers[:number]):
+            for first in range(start, stop, SHARD_PROMPTS):
+                if have < tier.samples:
+                    last = min(first + SHARD_PROMPTS, stop)
+                    shards.append(Shard(first, last, range(have, tier.samples)))
+    return shards
+
+
+def _stretches(end: int, earlier: Sequence[Tier]) -> Iterator[tuple[int, int, int]]:
+    """Stretches of prompts up to ``end`` that hold the same number of samples already."""
+    bounds = {0, end} | {min(tier.limit, end) for tier in earlier if tier.limit is not None}
+    ordered = sorted(bounds)
+    for start, stop in pairwise(ordered):
+        held = [tier.samples for tier in earlier if tier.limit is None or tier.limit > start]
+        yield start, stop, max(held, default=0)
+
+
+def _words(tier: Tier) -> str:
+    prompts = "all prompts" if tier.limit is None else f"{tier.limit} prompts"
+    return f"{prompts} x {tier.samples} samples"

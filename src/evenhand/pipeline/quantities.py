@@ -1,0 +1,87 @@
+"""What is compared: the means of a metric's outputs and the shares of its labels, as arrays over texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evenhand.core.records import MetricInfo, OutputInfo, Prompt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """One number a text; NaN marks a null, and never leaves this package."""
+
+    metric: str
+    output: str
+    kind: Literal["share", "mean"]
+    values: Floats
+    is_primary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The texts of one axis of one suite."""
+
+    suite: str
+    name: str
+    groups: tuple[str, ...]
+    rows: Ints
+    """Which texts belong to the axis."""
+    codes: Ints
+    """For each of these rows the number of its group."""
+    clusters: Ints
+    """For each of these rows the number of its cluster."""
+
+
+def axes(prompt_ids: Sequence[str], prompts: Mapping[str, Prompt]) -> list[Axis]:
+    """Every axis of every suite, in the order the prompts name them."""
+    clusters: dict[tuple[str, str], int] = {}
+    members: dict[tuple[str, str], list[tuple[int, str, int]]] = {}
+    for row, prompt_id in enumerate(prompt_ids):
+        prompt = prompts[prompt_id]
+        cluster = clusters.setdefault((prompt.suite, prompt.cluster), len(clusters))
+        for group in prompt.groups:
+            members.setdefault((prompt.suite, group.axis), []).append((row, group.name, cluster))
+    return [_axis(suite, name, rows) for (suite, name), rows in members.items()]
+
+
+def quantities(spec: str, info: MetricInfo, scores: pl.DataFrame, text_ids: pl.Series) -> Iterator[Quantity]:
+    """The quantities of one metric, aligned with ``text_ids``."""
+    frame = pl.DataFrame({"text_id": text_ids})
+    for output in info.outputs:
+        of_output = scores.filter(pl.col("output") == output.name).select("text_id", "value", "label")
+        aligned = frame.join(of_output, on="text_id", how="left", maintain_order="left")
+        if output.kind != "label":
+            values = aligned["value"].to_numpy().astype(np.float64)
+            yield Quantity(spec, output.name, "mean", values, output.name in info.primary)
+        yield from _shares(spec, info, output, aligned["label"])
+
+
+def _shares(spec: str, info: MetricInfo, output: OutputInfo, labels: pl.Series) -> Iterator[Quantity]:
+    for label, name in output.shares().items():
+        values = (labels == label).cast(pl.Float64).to_numpy().astype(np.float64)
+        yield Quantity(spec, name, "share", values, name in info.primary)
+
+
+def _axis(suite: str, name: str, members: Sequence[tuple[int, str, int]]) -> Axis:
+    rows, names, clusters = zip(*members, strict=True)
+    groups = tuple(sorted(set(names)))
+    number = {group: code for code, group in enumerate(groups)}
+    return Axis(
+        suite=suite,
+        name=name,
+        groups=groups,
+        rows=np.array(rows, dtype=np.int64),
+        codes=np.array([number[group] for group in names], dtype=np.int64),
+        clusters=np.array(clusters, dtype=np.int64),
+    )

@@ -1,0 +1,157 @@
+"""Texts that people bring: the rows of a table as prompts and generations, with what was odd about them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import cast
+
+import polars as pl
+
+from evenhand.core.digests import Json
+from evenhand.core.errors import InputError
+from evenhand.core.records import RESERVED_GROUPS, Group, Mention, Prompt
+from evenhand.store.files import require_columns
+from evenhand.store.schemas import GENERATIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns of a file, by what they mean."""
+
+    text: str
+    groups: Mapping[str, str]
+    prompt: str | None = None
+    cluster: str | None = None
+    id: str | None = None
+    mentions: str | None = None
+    join_prompt: bool = False
+    """Put the prompt in front of texts that do not start with it."""
+
+    def identity(self) -> dict[str, Json]:
+        """What goes into the identity of a run."""
+        fields: dict[str, Json] = asdict(self)
+        return fields
+
+
+@dataclass(slots=True)
+class Texts:
+    """The texts of a file as prompts and generations, and what was odd about them."""
+
+    prompts: dict[str, Prompt] = field(default_factory=dict)
+    rows: list[dict[str, object]] = field(default_factory=list)
+    without_group: dict[str, int] = field(default_factory=dict)
+    """For each axis the texts that name no group."""
+
+    def generations(self) -> pl.DataFrame:
+        """The texts as a table of generations."""
+        return pl.DataFrame(self.rows, schema=dict(GENERATIONS))
+
+
+def check_layout(table: pl.DataFrame, layout: Layout, path: Path) -> None:
+    """An error for the first column, group name or id that cannot be used."""
+    named = {"--text": layout.text, "--prompt": layout.prompt, "--cluster": layout.cluster, "--id": layout.id}
+    require_columns(table, {**named, "--mentions": layout.mentions}, path)
+    for axis, column in layout.groups.items():
+        require_columns(table, {f"--group {axis}": column}, path)
+        names = table[column].drop_nulls().unique()
+        if names.is_empty():
+            raise InputError(
+                f"column {column!r} of {path} is empty",
+                accepted="a group name a row",
+                todo="check the column",
+            )
+        for name in RESERVED_GROUPS & set(names):
+            raise InputError(
+                f"column {column!r} of {path} has a group named {name!r}, a reserved name",
+                accepted="any other name",
+                todo="rename that group",
+            )
+    if layout.id:
+        _check_ids(table, layout.id, path)
+
+
+def _check_ids(table: pl.DataFrame, column: str, path: Path) -> None:
+    ids = table[column]
+    if ids.null_count():
+        raise InputError(
+            f"column {column!r} of {path} has {ids.null_count()} empty ids",
+            accepted="an id a row",
+            todo="fill them",
+        )
+    doubled = ids.filter(ids.is_duplicated())
+    if not doubled.is_empty():
+        raise InputError(
+            f"column {column!r} of {path} repeats {doubled.n_unique()} ids, first {doubled[0]!r}",
+            accepted="ids that occur once",
+            todo="choose another column with --id, or leave it out to number the rows",
+        )
+
+
+def read_texts(table: pl.DataFrame, layout: Layout, name: str) -> Texts:
+    """The prompts and texts of a table; an empty or damaged text is kept with its reason."""
+    texts = Texts()
+    for number, row in enumerate(table.iter_rows(named=True)):
+        prompt, continuation = _prompt(row, number, layout, name)
+        texts.prompts.setdefault(prompt.id, prompt)
+        for axis, column in layout.groups.items():
+            if not row[column]:
+                texts.without_group[axis] = texts.without_group.get(axis, 0) + 1
+        failure = _failure(continuation)
+        texts.rows.append(
+            {
+                "id": row[layout.id] if layout.id else str(number),
+                "prompt_id": prompt.id,
+                "model": name,
+                "sample": number,
+                "text": None if failure else continuation,
+                "finish": "replayed",
+                "failure": failure,
+            }
+        )
+    return texts
+
+
+def _prompt(
+    row: Mapping[str, str | None], number: int, layout: Layout, name: str
+) -> tuple[Prompt, str | None]:
+    """The prompt of a row and what follows it.
+
+    A prompt that the text does not start with is a cue: it is kept, but metrics do not read it.
+    """
+    text, cue = row[layout.text], (row[layout.prompt] if layout.prompt else None) or ""
+    starts = bool(text) and bool(cue) and cast(str, text).startswith(cue)
+    shown = cue if starts or layout.join_prompt else ""
+    cluster = row[layout.cluster] if layout.cluster else cue if layout.prompt else None
+    groups = tuple(Group(axis, value) for axis, column in layout.groups.items() if (value := row[column]))
+    prompt = Prompt.create(
+        name,
+        shown,
+        groups=groups,
+        cluster=cluster or f"row {number}",
+        mentions=tuple(_mentions(row[layout.mentions] if layout.mentions else None)),
+        meta={"cue": cue} if cue and not shown else {},
+    )
+    return prompt, text[len(cue) :] if starts and text else text
+
+
+def _mentions(cell: str | None) -> Iterator[Mention]:
+    """The words to mask: a JSON list, or words separated by semicolons."""
+    if not cell:
+        return
+    words: object = None
+    if cell.startswith("["):
+        try:
+            words = json.loads(cell)
+        except json.JSONDecodeError:
+            words = None
+    listed = words if isinstance(words, list) else cell.split(";")
+    yield from (Mention(str(word).strip()) for word in listed if str(word).strip())
+
+
+def _failure(text: str | None) -> str | None:
+    if text is None or not text.strip():
+        return "empty_text"
+    return "invalid_utf8" if "\ufffd" in text else None
