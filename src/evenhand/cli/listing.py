@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
 from evenhand.cli.console import output
 from evenhand.core.errors import InputError
-from evenhand.core.registry import KINDS, Kind
+from evenhand.core.registry import KINDS
 
 
 def list_command(
@@ -28,7 +28,7 @@ def list_command(
     table = Table(box=None, pad_edge=False)
     for column in ("kind", "name", "from"):
         table.add_column(column)
-    for entry in available(cast("Kind | None", kind)):
+    for entry in available(kind):
         table.add_row(entry.kind, entry.name, entry.package)
     output.print(table)
 

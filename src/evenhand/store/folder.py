@@ -40,9 +40,13 @@ class RunFolder:
         self._refuse_foreign_folder()
         self._lock = FileLock(path / ".lock")
         self._take_lock()
-        if fresh:
-            self._empty()
-        self.manifest = self._resume(identity) if (path / MANIFEST).exists() else _new_manifest(identity)
+        try:
+            if fresh:
+                self._empty()
+            self.manifest = self._resume(identity) if (path / MANIFEST).exists() else _new_manifest(identity)
+        except BaseException:
+            self._lock.release()
+            raise
 
     def __enter__(self) -> RunFolder:
         return self

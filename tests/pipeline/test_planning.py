@@ -1,0 +1,63 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenhand.core.errors import RunFolderError
+from evenhand.pipeline.planning import SHARD_PROMPTS, Shard, Tier, grow, plan
+
+GROWTH = st.lists(st.tuples(st.integers(0, 80), st.integers(0, 3)), min_size=1, max_size=4).map(
+    lambda steps: [
+        Tier(sum(limit for limit, _ in steps[: i + 1]) + 1, sum(more for _, more in steps[: i + 1]) + 1)
+        for i in range(len(steps))
+    ]
+)
+
+
+def _items(shards):
+    return [
+        (row, sample)
+        for shard in shards
+        for row in range(shard.start, shard.stop)
+        for sample in shard.samples
+    ]
+
+
+def test_a_plan_is_cut_into_shards_of_64_prompts():
+    assert plan(130, [Tier(None, 2)]) == [
+        Shard(0, 64, range(2)),
+        Shard(64, 128, range(2)),
+        Shard(128, 130, range(2)),
+    ]
+
+
+def test_more_samples_add_shards_and_leave_the_old_ones():
+    before = plan(70, [Tier(None, 2)])
+    after = plan(70, [Tier(None, 2), Tier(None, 5)])
+    assert after == [*before, Shard(0, 64, range(2, 5)), Shard(64, 70, range(2, 5))]
+
+
+def test_a_larger_limit_adds_prompts_and_fills_up_samples():
+    after = plan(10, [Tier(4, 2), Tier(None, 3)])
+    assert after == [Shard(0, 4, range(2)), Shard(0, 4, range(2, 3)), Shard(4, 10, range(3))]
+
+
+@given(st.integers(1, 200), GROWTH)
+def test_every_item_once_whatever_the_growth(prompts, tiers):
+    shards = plan(prompts, tiers)
+    items = _items(shards)
+    end = min(tiers[-1].limit, prompts)
+    assert sorted(items) == [(row, sample) for row in range(end) for sample in range(tiers[-1].samples)]
+    assert all(shard.stop - shard.start <= SHARD_PROMPTS for shard in shards)
+    # Growing keeps the finished shards as they are.
+    assert plan(prompts, tiers[:-1]) == shards[: len(plan(prompts, tiers[:-1]))]
+
+
+def test_a_run_may_grow_but_not_shrink():
+    assert grow([], Tier(None, 5)) == (Tier(None, 5),)
+    assert grow([Tier(10, 5)], Tier(10, 5)) == (Tier(10, 5),)
+    assert grow([Tier(10, 5)], Tier(None, 5)) == (Tier(10, 5), Tier(None, 5))
+    for smaller in (Tier(10, 4), Tier(9, 5)):
+        with pytest.raises(RunFolderError, match="already holds 10 prompts x 5 samples"):
+            grow([Tier(10, 5)], smaller)
+    with pytest.raises(RunFolderError, match="already holds all prompts x 5 samples"):
+        grow([Tier(None, 5)], Tier(100, 5))

@@ -1,0 +1,29 @@
+from evenhand.core.records import Group, Mention, Prompt
+from evenhand.pipeline.tables import prompts_from_table, prompts_to_table, spread
+
+
+def _prompt(group, number, **more):
+    return Prompt.create("s", f"{group} {number}", groups=(Group("a", group),), cluster=f"c{number}", **more)
+
+
+def test_prompts_survive_the_table():
+    prompts = [
+        _prompt("x", 1, mentions=(Mention("she", "Person", whole_word=False),), fills={"slot": "é"}),
+        _prompt("y", 2, template_id="t", meta={"context": "respect"}, source="page"),
+    ]
+    assert prompts_from_table(prompts_to_table(prompts)) == prompts
+
+
+def test_no_prompts_make_an_empty_table():
+    assert prompts_from_table(prompts_to_table([])) == []
+
+
+def test_spread_takes_groups_in_turn_and_keeps_their_order():
+    prompts = [_prompt("x", i) for i in range(3)] + [_prompt("y", i) for i in range(2)]
+    assert [prompt.text for prompt in spread(prompts)] == ["x 0", "y 0", "x 1", "y 1", "x 2"]
+
+
+def test_the_same_text_in_two_groups_is_two_prompts():
+    one, two = _prompt("x", 1), Prompt.create("s", "x 1", groups=(Group("a", "y"),), cluster="c1")
+    assert one.text == two.text
+    assert one.id != two.id

@@ -1,0 +1,29 @@
+import errno
+
+import pytest
+
+from evenhand.core.errors import StorageError
+from evenhand.store.atomic import replacing, write_text
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path):
+    path = tmp_path / "a.txt"
+    write_text(path, "old")
+    with pytest.raises(RuntimeError), replacing(path) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_full_disk_is_said(tmp_path):
+    with pytest.raises(StorageError) as caught, replacing(tmp_path / "a"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert caught.value.came == f"the disk is full: {tmp_path / 'a'} could not be written"
+    assert "finished shards are kept" in caught.value.todo
+
+
+def test_a_folder_in_the_way_is_said(tmp_path):
+    (tmp_path / "a").mkdir()
+    with pytest.raises(StorageError, match="cannot be written"):
+        write_text(tmp_path / "a", "x")

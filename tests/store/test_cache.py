@@ -1,0 +1,44 @@
+import sqlite3
+
+from evenhand.store.cache import Cache, clear
+
+
+def test_values_come_back_by_key(tmp_path):
+    cache = Cache(tmp_path)
+    cache.put_many("scores", {f"k{i}": [i, None, "x"] for i in range(2000)})
+    found = cache.get_many("scores", [f"k{i}" for i in range(1500, 2500)])
+    assert len(found) == 500
+    assert found["k1999"] == [1999, None, "x"]
+    cache.close()
+
+
+def test_kinds_do_not_mix_and_the_file_outlives_the_process(tmp_path):
+    first = Cache(tmp_path)
+    first.put_many("scores", {"k": 1})
+    first.close()
+    second = Cache(tmp_path)
+    assert second.get_many("scores", ["k"]) == {"k": 1}
+    assert second.get_many("generations", ["k"]) == {}
+    second.close()
+
+
+def test_a_damaged_cache_is_a_slower_run_not_a_failed_one(tmp_path):
+    (tmp_path / "cache.sqlite").write_bytes(b"not a database" * 100)
+    cache = Cache(tmp_path)
+    cache.put_many("scores", {"k": 1})
+    assert cache.get_many("scores", ["k"]) == {}
+
+
+def test_a_cache_that_breaks_in_the_middle_is_left_alone(tmp_path):
+    cache = Cache(tmp_path)
+    sqlite3.connect(tmp_path / "cache.sqlite").execute("DROP TABLE scores").connection.close()
+    cache.put_many("scores", {"k": 1})
+    assert cache.get_many("scores", ["k"]) == {}
+
+
+def test_clear_frees_the_file(tmp_path):
+    cache = Cache(tmp_path)
+    cache.put_many("scores", {"k": "x" * 10_000})
+    cache.close()
+    assert clear(tmp_path) > 10_000
+    assert clear(tmp_path) == 0

@@ -1,0 +1,130 @@
+import json
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+
+from evenhand.core.errors import RunFolderError, StorageError
+from evenhand.store.folder import RunFolder, default_folder, stage
+from evenhand.store.run import Run
+from evenhand.store.schemas import SCHEMAS, empty
+
+IDENTITY = {"model": {"name": "m", "revision": "1"}, "seed": 0}
+
+
+def _made(path, identity=IDENTITY, **kwargs):
+    folder = RunFolder(path, identity=identity, **kwargs)
+    folder.save_manifest()
+    return folder
+
+
+def test_the_same_identity_resumes_and_another_is_refused_with_the_fields(tmp_path):
+    with _made(tmp_path / "r"):
+        pass
+    with RunFolder(tmp_path / "r", identity=IDENTITY) as folder:
+        assert folder.manifest["identity"] == IDENTITY
+    with pytest.raises(RunFolderError) as caught:
+        RunFolder(tmp_path / "r", identity={"model": {"name": "m", "revision": "2"}, "seed": 1})
+    assert 'it differs in model.revision: "1" there, "2" now; seed: 0 there, 1 now' in caught.value.came
+
+
+def test_a_refused_folder_is_free_again(tmp_path):
+    with _made(tmp_path / "r"):
+        pass
+    with pytest.raises(RunFolderError):
+        RunFolder(tmp_path / "r", identity={})
+    with RunFolder(tmp_path / "r", identity=IDENTITY):
+        pass
+
+
+def test_fresh_empties_the_folder(tmp_path):
+    with _made(tmp_path / "r") as folder:
+        folder.write_shard("generate", "k", empty("generations"))
+    with RunFolder(tmp_path / "r", identity={"other": 1}, fresh=True) as folder:
+        assert not folder.has_shard("generate", "k")
+
+
+def test_a_folder_that_is_not_ours_is_never_touched(tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    for fresh in (False, True):
+        with pytest.raises(RunFolderError, match="is not empty and is not a run folder"):
+            RunFolder(tmp_path, identity=IDENTITY, fresh=fresh)
+    assert (tmp_path / "thesis.txt").read_text() == "mine"
+
+
+def test_one_process_a_folder(tmp_path):
+    with _made(tmp_path / "r"):
+        code = (
+            "import sys\nfrom pathlib import Path\nfrom evenhand.store.folder import RunFolder\n"
+            "from evenhand.core.errors import RunFolderError\n"
+            "try: RunFolder(Path(sys.argv[1]), identity={})\n"
+            "except RunFolderError as error: print(error.came)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path / "r")], capture_output=True, text=True, check=True
+        )
+    assert done.stdout.strip() == f"another process is working in {tmp_path / 'r'}"
+
+
+def test_an_interrupted_stage_says_so(tmp_path):
+    with _made(tmp_path / "r") as folder, pytest.raises(KeyboardInterrupt), stage(folder, "score"):
+        raise KeyboardInterrupt
+    assert Run.open(tmp_path / "r").manifest["stages"]["score"]["state"] == "interrupted"
+
+
+def test_tables_are_checked_when_written(tmp_path):
+    with _made(tmp_path / "r") as folder, pytest.raises(RunFolderError, match="value is String"):
+        folder.write("scores", empty("scores").with_columns(pl.col("value").cast(pl.String)))
+
+
+@pytest.mark.parametrize("name", sorted(SCHEMAS))
+def test_a_table_that_was_not_written_is_empty(tmp_path, name):
+    with _made(tmp_path / "r") as folder:
+        assert folder.run().table(name).equals(empty(name))
+
+
+def test_shards_join_in_the_order_of_their_keys(tmp_path):
+    row = dict.fromkeys(SCHEMAS["generations"])
+    with _made(tmp_path / "r") as folder:
+        for key in ("b", "a"):
+            table = pl.DataFrame([{**row, "id": key}], schema=dict(SCHEMAS["generations"]))
+            folder.write_shard("generate", key, table)
+        folder.join_shards("generations", "generate", ["b", "a"])
+        assert folder.run().table("generations")["id"].to_list() == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("{", "is damaged"), ("[]", "is damaged"), ('{"format": 99}', "has run format 99")],
+)
+def test_a_damaged_manifest_is_said(tmp_path, content, message):
+    (tmp_path / "run.json").write_text(content)
+    with pytest.raises(RunFolderError, match=message):
+        Run.open(tmp_path)
+
+
+def test_a_folder_without_a_manifest_is_no_run(tmp_path):
+    with pytest.raises(RunFolderError, match="is not a run folder"):
+        Run.open(tmp_path)
+
+
+def test_a_path_that_is_a_file_is_a_storage_error(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StorageError, match="cannot be written"):
+        RunFolder(tmp_path / "file", identity=IDENTITY)
+
+
+def test_folder_names_are_safe_and_depend_on_the_identity():
+    first = default_folder("audit", "../../etc/passwd", {"a": 1})
+    assert first.parent.name == "runs"
+    assert first != default_folder("audit", "../../etc/passwd", {"a": 2})
+    assert first.name.startswith("audit-etc-passwd-")
+
+
+def test_the_manifest_is_plain_json(tmp_path):
+    with _made(tmp_path / "r"):
+        pass
+    manifest = json.loads((tmp_path / "r" / "run.json").read_text())
+    assert manifest["format"] == 1
+    assert manifest["hardware"]["cores"] >= 1

@@ -1,0 +1,84 @@
+"""The package as a whole: its names, its import time, the direction of its imports."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import evenhand
+
+SOURCE = Path(evenhand.__file__).parent
+LAYERS = [
+    {"core"},
+    {"text", "stats"},
+    {"store"},
+    {"neural"},
+    {"suites", "models", "metrics", "mitigations"},
+    {"pipeline", "corpus", "training", "annotate"},
+    {"report"},
+    {"papers"},
+    {"api"},
+    {"cli"},
+]
+LEVEL = {folder: level for level, folders in enumerate(LAYERS) for folder in folders}
+
+
+def test_public_names_are_pinned():
+    assert evenhand.__all__ == [
+        "EvenhandError",
+        "Run",
+        "__version__",
+        "audit",
+        "available",
+        "card",
+        "render",
+        "score",
+    ]
+    assert all(getattr(evenhand, name) is not None for name in evenhand.__all__)
+    with pytest.raises(AttributeError, match="module 'evenhand' has no attribute 'nothing'"):
+        _ = evenhand.nothing
+
+
+def test_import_is_light():
+    code = (
+        "import sys, evenhand\n"
+        "bad = {'torch', 'polars', 'scipy', 'numba', 'pydantic', 'numpy'} & set(sys.modules)\n"
+        "sys.exit(str(bad) if bad else 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_help_imports_no_heavy_library():
+    code = (
+        "import sys; sys.argv = ['evenhand', '--help']\n"
+        "from evenhand.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "bad = {'torch', 'polars', 'scipy', 'numba', 'pydantic', 'numpy'} & set(sys.modules)\n"
+        "sys.exit(str(bad) if bad else 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def _imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        yield from (name.split(".")[1] for name in names if name.startswith("evenhand.") and name.count("."))
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_go_downward_only(path):
+    folder = path.relative_to(SOURCE).parts[0]
+    if folder not in LEVEL:
+        return
+    for other in set(_imports(path)) - {folder, "_version"}:
+        assert other in LEVEL, f"{folder} imports {other}"
+        assert LEVEL[other] < LEVEL[folder], f"{folder} imports {other}"
+
+
+def test_every_folder_has_a_layer():
+    folders = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    assert folders - set(LEVEL) <= {"testing", "assets"}
