@@ -48,7 +48,7 @@ def naming_storage_errors(path: Path) -> Iterator[None]:
         raise
     except (OSError, PolarsError) as error:
         code = getattr(error, "errno", None)
-        if code in _NO_SPACE or "No space left" in str(error):
+        if code in _NO_SPACE or any(words in str(error) for words in ("No space left", "File too large")):
             raise StorageError(
                 f"the disk is full: {path} could not be written",
                 accepted="free space in the run folder's file system",

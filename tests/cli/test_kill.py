@@ -1,0 +1,83 @@
+"""A run that is killed at any moment and started again gives the tables of a clean one."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from evenhand.store.run import Run
+from evenhand.store.schemas import SCHEMAS
+
+SETTINGS = '[model]\nname = "stub"\noptions = { delay = 0.002 }\n[generation]\nsamples = 2\n'
+
+
+def _start(folder, out):
+    command = [sys.executable, "-m", "evenhand", "audit", "--config", "e.toml", "--out", out]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def _finished(folder, out, stage):
+    return len(list((folder / out / "shards" / stage).glob("*.parquet")))
+
+
+def _kill_when(process, ready):
+    while process.poll() is None:
+        if ready():
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            return True
+        time.sleep(0.002)
+    return False
+
+
+@pytest.fixture
+def clean(tmp_path, monkeypatch):
+    monkeypatch.setenv("EVENHAND_CACHE", str(tmp_path / "cache-clean"))
+    (tmp_path / "e.toml").write_text(SETTINGS)
+    assert _start(tmp_path, "clean").wait() == 0
+    monkeypatch.setenv("EVENHAND_CACHE", str(tmp_path / "cache-killed"))
+    return Run.open(tmp_path / "clean")
+
+
+def test_killed_at_several_moments(tmp_path, clean):
+    moments = [
+        lambda: (tmp_path / "killed" / "run.json").exists(),
+        lambda: _finished(tmp_path, "killed", "generate") >= 1,
+        lambda: _finished(tmp_path, "killed", "generate") >= 3,
+        lambda: _finished(tmp_path, "killed", "generate") >= 6,
+        lambda: _finished(tmp_path, "killed", "score") >= 1,
+        lambda: (tmp_path / "killed" / "scores.parquet").exists(),
+    ]
+    kills = sum(_kill_when(_start(tmp_path, "killed"), moment) for moment in moments)
+    assert kills >= 4
+    last = _start(tmp_path, "killed")
+    assert last.wait() == 0, last.stderr.read().decode()
+    killed = Run.open(tmp_path / "killed")
+    for name in SCHEMAS:
+        assert killed.table(name).equals(clean.table(name)), name
+    leftovers = [path for path in (tmp_path / "killed").iterdir() if path.suffix == ".part"]
+    assert len(leftovers) <= kills
+
+
+def test_a_finished_shard_is_not_done_again(tmp_path, clean):
+    _kill_when(_start(tmp_path, "killed"), lambda: _finished(tmp_path, "killed", "generate") >= 3)
+    shards = tmp_path / "killed" / "shards" / "generate"
+    before = {path.name: path.stat().st_mtime_ns for path in shards.glob("*.parquet")}
+    assert _start(tmp_path, "killed").wait() == 0
+    after = {path.name: path.stat().st_mtime_ns for path in shards.glob("*.parquet")}
+    assert before.items() <= after.items()
+    assert len(after) == 7  # 430 prompts in shards of 64
+
+
+def test_interrupting_says_that_work_is_kept(tmp_path):
+    (tmp_path / "e.toml").write_text(SETTINGS)
+    process = _start(tmp_path, "run")
+    while _finished(tmp_path, "run", "generate") < 1:
+        assert process.poll() is None
+        time.sleep(0.002)
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 130
+    assert "Finished shards are kept" in process.stderr.read().decode()
