@@ -1,0 +1,38 @@
+"""Quantiles and tail areas, straight from scipy.special: `scipy.stats` takes half a second to import."""
+
+from __future__ import annotations
+
+
+def t_quantile(q: float, df: float) -> float:
+    """The q-quantile of Student's t; infinite degrees of freedom give the normal."""
+    from scipy.special import ndtri, stdtrit
+
+    return float(stdtrit(df, q)) if df < 1e9 else float(ndtri(q))
+
+
+def t_two_sided(t: float, df: float) -> float:
+    """The probability of a |t| at least this large."""
+    from scipy.special import ndtr, stdtr
+
+    return 2 * float(stdtr(df, -abs(t)) if df < 1e9 else ndtr(-abs(t)))
+
+
+def normal_quantile(q: float) -> float:
+    """The q-quantile of the standard normal."""
+    from scipy.special import ndtri
+
+    return float(ndtri(q))
+
+
+def normal_cdf(z: float) -> float:
+    """The probability of a value below z."""
+    from scipy.special import ndtr
+
+    return float(ndtr(z))
+
+
+def f_upper_tail(f: float, df_between: float, df_error: float) -> float:
+    """The probability of an F at least this large."""
+    from scipy.special import fdtrc
+
+    return float(fdtrc(df_between, df_error, f))

@@ -1,0 +1,209 @@
+"""Gaps between groups that respect clusters: of means, of shares, any contrast, all groups at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.core.errors import InputError
+from evenhand.stats._arrays import (
+    Floats,
+    Ids,
+    Ints,
+    checked_binary,
+    checked_level,
+    checked_values,
+    cluster_codes,
+    clusters_per_cell,
+    joint_codes,
+)
+from evenhand.stats._moments import Moments, moments
+from evenhand.stats._newcombe import Newcombe
+from evenhand.stats._quantiles import f_upper_tail, t_quantile, t_two_sided
+from evenhand.stats.intervals import shares
+from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER, Difference, Omnibus
+
+POWER = 0.8
+"""The power at which ``min_detectable`` is stated."""
+_MEANS = "cluster-robust t"
+_SHARES = "cluster-robust Newcombe"
+_OMNIBUS = "cluster-robust F (Rao-Scott)"
+
+
+def clustered_difference(
+    y_a: npt.ArrayLike, clusters_a: Ids, y_b: npt.ArrayLike, clusters_b: Ids, *, level: float = 0.95
+) -> Difference:
+    """Mean of a minus mean of b with a cluster-robust t test and interval.
+
+    CR2 variance over the clusters of both groups together, Bell and McCaffrey's degrees of freedom. A
+    cluster id that occurs in both groups is one cluster, so pairs (one template under two groups, one
+    prompt under two models) are used as pairs. With every row its own cluster this is Welch's test, but for
+    the degrees of freedom, which come from the design instead of the two sample variances.
+    """
+    a, b = checked_values(y_a, "y_a"), checked_values(y_b, "y_b")
+    codes = joint_codes(clusters_a, a.size, clusters_b, b.size)
+    sizes = _Sizes(a.size, b.size, checked_level(level), _MEANS)
+    if not a.size or not b.size:
+        return sizes.without(NO_VALUES, n_clusters=np.unique(codes).size)
+    return _judged(_two_cells(a, b, codes), np.array([1.0, -1.0]), sizes)
+
+
+def clustered_proportion_difference(
+    y_a: npt.ArrayLike, clusters_a: Ids, y_b: npt.ArrayLike, clusters_b: Ids, *, level: float = 0.95
+) -> Difference:
+    """Share of ones in a minus share in b, with Newcombe's interval at the effective sample sizes.
+
+    The interval joins the two cluster-robust Wilson intervals (Newcombe 1998, method 10; Zou and Donner
+    2008 with correlation where clusters reach over both groups), so that 0 of 20 texts still count as
+    uncertain. The p-value is the level at which the interval touches 0: the two never disagree. The
+    effective size of a group whose share is exactly 0 or 1 takes the other group's likeness within
+    clusters.
+    """
+    a, b = checked_binary(y_a, "y_a"), checked_binary(y_b, "y_b")
+    codes = joint_codes(clusters_a, a.size, clusters_b, b.size)
+    sizes = _Sizes(a.size, b.size, checked_level(level), _SHARES)
+    if not a.size or not b.size:
+        return sizes.without(NO_VALUES, n_clusters=np.unique(codes).size)
+    of = _two_cells(a, b, codes)
+    if of.clusters.min() < 2:
+        return sizes.without(ONE_CLUSTER, n_clusters=of.n_clusters, estimate=float(np.subtract(*shares(of))))
+    return _judged_shares(of, sizes)
+
+
+def clustered_contrast(
+    y: npt.ArrayLike, cells: npt.ArrayLike, clusters: Ids, *, weights: Sequence[float], level: float = 0.95
+) -> Difference:
+    """The weighted sum of cell means, such as a gap of gaps, with a cluster-robust t test and interval.
+
+    ``cells`` holds for each row the position of its cell in ``weights``. Weights (1, -1, -1, 1) over the
+    cells (group, baseline) x (model 1, model 2) ask whether the gap of model 1 exceeds that of model 2. In
+    the result a is what has a positive weight, b what has a negative one.
+    """
+    values, of_cell = checked_values(y), _checked_cells(cells, len(weights))
+    codes = cluster_codes(clusters, values.size)
+    sign = np.sign(np.asarray(weights, dtype=np.float64))
+    rows = np.bincount(of_cell, minlength=len(weights))
+    sizes = _Sizes(int(rows[sign > 0].sum()), int(rows[sign < 0].sum()), checked_level(level), _MEANS)
+    used = np.flatnonzero(sign)
+    if used.size == 0 or rows[used].min() == 0:
+        return sizes.without(NO_VALUES, n_clusters=np.unique(codes).size)
+    keep = sign[of_cell] != 0
+    packed = np.searchsorted(used, of_cell[keep])
+    of = moments(values[keep], packed, codes[keep], n_cells=used.size)
+    return _judged(of, np.asarray(weights, dtype=np.float64)[used], sizes)
+
+
+def clustered_omnibus(y: npt.ArrayLike, groups: npt.ArrayLike, clusters: Ids = None) -> Omnibus:
+    """Whether all groups share one mean (or share): a cluster-robust F test with Rao and Scott's correction.
+
+    The one question to ask before any single group: p is small where the groups differ more than clusters
+    alone would make them. Groups of one cluster are left out and counted. Holds its level with few
+    clusters, with rare labels, and with more groups than clusters.
+    """
+    values = checked_values(y)
+    of_group = cluster_codes(groups, values.size)
+    codes = cluster_codes(clusters, values.size)
+    clusters_of = clusters_per_cell(of_group, codes)
+    keep, left_out = clusters_of[of_group] >= 2, int(np.count_nonzero(clusters_of == 1))
+    _, packed = np.unique(of_group[keep], return_inverse=True)
+    n_groups = int(packed.max()) + 1 if packed.size else 0
+    if n_groups < 2:
+        n_clusters = np.unique(codes[keep]).size
+        reason = ONE_CLUSTER if left_out else NO_VALUES if not values.size else "one group"
+        return Omnibus(None, None, None, None, packed.size, n_clusters, n_groups, left_out, _OMNIBUS, reason)
+    of = moments(values[keep], packed, codes[keep], n_cells=n_groups)
+    return _omnibus(of, packed.size, n_groups, left_out)
+
+
+class _Sizes(NamedTuple):
+    """What every `Difference` states, whether or not it has an estimate."""
+
+    n_a: int
+    n_b: int
+    level: float
+    method: str
+
+    def without(self, reason: str, *, n_clusters: int, estimate: float | None = None) -> Difference:
+        return self.difference(_Judgement(estimate, None, None, None, None, None), n_clusters, reason)
+
+    def difference(self, of: _Judgement, n_clusters: int, reason: str | None = None) -> Difference:
+        return Difference(
+            estimate=of.estimate,
+            low=of.low,
+            high=of.high,
+            se=of.se,
+            df=of.df,
+            p=of.p,
+            level=self.level,
+            n_a=self.n_a,
+            n_b=self.n_b,
+            n_clusters=n_clusters,
+            min_detectable=self._min_detectable(of),
+            method=self.method,
+            null_reason=reason,
+        )
+
+    def _min_detectable(self, of: _Judgement) -> float | None:
+        # From the interval's half width: shares near 0 count with the uncertainty they are shown with.
+        if of.low is None or of.high is None or of.df is None:
+            return None
+        alpha = t_quantile((1 + self.level) / 2, of.df)
+        return (of.high - of.low) / 2 * (1 + t_quantile(POWER, of.df) / alpha)
+
+
+class _Judgement(NamedTuple):
+    estimate: float | None
+    low: float | None
+    high: float | None
+    se: float | None
+    df: float | None
+    p: float | None
+
+
+def _judged(of: Moments, weights: Floats, sizes: _Sizes) -> Difference:
+    if of.clusters.min() < 2:
+        return sizes.without(ONE_CLUSTER, n_clusters=of.n_clusters, estimate=float(weights @ of.means))
+    estimate, variance, df = of.contrast(weights)
+    if variance == 0:
+        no_spread = _Judgement(estimate, None, None, 0.0, df, None)
+        return sizes.difference(no_spread, of.n_clusters, NO_VARIATION)
+    se = math.sqrt(variance)
+    half = t_quantile((1 + sizes.level) / 2, df) * se
+    p = t_two_sided(estimate / se, df)
+    return sizes.difference(_Judgement(estimate, estimate - half, estimate + half, se, df, p), of.n_clusters)
+
+
+def _judged_shares(of: Moments, sizes: _Sizes) -> Difference:
+    _, variance, df = of.contrast(np.array([1.0, -1.0]))
+    joined = Newcombe.of(of)
+    low, high = joined.interval(t_quantile((1 + sizes.level) / 2, df))
+    is_constant = joined.share_a == joined.share_b and joined.share_a in (0, 1)
+    p = None if is_constant else t_two_sided(joined.touching(), df)
+    judged = _Judgement(joined.share_a - joined.share_b, low, high, math.sqrt(variance), df, p)
+    return sizes.difference(judged, of.n_clusters, NO_VARIATION if is_constant else None)
+
+
+def _omnibus(of: Moments, n: int, n_groups: int, left_out: int) -> Omnibus:
+    found = of.homogeneity()
+    if found is None:
+        return Omnibus(None, None, None, None, n, of.n_clusters, n_groups, left_out, _OMNIBUS, NO_VARIATION)
+    p = f_upper_tail(found.statistic, found.df_between, found.df_error)
+    return Omnibus(*found, p, n, of.n_clusters, n_groups, left_out, _OMNIBUS)
+
+
+def _two_cells(a: Floats, b: Floats, codes: Ints) -> Moments:
+    return moments(np.concatenate([a, b]), np.repeat([0, 1], [a.size, b.size]), codes, n_cells=2)
+
+
+def _checked_cells(cells: npt.ArrayLike, n_cells: int) -> Ints:
+    of_cell = np.asarray(cells)
+    if of_cell.dtype.kind not in "iu" or (of_cell.size and not 0 <= of_cell.min() <= of_cell.max() < n_cells):
+        raise InputError(
+            f"cells of type {of_cell.dtype} came with {n_cells} weights",
+            accepted=f"one integer from 0 to {n_cells - 1} for each value",
+        )
+    return of_cell.astype(np.intp, copy=False)
