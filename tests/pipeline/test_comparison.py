@@ -60,6 +60,11 @@ def test_rest_leaves_the_group_out_and_all_keeps_it():
     assert everyone["a"] == pytest.approx(1 - 2 / 6)
 
 
+def test_two_groups_against_the_rest_are_compared_once():
+    rows = _compared(_axis([0] * 4 + [1] * 4), _share([1, 1, 1, 0, 1, 0, 0, 0]), baseline=REST).to_dicts()
+    assert [(row["group"], row["estimate"]) for row in rows] == [("a", pytest.approx(0.5))]
+
+
 def test_nulls_are_counted_and_left_out():
     rows = _compared(_axis([0] * 4 + [1] * 4), _share([1, np.nan, 1, 0, 1, 0, np.nan, np.nan])).to_dicts()
     assert (rows[0]["n"], rows[0]["n_baseline"], rows[0]["n_null"]) == (3, 2, 3)

@@ -55,8 +55,7 @@ class Comparer:
             if len(axis.groups) > 1
             for baseline in [self.baseline(axis)]
             for quantity in quantities
-            for code, group in enumerate(axis.groups)
-            if group != baseline
+            for code in _compared(axis, baseline)
         ]
         return pl.DataFrame([asdict(item) for item in self._corrected(found)], schema=dict(COMPARISONS))
 
@@ -145,6 +144,13 @@ class Comparer:
             for place, p in zip(places, adjusted, strict=True):
                 corrected[place] = replace(found[place], p_adjusted=p, family=family, family_size=size)
         return corrected
+
+
+def _compared(axis: Axis, baseline: str) -> range | list[int]:
+    """The groups that are compared: of two groups each against the rest, one says it all."""
+    if baseline == REST and len(axis.groups) == 2:
+        return range(1)
+    return [code for code, group in enumerate(axis.groups) if group != baseline]
 
 
 def _known(quantity: Quantity, axis: Axis, chosen: Flags) -> tuple[Floats, Ints, int]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 from polars.exceptions import PolarsError
 
@@ -22,9 +22,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """A temporary path beside ``path`` that takes its place when the block ends well."""
     with naming_storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}-", suffix=".part", dir=path.parent)
-        os.close(handle)
-        temporary = Path(name)
+        temporary = path.with_name(f".{path.name[:40]}-{uuid4().hex}.part")
         try:
             yield temporary
             _flush_to_disk(temporary)
