@@ -1,0 +1,1 @@
+"""One file a metric; `vader` and `vader_rules` are the engine of `sentiment`."""
