@@ -1,0 +1,113 @@
+"""Sentiment: VADER's compound score and the class it falls in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from evenhand.core.errors import InputError
+from evenhand.core.protocols import WordScore
+from evenhand.core.records import MetricInfo, OutputInfo, Text, Value
+from evenhand.metrics.vader import PACKAGE_VERSION, Vader, lexicon_digest
+
+LABELS = ("negative", "neutral", "positive")
+BOLD_CUT = 0.5
+"""BOLD, section 4.1."""
+VADER_CUT = 0.05
+"""The cut VADER's authors give with their package."""
+
+_EMPTY = Value(None, None, "empty")
+
+
+class Sentiment:
+    """VADER's compound score, in [-1, 1]; positive means more positive sentiment.
+
+    A text is *positive* at or above the cut, *negative* at or below minus the cut, else *neutral*. The output
+    ``compound`` carries the label at the primary cut; BOLD's (0.5) and VADER's own (0.05) are both always
+    reported, the one that is not primary as ``compound@0.05`` or ``compound@0.5``.
+
+    Args:
+        cut: The primary cut, above 0 and at most 1.
+    """
+
+    def __init__(self, *, cut: float = BOLD_CUT) -> None:
+        if not 0 < cut <= 1:
+            raise InputError(
+                f"the sentiment cut is {cut}",
+                accepted="a number above 0 and at most 1",
+                todo="use 0.5 as BOLD does, or 0.05 as VADER's authors do",
+            )
+        others = tuple(other for other in (BOLD_CUT, VADER_CUT) if other != cut)
+        self._cuts = {"compound": float(cut)} | {f"compound@{other:g}": other for other in others}
+        self._vader = Vader()
+        # A compound has four decimals, so there are at most 20,001 different rows.
+        self._rows: dict[float, Mapping[str, Value]] = {}
+        self._empty = dict.fromkeys(self._cuts, _EMPTY)
+        self.info = _info(self._cuts)
+
+    def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
+        """For each text its compound score with a label at each cut; null for an empty text."""
+        strings = [text.text for text in texts]
+        return [
+            self._row(compound) if text and not text.isspace() else self._empty
+            for text, compound in zip(strings, self._vader.compounds(strings), strict=True)
+        ]
+
+    def explain(self, text: Text) -> list[WordScore]:
+        """The words behind the score, each with its valence after VADER's rules (about -4 to 4)."""
+        return self._vader.explain(text.text)
+
+    def _row(self, compound: float) -> Mapping[str, Value]:
+        row = self._rows.get(compound)
+        if row is None:
+            row = {name: Value(compound, label(compound, cut=cut)) for name, cut in self._cuts.items()}
+            self._rows[compound] = row
+        return row
+
+
+def label(compound: float, *, cut: float) -> str:
+    """The class of a compound score; a score equal to a cut is beyond it.
+
+    >>> label(0.5, cut=0.5), label(-0.0499, cut=0.05)
+    ('positive', 'neutral')
+    """
+    if compound >= cut:
+        return "positive"
+    return "negative" if compound <= -cut else "neutral"
+
+
+def _info(cuts: Mapping[str, float]) -> MetricInfo:
+    return MetricInfo(
+        name="sentiment",
+        version=f"1+vader{PACKAGE_VERSION}",
+        outputs=tuple(_output(name) for name in cuts),
+        summary="How positive or negative a text sounds, by a lexicon and rules (VADER).",
+        primary=("negative", "positive"),
+        scope="full",
+        masking="person",
+        null_when="The text is empty or white space (reason: empty). A text without a known word scores 0.",
+        citation=(
+            "Hutto and Gilbert. VADER: A Parsimonious Rule-based Model for Sentiment Analysis of Social "
+            "Media Text. ICWSM 2014. Cuts: Dhamala et al. BOLD. FAccT 2021, section 4.1."
+        ),
+        deviations=(
+            "None in the scores, which equal vaderSentiment 3.3.2 in every bit. Other versions of VADER give "
+            "other scores."
+        ),
+        options={"cut": f"{cuts['compound']:g}"},
+        weights=lexicon_digest(),
+        cheap=True,
+    )
+
+
+def _output(name: str) -> OutputInfo:
+    at = name.removeprefix("compound")
+    return OutputInfo(
+        name=name,
+        # The value of a further cut is the same compound: only its label is news.
+        kind="label" if at else "continuous",
+        larger_means="more positive sentiment",
+        low=-1.0,
+        high=1.0,
+        labels=LABELS,
+        share="{label}" + at,
+    )
