@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.oracles.terms import find_slowly
 
 from evenhand.text.terms import TermMatch, Terms
-from oracles.terms import find_slowly
 
 
 def test_terms_are_whole_words_in_any_case() -> None:
