@@ -1,0 +1,155 @@
+"""Hard-debiasing of word vectors: gender leaves every word that does not mean it (Bolukbasi et al. 2016).
+
+The published algorithm, step by step:
+
+1. every vector is scaled to length 1;
+2. the gender direction is the first principal component of the definitional pairs, each centred on its mean;
+3. *neutralise*: words that are not gender-specific lose their part along it, and all are scaled again;
+4. *equalise*: the two words of a pair get the same neutral part, and opposite parts along the direction.
+
+One direction is taken out. A word's neighbours still tell its usual gender (Gonen and Goldberg 2019): the
+result serves to measure gendered words in a text, and is no promise about the vectors.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.core.assets import asset
+from evenhand.core.errors import InputError
+from evenhand.text.vectors import WordVectors, embedded_vectors, unit_rows
+
+Matrix = npt.NDArray[np.float32]
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GenderWords:
+    """The word lists that hard-debiasing needs; in a pair the female word comes first."""
+
+    definitional: Pairs
+    """Pairs that differ in gender alone: they give the direction."""
+    equalise: Pairs
+    """Pairs that must differ in gender alone afterwards."""
+    specific: frozenset[str]
+    """Words that mean a gender, and keep it."""
+
+
+def read_gender_words(path: Path) -> GenderWords:
+    """The word lists of a JSON file with ``definitional_pairs``, ``equalise_pairs`` and ``gender_specific``.
+
+    Words of a pair are gender-specific without being listed again.
+    """
+    lists = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        definitional, equal = (_pairs(lists[name]) for name in ("definitional_pairs", "equalise_pairs"))
+        single = frozenset(map(str, lists["gender_specific"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{path} is no list of gender words: {error}",
+            accepted="definitional_pairs, equalise_pairs (lists of two words) and gender_specific (words)",
+        ) from error
+    return GenderWords(definitional, equal, single.union(*definitional, *equal))
+
+
+@cache
+def embedded_gender_words() -> GenderWords:
+    """Our own word lists."""
+    return read_gender_words(asset("embeddings", "gender_words.json"))
+
+
+def gender_direction(vectors: WordVectors, pairs: Pairs) -> Matrix:
+    """The direction of gender, of length 1: the first principal component of the pairs, centred pair by pair.
+
+    It points from the second words towards the first ones. Pairs with a word that has no vector are left out.
+    """
+    known = [pair for pair in pairs if pair[0] in vectors.index and pair[1] in vectors.index]
+    if not known:
+        raise InputError(
+            f"{vectors.source} has no vectors for any definitional pair",
+            accepted="English vectors with words such as she and he",
+            todo="check the file's language and case, or give your own word lists",
+        )
+    half = np.array([(vectors.vector(a) - vectors.vector(b)) / 2 for a, b in known], dtype=np.float64)
+    direction = np.linalg.svd(np.concatenate([half, -half]), full_matrices=False)[2][0]
+    sign = 1.0 if half.sum(axis=0) @ direction >= 0 else -1.0
+    return cast(Matrix, (sign * direction).astype(np.float32))
+
+
+def neutralise(vectors: WordVectors, direction: Matrix, *, specific: frozenset[str]) -> WordVectors:
+    """The vectors, all of length 1, with every word that is not ``specific`` orthogonal to the direction."""
+    kept = np.array([word in specific for word in vectors.words])
+    part = vectors.matrix @ direction
+    part[kept] = 0
+    return vectors.replaced(unit_rows(vectors.matrix - np.outer(part, direction)))
+
+
+def equalise(vectors: WordVectors, direction: Matrix, *, pairs: Pairs) -> WordVectors:
+    """The vectors with the words of each pair equally far from all that is neutral, opposite in gender.
+
+    As published, each pair is tried in lower case, with capitals, and in capitals.
+    """
+    matrix = vectors.matrix.copy()
+    for first, second in _spellings(pairs):
+        if first in vectors.index and second in vectors.index:
+            rows = vectors.index[first], vectors.index[second]
+            matrix[rows[0]], matrix[rows[1]] = _equalised(matrix[rows[0]], matrix[rows[1]], direction)
+    return vectors.replaced(unit_rows(matrix))
+
+
+def hard_debiased(vectors: WordVectors, words: GenderWords) -> WordVectors:
+    """The vectors after hard-debiasing, each of length 1; stored vectors are not changed."""
+    unit = vectors.normalised()
+    direction = gender_direction(unit, words.definitional)
+    neutral = neutralise(unit, direction, specific=words.specific)
+    return equalise(neutral, direction, pairs=words.equalise)
+
+
+@cache
+def embedded_debiased() -> WordVectors:
+    """The embedded word vectors, hard-debiased with our own word lists."""
+    return hard_debiased(embedded_vectors(), embedded_gender_words())
+
+
+def gender_polarities(vectors: WordVectors, *, female: str = "she", male: str = "he") -> Matrix:
+    """For each word the cosine with ``she - he``: in [-1, 1], positive towards she (BOLD section 4.5).
+
+    Zero vectors get 0.
+    """
+    for word in (female, male):
+        if word not in vectors.index:
+            raise InputError(
+                f"{vectors.source} has no vector for {word!r}", accepted="vectors with she and he"
+            )
+    gender = vectors.vector(female) - vectors.vector(male)
+    length = float(np.linalg.norm(gender))
+    if length == 0:
+        raise InputError(
+            f"{vectors.source} gives {female!r} and {male!r} the same vector", accepted="two vectors"
+        )
+    return cast(Matrix, np.clip(unit_rows(vectors.matrix) @ (gender / length), -1, 1))
+
+
+def _equalised(first: Matrix, second: Matrix, direction: Matrix) -> tuple[Matrix, Matrix]:
+    mean = (first + second) / 2
+    mean = mean - (mean @ direction) * direction
+    part = np.sqrt(max(0.0, 1.0 - float(mean @ mean)))
+    if (first - second) @ direction < 0:
+        part = -part
+    return mean + part * direction, mean - part * direction
+
+
+def _spellings(pairs: Pairs) -> list[tuple[str, str]]:
+    spelt = [(change(a), change(b)) for a, b in pairs for change in (str.lower, str.title, str.upper)]
+    return list(dict.fromkeys(spelt))
+
+
+def _pairs(lists: list[list[str]]) -> Pairs:
+    return tuple((str(first), str(second)) for first, second in lists)

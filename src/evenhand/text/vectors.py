@@ -1,0 +1,185 @@
+"""Read word vectors: the embedded ones, word2vec (binary, text), GloVe and fastText (``.vec``) files.
+
+Every file is checked while it is read: a header that does not fit, a row of another width, a number that is
+none, NaN and a file cut in the middle stop with a message that names the place. A word that occurs twice
+keeps its first vector, as files are sorted by frequency; how many were left out is kept and logged.
+"""
+
+from __future__ import annotations
+
+import gzip
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Final, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.core.assets import asset
+from evenhand.core.digests import file_digest
+from evenhand.core.errors import InputError
+from evenhand.text import vector_files
+
+_LOG = logging.getLogger(__name__)
+FORMAT: Final = "evenhand-vectors-1"
+_LIMIT: Final = 127
+_FORMATS: Final = (
+    "word2vec (.bin, .txt), GloVe (.txt), fastText (.vec), evenhand (.safetensors), or one of them as .gz"
+)
+_CONTRACTED: Final = frozenset(
+    {"he", "she", "it", "that", "there", "here", "what", "who", "where", "how", "when", "why", "let"}
+)
+"""Words after which 's is a verb."""
+
+Matrix = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WordVectors:
+    """Words and their vectors, one row a word."""
+
+    words: tuple[str, ...]
+    matrix: Matrix
+    source: str
+    """Where they were read."""
+    digest: str = ""
+    """Digest of the file; empty for vectors that were never stored."""
+    repeated: int = 0
+    """Words left out because the file held them before."""
+    possessives: bool = False
+    """True where the vector of "mayor" stands for "mayor's" too."""
+    index: dict[str, int] = field(default_factory=dict, repr=False)
+    """Word to row."""
+
+    @classmethod
+    def create(
+        cls, words: Sequence[str], matrix: Matrix, *, source: str, digest: str = "", possessives: bool = False
+    ) -> WordVectors:
+        """Vectors of the words; the first of two equal words counts."""
+        index: dict[str, int] = {}
+        for row, word in enumerate(words):
+            index.setdefault(word, row)
+        repeated = len(words) - len(index)
+        if repeated:
+            _LOG.warning("%s: %d words occur again; their first vector is used", source, repeated)
+            matrix = matrix[list(index.values())]
+            index = {word: row for row, word in enumerate(index)}
+        return cls(tuple(index), matrix, source, digest, repeated, possessives, index)
+
+    def find(self, word: str) -> int:
+        """The row of a word, or -1 where it has none."""
+        row = self.index.get(word, -1)
+        return self.index.get(word_form(word), -1) if row < 0 and self.possessives else row
+
+    def vector(self, word: str) -> Matrix:
+        """The vector of a word that is known to be there."""
+        return cast(Matrix, self.matrix[self.index[word]])
+
+    def normalised(self) -> WordVectors:
+        """The same vectors scaled to length 1; zero vectors stay."""
+        return self.replaced(unit_rows(self.matrix))
+
+    def replaced(self, matrix: Matrix) -> WordVectors:
+        """The same words with other vectors."""
+        return WordVectors(
+            self.words, matrix, self.source, self.digest, self.repeated, self.possessives, self.index
+        )
+
+
+def word_form(word: str) -> str:
+    """The lower-case word under which the embedded vectors keep a word: possessives lose their ending.
+
+    >>> word_form("mayor's"), word_form("she's")
+    ('mayor', "she's")
+    """
+    if word.endswith("'s") and word[:-2] not in _CONTRACTED:
+        return word[:-2]
+    return word
+
+
+def read_vectors(path: Path, *, limit: int | None = None) -> WordVectors:
+    """The word vectors of a file; which of the known formats it has is found by looking.
+
+    Args:
+        path: The file. ``.gz`` is unpacked on the way.
+        limit: Read only this many rows from the top, the most frequent words in every published file.
+    """
+    if not path.is_file():
+        raise InputError(f"there is no file {path}", accepted=_FORMATS, todo="check the path")
+    if path.suffix == ".safetensors":
+        return load_vectors(path)
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rb") as file:
+        words, matrix = vector_files.read(cast("vector_files.ByteStream", file), str(path), limit)
+    return WordVectors.create(words, matrix, source=str(path), digest=file_digest(path))
+
+
+@cache
+def embedded_vectors() -> WordVectors:
+    """The embedded word vectors as trained: lower-case words, 100 columns."""
+    return load_vectors(asset("embeddings", "vectors.safetensors"))
+
+
+def save_vectors(words: Sequence[str], matrix: Matrix, path: Path) -> None:
+    """Write vectors as int8 with one scale a row, and the words beside them, in one safetensors file."""
+    from safetensors.numpy import save_file
+
+    peak = np.maximum(np.abs(matrix).max(axis=1, keepdims=True), 1e-6)
+    scale = (peak / _LIMIT).astype(np.float16)
+    values = np.clip(np.rint(matrix / scale.astype(np.float32)), -_LIMIT, _LIMIT).astype(np.int8)
+    letters = np.frombuffer("\n".join(words).encode(), dtype=np.uint8)
+    save_file({"vectors": values, "scale": scale, "words": letters}, path, metadata={"format": FORMAT})
+
+
+def load_vectors(path: Path) -> WordVectors:
+    """The vectors of a file that :func:`save_vectors` wrote."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        tensors = load_file(path)
+        words = tensors["words"].tobytes().decode().split("\n")
+        matrix = tensors["vectors"].astype(np.float32) * tensors["scale"].astype(np.float32)
+    except (SafetensorError, KeyError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{path} holds no word vectors of ours: {error}", accepted=_FORMATS, todo="export it again"
+        ) from error
+    if len(words) != len(matrix):
+        raise InputError(
+            f"{path} holds {len(words)} words and {len(matrix)} vectors", accepted="one vector a word"
+        )
+    return WordVectors.create(words, matrix, source=str(path), digest=file_digest(path), possessives=True)
+
+
+def unit_rows(matrix: Matrix) -> Matrix:
+    """The rows scaled to length 1; zero rows stay zero."""
+    length = np.linalg.norm(matrix, axis=1, keepdims=True)
+    return cast(Matrix, matrix / np.where(length > 0, length, 1).astype(np.float32))
+
+
+def nearest(vectors: WordVectors, word: str, *, count: int = 10) -> list[tuple[str, float]]:
+    """The nearest words by cosine, nearest first, with the cosine; the word itself is left out."""
+    unit = unit_rows(vectors.matrix)
+    return _best(unit @ unit[vectors.index[word]], vectors.words, {word}, count)
+
+
+def analogy(
+    vectors: WordVectors, question: tuple[str, str, str], *, count: int = 1
+) -> list[tuple[str, float]]:
+    """The words that answer "a is to b as c is to ...": nearest to b - a + c, the three left out."""
+    unit = unit_rows(vectors.matrix)
+    first, second, third = (unit[vectors.index[word]] for word in question)
+    target = second - first + third
+    return _best(unit @ (target / np.linalg.norm(target)), vectors.words, set(question), count)
+
+
+def _best(
+    cosines: Matrix, words: Sequence[str], without: Iterable[str], count: int
+) -> list[tuple[str, float]]:
+    left_out = frozenset(without)
+    order = np.argsort(-cosines, kind="stable")[: count + len(left_out)]
+    found = [(words[row], float(cosines[row])) for row in order if words[row] not in left_out]
+    return found[:count]
