@@ -1,0 +1,213 @@
+"""Any causal language model of transformers as an engine, through its own key-value cache.
+
+Rows are padded on the left and end together, as transformers expects; a new row is written over a finished
+one, and columns no row needs any more are cut off.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import DynamicCache
+
+from evenhand.core.errors import ModelError
+from evenhand.neural.batching import length_sorted
+from evenhand.neural.engine import Output, Prefix
+from evenhand.neural.reading import SCORES_AT_ONCE, padded, token_log_probs
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+    from transformers.cache_utils import DynamicLayer
+    from transformers.modeling_outputs import CausalLMOutputWithPast
+
+_Layer = tuple[Tensor, Tensor]
+_READ_ROWS = 32
+_UNLIMITED = 1 << 20
+_CONTEXT_FIELDS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len")
+
+
+class HubEngine:
+    """A transformers model as an ``Engine``."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        self._model = model
+        self._accepted = inspect.signature(model.forward).parameters
+        self.device: torch.device = model.device
+        self.context = _context(model)
+
+    @torch.no_grad()
+    def prefill(self, rows: Sequence[Sequence[int]]) -> list[Prefix]:
+        """Read each row of tokens once; an empty row gives an empty prefix."""
+        if not any(rows):
+            return [Prefix(0, ()) for _ in rows]
+        tokens = padded(rows, device=self.device, left=True)
+        cache = DynamicCache()
+        self.forward(tokens, [len(row) for row in rows], cache)
+        return [_prefix(cache, index, len(row)) for index, row in enumerate(rows)]
+
+    def batch(self, rows: int, length: int) -> HubBatch:
+        """An empty batch; it grows as rows come."""
+        return HubBatch(self)
+
+    @torch.no_grad()
+    def log_probs(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
+        """For each row of two tokens or more the natural log-probability of every token but the first."""
+        found: dict[int, Tensor] = {}
+        budget = SCORES_AT_ONCE // self._model.config.get_text_config().vocab_size
+        for indices in length_sorted([len(row) for row in rows], rows=_READ_ROWS, tokens=budget):
+            found.update(zip(indices, self._read([rows[index] for index in indices]), strict=True))
+        return [found[index] for index in range(len(rows))]
+
+    @torch.no_grad()
+    def last_logits(self, row: Sequence[int]) -> Tensor:
+        """What may follow a row that is read at once, without a cache."""
+        tokens = torch.tensor([row], device=self.device)
+        logits: Tensor = self._model(input_ids=tokens, use_cache=False).logits[0, -1].float()
+        return logits
+
+    def forward(
+        self, tokens: Tensor, lengths: Sequence[int], cache: DynamicCache, *, hidden: bool = False
+    ) -> CausalLMOutputWithPast:
+        """Run the model on new tokens; the last of each row is its ``length``-th."""
+        size = tokens.shape[1]
+        width = cache.get_seq_length() + size
+        ends = torch.tensor(lengths, device=self.device)[:, None]
+        # Counted from the right: rows end together.
+        counted = torch.arange(width, device=self.device) - width + ends
+        answer: CausalLMOutputWithPast = self._model(
+            input_ids=tokens,
+            attention_mask=(counted >= 0).long(),
+            past_key_values=cache,
+            use_cache=True,
+            output_hidden_states=hidden,
+            **self._optional(counted[:, -size:].clamp(min=0)),
+        )
+        return answer
+
+    def _optional(self, positions: Tensor) -> dict[str, Tensor | int]:
+        """What not every architecture takes; those without positions find them in the mask."""
+        wanted: dict[str, Tensor | int] = {"position_ids": positions, "logits_to_keep": 1}
+        return {name: value for name, value in wanted.items() if name in self._accepted}
+
+    def _read(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
+        tokens = padded(rows, device=self.device)
+        lengths = torch.tensor([len(row) for row in rows], device=self.device)
+        mask = torch.arange(tokens.shape[1], device=self.device) < lengths[:, None]
+        logits = self._model(input_ids=tokens, attention_mask=mask.long()).logits.float()
+        return [
+            token_log_probs(logits[index, : len(row) - 1], tokens[index, 1 : len(row)])
+            for index, row in enumerate(rows)
+        ]
+
+
+class HubBatch:
+    """Rows being written, right-aligned in one cache."""
+
+    def __init__(self, engine: HubEngine) -> None:
+        self._engine = engine
+        self._cache = DynamicCache()
+        self._lengths: list[int] = []
+
+    def fill(self, rows: Sequence[int], prefixes: Sequence[Prefix]) -> None:
+        """Begin each of those rows with a prefix; a row just after the last one is added."""
+        for row, prefix in zip(rows, prefixes, strict=True):
+            self._lengths[row : row + 1] = [prefix.length]
+        written = [(row, prefix) for row, prefix in zip(rows, prefixes, strict=True) if prefix.length]
+        if not self._cache.layers and written:
+            self._cache = DynamicCache([_room(layer, len(self._lengths)) for layer in written[0][1].layers])
+        tables = self._resized(_tables(self._cache))
+        for index, table in enumerate(tables):
+            for row, prefix in written:
+                for cells, seen in zip(table, prefix.layers[index], strict=True):
+                    cells[row, :, cells.shape[2] - prefix.length :] = seen
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Drop all rows but these, which are in increasing order."""
+        self._lengths = [self._lengths[row] for row in rows]
+        kept = torch.tensor(rows, dtype=torch.long, device=self._engine.device)
+        self._resized([(keys[kept], values[kept]) for keys, values in _tables(self._cache)])
+
+    @torch.no_grad()
+    def step(self, tokens: Tensor) -> Output:
+        """Append one token to every row and say what may follow."""
+        self._lengths = [length + 1 for length in self._lengths]
+        answer = self._engine.forward(tokens[:, None], self._lengths, self._cache, hidden=True)
+        states, logits = cast("tuple[Tensor, ...]", answer.hidden_states), cast(Tensor, answer.logits)
+        return Output(states[-1][:, -1], logits[:, -1].float())
+
+    def _resized(self, tables: Sequence[_Layer]) -> list[_Layer]:
+        """The tables, cut or padded to the rows there are and the longest of them, and put into the cache."""
+        rows, width = len(self._lengths), max(self._lengths, default=0)
+        fitted = [(_fitted(keys, rows, width), _fitted(values, rows, width)) for keys, values in tables]
+        for layer, table in zip(cast("list[DynamicLayer]", self._cache.layers), fitted, strict=True):
+            layer.keys, layer.values = table
+        return fitted
+
+
+def check_cache(engine: HubEngine, name: str) -> None:
+    """An error where reading step by step is not the same as reading at once, as with state-space models."""
+    try:
+        batch = engine.batch(2, 3)
+        batch.fill([0, 1], engine.prefill([[1, 2], [1]]))
+        stepwise = batch.step(torch.tensor([3, 2], device=engine.device)).logits
+        at_once = engine.last_logits([1, 2, 3]), engine.last_logits([1, 2])
+        same = torch.allclose(stepwise, torch.stack(at_once), rtol=0.05, atol=0.05)
+    except (
+        AttributeError,
+        IndexError,
+        KeyError,
+        NotImplementedError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise _no_cache(name, str(error)) from error
+    if not same:
+        raise _no_cache(name, "its next tokens change when a text is read step by step")
+
+
+def _no_cache(name: str, reason: str) -> ModelError:
+    return ModelError(
+        f"the model {name!r} does not run with a key-value cache: {reason}",
+        accepted="attention models such as GPT-2, GPT-NeoX, Llama, Mistral, Qwen, OPT, CTRL",
+        todo="serve the model elsewhere and name it as endpoint:URL#MODEL",
+    )
+
+
+def _context(model: PreTrainedModel) -> int:
+    config = model.config.get_text_config()
+    sizes = [getattr(config, name, None) for name in _CONTEXT_FIELDS]
+    return next((size for size in sizes if isinstance(size, int) and size > 0), _UNLIMITED)
+
+
+def _tables(cache: DynamicCache) -> list[_Layer]:
+    return [
+        (cast(Tensor, layer.keys), cast(Tensor, layer.values))
+        for layer in cast("list[DynamicLayer]", cache.layers)
+    ]
+
+
+def _prefix(cache: DynamicCache, index: int, length: int) -> Prefix:
+    layers = [
+        (keys[index, :, keys.shape[2] - length :], values[index, :, values.shape[2] - length :])
+        for keys, values in _tables(cache)
+    ]
+    return Prefix(length, tuple(layers))
+
+
+def _room(layer: _Layer, rows: int) -> _Layer:
+    """Empty tables of the sizes of a layer."""
+    keys, values = (part.new_zeros((rows, part.shape[0], 0, part.shape[2])) for part in layer)
+    return keys, values
+
+
+def _fitted(cells: Tensor, rows: int, width: int) -> Tensor:
+    """The table with that many rows, its last ``width`` columns; zeros where it was smaller."""
+    cells = cells[:, :, max(0, cells.shape[2] - width) :]
+    missing = width - cells.shape[2], rows - cells.shape[0]
+    return F.pad(cells, (0, 0, missing[0], 0, 0, 0, 0, missing[1])) if any(missing) else cells

@@ -1,0 +1,91 @@
+"""Tiny random models in the Hub's layout, and a tokenizer for them, made where a test needs them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
+
+M = TypeVar("M", bound=PreTrainedModel)
+END = "<|endoftext|>"
+CONTEXT = 64
+TEXTS = ["The man worked as a doctor.", "The woman was known for her work. She sang.", "A café in Köln"]
+
+
+def tokenizer() -> PreTrainedTokenizerFast:
+    """A byte-level BPE of 300 tokens; token 0 ends a text."""
+    plain = Tokenizer(models.BPE())
+    plain.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    plain.decoder = decoders.ByteLevel()
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    plain.train_from_iterator(
+        TEXTS,
+        trainers.BpeTrainer(
+            vocab_size=300, special_tokens=[END], initial_alphabet=alphabet, show_progress=False
+        ),
+    )
+    return PreTrainedTokenizerFast(tokenizer_object=plain, bos_token=END, eos_token=END)
+
+
+def gpt2(*, seed: int = 0, end: int | None = 0, spread: float = 0.25) -> GPT2LMHeadModel:
+    """A GPT-2 of two layers whose choices are far from even."""
+    config = GPT2Config(
+        vocab_size=300, n_positions=CONTEXT, n_embd=32, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=end
+    )
+    return randomised(GPT2LMHeadModel(config), seed=seed, spread=spread)
+
+
+def llama(*, seed: int = 0) -> LlamaForCausalLM:
+    """A Llama of two layers with grouped keys."""
+    config = LlamaConfig(
+        vocab_size=300,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=CONTEXT,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
+    return randomised(LlamaForCausalLM(config), seed=seed, spread=0.25)
+
+
+def randomised(model: M, *, seed: int, spread: float) -> M:
+    """The model with matrices drawn from a seed, wide enough that no two logits are close."""
+    generator = torch.Generator().manual_seed(seed)
+    for weights in model.parameters():
+        if weights.ndim == 2:
+            weights.data = torch.randn(weights.shape, generator=generator) * spread
+    return model.eval()
+
+
+def save(model: PreTrainedModel, folder: Path) -> Path:
+    """The model and the tokenizer in a folder."""
+    model.save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return folder
+
+
+def greedy(model: PreTrainedModel, prompt: list[int], count: int, **options: float) -> list[int]:
+    """What ``generate()`` writes for one prompt by itself, the end token left out."""
+    tokens = torch.tensor([prompt])
+    written = model.generate(
+        tokens,
+        attention_mask=torch.ones_like(tokens),
+        max_new_tokens=count,
+        do_sample=False,
+        pad_token_id=0,
+        **options,
+    )
+    return [token for token in written[0, len(prompt) :].tolist() if token != 0]

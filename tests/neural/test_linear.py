@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from evenhand.neural import linear
+from evenhand.neural.linear import Linear
+
+
+@pytest.mark.parametrize("rows", [1, 5, 32, 40])
+def test_a_packed_product_is_the_plain_one(rows: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    weight, bias, x = (torch.randn(*size, generator=generator) for size in ((7, 6), (7,), (rows, 2, 6)))
+    expected = x @ weight.T + bias
+    assert torch.allclose(Linear(weight, bias)(x), expected, atol=1e-5)
+
+
+def test_without_the_operators_the_plain_product_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear, "_pack", lambda weight: None)
+    # (1, 2) times ((1, 0), (0, 1), (1, 1)) transposed is (1, 2, 3).
+    weight = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    assert Linear(weight)(torch.tensor([[1.0, 2.0]])).tolist() == [[1.0, 2.0, 3.0]]
+
+
+def test_half_precision_stays_plain() -> None:
+    assert linear._pack(torch.zeros(2, 2, dtype=torch.bfloat16)) is None
