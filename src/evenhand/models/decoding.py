@@ -1,0 +1,267 @@
+"""The one sampling loop, for plain and for mitigated text.
+
+A prompt is read once and shared by its samples; rows are started in order of length and written side by
+side; a finished row gives its place to the next one. The randomness of a row depends on (seed, prompt id,
+sample, position) alone, and no row sees another, so the batch changes nothing but rounding.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count, islice
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from evenhand.core.errors import InputError, ModelError
+from evenhand.core.protocols import Steering
+from evenhand.core.records import Completion, Finish, GenerationSpec, Request
+from evenhand.core.seeds import row_uniforms
+from evenhand.models.sampling import choose, penalise
+from evenhand.neural.batching import length_sorted
+from evenhand.neural.engine import Batch, Engine, Prefix
+from evenhand.neural.tokens import Codec
+from evenhand.text.sentences import first_sentence_end
+
+VERSION = "1"
+"""Part of every key: raised when the loop writes other texts from the same model, spec and seed."""
+
+DEFAULT_BATCH = 32
+
+_PREFILL_TOKENS = 4096
+_HALF_WRITTEN = "\ufffd"
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A model ready to write: engine, tokenizer, rows at a time, and what steers it."""
+
+    engine: Engine
+    codec: Codec
+    batch: int = DEFAULT_BATCH
+    steering: Steering | None = None
+    numbers: Iterator[int] = field(default_factory=count)
+    """Numbers the rows for the steering, never twice, so that it may keep something for each."""
+
+    def run(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
+        """One completion for each request and sample, as they finish.
+
+        A prompt that does not fit the context with ``max_new_tokens`` fails with ``prompt_too_long``: a
+        shorter text would not be comparable.
+        """
+        check_spec(spec, self.engine.context)
+        jobs: list[_Job] = []
+        for request, tokens in zip(requests, self._prompts(requests), strict=True):
+            failure = self._failure(tokens, spec)
+            if failure is None:
+                jobs += [_Job(request.id, sample, tokens) for sample in request.samples]
+            else:
+                yield from _failed(request, len(tokens), failure)
+        yield from _Table(self, spec, jobs).run()
+
+    def _prompts(self, requests: Sequence[Request]) -> list[tuple[int, ...]]:
+        """The tokens of each prompt; an empty one begins with the tokenizer's start token."""
+        start = () if self.codec.start is None else (self.codec.start,)
+        return [
+            tuple(tokens) or start for tokens in self.codec.encode([request.text for request in requests])
+        ]
+
+    def _failure(self, prompt: Sequence[int], spec: GenerationSpec) -> str | None:
+        if not prompt:
+            return "empty_prompt"
+        return "prompt_too_long" if len(prompt) + spec.max_new_tokens > self.engine.context else None
+
+
+def check_spec(spec: GenerationSpec, context: int) -> None:
+    """An error where no prompt at all could be continued as asked."""
+    if spec.max_new_tokens < 1 or spec.max_new_tokens >= context:
+        raise InputError(
+            f"max_new_tokens is {spec.max_new_tokens}",
+            accepted=f"1 to {context - 1}: the model's context is {context} tokens, prompt included",
+            todo="ask for fewer tokens, or take a model with a longer context",
+        )
+    for name, value, accepted, fits in (
+        ("temperature", spec.temperature, "0 (greedy) or more", spec.temperature >= 0),
+        ("top_k", spec.top_k, "0 (every token) or more", spec.top_k >= 0),
+        ("top_p", spec.top_p, "above 0, at most 1", 0 < spec.top_p <= 1),
+        ("repetition_penalty", spec.repetition_penalty, "above 0 (1 is none)", spec.repetition_penalty > 0),
+    ):
+        if not fits:
+            raise InputError(f"{name} is {value}", accepted=accepted, todo=f"change {name}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One text to be written."""
+
+    request_id: str
+    sample: int
+    prompt: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Row:
+    """A text being written."""
+
+    number: int
+    job: _Job
+    uniforms: npt.NDArray[np.float64]
+    prompt_text: str
+    tokens: list[int] = field(default_factory=list)
+    finish: Finish | None = None
+
+    @property
+    def last(self) -> int:
+        return self.tokens[-1] if self.tokens else self.job.prompt[-1]
+
+    @property
+    def uniform(self) -> float:
+        return float(self.uniforms[len(self.tokens)])
+
+    @property
+    def history(self) -> Sequence[int]:
+        return [*self.job.prompt, *self.tokens]
+
+    def take(self, token: int, codec: Codec, spec: GenerationSpec) -> None:
+        """Append a token, and notice the end."""
+        self.tokens.append(token)
+        if token in codec.ends:
+            self.finish = "end"
+        elif spec.stop == "sentence" and first_sentence_end(self.text(codec), complete=False) is not None:
+            self.finish = "sentence"
+        elif len(self.tokens) == spec.max_new_tokens:
+            self.finish = "length"
+
+    def text(self, codec: Codec) -> str:
+        # Decoded with the prompt: some tokenizers write a word differently at the start of a text.
+        written = self.tokens[:-1] if self.finish == "end" else self.tokens
+        return codec.decode([*self.job.prompt, *written])[len(self.prompt_text) :]
+
+    def completion(self, codec: Codec, spec: GenerationSpec) -> Completion:
+        # The budget may end in the middle of a character of several bytes.
+        text = self.text(codec).rstrip(_HALF_WRITTEN)
+        end = first_sentence_end(text) if spec.stop == "sentence" else None
+        return Completion(
+            self.job.request_id,
+            self.job.sample,
+            text[:end],
+            self.finish if end is None else "sentence",
+            prompt_tokens=len(self.job.prompt),
+            new_tokens=len(self.tokens),
+        )
+
+
+class _Table:
+    """The rows being written and the jobs that wait for a place."""
+
+    def __init__(self, loop: Loop, spec: GenerationSpec, jobs: Sequence[_Job]) -> None:
+        self._loop = loop
+        self._spec = spec
+        # Jobs of one prompt stand together, and prompts of like length: they are read together.
+        self._waiting = deque(sorted(jobs, key=lambda job: (len(job.prompt), job.prompt)))
+        self._places = max(1, loop.batch)
+        self._open()
+
+    def run(self) -> Iterator[Completion]:
+        while self._waiting or self._rows:
+            if not self._moved():
+                self._halve()
+                continue
+            for row in self._rows:
+                if row.finish is not None:
+                    yield row.completion(self._loop.codec, self._spec)
+
+    def _open(self) -> None:
+        """Begin with an empty batch."""
+        longest = max((len(job.prompt) for job in self._waiting), default=0)
+        self._rows: list[_Row] = []
+        self._read: dict[tuple[int, ...], Prefix] = {}
+        self._batch: Batch = self._loop.engine.batch(self._places, longest + self._spec.max_new_tokens)
+
+    def _moved(self) -> bool:
+        """Write one token in every row; False where memory did not suffice."""
+        try:
+            self._admit()
+            self._drop_finished()
+            if self._rows:
+                self._advance()
+        except torch.OutOfMemoryError:
+            return False
+        return True
+
+    def _halve(self) -> None:
+        """Begin again with half the rows; what they had written comes out the same."""
+        if self._places == 1:
+            raise ModelError(
+                "the accelerator has too little memory for a single row",
+                accepted="a model and a length that fit",
+                todo="ask for fewer new tokens, a smaller model, or --device cpu",
+            )
+        self._places //= 2
+        _log.warning("out of memory: going on with %d rows at a time", self._places)
+        self._waiting.extendleft(row.job for row in reversed(self._rows) if row.finish is None)
+        del self._batch
+        torch.cuda.empty_cache()
+        self._open()
+
+    def _admit(self) -> None:
+        """Give the places of finished rows, and empty ones, to waiting jobs."""
+        free = [place for place, row in enumerate(self._rows) if row.finish is not None]
+        free += range(len(self._rows), self._places)
+        jobs = list(islice(self._waiting, len(free)))
+        places = free[: len(jobs)]
+        if jobs:
+            self._batch.fill(places, self._prefixes(jobs))
+        for place, job in zip(places, jobs, strict=True):
+            self._rows[place : place + 1] = [self._start(job)]
+            self._waiting.popleft()
+
+    def _drop_finished(self) -> None:
+        """Close the places nobody waits for."""
+        left = [place for place, row in enumerate(self._rows) if row.finish is None]
+        if len(left) < len(self._rows):
+            self._batch.keep(left)
+            self._rows = [self._rows[place] for place in left]
+
+    def _prefixes(self, jobs: Sequence[_Job]) -> list[Prefix]:
+        """What each job's prompt leaves in the cache: all but its last token, which the next step reads."""
+        if any(job.prompt not in self._read for job in jobs):
+            ahead = dict.fromkeys(job.prompt for job in islice(self._waiting, self._places))
+            missing = [prompt for prompt in ahead if prompt not in self._read]
+            known = self._read | dict(zip(missing, self._prefilled(missing), strict=True))
+            self._read = {prompt: known[prompt] for prompt in ahead}
+        return [self._read[job.prompt] for job in jobs]
+
+    def _prefilled(self, prompts: Sequence[Sequence[int]]) -> list[Prefix]:
+        found: dict[int, Prefix] = {}
+        lengths = [len(prompt) for prompt in prompts]
+        for indices in length_sorted(lengths, rows=self._places, tokens=_PREFILL_TOKENS):
+            prefixes = self._loop.engine.prefill([prompts[index][:-1] for index in indices])
+            found.update(zip(indices, prefixes, strict=True))
+        return [found[index] for index in range(len(prompts))]
+
+    def _start(self, job: _Job) -> _Row:
+        uniforms = row_uniforms(self._spec.seed, job.request_id, job.sample, self._spec.max_new_tokens)
+        return _Row(next(self._loop.numbers), job, uniforms, self._loop.codec.decode(job.prompt))
+
+    def _advance(self) -> None:
+        device = self._loop.engine.device
+        output = self._batch.step(torch.tensor([row.last for row in self._rows], device=device))
+        logits = output.logits
+        if self._loop.steering is not None:
+            logits = self._loop.steering(output.hidden, logits, [row.number for row in self._rows])
+        if self._spec.repetition_penalty != 1:
+            logits = penalise(logits, [row.history for row in self._rows], self._spec.repetition_penalty)
+        uniforms = torch.tensor([row.uniform for row in self._rows], dtype=torch.float64, device=device)
+        for row, token in zip(self._rows, choose(logits, uniforms, self._spec).tolist(), strict=True):
+            row.take(token, self._loop.codec, self._spec)
+
+
+def _failed(request: Request, tokens: int, failure: str) -> Iterator[Completion]:
+    for sample in request.samples:
+        yield Completion(request.id, sample, None, None, prompt_tokens=tokens, failure=failure)

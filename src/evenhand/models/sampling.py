@@ -1,0 +1,80 @@
+"""The next token of each row from its logits: penalty, temperature, top-k, top-p, inverse CDF."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from evenhand.core.records import GenerationSpec
+
+_NUCLEUS = 1024
+"""How many of the likeliest tokens are looked at before a row's whole vocabulary is sorted."""
+
+
+@torch.no_grad()
+def choose(logits: Tensor, uniforms: Tensor, spec: GenerationSpec) -> Tensor:
+    """One token a row: the likeliest at temperature 0, else the one its uniform number falls on.
+
+    Each row is drawn from its own logits and number alone. The order of cuts is that of transformers:
+    temperature, the ``top_k`` likeliest, then the fewest tokens whose probability reaches ``top_p``.
+
+    Args:
+        logits: Rows x vocabulary.
+        uniforms: One number in [0, 1) a row, in float64.
+        spec: Temperature, top-k and top-p.
+    """
+    if spec.temperature == 0:
+        return logits.argmax(-1)
+    scores = logits / spec.temperature
+    if 0 < spec.top_k < scores.shape[-1]:
+        likeliest, tokens = scores.topk(spec.top_k)
+        return _draw_sorted(likeliest.softmax(-1), tokens, uniforms, spec.top_p)
+    if spec.top_p < 1:
+        return _draw_nucleus(scores.softmax(-1), uniforms, spec.top_p)
+    return _draw(scores.softmax(-1), uniforms)
+
+
+@torch.no_grad()
+def penalise(logits: Tensor, histories: Sequence[Sequence[int]], penalty: float) -> Tensor:
+    """The logits with every token of a row's history made less likely (for a penalty above 1).
+
+    Positive logits are divided by the penalty and negative ones multiplied (Keskar et al. 2019, section 4.1,
+    as transformers has it); the history is prompt and continuation, each token counted once.
+    """
+    longest = max(map(len, histories))
+    # A row is filled up with its own first token: a second penalty of the same entry writes the same value.
+    filled = [[*history, *[history[0]] * (longest - len(history))] for history in histories]
+    seen = torch.tensor(filled, device=logits.device)
+    scores = logits.gather(-1, seen)
+    return logits.scatter(-1, seen, torch.where(scores < 0, scores * penalty, scores / penalty))
+
+
+def _draw_nucleus(probabilities: Tensor, uniforms: Tensor, top_p: float) -> Tensor:
+    """Draw from the nucleus; only rows whose nucleus is wide pay for a sort of the vocabulary."""
+    likeliest, tokens = probabilities.topk(min(_NUCLEUS, probabilities.shape[-1]))
+    drawn = _draw_sorted(likeliest, tokens, uniforms, top_p)
+    wide = likeliest.double().sum(-1) < top_p
+    if wide.any():
+        likeliest, tokens = probabilities[wide].sort(-1, descending=True)
+        drawn[wide] = _draw_sorted(likeliest, tokens, uniforms[wide], top_p)
+    return drawn
+
+
+def _draw_sorted(probabilities: Tensor, tokens: Tensor, uniforms: Tensor, top_p: float) -> Tensor:
+    """Draw among tokens sorted by falling probability, those beyond ``top_p`` cut off."""
+    if top_p < 1:
+        before = probabilities.double().cumsum(-1) - probabilities
+        # The likeliest token always stays, whatever top_p.
+        beyond = before >= top_p
+        beyond[:, 0] = False
+        probabilities = probabilities.masked_fill(beyond, 0)
+    return tokens.gather(-1, _draw(probabilities, uniforms)[:, None])[:, 0]
+
+
+def _draw(probabilities: Tensor, uniforms: Tensor) -> Tensor:
+    """The first index whose cumulative probability exceeds the uniform number; never one of probability 0."""
+    cumulative = probabilities.double().cumsum(-1)
+    goal = uniforms[:, None] * cumulative[:, -1:]
+    return torch.searchsorted(cumulative, goal, right=True)[:, 0].clamp(max=probabilities.shape[-1] - 1)
