@@ -1,0 +1,164 @@
+"""Resampling of whole clusters: for means, and for any number that a set of texts has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.core.errors import InputError
+from evenhand.core.records import Estimate
+from evenhand.stats._arrays import (
+    Floats,
+    Ids,
+    Ints,
+    RandomSource,
+    checked_level,
+    checked_values,
+    cluster_codes,
+    weighted_counts,
+)
+from evenhand.stats._moments import moments
+from evenhand.stats._quantiles import normal_cdf, normal_quantile, t_quantile
+from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER
+
+_BLOCK = 2_000_000
+"""Draws held in memory at a time (16 MB)."""
+
+
+def cluster_bootstrap_mean(
+    y: npt.ArrayLike,
+    clusters: Ids = None,
+    *,
+    rng: RandomSource,
+    resamples: int = 10_000,
+    level: float = 0.95,
+    n_null: int = 0,
+) -> Estimate:
+    """The mean of ``y`` with a cluster bootstrap interval, for skewed values and means of counts.
+
+    Whole clusters are drawn with replacement; a resampled mean is the ratio of drawn sums to drawn sizes.
+    The interval is bias-corrected and accelerated (Efron 1987; the acceleration is the skewness of the
+    clusters' influences / 6), and widened for few clusters by the t quantile and the CR2 factor (Hesterberg
+    2015): in simulation it covers as a studentised bootstrap does, and its ends stay inside the data.
+    Clusters are sorted by size and sum before drawing, so that neither the order of rows nor the names of
+    clusters change the result.
+    """
+    values = checked_values(y)
+    codes = cluster_codes(clusters, values.size)
+    method = "cluster bootstrap (BCa)"
+    checked_level(level)
+    if not values.size:
+        return Estimate(None, None, None, level, method, 0, n_null, 0, NO_VALUES)
+    of = moments(values, np.zeros_like(codes), codes, n_cells=1)
+    mean, robust = float(of.means[0]), math.sqrt(float(of.covariance[0, 0]))
+    estimate = partial(Estimate, mean, level=level, method=method, n=values.size, n_null=n_null)
+    if of.n_clusters < 2 or robust == 0:
+        reason = ONE_CLUSTER if of.n_clusters < 2 else NO_VARIATION
+        return estimate(low=None, high=None, n_clusters=of.n_clusters, null_reason=reason)
+    sums, sizes = _cluster_sums(values, codes)
+    draws = _resampled_means(sums, sizes, np.random.default_rng(rng), _checked_resamples(resamples))
+    widened = t_quantile((1 + level) / 2, of.contrast(np.ones(1)).df) * robust
+    low, high = _bca(draws, sums, sizes, widened)
+    return estimate(low=low, high=high, n_clusters=of.n_clusters)
+
+
+def bootstrap_interval(
+    statistic: Callable[[Ints], float | None],
+    clusters: npt.ArrayLike,
+    *,
+    rng: RandomSource,
+    resamples: int = 2_000,
+    level: float = 0.95,
+    n_null: int = 0,
+) -> Estimate:
+    """Any number of a set of rows, with a percentile interval over resampled clusters.
+
+    ``statistic`` gets row positions and gives the number, or None where those rows have none. The
+    percentiles are widened for few clusters (Hesterberg 2015). A distance is never negative and its
+    resamples lie above it: its interval shows precision, and is no test of "no distance".
+    """
+    codes = cluster_codes(clusters, np.asarray(clusters).size)
+    method = "cluster bootstrap (percentile)"
+    everything = np.arange(codes.size)
+    value = statistic(everything) if codes.size else None
+    n_clusters = np.unique(codes).size
+    estimate = partial(
+        Estimate, value, level=checked_level(level), method=method, n=codes.size, n_null=n_null
+    )
+    if value is None or n_clusters < 2:
+        reason = ONE_CLUSTER if n_clusters == 1 and value is not None else NO_VALUES
+        return estimate(low=None, high=None, n_clusters=n_clusters, null_reason=reason)
+    rows = resample_clusters(codes, rng=rng, resamples=resamples)
+    draws = np.array([drawn for drawn in map(statistic, rows) if drawn is not None])
+    if draws.size < resamples / 2:
+        return estimate(
+            low=None, high=None, n_clusters=n_clusters, null_reason="too few resamples have a value"
+        )
+    factor = math.sqrt(n_clusters / (n_clusters - 1))
+    tail = normal_cdf(-factor * t_quantile((1 + level) / 2, n_clusters - 1))
+    low, high = np.quantile(draws, [tail, 1 - tail])
+    return estimate(low=float(low), high=float(high), n_clusters=n_clusters)
+
+
+def resample_clusters(clusters: npt.ArrayLike, *, rng: RandomSource, resamples: int) -> Iterator[Ints]:
+    """Row positions of ``resamples`` samples of whole clusters, drawn with replacement."""
+    codes = cluster_codes(clusters, np.asarray(clusters).size)
+    order = np.argsort(codes, kind="stable")
+    _, starts, sizes = np.unique(codes[order], return_index=True, return_counts=True)
+    generator = np.random.default_rng(rng)
+    for _ in range(_checked_resamples(resamples)):
+        drawn = generator.integers(starts.size, size=starts.size)
+        length = sizes[drawn]
+        within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+        yield order[np.repeat(starts[drawn], length) + within]
+
+
+def _cluster_sums(y: Floats, codes: Ints) -> tuple[Floats, Floats]:
+    """Sum and size of each cluster, sorted by size, then sum."""
+    sizes = np.bincount(codes)
+    sums = weighted_counts(codes, y)[sizes > 0]
+    sizes = sizes[sizes > 0]
+    order = np.lexsort((sums, sizes))
+    return sums[order], sizes[order].astype(np.float64)
+
+
+def _resampled_means(sums: Floats, sizes: Floats, generator: np.random.Generator, resamples: int) -> Floats:
+    means = np.empty(resamples)
+    rows = max(1, _BLOCK // sums.size)
+    for start in range(0, resamples, rows):
+        block = means[start : start + rows]
+        drawn = generator.integers(sums.size, size=(block.size, sums.size), dtype=np.int32)
+        block[:] = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+    return means
+
+
+def _bca(draws: Floats, sums: Floats, sizes: Floats, widened: float) -> tuple[float, float]:
+    """The ends of the accelerated interval; ``widened`` is the half width that t would give."""
+    value = float(sums.sum() / sizes.sum())
+    influences = (sums - value * sizes) / float(sizes.sum())
+    spread = math.sqrt(float(influences @ influences))
+    acceleration = float(np.sum(influences**3)) / (6 * spread**3)
+    # Ties count half, so that a lattice of means is not taken for bias.
+    below = float(np.mean(draws < value) + np.mean(draws == value) / 2)
+    bias = normal_quantile(min(max(below, 1 / draws.size), 1 - 1 / draws.size))
+    tails = [_accelerated(bias + side * widened / spread, bias, acceleration) for side in (-1, 1)]
+    low, high = np.quantile(draws, tails)
+    return float(low), float(high)
+
+
+def _accelerated(shifted: float, bias: float, acceleration: float) -> float:
+    # Past the pole of the acceleration the interval reaches to the end of the draws.
+    slope = 1 - acceleration * shifted
+    return normal_cdf(bias + shifted / slope) if slope > 0 else float(shifted > 0)
+
+
+def _checked_resamples(resamples: int) -> int:
+    if resamples < 100:
+        raise InputError(
+            f"{resamples} resamples", accepted="100 or more", todo="use 2,000 or more for a report"
+        )
+    return resamples
