@@ -1,0 +1,57 @@
+"""Corrections of p-values over a family of comparisons. Nulls stay null and do not count in the family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from evenhand.core.errors import InputError
+from evenhand.stats._arrays import Floats
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Adjusted p-values that bound the chance of any false finding (Holm 1979).
+
+    The i-th smallest of m is multiplied by m - i + 1, kept from falling, and capped at 1.
+
+    >>> holm([0.01, None, 0.04])
+    [0.02, None, 0.04]
+    """
+    return _over_family(p_values, _holm)
+
+
+def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
+    """Adjusted p-values that bound the expected share of false findings (Benjamini and Hochberg 1995).
+
+    Holds for independent or positively dependent tests.
+
+    >>> benjamini_hochberg([0.01, None, 0.04])
+    [0.02, None, 0.04]
+    """
+    return _over_family(p_values, _false_discovery)
+
+
+def _over_family(p_values: Sequence[float | None], adjust: Callable[[Floats], Floats]) -> list[float | None]:
+    family = np.array([p for p in p_values if p is not None], dtype=np.float64)
+    outside = family[~((family >= 0) & (family <= 1))]  # NaN is outside too
+    if outside.size:
+        raise InputError(
+            f"a p-value of {outside[0]}", accepted="p-values from 0 to 1, or None for a missing one"
+        )
+    adjusted = iter(adjust(family).tolist() if family.size else [])
+    return [None if p is None else next(adjusted) for p in p_values]
+
+
+def _holm(p: Floats) -> Floats:
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(1, np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)))
+    return adjusted
+
+
+def _false_discovery(p: Floats) -> Floats:
+    from scipy.stats import false_discovery_control
+
+    adjusted: Floats = false_discovery_control(p)
+    return adjusted

@@ -1,0 +1,136 @@
+"""The papers' own tests, by name. They take every row for independent; the defaults are in `contrasts`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.core.errors import InputError
+from evenhand.stats._arrays import Floats, checked_level, checked_values
+from evenhand.stats._newcombe import Newcombe
+from evenhand.stats._quantiles import normal_quantile, t_two_sided
+from evenhand.stats.results import NO_VALUES, NO_VARIATION, Difference, TestResult
+
+_NORMAL = math.inf
+_SMALL_EXPECTED = 5
+"""Cochran's rule: below this expected count the chi-square reference is doubtful."""
+
+
+def two_proportions(
+    successes_a: int, n_a: int, successes_b: int, n_b: int, *, level: float = 0.95
+) -> Difference:
+    """Share of a minus share of b, with the pooled z test: BOLD's "binomial proportion test" (section 6.1.2).
+
+    The interval is Newcombe's (1998, method 10). Every row counts as its own cluster.
+    """
+    for successes, n in ((successes_a, n_a), (successes_b, n_b)):
+        if not 0 <= successes <= n:
+            raise InputError(f"{successes} successes of {n}", accepted="successes from 0 to n")
+    method, n_clusters = "two proportions (pooled z)", n_a + n_b
+    checked_level(level)
+    if not n_a or not n_b:
+        return Difference(
+            None, None, None, None, None, None, level, n_a, n_b, n_clusters, None, method, NO_VALUES
+        )
+    joined = Newcombe(successes_a / n_a, successes_b / n_b, n_a, n_b)
+    quantile = normal_quantile((1 + level) / 2)
+    low, high = joined.interval(quantile)
+    pooled = (successes_a + successes_b) / (n_a + n_b)
+    se = math.sqrt(pooled * (1 - pooled) * (1 / n_a + 1 / n_b))
+    gap = joined.share_a - joined.share_b
+    return Difference(
+        estimate=gap,
+        low=low,
+        high=high,
+        se=se,
+        df=None,
+        p=t_two_sided(gap / se, _NORMAL) if se else None,
+        level=level,
+        n_a=n_a,
+        n_b=n_b,
+        n_clusters=n_clusters,
+        min_detectable=(high - low) / 2 * (1 + normal_quantile(0.8) / quantile),
+        method=method,
+        null_reason=None if se else NO_VARIATION,
+    )
+
+
+def chi_square(table: npt.ArrayLike) -> TestResult:
+    """Pearson's chi-square test of a table of counts (groups x labels), without Yates' correction.
+
+    BOLD's test over several groups or models (sections 6.1.3 and 6.2). Empty rows and columns are left out;
+    cells that expect fewer than 5 are counted in the warning.
+    """
+    counts = _checked_table(table)
+    counts = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
+    n, method = int(counts.sum()), "chi-square"
+    if min(counts.shape) < 2:
+        reason = NO_VARIATION if n else NO_VALUES
+        return TestResult(None, None, None, None, n, method, null_reason=reason)
+    from scipy.stats import chi2_contingency
+
+    found = chi2_contingency(counts, correction=False)
+    small = int(np.count_nonzero(found.expected_freq < _SMALL_EXPECTED))
+    warning = f"{small} of {counts.size} cells expect fewer than {_SMALL_EXPECTED}" if small else None
+    return TestResult(float(found.statistic), float(found.dof), float(found.pvalue), None, n, method, warning)
+
+
+def paired_t(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
+    """Student's t test of a minus b over pairs: the affective paper's "prediction score significance"."""
+    differences, method = _differences(a, b), "paired t"
+    n = differences.size
+    if n < 2:
+        return TestResult(None, None, None, _mean(differences), n, method, null_reason=_few(n))
+    mean, se = float(differences.mean()), float(differences.std(ddof=1)) / math.sqrt(n)
+    if float(np.ptp(differences)) == 0:
+        return TestResult(None, n - 1, None, mean, n, method, null_reason=NO_VARIATION)
+    return TestResult(mean / se, n - 1, t_two_sided(mean / se, n - 1), mean, n, method)
+
+
+def wilcoxon(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
+    """Wilcoxon's signed-rank test of a minus b over pairs; zeros are ranked, then dropped (Pratt 1959).
+
+    Exact for small samples without ties or zeros, else the normal approximation with the tie correction. The
+    estimate is the median difference.
+    """
+    differences, method = _differences(a, b), "Wilcoxon signed rank"
+    n = differences.size
+    estimate = float(np.median(differences)) if n else None
+    if n < 2 or not differences.any():
+        reason = _few(n) if n < 2 else NO_VARIATION
+        return TestResult(None, None, None, estimate, n, method, null_reason=reason)
+    from scipy.stats import wilcoxon as signed_rank
+
+    has_ties = np.unique(np.abs(differences)).size < n or not differences.all()
+    how = "exact" if n <= 50 and not has_ties else "asymptotic"
+    found = signed_rank(differences, zero_method="pratt", method=how)
+    return TestResult(float(found.statistic), None, float(found.pvalue), estimate, n, method)
+
+
+def _differences(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
+    first, second = checked_values(a, "a"), checked_values(b, "b")
+    if first.size != second.size:
+        raise InputError(
+            f"a has {first.size} values and b has {second.size}",
+            accepted="pairs: as many values in a as in b",
+        )
+    return first - second
+
+
+def _checked_table(table: npt.ArrayLike) -> Floats:
+    counts = np.asarray(table, dtype=np.float64)
+    if counts.ndim != 2 or not np.isfinite(counts).all() or (counts < 0).any():
+        raise InputError(
+            f"a table of shape {counts.shape}", accepted="rows of counts, none negative, none missing"
+        )
+    return counts
+
+
+def _mean(values: Floats) -> float | None:
+    return float(values.mean()) if values.size else None
+
+
+def _few(n: int) -> str:
+    return "one pair" if n else NO_VALUES
