@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+from statsmodels.stats.inter_rater import fleiss_kappa as fleiss_of_table
+from tests.oracles.stats_agreement import alpha_slowly
+
+from evenhand.core.errors import InputError
+from evenhand.stats import fleiss_kappa, krippendorff_alpha, spearman
+from evenhand.stats.agreement import Scale
+
+# Krippendorff (2011), Computing Krippendorff's Alpha-Reliability, example C; 0 is "not rated".
+OBSERVERS = [
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, 0, 0, 0],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, 0, 3],
+    [0, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, 0],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, 0],
+]
+RATINGS = [(unit, row[unit]) for row in OBSERVERS for unit in range(12) if row[unit]]
+
+
+@pytest.mark.parametrize(("scale", "alpha"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
+def test_alpha_of_the_published_example(scale: Scale, alpha: float) -> None:
+    items, values = zip(*RATINGS, strict=True)
+    found = krippendorff_alpha(items, values, scale=scale, rng=0, resamples=200)
+    assert found.value == pytest.approx(alpha, abs=5e-4)
+    assert (found.n, found.n_clusters, found.n_null) == (40, 11, 1)  # unit 12 has one rating
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < alpha < found.high
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5)), min_size=4, max_size=40),
+    st.sampled_from(["nominal", "ordinal", "interval"]),
+)
+def test_alpha_equals_every_pair_of_ratings(ratings: list[tuple[int, int]], scale: Scale) -> None:
+    items, values = zip(*ratings, strict=True)
+    found = krippendorff_alpha(items, values, scale=scale, rng=0, resamples=100)
+    if found.value is not None:
+        assert found.value == pytest.approx(alpha_slowly(items, values, scale), abs=1e-9)
+
+
+def test_fleiss_by_hand() -> None:
+    # Three items, three ratings each: aab, bbb, aab -> pair agreement 1/3, 1, 1/3: mean 5/9.
+    # Shares a 4/9, b 5/9: chance 41/81. kappa = (45/81 - 41/81) / (40/81) = 0.1
+    found = fleiss_kappa([1, 1, 1, 2, 2, 2, 3, 3, 3], list("aabbbbaab"), rng=0, resamples=100)
+    assert found.value == pytest.approx(0.1)
+    assert (found.n, found.n_clusters) == (9, 3)
+
+
+def test_fleiss_equals_statsmodels() -> None:
+    labels = np.random.default_rng(1).integers(0, 4, (30, 5))
+    table = np.stack([(labels == k).sum(axis=1) for k in range(4)], axis=1)
+    found = fleiss_kappa(np.repeat(np.arange(30), 5), labels.ravel(), rng=0, resamples=100)
+    assert found.value == pytest.approx(fleiss_of_table(table))
+
+
+def test_fleiss_takes_different_numbers_of_ratings() -> None:
+    # aa agrees (1 of 1 pair), aab in 1 of 3; c has one rating and is left out.
+    # Mean 2/3; shares a 4/5, b 1/5: chance 17/25. kappa = (2/3 - 17/25) / (8/25) = -1/24
+    found = fleiss_kappa(["x", "x", "y", "y", "y", "z"], ["a", "a", "a", "a", "b", "c"], rng=0, resamples=100)
+    assert found.value == pytest.approx(-1 / 24)
+    assert (found.n, found.n_null) == (5, 1)
+
+
+@pytest.mark.parametrize(
+    ("items", "labels", "reason"),
+    [
+        ([], [], "no item has two ratings"),
+        ([1, 2], [3, 4], "no item has two ratings"),
+        ([1, 1, 2, 2], [3] * 4, "no variation"),
+    ],
+)
+def test_agreement_that_cannot_be_told_says_why(items: list[int], labels: list[int], reason: str) -> None:
+    ids = np.array(items, dtype=int)
+    assert fleiss_kappa(ids, labels, rng=0).null_reason == reason
+    for scale in ("nominal", "ordinal", "interval"):
+        found = krippendorff_alpha(ids, labels, scale=scale, rng=0)
+        assert (found.value, found.null_reason) == (None, reason)
+
+
+def test_an_unknown_scale_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^scale is 'ratio'\. Accepted: nominal, ordinal or interval\.$"):
+        krippendorff_alpha([1, 1], [1, 2], scale="ratio", rng=0)  # type: ignore[arg-type]
+
+
+def test_full_agreement_is_one() -> None:
+    items, values = np.repeat(np.arange(20), 3), np.repeat(np.arange(20) % 4, 3)
+    assert fleiss_kappa(items, values, rng=0, resamples=100).value == pytest.approx(1)
+    for scale in ("nominal", "ordinal", "interval"):
+        found = krippendorff_alpha(items, values, scale=scale, rng=0, resamples=100)
+        assert found.value == pytest.approx(1)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=3, max_size=40))
+def test_spearman_equals_scipy(pairs: list[tuple[int, int]]) -> None:
+    x, y = zip(*pairs, strict=True)
+    found = spearman(x, y, rng=0, resamples=100)
+    if len(set(x)) == 1 or len(set(y)) == 1:
+        assert (found.value, found.null_reason) == (None, "no variation")
+    else:
+        assert found.value == pytest.approx(scipy_stats.spearmanr(x, y).statistic, abs=1e-12)
+
+
+def test_spearman_has_an_interval_over_clusters() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=200)
+    y = x + rng.normal(size=200)
+    rows = spearman(x, y, rng=0, resamples=500)
+    doubled = spearman(np.repeat(x, 2), np.repeat(y, 2), np.repeat(np.arange(200), 2), rng=0, resamples=500)
+    assert doubled.value == pytest.approx(rows.value)
+    assert (doubled.low, doubled.high) == pytest.approx((rows.low, rows.high), abs=0.02)
+    with pytest.raises(InputError, match=r"^x has 2 values and y has 1\."):
+        spearman([1.0, 2.0], [1.0], rng=0)
