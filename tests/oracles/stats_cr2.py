@@ -12,8 +12,8 @@ Ints = npt.NDArray[np.intp]
 def contrast_slowly(y: Floats, cells: Ints, clusters: Ints, weights: Floats) -> tuple[float, float, float]:
     """Estimate, CR2 variance and Bell-McCaffrey degrees of freedom of ``weights @ cell means``.
 
-    Bell and McCaffrey (2002), written as printed: adjustment matrices (I - H_gg)^(-1/2), then the Satterthwaite
-    ratio of the eigenvalues of G'G with G = (I - H)_g A_g X_g (X'X)^-1 c, for independent errors.
+    Bell and McCaffrey (2002), as printed: adjustment matrices (I - H_gg)^(-1/2), then the Satterthwaite ratio
+    of the eigenvalues of G'G with G = (I - H)_g A_g X_g (X'X)^-1 c, for independent errors.
     """
     design = np.eye(weights.size)[cells]
     bread = np.linalg.inv(design.T @ design)

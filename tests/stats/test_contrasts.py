@@ -88,7 +88,7 @@ def test_the_sorted_path_agrees_with_the_table() -> None:
 
 
 def test_variance_equals_statsmodels_up_to_the_small_sample_factor() -> None:
-    # Pure clusters of one size: CR2 divides by 1 - m/N = (G - 1)/G within a group, statsmodels' CR1 by its own factor.
+    # Pure clusters of one size: CR2 divides by 1 - m/N = (G - 1)/G = 19/20 within a group.
     rng = np.random.default_rng(7)
     clusters = np.repeat(np.arange(40), 6)
     y = rng.normal(size=240) + rng.normal(size=40)[clusters]
@@ -188,7 +188,7 @@ def test_a_gap_of_shares_lies_in_its_interval(rows: Rows) -> None:
 
 
 def test_none_of_few_is_not_taken_for_certain() -> None:
-    # 0 of 20 against 10 of 200: a t test of means sees no variance in a and calls it p < 0.01; Fisher says 0.6.
+    # 0 of 20 against 10 of 200: a test of means sees no variance in a and says p < 0.01; Fisher says 0.6.
     a, b = np.zeros(20), np.repeat([1.0, 0.0], [10, 190])
     naive = clustered_difference(a, np.arange(20), b, 20 + np.arange(200))
     found = clustered_proportion_difference(a, np.arange(20), b, 20 + np.arange(200))

@@ -106,7 +106,7 @@ def test_mean_of_equal_clusters_is_the_t_interval_of_cluster_means() -> None:
     ],
 )
 def test_a_mean_that_cannot_have_an_interval_says_why(
-    y: list[float], clusters: list[object], value: float | None, reason: str
+    y: list[float], clusters: list[int] | list[str], value: float | None, reason: str
 ) -> None:
     found = clustered_mean(y, clusters, n_null=2)
     assert (found.value, found.low, found.high) == (value, None, None)
@@ -142,6 +142,7 @@ def test_bad_cluster_ids_are_refused(clusters: list[object]) -> None:
 def test_ratio_of_means() -> None:
     # means 3 and 2, ratio 1.5; variances 3 and 1. On the log scale: 3/3 / 3^2 + 1/3 / 2^2 = 1/9 + 1/12
     found = clustered_ratio([2.0, 2.0, 5.0], None, [1.0, 2.0, 3.0], None)
+    assert found.value is not None
     assert found.value == pytest.approx(1.5)
     assert found.low is not None
     assert found.high is not None
