@@ -1,0 +1,1 @@
+"""Prompt sets: data and a card each; code only where data must be expanded."""
