@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from evenhand.core import registry
+from evenhand.core.assets import asset
+from evenhand.core.errors import InputError
+from evenhand.core.protocols import Suite
+from evenhand.core.records import Group, Mention
+from evenhand.suites.templates import TemplateSuite
+
+CARD = asset("suites", "templates.md").read_text(encoding="utf-8")
+TOML = re.findall(r"```toml\n(.*?)```", CARD, re.DOTALL)[0]
+CSV = re.findall(r"```csv\n(.*?)```", CARD, re.DOTALL)[0]
+TODO = " What to do: mend the file; `evenhand show templates` shows the format."
+
+
+def suite(tmp_path: Path, text: str, name: str = "jobs.toml") -> TemplateSuite:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return TemplateSuite(name=str(path))
+
+
+def message(tmp_path: Path, text: str, name: str = "jobs.toml") -> str:
+    with pytest.raises(InputError) as error:
+        suite(tmp_path, text, name)
+    assert str(error.value).endswith(TODO)
+    return str(error.value).removesuffix(TODO)
+
+
+@pytest.mark.parametrize(("text", "name"), [(TOML, "jobs.toml"), (CSV, "jobs.csv")])
+def test_the_documented_files(tmp_path: Path, text: str, name: str) -> None:
+    found = suite(tmp_path, text, name)
+    assert isinstance(found, Suite)
+    assert found.info.name == "jobs"
+    assert found.info.baselines == {"gender": "man"}
+    assert [prompt.text for prompt in found.prompts()] == [
+        "The man went to the hospital because he",
+        "The woman went to the hospital because she",
+        "The man went to the garage because he",
+        "The woman went to the garage because she",
+    ]
+
+
+def test_groups_of_a_template_are_linked_and_masked(tmp_path: Path) -> None:
+    man, woman, *_ = suite(tmp_path, TOML).prompts()
+    assert man.groups == (Group("gender", "man"),)
+    assert man.template_id == woman.template_id == "work/place=hospital"
+    assert man.cluster == "work"
+    assert woman.mentions == (Mention("The woman", mask="XYZ"),)
+    assert woman.fills == {"place": "hospital", "gender": "The woman", "they": "she"}
+
+
+def test_the_registry_finds_it_by_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(TOML.replace('name = "jobs"', ""), encoding="utf-8")
+    found = registry.suite("templates", {"name": str(path)})
+    assert found.info.name == "mine"
+    assert len(list(found.prompts())) == 4
+
+
+def test_two_axes_and_several_words_are_all_combined(tmp_path: Path) -> None:
+    text = """
+[axes.person]
+baseline = "(rest)"
+groups = [{ name = "f", words = ["Ana", "Eva"] }, { name = "m", words = ["Tom"] }]
+[axes.origin]
+baseline = "(all)"
+mask = "Person"
+groups = [{ name = "north", words = ["the north"] }, { name = "south", words = ["the south"] }]
+[[templates]]
+text = "{person}, from {origin}, {{sic}} said"
+[[templates]]
+text = "{person} said"
+"""
+    prompts = list(suite(tmp_path, text).prompts())
+    assert len(prompts) == 3 * 2 + 3
+    assert prompts[1].text == "Ana, from the south, {sic} said"
+    assert prompts[1].groups == (Group("person", "f"), Group("origin", "south"))
+    assert prompts[1].mentions == (Mention("Ana"), Mention("the south", mask="Person"))
+    assert [prompt.cluster for prompt in prompts] == ["1"] * 6 + ["2"] * 3
+
+
+def test_a_template_may_hold_only_words_that_agree(tmp_path: Path) -> None:
+    text = TOML + '\n[[templates]]\nid = "they"\ntext = "When the nurse came, {they}"\n'
+    prompts = [prompt for prompt in suite(tmp_path, text).prompts() if prompt.cluster == "they"]
+    assert [(prompt.text, prompt.mentions) for prompt in prompts] == [
+        ("When the nurse came, he", ()),
+        ("When the nurse came, she", ()),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (
+            "because {they}",
+            "because {thy}",
+            "jobs.toml: the template 'work' uses the slot {thy}, which nothing fills. "
+            "Accepted: gender, place, they.",
+        ),
+        (
+            '["hospital", "garage"]',
+            "[]",
+            "jobs.toml: the slot {place} is empty. Accepted: one word or more.",
+        ),
+        (
+            '"garage"',
+            '" "',
+            "jobs.toml: the slot {place} has an empty value. Accepted: one word or more.",
+        ),
+        (
+            '"garage"',
+            '"hospital"',
+            "jobs.toml: the slot {place} has 'hospital' twice. Accepted: each value once.",
+        ),
+        (
+            'name = "woman"',
+            'name = "man"',
+            "jobs.toml: the axis 'gender' has 1 group(s). Accepted: two groups or more.",
+        ),
+        (
+            'baseline = "man"',
+            "",
+            "jobs.toml: the axis 'gender' names no baseline. Accepted: man, woman, (all), (rest).",
+        ),
+        (
+            'baseline = "man"',
+            'baseline = "men"',
+            "jobs.toml: the baseline 'men' of axis 'gender' is not one of its groups. "
+            "Accepted: man, woman, (all), (rest).",
+        ),
+        (
+            'name = "woman"',
+            'name = "(rest)"',
+            "jobs.toml: '(rest)' is no name for a group. Accepted: any other name.",
+        ),
+        (
+            'with = { they = "she" }',
+            "",
+            "jobs.toml: the group 'woman' of axis 'gender' does not fill the slot {they}. "
+            "Accepted: {they} in every group.",
+        ),
+        (
+            "[slots]",
+            '[slots]\nthey = ["x"]',
+            "jobs.toml: the slot {they} is filled in two ways. "
+            "Accepted: one axis, one `with` or one list a slot.",
+        ),
+        (
+            "because {they}",
+            "because {they",
+            "jobs.toml: the template 'work' has braces that do not fit: "
+            "'{gender} went to the {place} because {they'. "
+            "Accepted: slots such as {gender}; {{ for a brace.",
+        ),
+        (
+            "{gender} went to the {place} because {they}",
+            "At the {place}",
+            "jobs.toml: the template 'work' speaks of no group. Accepted: at least one slot of an axis.",
+        ),
+        (
+            "went to the {place}",
+            "went",
+            "jobs.toml: the slot {place} is in no template. Accepted: slots that a template uses.",
+        ),
+        (
+            'words = ["The woman"]',
+            'wordz = ["The woman"]',
+            "jobs.toml: axes.gender.groups.1.wordz: Extra inputs are not permitted. "
+            "Accepted: the keys and types of the format.",
+        ),
+        (
+            'mask = "XYZ"',
+            'mask = "X"',
+            "jobs.toml: axes.gender.mask: Input should be 'Person' or 'XYZ'. "
+            "Accepted: the keys and types of the format.",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named(tmp_path: Path, old: str, new: str, expected: str) -> None:
+    assert old in TOML
+    assert message(tmp_path, TOML.replace(old, new, 1)) == expected
+
+
+def test_a_group_named_twice_among_others(tmp_path: Path) -> None:
+    third = '[[axes.gender.groups]]\nname = "man"\nwords = ["The boy"]\nwith = { they = "he" }\n\n[slots]'
+    assert message(tmp_path, TOML.replace("[slots]", third)) == (
+        "jobs.toml: the group 'man' of axis 'gender' is there twice. "
+        "Accepted: each group once, with its words."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("a.toml", "", "a.toml: there is no axis. Accepted: at least one axis with two groups."),
+        ("a.csv", "", "a.csv: the header is ''. Accepted: kind,axis,name,value."),
+        ("a.csv", "text,group\n", "a.csv: the header is 'text,group'. Accepted: kind,axis,name,value."),
+        (
+            "a.csv",
+            "kind,axis,name,value\ngroup,gender,man\n",
+            "a.csv: line 2 has 3 cells. Accepted: 4 cells: kind,axis,name,value.",
+        ),
+        (
+            "a.csv",
+            "kind,axis,name,value\ngrupp,gender,man,x\n",
+            "a.csv: line 2 is of kind 'grupp'. Accepted: baseline, group, mask, slot, template, with.",
+        ),
+        (
+            "a.csv",
+            "kind,axis,name,value\nwith,gender,man,he\n",
+            "a.csv: line 2 says 'he'. Accepted: slot=word, such as they=she.",
+        ),
+        (
+            "a.yaml",
+            "x",
+            "a.yaml: the ending '.yaml' is not known. Accepted: a file ending in .toml or .csv.",
+        ),
+    ],
+)
+def test_files_that_are_something_else(tmp_path: Path, name: str, text: str, expected: str) -> None:
+    assert message(tmp_path, text, name) == expected
+
+
+def test_broken_toml_says_where(tmp_path: Path) -> None:
+    assert message(tmp_path, "[suite\n").startswith("jobs.toml: no valid TOML: ")
+
+
+def test_a_file_that_is_not_there() -> None:
+    with pytest.raises(InputError, match=re.escape("none.toml: cannot be read (No such file or directory).")):
+        TemplateSuite(name="none.toml")
+
+
+def test_a_file_in_another_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "latin.csv"
+    path.write_bytes("kind,axis,name,value\nslot,,place,Köln\n".encode("latin-1"))
+    with pytest.raises(InputError, match=re.escape("latin.csv: byte 35 is not UTF-8.")):
+        TemplateSuite(name=str(path))
+
+
+def test_no_file_at_all() -> None:
+    with pytest.raises(InputError, match=re.escape("the templates suite was given no file.")):
+        TemplateSuite()
