@@ -33,7 +33,7 @@ def _blocks():
             yield pytest.param(block, id=f"{path.relative_to(ROOT)}-{number}")
 
 
-@pytest.mark.parametrize("block", _blocks())
+@pytest.mark.parametrize("block", list(_blocks()))
 def test_every_python_block_runs(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(compile(block, "block", "exec"), {"__name__": "block"})
