@@ -1,0 +1,1 @@
+"""A metric and a suite for evenhand, to be copied and changed."""
