@@ -116,5 +116,6 @@ def test_spearman_has_an_interval_over_clusters() -> None:
     doubled = spearman(np.repeat(x, 2), np.repeat(y, 2), np.repeat(np.arange(200), 2), rng=0, resamples=500)
     assert doubled.value == pytest.approx(rows.value)
     assert (doubled.low, doubled.high) == pytest.approx((rows.low, rows.high), abs=0.02)
+    assert spearman([1.0], [2.0], rng=0).null_reason == "fewer than two values"
     with pytest.raises(InputError, match=r"^x has 2 values and y has 1\."):
         spearman([1.0, 2.0], [1.0], rng=0)

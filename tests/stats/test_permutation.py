@@ -9,7 +9,7 @@ from tests.oracles.stats_permutation import permutation_p_slowly
 from tests.stats.closeness import same
 
 from evenhand.core.errors import InputError
-from evenhand.stats import cluster_permutation, clustered_difference
+from evenhand.stats import cluster_permutation, clustered_difference, permutation
 from evenhand.stats._arrays import Floats
 
 
@@ -40,6 +40,13 @@ def test_the_exact_test_equals_relabelled_rows(rows: list[tuple[int, bool, int]]
         except ZeroDivisionError:
             return
     assert found.p == pytest.approx(expected)
+
+
+def test_many_arrangements_are_looked_at_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    y, group = np.arange(8.0) ** 2, np.arange(8) < 3
+    whole = cluster_permutation(y, group, rng=0)
+    monkeypatch.setattr(permutation, "_BLOCK", 50)  # six arrangements a block instead of all 56
+    assert cluster_permutation(y, group, rng=0) == whole
 
 
 def test_random_arrangements_come_near_the_exact_p() -> None:

@@ -20,7 +20,7 @@ from evenhand.stats._arrays import (
     weighted_counts,
 )
 from evenhand.stats.bootstrap import bootstrap_interval
-from evenhand.stats.results import NO_VALUES, NO_VARIATION
+from evenhand.stats.results import NO_VARIATION
 
 Scale: TypeAlias = Literal["nominal", "ordinal", "interval"]
 _SINGLE = "no item has two ratings"
@@ -104,7 +104,9 @@ def spearman(
         return float(np.corrcoef(ranks_x, ranks_y)[0, 1])
 
     found = bootstrap_interval(correlation, codes, rng=rng, resamples=resamples, level=level)
-    return _renamed(found, "Spearman's rho", found.n, 0, NO_VARIATION if first.size > 1 else NO_VALUES)
+    return _renamed(
+        found, "Spearman's rho", found.n, 0, NO_VARIATION if first.size > 1 else "fewer than two values"
+    )
 
 
 Statistic: TypeAlias = Callable[[Ints], float | None]

@@ -56,7 +56,7 @@ def cluster_permutation(
     observed = float(sides.statistics(np.zeros((1, sides.n_clusters), dtype=np.bool_))[0])
     total = sides.arrangements()
     is_exact = total <= resamples
-    blocks = sides.every(total) if is_exact else sides.drawn(np.random.default_rng(rng), resamples)
+    blocks = sides.every() if is_exact else sides.drawn(np.random.default_rng(rng), resamples)
     bar = observed * (1 - _TIE)
     extreme = sum(int(np.count_nonzero(sides.statistics(block) >= bar)) for block in blocks)
     p = extreme / total if is_exact else (1 + extreme) / (resamples + 1)
@@ -115,18 +115,20 @@ class _Sides(NamedTuple):
         flips = int(np.count_nonzero(self.spans))
         return math.comb(self.inside.size, int(self.inside.sum())) << flips
 
-    def every(self, total: int) -> Iterator[Bools]:
-        """Every arrangement, in one block: which clusters exchange their sides."""
+    def every(self) -> Iterator[Bools]:
+        """Every arrangement, in blocks: which clusters exchange their sides."""
         spans, inside = self.spans, self.inside
-        chosen = itertools.combinations(range(inside.size), int(inside.sum()))
-        flips = itertools.product((False, True), repeat=int(spans.sum()))
         one_sided, two_sided = np.flatnonzero(~spans), np.flatnonzero(spans)
-        block = np.zeros((total, self.n_clusters), dtype=np.bool_)
-        for row, (members, flipped) in zip(block, itertools.product(chosen, flips), strict=True):
-            row[one_sided[list(members)]] = True
-            row[two_sided] = flipped
-        block[:, one_sided] ^= inside
-        yield block
+        chosen = itertools.combinations(one_sided.tolist(), int(inside.sum()))
+        flips = itertools.product((False, True), repeat=two_sided.size)
+        arrangements = itertools.product(chosen, flips)
+        while rows := list(itertools.islice(arrangements, max(1, _BLOCK // self.n_clusters))):
+            block = np.zeros((len(rows), self.n_clusters), dtype=np.bool_)
+            for row, (members, flipped) in zip(block, rows, strict=True):
+                row[list(members)] = True
+                row[two_sided] = flipped
+            block[:, one_sided] ^= inside
+            yield block
 
     def drawn(self, generator: np.random.Generator, resamples: int) -> Iterator[Bools]:
         """Random arrangements, in blocks."""
