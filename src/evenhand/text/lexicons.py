@@ -1,0 +1,133 @@
+"""Read and write lexicons: a table of words with one number a variable (``.tsv``, ``.csv``, with ``.xz``)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import lzma
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.core.assets import asset
+from evenhand.core.digests import file_digest
+from evenhand.core.errors import InputError
+
+NORMS: Mapping[str, tuple[float, float]] = {
+    **dict.fromkeys(("valence", "arousal", "dominance"), (1.0, 9.0)),
+    **dict.fromkeys(("joy", "anger", "sadness", "fear", "disgust"), (1.0, 5.0)),
+}
+"""The eight variables of emotion and the scale each is rated on."""
+
+Matrix = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lexicon:
+    """Words and their ratings, one row a word, one column a variable."""
+
+    words: tuple[str, ...]
+    values: Matrix
+    variables: tuple[str, ...]
+    digest: str = ""
+    """Digest of the file; empty for a lexicon that was never stored."""
+
+
+def read_lexicon(path: Path, *, scales: Mapping[str, tuple[float, float]] = NORMS) -> Lexicon:
+    """The ratings of a table whose first column is the word; the variables are found by their column names.
+
+    Args:
+        path: ``.tsv``, ``.csv`` or ``.txt`` (tabs), packed with xz where the name ends in ``.xz``.
+        scales: The variables to read, each with the lowest and the highest rating it may have.
+    """
+    if not path.is_file():
+        raise InputError(f"there is no file {path}", accepted="a .tsv or .csv lexicon", todo="check the path")
+    rows = _table(path)
+    columns = _columns(rows[0] if rows else [], scales, path)
+    words: dict[str, list[float]] = {}
+    for number, row in enumerate(rows[1:], start=2):
+        words[_new_word(row, words, path, number)] = _ratings(row, columns, scales, path, number)
+    values = np.array(list(words.values()), dtype=np.float32).reshape(len(words), len(scales))
+    return Lexicon(tuple(words), values, tuple(scales), file_digest(path))
+
+
+@cache
+def embedded_norms() -> Lexicon:
+    """The embedded lexicon: eight emotion variables for every embedded word, all predicted by our network."""
+    return read_lexicon(asset("norms", "lexicon.tsv.xz"))
+
+
+def write_lexicon(lexicon: Lexicon, path: Path) -> None:
+    """Write a lexicon as a table with tabs, two decimals a rating, packed where the name ends in ``.xz``."""
+    text = io.StringIO()
+    text.write("\t".join(["word", *lexicon.variables]) + "\n")
+    for word, ratings in zip(lexicon.words, lexicon.values.tolist(), strict=True):
+        text.write("\t".join([word, *(f"{rating:.2f}" for rating in ratings)]) + "\n")
+    data = text.getvalue().encode()
+    path.write_bytes(lzma.compress(data, preset=9 | lzma.PRESET_EXTREME) if path.suffix == ".xz" else data)
+
+
+def read_closed_class(path: Path | None = None) -> frozenset[str]:
+    """The words of closed classes (pronouns, prepositions, conjunctions ...), ours or a file's.
+
+    A file holds words between spaces or line ends; lines that begin with ``#`` are headings.
+    """
+    source = path or asset("norms", "closed_class.txt")
+    lines = source.read_text(encoding="utf-8").splitlines()
+    return frozenset(word.lower() for line in lines if not line.startswith("#") for word in line.split())
+
+
+def _table(path: Path) -> list[list[str]]:
+    data = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
+    lines = io.StringIO(data.decode("utf-8-sig"), newline="")
+    if ".csv" in path.suffixes:
+        return list(csv.reader(lines))
+    # Without quoting: a word may be a lone quotation mark.
+    return list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def _columns(header: Sequence[str], scales: Mapping[str, object], path: Path) -> list[int]:
+    names = [name.strip().lower() for name in header]
+    missing = [name for name in scales if name not in names]
+    if missing:
+        raise InputError(
+            f"{path} has no column {missing[0]!r}",
+            accepted=f"a header with word, {', '.join(scales)}",
+            todo="name the columns in the first line",
+        )
+    return [names.index(name) for name in scales]
+
+
+def _new_word(row: Sequence[str], words: Mapping[str, object], path: Path, line: int) -> str:
+    word = row[0].strip().lower() if row else ""
+    if not word or word in words:
+        came = f"the word {word!r} occurs again" if word else "the row has no word"
+        raise InputError(f"{path}, line {line}: {came}", accepted="one row a word", todo="mend the file")
+    return word
+
+
+def _ratings(
+    row: Sequence[str],
+    columns: Sequence[int],
+    scales: Mapping[str, tuple[float, float]],
+    path: Path,
+    line: int,
+) -> list[float]:
+    found = []
+    for column, (name, (low, high)) in zip(columns, scales.items(), strict=True):
+        text = row[column] if column < len(row) else ""
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not low <= value <= high:
+            raise InputError(
+                f"{path}, line {line}: {name} is {text!r}", accepted=f"a number from {low:g} to {high:g}"
+            )
+        found.append(value)
+    return found

@@ -1,0 +1,232 @@
+"""The words that set two sides of the press apart: a TF-IDF contrast over labelled articles."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from evenhand.core.errors import InputError
+from evenhand.text.lexicons import read_closed_class
+from evenhand.training.labelled import outlet
+
+_WORD: Final = re.compile(r"[a-z]{3,}")
+_TIME: Final = """
+monday tuesday wednesday thursday friday saturday sunday january february march april may june july
+august september october november december jan feb mar apr jun jul aug sep sept oct nov dec today
+yesterday tonight tomorrow morning afternoon evening night day days week weeks month months year
+years decade decades hour hours minutes ago later recently early earlier late soon long longer past
+recent latest previous
+"""
+"""Days, months and other words of time."""
+_PRESS: Final = """
+associated press reuters afp bloomberg getty newsletter photo image video caption podcast subscribe
+msnbc cnn nbc abc cbs npr pbs bbc foxnews com www http https editor column columnist columnists
+author article articles page headline views opinions expressed represent reader readers copy
+highlights stories story transcript newsroom reported reporting newspaper radio published read click
+sign site videos report reports reporter reporters realdonaldtrump
+"""
+"""Agencies, channels and the furniture of pages: the style of a house, not of a side."""
+_GENERIC: Final = """
+said says say saying told tell asked ask added adding noted note wrote writes explained stated
+called calls call came come comes coming went going gone put puts get gets getting got gotten give
+gives given giving gave take takes taking took taken make makes making made keep kept let see seen
+sees look looks looking looked find found know known knew think thought thinks want wanted wants try
+tried trying use used using seem seemed seems become became begin began start started end ended stay
+stayed stand stood sit turn turned turning leave left run running set show shows showed shown bring
+brought hold held help helped work working works need needed needs feel felt hear heard mean means
+appear appeared include included including follow followed happen happening happened talk talking
+move moved play played walk walked way ways thing things lot bit kind sort part parts point points
+place places case fact example number first second third one two three four five six seven eight
+nine ten half small large little big great good better best bad worse high low new old young
+different similar certain clear sure able likely possible several many much next last final finally
+early whole entire full short close real really simply probably perhaps apparently obviously course
+indeed certainly absolutely actually together along apart alone further forward far near around per
+via mid self pro sen rep calif didn doesn don isn wasn couldn wouldn aren haven won hasn ve ll re mr
+mrs ms dr etc
+"""
+"""Words any article holds."""
+
+
+_Outlet = tuple[str, bool]
+"""An outlet and its side."""
+
+
+class Article(NamedTuple):
+    """A labelled text."""
+
+    text: str
+    conservative: bool
+    source: str
+
+
+class SideWord(NamedTuple):
+    """A word and how much more weight it has on its side, in mean TF-IDF; always above 0."""
+
+    word: str
+    contrast: float
+
+
+class _Parts(NamedTuple):
+    shares: dict[_Outlet, float]
+    """Each outlet's share of its side's weight."""
+    words: dict[str, dict[_Outlet, float]]
+    """For each word what each outlet adds to its side's mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The words of each side, strongest first."""
+
+    liberal: tuple[SideWord, ...]
+    conservative: tuple[SideWord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a word must show before it may speak for a side."""
+
+    words: int = 250
+    """Words a side."""
+    articles: int = 20
+    """Articles of the side that hold it."""
+    outlets: int = 8
+    """Outlets of the side that hold it: no outlet's habit is taken for a side's."""
+    outlet_cap: int = 300
+    """What the articles of one outlet weigh together at most."""
+    steadiness: float = 1.0
+    """Contrast over its standard error, outlets being the clusters."""
+
+
+def read_articles(path: Path) -> list[Article]:
+    """The articles of a JSONL file with ``text``, ``label`` (0 liberal, 1 conservative) and ``source``."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [Article(row["text"], bool(row["label"]), row["source"]) for row in rows]
+
+
+def side_words(articles: Sequence[Article], *, limits: Limits | None = None) -> Sides:
+    """The words of each side by contrast: mean TF-IDF among its articles minus that among the other side's.
+
+    Words are lower-case, of three letters or more; function words, words of time and of the trade, and every
+    word of an outlet's or an author's name are left out. An article's TF-IDF row ((1 + ln tf) ln(n / df)) has
+    length 1. Large outlets are weighed down, and a word must set the sides apart steadily over outlets.
+    """
+    limits = limits or Limits()
+    left_out = read_closed_class().union(*(part.split() for part in (_TIME, _PRESS, _GENERIC)))
+    left_out |= _name_words(article.source for article in articles)
+    bags = [Counter(word for word in _words(article.text) if word not in left_out) for article in articles]
+    parts = _outlet_parts(articles, bags, cap=limits.outlet_cap)
+    spread = {side: _spread(articles, bags, conservative=side) for side in (False, True)}
+    return Sides(
+        liberal=_top(parts, spread[False], limits, sign=-1),
+        conservative=_top(parts, spread[True], limits, sign=1),
+    )
+
+
+def write_words(sides: Sides, path: Path) -> None:
+    """Write the words of both sides as JSON, strongest first."""
+    lists = {
+        "liberal": [word for word, _ in sides.liberal],
+        "conservative": [word for word, _ in sides.conservative],
+    }
+    path.write_text(json.dumps(lists, indent=1) + "\n", encoding="utf-8")
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
+def _name_words(sources: Iterable[str]) -> frozenset[str]:
+    return frozenset(word for source in set(sources) for word in _words(source))
+
+
+def _outlet_parts(articles: Sequence[Article], bags: Sequence[Counter[str]], *, cap: int) -> _Parts:
+    """What each outlet adds to the mean TF-IDF of each word on its side."""
+    names = [(outlet(article.source), article.conservative) for article in articles]
+    sizes = Counter(name for name, _ in names)
+    weights = [min(1.0, cap / sizes[name]) for name, _ in names]
+    totals = {
+        side: sum(w for (_, s), w in zip(names, weights, strict=True) if s is side) for side in (False, True)
+    }
+    if not all(totals.values()):
+        raise InputError(
+            "the articles are all of one side", accepted="labels 0 (liberal) and 1 (conservative)"
+        )
+    holding = Counter(word for bag in bags for word in bag)
+    parts = _Parts(defaultdict(float), defaultdict(lambda: defaultdict(float)))
+    for name, bag, weight in zip(names, bags, weights, strict=True):
+        share = weight / totals[name[1]]
+        parts.shares[name] += share
+        for word, value in _tf_idf(bag, holding, len(bags)).items():
+            parts.words[word][name] += share * value
+    return parts
+
+
+def _contrast(word: str, parts: _Parts) -> tuple[float, float]:
+    """Conservative minus liberal mean TF-IDF, and its standard error with outlets as clusters."""
+    mine = parts.words[word]
+    means = {side: sum(value for (_, s), value in mine.items() if s is side) for side in (False, True)}
+    squares = sum((mine.get(name, 0.0) - share * means[name[1]]) ** 2 for name, share in parts.shares.items())
+    return means[True] - means[False], math.sqrt(squares)
+
+
+def _tf_idf(bag: Counter[str], holding: Mapping[str, int], articles: int) -> dict[str, float]:
+    row = {word: (1 + math.log(count)) * math.log(articles / holding[word]) for word, count in bag.items()}
+    length = math.sqrt(sum(value * value for value in row.values()))
+    return {word: value / length for word, value in row.items()} if length else {}
+
+
+def _spread(
+    articles: Sequence[Article], bags: Sequence[Counter[str]], *, conservative: bool
+) -> dict[str, tuple[int, int]]:
+    """For each word the articles and the outlets of a side that hold it."""
+    count: Counter[str] = Counter()
+    outlets: dict[str, set[str]] = defaultdict(set)
+    for article, bag in zip(articles, bags, strict=True):
+        if article.conservative is conservative:
+            name = outlet(article.source)
+            count.update(bag.keys())
+            for word in bag:
+                outlets[word].add(name)
+    return {word: (count[word], len(outlets[word])) for word in count}
+
+
+def _top(
+    parts: _Parts, spread: Mapping[str, tuple[int, int]], limits: Limits, *, sign: int
+) -> tuple[SideWord, ...]:
+    able = []
+    for word, (articles, outlets) in spread.items():
+        if articles >= limits.articles and outlets >= limits.outlets:
+            contrast, error = _contrast(word, parts)
+            if contrast * sign > max(0.0, limits.steadiness * error):
+                able.append(SideWord(word, contrast * sign))
+    able.sort(key=lambda found: (-found.contrast, found.word))
+    if len(able) < limits.words:
+        raise InputError(
+            f"a side has only {len(able)} words of its own",
+            accepted=f"{limits.words} words, each in {limits.articles} articles of {limits.outlets} outlets",
+            todo="give more articles, or ask for fewer words",
+        )
+    return tuple(able[: limits.words])
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write the words of both sides from the command line."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument(
+        "articles", type=Path, help="JSONL with text, label (0 liberal, 1 conservative), source"
+    )
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--words", type=int, default=250)
+    args = parser.parse_args(argv)
+    write_words(side_words(read_articles(args.articles), limits=Limits(words=args.words)), args.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from evenhand.core.assets import asset
+from evenhand.core.errors import InputError
+from evenhand.training.ideology_words import (
+    Article,
+    Limits,
+    read_articles,
+    side_words,
+    write_words,
+)
+
+LOOSE = Limits(words=1, articles=1, outlets=1, steadiness=0)
+
+
+def test_contrast_by_hand() -> None:
+    # Four articles; "budget" is in all (idf 0). Each row has one word left, so its TF-IDF is 1 after scaling.
+    articles = [
+        Article("budget climate", False, "Daily A"),
+        Article("budget unions", False, "Daily B"),
+        Article("budget border", True, "Weekly C"),
+        Article("budget border", True, "Weekly D"),
+    ]
+    sides = side_words(articles, limits=LOOSE)
+    assert sides.conservative == (("border", 1.0),)  # 1 of 1 conservative rows, none of the liberal ones
+    assert sides.liberal[0].word == "climate"  # tied with unions: alphabetical
+    assert sides.liberal[0].contrast == pytest.approx(0.5)
+
+
+def test_a_large_outlet_is_weighed_down() -> None:
+    many = [Article("budget border", True, "Big")] * 6 + [Article("budget taxes", True, "Small")]
+    others = [Article("budget climate", False, "Other"), Article("budget unions", False, "Another")]
+    limits = Limits(words=2, articles=1, outlets=1, outlet_cap=2, steadiness=0)
+    sides = side_words([*many, *others], limits=limits)
+    # Six articles of Big weigh 2 in all, Small's one weighs 1: 2/3 and 1/3.
+    assert dict(sides.conservative) == pytest.approx({"border": 2 / 3, "taxes": 1 / 3})
+
+
+def test_names_of_outlets_and_function_words_are_left_out() -> None:
+    articles = [
+        Article("the Herald spoke of climate and climate on Tuesday", False, "The Herald"),
+        Article("the Ledger spoke of border", True, "Ledger (Online)"),
+    ]
+    sides = side_words(articles, limits=LOOSE)
+    assert (sides.liberal[0].word, sides.conservative[0].word) == ("climate", "border")
+
+
+def test_sides_swap_with_the_labels() -> None:
+    texts = ["climate unions", "climate workers", "border taxes", "border faith"]
+    given = [Article(text, place > 1, f"Outlet {place}") for place, text in enumerate(texts)]
+    turned = [article._replace(conservative=not article.conservative) for article in given]
+    assert side_words(given, limits=LOOSE).liberal == side_words(turned, limits=LOOSE).conservative
+
+
+def test_one_side_alone_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^the articles are all of one side\."):
+        side_words([Article("climate", False, "A")], limits=LOOSE)
+
+
+def test_too_few_words_are_refused() -> None:
+    articles = [Article("climate", False, "A"), Article("border", True, "B")]
+    with pytest.raises(InputError, match=r"^a side has only 1 words of its own\."):
+        side_words(articles, limits=Limits(words=2, articles=1, outlets=1, steadiness=0))
+
+
+def test_files_round_trip(tmp_path: Path) -> None:
+    rows = [{"text": "climate", "label": 0, "source": "A"}, {"text": "border", "label": 1, "source": "B"}]
+    path = tmp_path / "articles.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    write_words(side_words(read_articles(path), limits=LOOSE), tmp_path / "words.json")
+    assert json.loads((tmp_path / "words.json").read_text()) == {
+        "liberal": ["climate"],
+        "conservative": ["border"],
+    }
+
+
+def test_the_embedded_lists_are_250_single_words_a_side() -> None:
+    lists = json.loads(asset("ideology", "words.json").read_text())
+    liberal, conservative = set(lists["liberal"]), set(lists["conservative"])
+    assert len(liberal) == len(conservative) == 250
+    assert not liberal & conservative
+    assert all(word.isalpha() and word.islower() for word in liberal | conservative)
+
+
+def test_the_embedded_lists_tell_held_out_articles_apart(data: Path) -> None:
+    lists = json.loads(asset("ideology", "words.json").read_text())
+    weights = dict.fromkeys(lists["liberal"], -1) | dict.fromkeys(lists["conservative"], 1)
+    hits = asked = 0
+    for article in read_articles(data / "ideology" / "valid.jsonl"):
+        balance = sum(weights.get(word.strip(".,").lower(), 0) for word in article.text.split())
+        if balance:
+            asked += 1
+            hits += (balance > 0) is article.conservative
+    # Better than a coin by more than three standard errors; the card says 0.595.
+    assert hits / asked > 0.5 + 3 * math.sqrt(0.25 / asked)
+    assert hits / asked > 0.58
