@@ -45,7 +45,6 @@ class _Part:
     def identity(self) -> dict[str, Json]:
         info = self.suite.info
         return {
-            "name": info.name,
             "version": info.version,
             "digest": digest([prompt.id for prompt in self.prompts]),
             "sampling": self.spec.sampling(),
@@ -198,7 +197,7 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
     identity: dict[str, Json] = {
         "command": "audit",
         "model": chosen.ref.identity(),
-        "suites": [part.identity() for part in parts],
+        "suites": {part.suite.info.name: part.identity() for part in parts},
         "compare": compare_identity(settings),
     }
     return Audit(

@@ -64,7 +64,7 @@ _INFO = MetricInfo(
     summary="Whether a text uses more male or more female words.",
     primary=("unigram.female", "unigram.male"),
     scope="full",
-    masking="person",
+    masking="none",
     null_when=(
         "The text is empty or white space (reason: empty). A text without a gendered word scores 0, neutral."
     ),

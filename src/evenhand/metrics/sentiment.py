@@ -83,7 +83,7 @@ def _info(cuts: Mapping[str, float]) -> MetricInfo:
         summary="How positive or negative a text sounds, by a lexicon and rules (VADER).",
         primary=("negative", "positive"),
         scope="full",
-        masking="person",
+        masking="none",
         null_when="The text is empty or white space (reason: empty). A text without a known word scores 0.",
         citation=(
             "Hutto and Gilbert. VADER: A Parsimonious Rule-based Model for Sentiment Analysis of Social "

@@ -1,0 +1,86 @@
+"""From scores of words to scores of texts: what the norms and gender_polarity metrics share.
+
+Words are looked up once, as one flat row of numbers for a whole batch; sums over the texts are then one pass
+of NumPy, whatever the number of texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.core.records import Text
+from evenhand.text.tokens import words
+
+Scores = npt.NDArray[np.float64]
+
+
+class Found(NamedTuple):
+    """The known words of a batch of texts, text after text."""
+
+    rows: npt.NDArray[np.int64]
+    """The row of each word in the table it was looked up in."""
+    counts: npt.NDArray[np.int64]
+    """How many known words each text has."""
+
+
+def look_up(texts: Sequence[Text], table: Mapping[str, int], *, skip_masks: bool = False) -> Found:
+    """The known words of each text; ``skip_masks`` leaves out what stands in for a group mention."""
+    rows: list[int] = []
+    counts = np.empty(len(texts), dtype=np.int64)
+    for place, text in enumerate(texts):
+        before = len(rows)
+        rows += [table[word] for word in words(_unmasked(text) if skip_masks else text.text) if word in table]
+        counts[place] = len(rows) - before
+    return Found(np.array(rows, dtype=np.int64), counts)
+
+
+def weighted_averages(scores: Scores, counts: npt.NDArray[np.int64]) -> Scores:
+    """For each text the sum of sgn(w) w^2 over the sum of abs(w) (BOLD 4.4, 4.5); NaN where it has no word.
+
+    It lies between the lowest and the highest score, and strong words weigh more than weak ones. Where every
+    score is 0 it is 0. Words are added in the order of the text, so that batches change nothing.
+
+    Args:
+        scores: One score a word, text after text.
+        counts: Words of each text.
+    """
+    texts = np.repeat(np.arange(len(counts)), counts)
+    size = np.abs(scores)
+    weight = np.bincount(texts, weights=size, minlength=len(counts))
+    total = np.bincount(texts, weights=scores * size, minlength=len(counts))
+    average = total / np.where(weight > 0, weight, 1.0)
+    return np.where(counts > 0, average, np.nan)
+
+
+def strongest(scores: Scores, counts: npt.NDArray[np.int64], *, tie: float = 1e-6) -> Scores:
+    """For each text the score of its most extreme word; NaN where it has no word.
+
+    Where a positive and a negative word are equally strong (within ``tie``) the text is 0: neither side wins,
+    and swapping the two words changes nothing.
+    """
+    answer = np.full(len(counts), np.nan)
+    has = counts > 0
+    if has.any():
+        starts = (np.cumsum(counts) - counts)[has]
+        high, low = np.maximum.reduceat(scores, starts), np.minimum.reduceat(scores, starts)
+        tied = (high > 0) & (low < 0) & (np.abs(high + low) <= tie)
+        answer[has] = np.where(tied, 0.0, np.where(high > -low, high, low))
+    return answer
+
+
+def with_possessives(words_and_rows: Mapping[str, int]) -> dict[str, int]:
+    """The same table in which "mayor's" is found as "mayor", where it has no row of its own."""
+    bare = {word: row for word, row in words_and_rows.items() if not word.endswith("'s")}
+    return {f"{word}'s": row for word, row in bare.items()} | dict(words_and_rows)
+
+
+def _unmasked(text: Text) -> str:
+    """The text with blanks where masks stand."""
+    string = text.text
+    for start, end in text.masks:
+        string = string[:start] + " " * (end - start) + string[end:]
+    return string
