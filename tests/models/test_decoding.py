@@ -7,6 +7,7 @@ from itertools import permutations
 
 import pytest
 import torch
+from tests.models import tiny
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -18,7 +19,6 @@ from evenhand.neural.engine import Batch, Engine, Output, Prefix
 from evenhand.neural.gpt2 import Gpt2, Shape
 from evenhand.neural.hub_engine import HubEngine
 from evenhand.neural.tokens import HubCodec
-from tests.models import tiny
 
 GREEDY = GenerationSpec(max_new_tokens=12, temperature=0, stop="none", samples=1)
 SAMPLED = GenerationSpec(max_new_tokens=10, temperature=1.0, top_k=20, top_p=0.9, stop="none", seed=4)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from types import ModuleType
 from typing import TypeVar
 
 import torch
@@ -89,3 +91,61 @@ def greedy(model: PreTrainedModel, prompt: list[int], count: int, **options: flo
         **options,
     )
     return [token for token in written[0, len(prompt) :].tolist() if token != 0]
+
+
+def save_gguf(gguf: ModuleType, model: LlamaForCausalLM, path: Path) -> Path:
+    """The Llama as a GGUF file in float32, with the tokenizer inside."""
+    config = model.config
+    heads, groups = config.num_attention_heads, config.num_key_value_heads
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(heads)
+    writer.add_head_count_kv(groups)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_dimension_count(config.hidden_size // heads)
+    writer.add_vocab_size(config.vocab_size)
+    plain = json.loads(tokenizer().backend_tokenizer.to_str())["model"]
+    tokens = sorted(plain["vocab"], key=plain["vocab"].get)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(tokens)
+    writer.add_token_types([3, *[1] * (len(tokens) - 1)])
+    writer.add_token_merges([" ".join(merge) for merge in plain["merges"]])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(0)
+    for name, tensor in model.state_dict().items():
+        if name.endswith(("q_proj.weight", "k_proj.weight")):
+            # GGUF keeps the halves of each head's rotation side by side.
+            count = heads if "q_proj" in name else groups
+            tensor = tensor.view(count, 2, -1, tensor.shape[-1]).transpose(1, 2).reshape(tensor.shape)
+        writer.add_tensor(_gguf_name(name), tensor.numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+_GGUF = {
+    "model.embed_tokens": "token_embd",
+    "model.norm": "output_norm",
+    "lm_head": "output",
+    "model.layers": "blk",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+}
+
+
+def _gguf_name(name: str) -> str:
+    for ours, theirs in _GGUF.items():
+        name = name.replace(ours, theirs)
+    return name

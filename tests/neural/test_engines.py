@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from tests.models import tiny
 from transformers import (
     BloomConfig,
     BloomForCausalLM,
@@ -24,7 +25,6 @@ from evenhand.core.errors import ModelError
 from evenhand.neural.engine import Engine
 from evenhand.neural.gpt2 import Gpt2, Shape
 from evenhand.neural.hub_engine import HubEngine, check_cache
-from tests.models import tiny
 
 PROMPTS = [
     [5, 9, 17, 4, 250],

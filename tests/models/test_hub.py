@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import BertConfig, BertForMaskedLM
+
+from evenhand.core import registry
+from evenhand.core.digests import file_digest
+from evenhand.core.errors import InputError, ModelError
+from evenhand.core.protocols import SteerableModel
+from evenhand.core.records import Execution, GenerationSpec, Request
+from evenhand.models.hub import load
+from evenhand.neural.gpt2 import Gpt2
+from evenhand.neural.hub_engine import HubEngine
+from tests.models import tiny
+
+CPU = Execution(device="cpu", offline=True)
+GREEDY = GenerationSpec(max_new_tokens=8, temperature=0, stop="none")
+
+
+@pytest.fixture(scope="module")
+def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.save(tiny.gpt2(), tmp_path_factory.mktemp("models") / "gpt2")
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.save(tiny.llama(), tmp_path_factory.mktemp("models") / "llama")
+
+
+@pytest.fixture
+def copy(gpt2: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(gpt2, tmp_path / "model"))
+
+
+def change_config(folder: Path, **changes: object) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def test_a_gpt2_folder_runs_in_our_engine_and_others_in_transformers(gpt2: Path, llama: Path) -> None:
+    assert isinstance(load(str(gpt2), execution=CPU).loop.engine, Gpt2)
+    assert isinstance(load(str(llama), execution=CPU).loop.engine, HubEngine)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_a_loaded_model_writes_what_generate_writes(name: str, request: pytest.FixtureRequest) -> None:
+    folder: Path = request.getfixturevalue(name)
+    original = tiny.gpt2() if name == "gpt2" else tiny.llama()
+    model = registry.model(str(folder), execution=CPU)
+    done = next(iter(model.generate([Request("x", "The man", (0,))], GREEDY)))
+    prompt = tiny.tokenizer()("The man")["input_ids"]
+    expected = tiny.tokenizer().decode(tiny.greedy(original, prompt, 8))
+    assert done.text == expected.rstrip("\ufffd")
+
+
+def test_the_reference_says_which_weights_tokenizer_and_machine(gpt2: Path) -> None:
+    ref = load(str(gpt2), execution=CPU).ref
+    assert (ref.backend, ref.name, ref.repeatable) == ("causal", str(gpt2), True)
+    assert set(ref.options) == {"tokenizer", "dtype", "device", "loop"}
+    assert (ref.options["dtype"], ref.options["device"]) == ("float32", "cpu")
+
+
+def test_other_weights_are_another_revision(copy: Path) -> None:
+    before = load(str(copy), execution=CPU).ref
+    tiny.gpt2(seed=1).save_pretrained(copy)
+    after = load(str(copy), execution=CPU).ref
+    assert before.revision != after.revision
+    assert before.options == after.options
+
+
+def test_the_batch_is_not_part_of_the_identity(gpt2: Path) -> None:
+    small, large = (load(str(gpt2), execution=replace(CPU, batch=batch)) for batch in (2, 64))
+    assert small.ref == large.ref
+    assert (small.loop.batch, large.loop.batch) == (2, 64)
+
+
+def test_shards_are_read(gpt2: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "shards"
+    tiny.gpt2().save_pretrained(folder, max_shard_size="20KB")
+    tiny.tokenizer().save_pretrained(folder)
+    assert len(list(folder.glob("*.safetensors"))) > 1
+    text = next(load(str(folder), execution=CPU).generate([Request("x", "The man", (0,))], GREEDY)).text
+    assert text == next(load(str(gpt2), execution=CPU).generate([Request("x", "The man", (0,))], GREEDY)).text
+    next(folder.glob("*.safetensors")).unlink()
+    with pytest.raises(ModelError, match=r"has no weights: model-0000\d-of-0000\d\.safetensors is missing\."):
+        load(str(folder), execution=CPU)
+
+
+def test_a_folder_without_weights(copy: Path) -> None:
+    (copy / "model.safetensors").unlink()
+    with pytest.raises(ModelError) as caught:
+        load(str(copy), execution=CPU)
+    assert str(caught.value) == (
+        f"{copy} has no weights. Accepted: model.safetensors, or its shards with their index. "
+        "What to do: download or save the model again."
+    )
+
+
+def test_pickled_weights_are_refused_with_the_conversion_named(copy: Path) -> None:
+    (copy / "model.safetensors").rename(copy / "pytorch_model.bin")
+    with pytest.raises(ModelError) as caught:
+        load(str(copy), execution=CPU)
+    assert str(caught.value) == (
+        f"{copy} has its weights only as pytorch_model.bin, a pickle, which can run code when it is read. "
+        "Accepted: safetensors. What to do: convert it where you trust it: "
+        "`AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(NEW, safe_serialization=True)`."
+    )
+
+
+def test_a_damaged_weights_file(copy: Path) -> None:
+    (copy / "model.safetensors").write_bytes(b"not a safetensors file")
+    with pytest.raises(ModelError, match=r"model\.safetensors is damaged: "):
+        load(str(copy), execution=CPU)
+
+
+def test_a_folder_without_tokenizer(copy: Path) -> None:
+    (copy / "tokenizer.json").unlink()
+    with pytest.raises(ModelError, match=r"has no tokenizer\. Accepted: tokenizer\.json, "):
+        load(str(copy), execution=CPU)
+
+
+def test_a_tokenizer_of_another_model(copy: Path) -> None:
+    model = tiny.gpt2()
+    model.resize_token_embeddings(200)
+    model.save_pretrained(copy)
+    with pytest.raises(ModelError, match=r"the tokenizer of .* has 300 tokens, the model 200\."):
+        load(str(copy), execution=CPU)
+
+
+def test_a_folder_without_config(copy: Path) -> None:
+    (copy / "config.json").unlink()
+    with pytest.raises(ModelError, match=r"config\.json cannot be read: it is not there\. Accepted: "):
+        load(str(copy), execution=CPU)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "\xff"])
+def test_a_damaged_config(copy: Path, content: str) -> None:
+    (copy / "config.json").write_text(content, encoding="latin-1")
+    with pytest.raises(ModelError, match=r"config\.json (cannot be read|is no JSON object)"):
+        load(str(copy), execution=CPU)
+
+
+def test_code_of_the_authors_is_never_run(copy: Path) -> None:
+    change_config(copy, model_type="mystery", auto_map={"AutoModelForCausalLM": "evil.Model"})
+    (copy / "evil.py").write_text("raise SystemExit('this ran')")
+    with pytest.raises(ModelError) as caught:
+        load(str(copy), execution=CPU)
+    assert str(caught.value).startswith(
+        f"the model {str(copy)!r} is of type 'mystery', which transformers does not know and brings code of its "
+        "own, which is never run. Accepted: "
+    )
+
+
+def test_a_native_architecture_with_a_map_is_loaded_without_it(copy: Path) -> None:
+    change_config(copy, auto_map={"AutoModelForCausalLM": "evil.Model"})
+    (copy / "evil.py").write_text("raise SystemExit('this ran')")
+    assert next(load(str(copy), execution=CPU).generate([Request("x", "The man", (0,))], GREEDY)).text
+
+
+def test_a_masked_model_is_refused(tmp_path: Path) -> None:
+    config = BertConfig(
+        vocab_size=300, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
+    )
+    folder = tiny.save(BertForMaskedLM(config), tmp_path / "bert")
+    with pytest.raises(InputError) as caught:
+        load(str(folder), execution=CPU)
+    assert str(caught.value) == (
+        f"the model {str(folder)!r} is BertForMaskedLM, which writes no text forward. Accepted: a causal language "
+        "model such as GPT2LMHeadModel, LlamaForCausalLM, CTRLLMHeadModel. What to do: name a causal model."
+    )
+
+
+def test_missing_tensors_of_a_transformers_model_are_named(llama: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(llama, tmp_path / "model"))
+    change_config(folder, num_hidden_layers=3)
+    with pytest.raises(ModelError, match=r"lack 'model\.layers\.2\.\S+' and \d+ others\."):
+        load(str(folder), execution=CPU)
+
+
+@pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all", "a/b/c", "model.gguf"])
+def test_paths_that_are_not_there(name: str) -> None:
+    with pytest.raises(InputError, match=f"^{name} is not there\\. Accepted: a local folder, "):
+        load(name, execution=CPU)
+
+
+def test_a_file_that_is_no_model(tmp_path: Path) -> None:
+    path = tmp_path / "texts.csv"
+    path.touch()
+    with pytest.raises(InputError, match=r"texts\.csv is a file\. Accepted: a local folder, "):
+        load(str(path), execution=CPU)
+
+
+def test_a_file_that_is_no_gguf(tmp_path: Path) -> None:
+    path = tmp_path / "broken.gguf"
+    path.write_bytes(b"GGUF and nothing else")
+    with pytest.raises(ModelError, match=r"^broken\.gguf of the model .* cannot be loaded: "):
+        load(str(path), execution=CPU)
+
+
+def test_a_hub_id_offline_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(ModelError) as caught:
+        load("evenhand-tests/not-here@v1", execution=CPU)
+    text = str(caught.value)
+    assert text.startswith("the model 'evenhand-tests/not-here' at 'v1' cannot be had from the Hub: ")
+    assert text.endswith(
+        "What to do: check the name and the network, or download it first and name its folder."
+    )
+
+
+def test_a_hub_snapshot_has_its_commit_as_revision(
+    gpt2: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    asked: dict[str, object] = {}
+
+    def snapshot(repository: str, **options: object) -> str:
+        asked.update(options, repository=repository)
+        return str(shutil.copytree(gpt2, tmp_path / commit))
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
+    ref = load("org/name@v2", execution=CPU).ref
+    assert (ref.name, ref.revision) == ("org/name", commit)
+    assert (asked["repository"], asked["revision"], asked["local_files_only"]) == ("org/name", "v2", True)
+
+
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [("tpu", "device 'tpu' is not known"), ("cuda:x", "device 'cuda:x' is not known")],
+)
+def test_unknown_devices(gpt2: Path, device: str, message: str) -> None:
+    with pytest.raises(InputError, match=f"^{message}\\. Accepted: auto, cpu, cuda or cuda:N\\."):
+        load(str(gpt2), execution=replace(CPU, device=device))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")
+def test_a_device_that_is_not_here(gpt2: Path) -> None:
+    with pytest.raises(InputError, match=r"^device 'cuda' is not here\. Accepted: cpu\."):
+        load(str(gpt2), execution=replace(CPU, device="cuda"))
+
+
+def test_half_precision_is_refused_on_a_cpu(gpt2: Path) -> None:
+    with pytest.raises(InputError, match=r"^dtype 'bfloat16' on a CPU\. Accepted: float32\."):
+        load(str(gpt2), dtype="bfloat16", execution=CPU)
+
+
+def test_control_codes_are_for_ctrl(gpt2: Path) -> None:
+    with pytest.raises(InputError, match=r"^control code 'Wikipedia'\. Accepted: control codes are for CTRL"):
+        load(str(gpt2), control_code="Wikipedia", execution=CPU)
+    spec = replace(GREEDY, control_code="Wikipedia")
+    with pytest.raises(InputError, match=r"^control code 'Wikipedia' for the model "):
+        load(str(gpt2), execution=CPU).generate([Request("x", "The", (0,))], spec)
+
+
+def test_gguf(tmp_path: Path) -> None:
+    gguf = pytest.importorskip("gguf")
+    path = tiny.save_gguf(gguf, tiny.llama(), tmp_path / "tiny.gguf")
+    model = load(str(path), execution=CPU)
+    assert model.ref.revision == file_digest(path)
+    prompt = model.loop.codec.encode(["The man"])[0]
+    done = next(model.generate([Request("x", "The man", (0,))], GREEDY))
+    expected = tiny.greedy(tiny.llama(), prompt, 8)
+    assert done.text == model.loop.codec.decode([*prompt, *expected])[len("The man") :].rstrip("\ufffd")
+
+
+def test_a_loaded_model_can_be_steered(gpt2: Path) -> None:
+    assert isinstance(load(str(gpt2), execution=CPU), SteerableModel)
