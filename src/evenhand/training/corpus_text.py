@@ -1,0 +1,122 @@
+"""Read the running text the language models learn from: documents, cleaned, split in training and held-out.
+
+A source is one UTF-8 file, plain or packed with xz, whose documents are separated by an empty line. A
+document's *index* is its place in that file, counted from 0 before anything is dropped; every document whose
+index is 37 modulo 100 is held out.
+"""
+
+from __future__ import annotations
+
+import lzma
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+HELD_OUT_MODULUS: Final = 100
+HELD_OUT_REMAINDER: Final = 37
+
+OPENING_LENGTH: Final = 200
+"""Characters two documents must share from their start to count as the same one."""
+
+FOLDS: Final[tuple[tuple[str, str], ...]] = (
+    ("\u2018\u2019\u201a\u201b\u2032\u00b4", "'"),
+    ("\u201c\u201d\u201e\u201f\u2033", '"'),
+    ("\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\t", " "),
+    ("\u2010\u2011\u2012\u2013\u2212", "-"),
+    ("\u2014\u2015", "--"),
+    ("\u2026", "..."),
+    ("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2066\u2067\u2068\u2069\ufeff\ufe0f", ""),
+)
+"""Characters and the ASCII each becomes. The tokenizer applies the same table to whatever it is given."""
+
+_FOLD_TABLE: Final = str.maketrans({char: to for chars, to in FOLDS for char in chars})
+# Box drawing, blocks, shapes, dingbats, arrows, private use, C1 controls, the replacement character.
+_BLOCKS: Final = re.compile("[\u2500-\u27bf\u2b00-\u2bff\ue000-\uf8ff\u0080-\u009f\ufffd]+")
+_SPACES: Final = re.compile(" {2,}")
+_LINE_EDGES: Final = re.compile(" *\n[ \n]*")
+# Wikipedia extracts lose what stood in a template: "Chen Zhili (; born 1942)", "the kilometre ()".
+_EMPTY_OPENING: Final = re.compile(r"\([;,] ?")
+_EMPTY_BRACKETS: Final = re.compile(r" ?\( ?\)")
+_SPLIT_NEGATION: Final = re.compile(r"\b(\w+) n't\b")
+_SPLIT_CLITIC: Final = re.compile(r"(?<=\w) ('(?:s|re|ve|ll|d|m))\b")
+_SPLIT_STOP: Final = re.compile(r" ([,.;:?!])(?=\s|$)")
+
+
+class Document(NamedTuple):
+    """One cleaned document of a source."""
+
+    place: int
+    """Its index in its file."""
+    text: str
+    """The cleaned text, one line a paragraph."""
+    raw_bytes: int
+    """UTF-8 bytes before cleaning: what bits per byte divides by."""
+
+    @property
+    def held_out(self) -> bool:
+        """Return whether the document is kept from training."""
+        return is_held_out(self.place)
+
+
+def is_held_out(index: int) -> bool:
+    """Return whether a document of this index is held out: one in a hundred, by place."""
+    return index % HELD_OUT_MODULUS == HELD_OUT_REMAINDER
+
+
+def clean(text: str) -> str:
+    """Return the text with typography folded to ASCII, tokenised news repaired and block characters gone.
+
+    Letters with accents and other scripts stay as they are. Paragraphs are single lines.
+    """
+    if not text.isascii():
+        text = _BLOCKS.sub(" ", text.translate(_FOLD_TABLE))
+    if "\t" in text:
+        text = text.replace("\t", " ")
+    if " n't" in text:
+        text = _join_tokens(text)
+    if "(" in text:
+        text = _EMPTY_BRACKETS.sub("", _EMPTY_OPENING.sub("(", text))
+    return _LINE_EDGES.sub("\n", _SPACES.sub(" ", text)).strip()
+
+
+def documents(path: Path) -> Iterator[Document]:
+    """Yield the cleaned documents of a source in order, held-out ones included, empty ones left out."""
+    for index, raw in enumerate(_read(path).split("\n\n")):
+        text = clean(raw)
+        if text:
+            yield Document(index, text, len(raw.encode("utf-8")))
+
+
+def split(path: Path) -> tuple[list[Document], list[Document]]:
+    """Return (training, held-out) documents of a source.
+
+    Every held-out document is kept. A training document is dropped where it opens like a held-out one or like
+    an earlier training one, so a copy under another index is not trained on and no template learnt by heart.
+    """
+    training: list[Document] = []
+    held_out: list[Document] = []
+    for document in documents(path):
+        (held_out if document.held_out else training).append(document)
+    seen = {document.text[:OPENING_LENGTH] for document in held_out}
+    kept: list[Document] = []
+    for document in training:
+        opening = document.text[:OPENING_LENGTH]
+        if opening not in seen:
+            seen.add(opening)
+            kept.append(document)
+    return kept, held_out
+
+
+def _read(path: Path) -> str:
+    if path.suffix == ".xz":
+        return lzma.decompress(path.read_bytes()).decode("utf-8")
+    return path.read_text(encoding="utf-8")
+
+
+def _join_tokens(text: str) -> str:
+    """Return text whose words were split by a treebank tokenizer ("do n't", "it 's") as it was written."""
+    text = _SPLIT_NEGATION.sub(r"\1n't", text)
+    text = _SPLIT_CLITIC.sub(r"\1", text)
+    text = text.replace("`` ", '"').replace(" ''", '"')
+    return _SPLIT_STOP.sub(r"\1", text)
