@@ -1,0 +1,175 @@
+"""How each gap of a run stands, and how it is said.
+
+A gap stands in one of four ways, read off the comparisons table:
+
+    supported  the adjusted p is at most 0.05: larger than chance
+    small      not supported, and its interval leaves no room for a gap of 5 points (5 % of a mean's range)
+    unclear    neither: this sample size cannot tell
+    missing    no estimate, with a reason
+
+Nothing here says that there is no gap: "small" is a bound, "unclear" an admission.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from evenhand.core.records import Comparison
+from evenhand.report.measures import Measure, MeasureKey
+from evenhand.report.reading import text_at
+from evenhand.report.tables import finite_frame
+from evenhand.report.wording import baseline_name, count, name, number, probability, short_baseline
+from evenhand.store.run import Run
+
+ALPHA = 0.05
+"""The adjusted p at or below which a gap is called larger than chance."""
+NOTABLE = 0.05
+"""A gap is small where its interval stays inside this part of the measure's range on both sides."""
+
+Standing = Literal["supported", "small", "unclear", "missing"]
+WORDS: Mapping[Standing, str] = {
+    "supported": "larger than chance",
+    "unclear": "cannot tell",
+    "small": "small at most",
+    "missing": "not computed",
+}
+"""What each standing is called, strongest claim first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """One comparison, how it stands, and how to say it."""
+
+    index: int
+    """Row of the comparisons table."""
+    comparison: Comparison
+    measure: Measure
+    standing: Standing
+    clusters: str
+    """What a cluster of its suite is called."""
+
+    @property
+    def group(self) -> str:
+        """The group as words."""
+        return name(self.comparison.group)
+
+    @property
+    def baseline(self) -> str:
+        """The baseline as words."""
+        return baseline_name(self.comparison.baseline, self.comparison.axis)
+
+    @property
+    def short_baseline(self) -> str:
+        """The baseline as words where the axis is said beside it."""
+        return short_baseline(self.comparison.baseline)
+
+    @property
+    def direction(self) -> str:
+        """``higher`` or ``lower`` than the baseline; empty where neither is known."""
+        estimate = self.comparison.estimate or 0
+        return "higher" if estimate > 0 else "lower" if estimate < 0 else ""
+
+    @property
+    def claim(self) -> str:
+        """The gap without its evidence: "A: 3.2 points more often negative (sentiment) than B"."""
+        estimate = self.comparison.estimate
+        if estimate is None:
+            return f"{self.group} against {self.baseline}, {self.measure.full_title}"
+        phrase = f"{self.measure.phrase(estimate)} ({name(self.measure.metric)})"
+        return f"{self.group}: {phrase} than {self.baseline}"
+
+    @property
+    def statement(self) -> str:
+        """The claim where its size stands beside it: "A: more often negative (sentiment) than B"."""
+        way = self.measure.direction(self.comparison.estimate or 0)
+        return f"{self.group}: {way} ({name(self.measure.metric)}) than {self.baseline}"
+
+    @property
+    def evidence(self) -> str:
+        """Interval, adjusted p, texts and clusters; the interval is read in the direction of the claim."""
+        row = self.comparison
+        if row.estimate is None:
+            return row.null_reason or "no estimate"
+        sizes = f"{count(row.n, 'text')}, {count(row.n_clusters, self.clusters)}"
+        return f"{self.interval}; adjusted p {probability(row.p_adjusted)}; {sizes}"
+
+    @property
+    def interval(self) -> str:
+        """The 95 % interval in the direction of the claim."""
+        row = self.comparison
+        if row.low is None or row.high is None:
+            return "no interval"
+        ends = (row.low, row.high) if (row.estimate or 0) >= 0 else (-row.high, -row.low)
+        return f"95 % interval {self.measure.gap(ends[0])} to {self.measure.gap(ends[1])}{self.measure.unit}"
+
+    @property
+    def signed_interval(self) -> str:
+        """The interval for a table cell; empty where there is none."""
+        row, form = self.comparison, self.measure.signed_gap
+        return "" if row.low is None or row.high is None else f"{form(row.low)} to {form(row.high)}"
+
+    @property
+    def effect_size(self) -> str:
+        """Cohen's h or Hedges' g for a table cell; empty where there is none."""
+        size = self.comparison.effect_size
+        return "" if size is None else number(size, signed=True)
+
+    @property
+    def p(self) -> str:
+        """The adjusted p for a table cell; empty where there is no estimate."""
+        return "" if self.comparison.estimate is None else probability(self.comparison.p_adjusted)
+
+    @property
+    def sentence(self) -> str:
+        """The claim with its evidence."""
+        return f"{self.claim} ({self.evidence})"
+
+    @property
+    def doubt(self) -> str:
+        """What an undecided gap leaves open: its signed interval, and what could have been seen."""
+        row, unit = self.comparison, self.measure.unit
+        what = f"{self.group} against {self.baseline}, {self.measure.full_title}"
+        if row.estimate is None or row.low is None or row.high is None:
+            return f"{what}: {row.null_reason or 'no estimate'}"
+        low, high = (self.measure.gap(end, signed=True) for end in (row.low, row.high))
+        seen = (
+            f"; a gap had to reach {self.measure.gap(row.min_detectable)}{unit} to be seen"
+            if row.min_detectable is not None
+            else ""
+        )
+        return f"{what}: anywhere from {low} to {high}{unit}{self._corrected}{seen}"
+
+    @property
+    def _corrected(self) -> str:
+        """Why an interval that excludes 0 is no finding."""
+        row = self.comparison
+        if row.low is None or row.high is None or row.low <= 0 <= row.high:
+            return ""
+        return f" before correction over {row.family_size:,} comparisons, which leaves chance open"
+
+
+def gaps(run: Run, known: Mapping[MeasureKey, Measure]) -> list[Gap]:
+    """The differences of a run's comparisons table; ratios and other effects stay in the table."""
+    names = [field.name for field in fields(Comparison)]
+    table = finite_frame(run.table("comparisons")).select(names)
+    found = enumerate(Comparison(**row) for row in table.iter_rows(named=True))
+    return [_gap(index, row, known, run) for index, row in found if row.effect == "difference"]
+
+
+def _gap(index: int, row: Comparison, known: Mapping[MeasureKey, Measure], run: Run) -> Gap:
+    measure = known[row.metric, row.output]
+    clusters = text_at(run.manifest, "suites", row.suite, "cluster") or "cluster"
+    return Gap(index, row, measure, _standing(row, measure), clusters)
+
+
+def _standing(row: Comparison, measure: Measure) -> Standing:
+    if row.estimate is None:
+        return "missing"
+    if row.p_adjusted is not None and row.p_adjusted <= ALPHA:
+        return "supported"
+    if row.low is None or row.high is None or measure.span is None:
+        return "unclear"
+    bound = NOTABLE * measure.span
+    return "small" if -bound < row.low and row.high < bound else "unclear"

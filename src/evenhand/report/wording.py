@@ -1,0 +1,94 @@
+"""Numbers and names as a reader sees them. Tables and JSON keep the raw spelling."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from evenhand.core.records import ALL, REST
+
+MINUS = "−"
+_HIDING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls, but for tab and line feed
+    "\u2028-\u202e\u2066-\u2069"  # line separators; embeddings, overrides and isolates of direction
+    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"  # marks and tags that are never seen
+)
+
+
+def visible(text: str) -> str:
+    """The text with control and direction-changing characters shown as a replacement mark."""
+    return _HIDING.sub("\ufffd", text)
+
+
+def name(identifier: str) -> str:
+    """An identifier as words: ``European_Americans`` is "European Americans"."""
+    words = " ".join(visible(identifier).replace("_", " ").split())
+    return words or "(no name)"
+
+
+def baseline_name(identifier: str, axis: str) -> str:
+    """A baseline as words; the reserved ones say what they stand for."""
+    if identifier == REST:
+        return f"the other groups of {name(axis)}"
+    if identifier == ALL:
+        return f"all groups of {name(axis)} together"
+    return name(identifier)
+
+
+def short_baseline(identifier: str) -> str:
+    """A baseline as words where the axis is said beside it."""
+    return {REST: "the other groups", ALL: "all groups"}.get(identifier) or name(identifier)
+
+
+def number(value: float, *, signed: bool = False) -> str:
+    """A number with about three telling digits and a real minus sign."""
+    size = abs(value)
+    decimals = 3 if size < 1 else 2 if size < 10 else 1 if size < 1000 else 0
+    if 0 < size < 0.001:
+        return _sign(f"{value:+.1e}" if signed else f"{value:.1e}")
+    return _sign(f"{value:+,.{decimals}f}" if signed else f"{value:,.{decimals}f}")
+
+
+def points(difference: float, *, signed: bool = False) -> str:
+    """A difference of two shares in percentage points, without the unit."""
+    value = 100 * difference
+    decimals = 2 if 0 < abs(value) < 0.1 else 1
+    return _sign(f"{value:+.{decimals}f}" if signed else f"{value:.{decimals}f}")
+
+
+def percent(share: float) -> str:
+    """A share in percent, with the unit."""
+    return f"{points(share)} %"
+
+
+def probability(p: float | None) -> str:
+    """A p-value with two telling digits; below a thousandth only that is said."""
+    if p is None:
+        return "not tested"
+    if p < 0.001:
+        return "< 0.001"
+    return f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def count(amount: int, noun: str) -> str:
+    """An amount with its noun: "1 template", "10 templates", "2 entities"."""
+    return f"{amount:,} {noun if amount == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """The plural of a plain English noun."""
+    if noun.endswith("y") and not noun.endswith(("ay", "ey", "oy", "uy")):
+        return noun[:-1] + "ies"
+    return noun + "s"
+
+
+def finite(value: float | None) -> float | None:
+    """The value, or None where it is NaN or infinite: neither can be drawn."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _sign(text: str) -> str:
+    # "-0.0" is not a direction.
+    if text.startswith(("-", "+")) and not text.strip("+-0., "):
+        text = text[1:]
+    return text.replace("-", MINUS)
