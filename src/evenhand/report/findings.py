@@ -1,0 +1,160 @@
+"""What a run found, in a sentence: the largest gaps, and what could not be told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from evenhand.report.gaps import WORDS, Gap, Standing, gaps
+from evenhand.report.measures import Measure, MeasureKey, measures
+from evenhand.report.wording import name, number, points
+from evenhand.store.run import Run
+
+_NOTHING = "Nothing was found, which is not proof that nothing is there"
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The gaps of a run: those of the corrected family, and the exploratory ones."""
+
+    measures: Mapping[MeasureKey, Measure]
+    primary: tuple[Gap, ...]
+    exploratory: tuple[Gap, ...]
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """All of them: the corrected family first, strongest standing first, largest first."""
+        return _ordered(self.primary) + _ordered(self.exploratory)
+
+    @property
+    def judged(self) -> tuple[Gap, ...]:
+        """The gaps the verdict speaks of: the corrected family, or the exploratory ones where it is empty."""
+        return self.primary or self.exploratory
+
+    def standing(self, standing: Standing) -> tuple[Gap, ...]:
+        """The judged gaps that stand so, largest first."""
+        return tuple(sorted((gap for gap in self.judged if gap.standing == standing), key=_size_order))
+
+    @property
+    def largest(self) -> tuple[Gap, ...]:
+        """The supported gaps, largest first."""
+        return self.standing("supported")
+
+    @property
+    def cannot_tell(self) -> tuple[Gap, ...]:
+        """The gaps this sample size leaves open, those that could have hidden most first."""
+        return tuple(sorted(self.standing("unclear"), key=lambda gap: -_detectable_share(gap)))
+
+    @property
+    def headline(self) -> str:
+        """The count of what was found, for a title."""
+        if not self.judged:
+            return "Nothing could be compared"
+        if len(self.standing("missing")) == len(self.judged):
+            return "Nothing could be told"
+        return _counted(self) if self.largest else _NOTHING
+
+    @property
+    def verdict(self) -> str:
+        """The run in one sentence."""
+        if not self.judged:
+            return "Nothing could be compared: this run holds no two groups of one axis with scores."
+        if len(self.standing("missing")) == len(self.judged):
+            return f"Nothing could be told: {_not_computed(self.judged)}."
+        return f"{_found(self)}{_left_open(self)}."
+
+
+def find(run: Run) -> Findings:
+    """The gaps of a run, each with its standing. Only differences are gaps; ratios stay in the table."""
+    known = measures(run)
+    found = gaps(run, known)
+    return Findings(
+        measures=known,
+        primary=tuple(gap for gap in found if not gap.comparison.exploratory),
+        exploratory=tuple(gap for gap in found if gap.comparison.exploratory),
+    )
+
+
+def verdict(run: Run) -> str:
+    """The run in one sentence: what is larger than chance, and what could not be told."""
+    return find(run).verdict
+
+
+def largest_gaps(run: Run, *, limit: int = 3) -> tuple[Gap, ...]:
+    """The supported gaps, largest first: by the part of the measure's range, then those without a range."""
+    return find(run).largest[:limit]
+
+
+def cannot_tell(run: Run) -> tuple[Gap, ...]:
+    """The gaps this run's sample size leaves open."""
+    return find(run).cannot_tell
+
+
+def _ordered(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
+    order = list(WORDS)
+    return tuple(sorted(gaps, key=lambda gap: (order.index(gap.standing), *_size_order(gap))))
+
+
+def _size_order(gap: Gap) -> tuple[bool, float, str, str]:
+    """Sort key: bounded measures first, by the part of their range; the others by effect size."""
+    row, span = gap.comparison, gap.measure.span
+    size = abs(row.estimate or 0) / span if span else abs(row.effect_size or 0)
+    return span is None, -size, row.group, row.output
+
+
+def _detectable_share(gap: Gap) -> float:
+    return (gap.comparison.min_detectable or 0) / (gap.measure.span or 1)
+
+
+def _found(found: Findings) -> str:
+    largest = found.largest
+    if not largest:
+        none = f"none of {len(found.judged):,} {_kind(found)} is larger than chance after correction"
+        return f"{_NOTHING}: {none}, and {could_be_seen(found.judged)}"
+    which = "it is" if len(largest) == 1 else "the largest is"
+    return f"{_counted(found)}; {which} {largest[0].claim.replace(': ', ', ', 1)}"
+
+
+def _counted(found: Findings) -> str:
+    amount, verb = len(found.largest), "is" if len(found.largest) == 1 else "are"
+    return f"{amount:,} of {len(found.judged):,} {_kind(found)} {verb} larger than chance after correction"
+
+
+def _kind(found: Findings) -> str:
+    return "gaps" if found.primary else "exploratory gaps"
+
+
+def _left_open(found: Findings) -> str:
+    unclear, missing = found.standing("unclear"), found.standing("missing")
+    open_ = f"; {len(unclear):,} could not be told at this sample size" if unclear else ""
+    return open_ + (f"; {_not_computed(missing)}" if missing else "")
+
+
+def _not_computed(missing: Sequence[Gap]) -> str:
+    reasons = Counter(name(gap.comparison.null_reason or "no estimate") for gap in missing)
+    said = ", ".join(f"{reason}: {times:,}" for reason, times in reasons.most_common(3))
+    noun = "gap" if len(missing) == 1 else "gaps"
+    return f"{len(missing):,} {noun} could not be computed ({said})"
+
+
+def could_be_seen(gaps: Iterable[Gap]) -> str:
+    """How large a gap had to be to show, from the smallest detectable gaps of the table."""
+    known = [(gap.measure.kind, gap.comparison.min_detectable) for gap in gaps]
+    shares = [least for kind, least in known if kind == "share" and least is not None]
+    means = [least for kind, least in known if kind == "mean" and least is not None]
+    said = [
+        _range(sizes, form, unit)
+        for sizes, form, unit in ((shares, points, " points"), (means, number, " in a mean"))
+        if sizes
+    ]
+    if not said:
+        return "how large a gap had to be to show is not known"
+    return f"a gap had to reach {'; or '.join(said)} to be seen (80 % power)"
+
+
+def _range(sizes: Sequence[float], form: Callable[[float], str], unit: str) -> str:
+    least, most = form(min(sizes)), form(max(sizes))
+    if least == most:
+        return f"{least}{unit}"
+    return f"{least}{unit} in the best measured comparison, and {most} in the worst,"
