@@ -1,0 +1,259 @@
+"""One figure a metric and axis: a row of numbers and a dot with its interval for every group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from evenhand.report.findings import Findings
+from evenhand.report.gaps import Gap
+from evenhand.report.measures import Measure
+from evenhand.report.reading import text_at
+from evenhand.report.scale import Scale, scale
+from evenhand.report.wording import MINUS, finite, name, probability
+from evenhand.store.run import Run
+
+GroupKey = tuple[str, str, str, str, str, str]
+"""suite, model, axis, group, metric, output."""
+FigureKey = tuple[str, str, str, str]
+"""suite, model, axis, metric."""
+_KEY = ("suite", "model", "axis", "group", "metric", "output")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One group of a panel: what its row says, and where its dot and interval are drawn."""
+
+    index: int
+    """Row of the groups table."""
+    name: str
+    is_baseline: bool
+    value: str
+    interval: str
+    gap: str
+    gap_interval: str
+    p: str
+    n: int
+    n_clusters: int
+    standing: str
+    """A gap's standing, or ``baseline``, or ``alone`` where there is nothing to compare with."""
+    direction: str
+    """``higher``, ``lower`` or empty."""
+    reason: str
+    dot: float | None
+    bar: tuple[float, float] | None
+    """Start and width, in percent of the chart."""
+    reference: float | None
+    """Where the value it is compared with is drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A labelled position of a scale."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One output of a figure."""
+
+    id: str
+    measure: Measure
+    baseline: str
+    ticks: tuple[Tick, ...]
+    marks: tuple[Mark, ...]
+
+    @property
+    def supported(self) -> int:
+        """How many of its gaps are larger than chance."""
+        return sum(mark.standing == "supported" for mark in self.marks)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """The panels of one metric and axis; primary outputs first."""
+
+    id: str
+    suite: str
+    model: str
+    axis: str
+    metric: str
+    panels: tuple[Panel, ...]
+
+    @property
+    def groups(self) -> int:
+        """How many groups its largest panel holds."""
+        return max(len(panel.marks) for panel in self.panels)
+
+    @property
+    def title(self) -> str:
+        """Metric and axis as words: "Sentiment by race"."""
+        title = f"{name(self.metric)} by {name(self.axis)}"
+        return title[:1].upper() + title[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row of the groups table with the gap it is shown with."""
+
+    index: int
+    group: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    n_clusters: int
+    reason: str
+    gap: Gap | None
+    is_baseline: bool
+
+
+def figures(run: Run, found: Findings, *, most_rows: int) -> tuple[list[Figure], int]:
+    """The figures of a run, and how many rows of the groups table they leave undrawn.
+
+    Metrics in the order they were asked for, axes as they stand in the table. Where there are more rows
+    than may be drawn, whole panels go, exploratory ones first.
+    """
+    drawn = [
+        Figure(
+            f"figure-{number}",
+            *key,
+            tuple(
+                _panel(f"panel-{number}-{place}", measure, by_output[measure.output])
+                for place, measure in enumerate(found.measures.values())
+                if measure.metric == key[3] and measure.output in by_output
+            ),
+        )
+        for number, (key, by_output) in enumerate(_rows(run, found).items())
+    ]
+    metrics = list(dict.fromkeys(measure.metric for measure in found.measures.values()))
+    drawn.sort(key=lambda figure: metrics.index(figure.metric))
+    return _within(drawn, most_rows)
+
+
+def _within(drawn: list[Figure], most_rows: int) -> tuple[list[Figure], int]:
+    panels = [panel for figure in drawn for panel in figure.panels]
+    kept = {panel.id for panel in _that_fit(panels, most_rows)}
+    undrawn = sum(len(panel.marks) for panel in panels if panel.id not in kept)
+    smaller = (replace(figure, panels=tuple(p for p in figure.panels if p.id in kept)) for figure in drawn)
+    return [figure for figure in smaller if figure.panels], undrawn
+
+
+def _that_fit(panels: list[Panel], most_rows: int) -> list[Panel]:
+    if sum(len(panel.marks) for panel in panels) <= most_rows:
+        return panels
+    wanted = [panel for panel in panels if panel.measure.primary] or panels
+    ends = accumulate(len(panel.marks) for panel in wanted)
+    fitting = [panel for panel, end in zip(wanted, ends, strict=True) if end <= most_rows]
+    # One panel stays whatever its size: a page without a chart helps nobody.
+    return fitting or wanted[:1]
+
+
+def _rows(run: Run, found: Findings) -> dict[FigureKey, dict[str, list[_Row]]]:
+    shown = _shown_gaps(run, found)
+    baselines = {(gap.comparison.suite, gap.comparison.axis, gap.comparison.baseline) for gap in found.gaps}
+    figures: dict[FigureKey, dict[str, list[_Row]]] = {}
+    for index, row in enumerate(run.table("groups").iter_rows(named=True)):
+        suite, model, axis, group, metric, output = (row[column] for column in _KEY)
+        gap = shown.get((suite, model, axis, group, metric, output))
+        panel = figures.setdefault((suite, model, axis, metric), {}).setdefault(output, [])
+        panel.append(
+            _Row(
+                index=index,
+                group=group,
+                value=finite(row["value"]),
+                low=finite(row["low"]),
+                high=finite(row["high"]),
+                n=row["n"],
+                n_clusters=row["n_clusters"],
+                reason=row["null_reason"] or "",
+                gap=gap,
+                is_baseline=gap is None and (suite, axis, group) in baselines,
+            )
+        )
+    return figures
+
+
+def _shown_gaps(run: Run, found: Findings) -> dict[GroupKey, Gap]:
+    """For each group the gap to its declared baseline, or else the first there is."""
+    shown: dict[GroupKey, Gap] = {}
+    for gap in found.gaps:
+        row = gap.comparison
+        key = (row.suite, row.model, row.axis, row.group, row.metric, row.output)
+        declared = row.baseline == text_at(run.manifest, "suites", row.suite, "baselines", row.axis)
+        if key not in shown or declared:
+            shown[key] = gap
+    return shown
+
+
+def _panel(identifier: str, measure: Measure, rows: Sequence[_Row]) -> Panel:
+    drawn = scale(_drawn_values(rows), share=measure.kind == "share")
+    ordered = sorted(rows, key=lambda row: (row.value is None, -(row.value or 0), row.group))
+    ticks = () if drawn is None else tuple(Tick(drawn.at(x), _tick(x, measure)) for x in drawn.ticks)
+    return Panel(
+        id=identifier,
+        measure=measure,
+        baseline=_baseline(rows),
+        ticks=ticks,
+        marks=tuple(_mark(row, measure, drawn) for row in ordered),
+    )
+
+
+def _drawn_values(rows: Iterable[_Row]) -> list[float]:
+    values = [value for row in rows for value in (row.value, row.low, row.high, _reference(row))]
+    return [value for value in values if value is not None]
+
+
+def _reference(row: _Row) -> float | None:
+    if row.is_baseline:
+        return row.value
+    return row.gap.comparison.baseline_value if row.gap else None
+
+
+def _baseline(rows: Iterable[_Row]) -> str:
+    names = {row.gap.short_baseline for row in rows if row.gap}
+    return names.pop() if len(names) == 1 else ""
+
+
+def _tick(value: float, measure: Measure) -> str:
+    if measure.kind == "share":
+        return f"{100 * value:g} %"
+    return f"{value:g}".replace("-", MINUS)
+
+
+def _mark(row: _Row, measure: Measure, drawn: Scale | None) -> Mark:
+    gap = row.gap.comparison if row.gap else None
+    estimate = gap.estimate if gap else None
+    reference = _reference(row)
+    return Mark(
+        index=row.index,
+        name=name(row.group),
+        is_baseline=row.is_baseline,
+        value="" if row.value is None else measure.value(row.value),
+        interval=_span(row.low, row.high, measure.value),
+        gap="" if estimate is None else measure.gap(estimate, signed=True),
+        gap_interval="" if gap is None else _span(gap.low, gap.high, measure.signed_gap),
+        p="" if gap is None or gap.estimate is None else probability(gap.p_adjusted),
+        n=row.n,
+        n_clusters=row.n_clusters,
+        standing=row.gap.standing if row.gap else ("baseline" if row.is_baseline else "alone"),
+        direction=row.gap.direction if row.gap else "",
+        reason=name(row.reason) if row.reason else "",
+        dot=None if drawn is None or row.value is None else drawn.at(row.value),
+        bar=_bar(row, drawn),
+        reference=None if drawn is None or reference is None else drawn.at(reference),
+    )
+
+
+def _span(low: float | None, high: float | None, form: Callable[[float], str]) -> str:
+    return "" if low is None or high is None else f"{form(low).removesuffix(' %')} to {form(high)}"
+
+
+def _bar(row: _Row, drawn: Scale | None) -> tuple[float, float] | None:
+    if drawn is None or row.low is None or row.high is None:
+        return None
+    start, end = drawn.at(row.low), drawn.at(row.high)
+    return start, round(end - start, 2)

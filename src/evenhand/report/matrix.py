@@ -1,0 +1,100 @@
+"""The overview: groups down, primary measures across, a signed gap in each cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from evenhand.report.findings import Findings
+from evenhand.report.gaps import Gap
+from evenhand.report.measures import Measure, MeasureKey
+from evenhand.report.wording import name
+
+STRONG, MIDDLING = 0.8, 0.5
+"""Cohen's words for an effect size of h or g: large, medium; below is small."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One gap of the overview."""
+
+    text: str
+    standing: str
+    tint: str
+    """Direction and strength of a supported gap, such as ``higher-2``; else empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One group of the overview."""
+
+    name: str
+    cells: tuple[Cell | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The lines of one axis, with what they are compared with."""
+
+    axis: str
+    baseline: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """The overview of one suite and model."""
+
+    suite: str
+    model: str
+    columns: tuple[Measure, ...]
+    blocks: tuple[Block, ...]
+
+    @property
+    def lines(self) -> int:
+        """How many groups it shows."""
+        return sum(len(block.lines) for block in self.blocks)
+
+
+def matrices(found: Findings) -> list[Matrix]:
+    """One overview for each suite and model that has gaps."""
+    by_source: dict[tuple[str, str], list[Gap]] = {}
+    for gap in found.judged:
+        by_source.setdefault((gap.comparison.suite, gap.comparison.model), []).append(gap)
+    return [_matrix(suite, model, gaps, found) for (suite, model), gaps in by_source.items()]
+
+
+def _matrix(suite: str, model: str, gaps: Iterable[Gap], found: Findings) -> Matrix:
+    axes: dict[tuple[str, str], dict[str, dict[MeasureKey, Gap]]] = {}
+    for gap in gaps:
+        row = gap.comparison
+        groups = axes.setdefault((row.axis, row.baseline), {})
+        groups.setdefault(row.group, {})[row.metric, row.output] = gap
+    used = {key for groups in axes.values() for cells in groups.values() for key in cells}
+    columns = tuple(measure for key, measure in found.measures.items() if key in used)
+    blocks = tuple(_block(axis, groups, columns) for (axis, _), groups in axes.items())
+    return Matrix(suite, model, columns, blocks)
+
+
+def _block(axis: str, groups: dict[str, dict[MeasureKey, Gap]], columns: tuple[Measure, ...]) -> Block:
+    lines = tuple(
+        Line(name(group), tuple(_cell(cells.get((column.metric, column.output))) for column in columns))
+        for group, cells in sorted(groups.items())
+    )
+    first = next(gap for cells in groups.values() for gap in cells.values())
+    return Block(name(axis), first.short_baseline, lines)
+
+
+def _cell(gap: Gap | None) -> Cell | None:
+    if gap is None:
+        return None
+    estimate = gap.comparison.estimate
+    text = "–" if estimate is None else gap.measure.signed_gap(estimate)
+    supported = gap.standing == "supported"
+    tint = f"{gap.direction}-{_strength(gap.comparison.effect_size)}" if supported and gap.direction else ""
+    return Cell(text, gap.standing, tint)
+
+
+def _strength(effect_size: float | None) -> int:
+    size = abs(effect_size or 0)
+    return 3 if size >= STRONG else 2 if size >= MIDDLING else 1
