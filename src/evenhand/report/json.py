@@ -1,0 +1,74 @@
+"""``report.json``: the same numbers as the page, in full precision and without NaN."""
+
+from __future__ import annotations
+
+import json
+
+from evenhand.core.digests import Json
+from evenhand.report.caveats import caveats
+from evenhand.report.findings import Findings, find
+from evenhand.report.gaps import WORDS, Gap
+from evenhand.report.tables import rows
+from evenhand.store.run import Run
+
+FORMAT = 1
+_MANIFEST = (
+    "package",
+    "command",
+    "name",
+    "created",
+    "ended",
+    "identity",
+    "samples",
+    "limit",
+    "execution",
+    "hardware",
+    "metrics",
+    "suites",
+    "stages",
+    "warnings",
+)
+
+
+def json_report(run: Run) -> str:
+    """The report of a run as JSON text."""
+    found = find(run)
+    content: dict[str, Json] = {
+        "format": FORMAT,
+        "verdict": found.verdict,
+        "counts": _counts(found),
+        "findings": [_finding(gap, gap.sentence) for gap in found.largest],
+        "cannot_tell": [_finding(gap, gap.doubt) for gap in found.cannot_tell],
+        "caveats": caveats(run, found),
+        "manifest": {key: run.manifest.get(key) for key in _MANIFEST},
+        "groups": rows(run.table("groups")),
+        "comparisons": rows(run.table("comparisons")),
+        "exclusions": rows(run.table("exclusions")),
+    }
+    return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def _counts(found: Findings) -> dict[str, Json]:
+    counted: dict[str, Json] = {name: len(found.standing(name)) for name in WORDS}
+    return {"comparisons": len(found.primary), "exploratory": len(found.exploratory)} | counted
+
+
+def _finding(gap: Gap, sentence: str) -> dict[str, Json]:
+    row = gap.comparison
+    return {
+        "sentence": sentence,
+        "suite": row.suite,
+        "model": row.model,
+        "axis": row.axis,
+        "group": row.group,
+        "baseline": row.baseline,
+        "metric": row.metric,
+        "output": row.output,
+        "estimate": row.estimate,
+        "low": row.low,
+        "high": row.high,
+        "p_adjusted": row.p_adjusted,
+        "n": row.n,
+        "n_clusters": row.n_clusters,
+        "min_detectable": row.min_detectable,
+    }

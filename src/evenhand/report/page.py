@@ -1,0 +1,211 @@
+"""Everything the HTML and Markdown templates show, gathered once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from evenhand._version import __version__
+from evenhand.core.digests import Json
+from evenhand.report.caveats import caveats
+from evenhand.report.charts import Figure, figures
+from evenhand.report.findings import Findings, find
+from evenhand.report.gaps import WORDS, Gap, Standing
+from evenhand.report.matrix import Matrix, matrices
+from evenhand.report.provenance import Asked, Fact, asked, facts
+from evenhand.report.reading import mapping_at, objects_at, text_at, texts_at
+from evenhand.report.scale import Scale
+from evenhand.report.wording import name, percent, visible
+from evenhand.store.run import Run
+
+MOST_ROWS = 3000
+"""Rows of the charts, and of the comparisons table: what a browser lays out in about a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many of the judged gaps stand so, and its piece of the bar that shows them all."""
+
+    standing: str
+    word: str
+    meaning: str
+    amount: int
+    start: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Highlight:
+    """One of the largest gaps, with its interval drawn against zero."""
+
+    gap: Gap
+    zero: float
+    dot: float
+    bar: tuple[float, float]
+    """Start and width, in percent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """Something left out, counted by reason."""
+
+    stage: str
+    metric: str
+    reason: str
+    count: int
+    of: int
+
+    @property
+    def share(self) -> str:
+        """The part that was left out, in percent."""
+        return percent(self.count / self.of) if self.of else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A metric or a suite: its name and what is known of it."""
+
+    name: str
+    summary: str
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The content of a report."""
+
+    title: str
+    asked: Asked
+    found: Findings
+    highlights: tuple[Highlight, ...]
+    tallies: tuple[Tally, ...]
+    figures: tuple[Figure, ...]
+    matrices: tuple[Matrix, ...]
+    gaps: tuple[Gap, ...]
+    """The comparisons table: the corrected family first, strongest standing first, largest first."""
+    undrawn: int
+    """Estimates that found no room in the charts."""
+    unlisted: int
+    """Comparisons that found no room in the table."""
+    exclusions: tuple[Exclusion, ...]
+    caveats: tuple[str, ...]
+    facts: tuple[Fact, ...]
+    metrics: tuple[Card, ...]
+    suites: tuple[Card, ...]
+    has_many_suites: bool
+    has_many_models: bool
+    version: str = __version__
+
+    @property
+    def axes(self) -> list[str]:
+        """The axes, as they are spelled in the tables."""
+        return list(dict.fromkeys(figure.axis for figure in self.figures))
+
+    @property
+    def metric_names(self) -> list[str]:
+        """The metrics with a figure, as they are spelled in the tables."""
+        return list(dict.fromkeys(figure.metric for figure in self.figures))
+
+
+def page(run: Run) -> Page:
+    """The content of a run's report."""
+    found = find(run)
+    drawn, undrawn = figures(run, found, most_rows=MOST_ROWS)
+    question = asked(run)
+    return Page(
+        title=f"{question.question} evenhand report",
+        asked=question,
+        found=found,
+        highlights=tuple(_highlight(gap) for gap in found.largest[:3]),
+        tallies=_tallies(found),
+        figures=tuple(drawn),
+        matrices=tuple(matrices(found)),
+        gaps=found.gaps[:MOST_ROWS],
+        undrawn=undrawn,
+        unlisted=max(0, len(found.gaps) - MOST_ROWS),
+        exclusions=_exclusions(run),
+        caveats=tuple(caveats(run, found)),
+        facts=tuple(facts(run)),
+        metrics=tuple(_metric_card(key, card) for key, card in _objects(run.manifest, "metrics")),
+        suites=tuple(_suite_card(key, card) for key, card in _objects(run.manifest, "suites")),
+        has_many_suites=len({figure.suite for figure in drawn}) > 1,
+        has_many_models=len({figure.model for figure in drawn}) > 1,
+    )
+
+
+def _highlight(gap: Gap) -> Highlight:
+    row = gap.comparison
+    estimate = row.estimate or 0.0
+    low, high = (estimate if end is None else end for end in (row.low, row.high))
+    drawn = Scale(min(0.0, low), max(0.0, high), ()) if low < high else Scale(-1.0, 1.0, ())
+    start = drawn.at(low)
+    return Highlight(gap, drawn.at(0.0), drawn.at(estimate), (start, round(drawn.at(high) - start, 2)))
+
+
+def _tallies(found: Findings) -> tuple[Tally, ...]:
+    meanings: dict[Standing, str] = {
+        "supported": "adjusted p of at most 0.05",
+        "unclear": "too few texts to say",
+        "small": "the interval leaves no room for 5 points, or 5 % of a mean's range",
+        "missing": "no estimate; the reason is in the table",
+    }
+    total, start, tallies = max(1, len(found.judged)), 0.0, []
+    for standing, word in WORDS.items():
+        amount = sum(gap.standing == standing for gap in found.judged)
+        width = round(100 * amount / total, 3)
+        tallies.append(Tally(standing, word, meanings[standing], amount, round(start, 3), width))
+        start += width
+    return tuple(tallies)
+
+
+def _exclusions(run: Run) -> tuple[Exclusion, ...]:
+    return tuple(
+        Exclusion(
+            stage=name(row["stage"] or "not said"),
+            metric=name(row["metric"]) if row["metric"] else "",
+            reason=name(row["reason"] or "not said"),
+            count=row["count"] or 0,
+            of=row["of"] or 0,
+        )
+        for row in run.table("exclusions").iter_rows(named=True)
+    )
+
+
+def _objects(manifest: Mapping[str, Json], key: str) -> list[tuple[str, Mapping[str, Json]]]:
+    return [(inner, mapping_at(manifest, key, inner)) for inner in mapping_at(manifest, key)]
+
+
+def _metric_card(spec: str, card: Mapping[str, Json]) -> Card:
+    outputs = [
+        f"{text_at(info, 'name')} (larger means {text_at(info, 'larger_means') or 'not said'})"
+        for info in objects_at(card, "outputs")
+    ]
+    known = (
+        Fact("Version", visible(text_at(card, "version"))),
+        Fact("Outputs", visible("; ".join(outputs))),
+        Fact("Corrected family", ", ".join(texts_at(card, "primary"))),
+        Fact("Reads", _reads(card)),
+        Fact("No score when", visible(text_at(card, "null_when"))),
+        Fact("Differs from its paper", visible(text_at(card, "deviations"))),
+        Fact("Paper", visible(text_at(card, "citation"))),
+        Fact("Weights or lexicon", visible(text_at(card, "weights")), is_code=True),
+    )
+    return Card(name(spec), visible(text_at(card, "summary")), tuple(fact for fact in known if fact.value))
+
+
+def _reads(card: Mapping[str, Json]) -> str:
+    scopes = {"full": "prompt and continuation", "continuation": "the continuation alone"}
+    masks = {"none": "group mentions kept", "person": "group mentions masked", "xyz": "group mentions masked"}
+    parts = [scopes.get(text_at(card, "scope"), ""), masks.get(text_at(card, "masking"), "")]
+    return ", ".join(part for part in parts if part)
+
+
+def _suite_card(spec: str, card: Mapping[str, Json]) -> Card:
+    baselines = mapping_at(card, "baselines")
+    known = (
+        Fact("Compared with", "; ".join(f"{name(axis)}: {name(str(baselines[axis]))}" for axis in baselines)),
+        Fact("Cluster", visible(text_at(card, "cluster"))),
+        Fact("Paper", visible(text_at(card, "citation"))),
+        Fact("Licence", visible(text_at(card, "licence"))),
+    )
+    return Card(name(spec), visible(text_at(card, "summary")), tuple(fact for fact in known if fact.value))

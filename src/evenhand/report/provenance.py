@@ -1,0 +1,135 @@
+"""What was asked and how to ask it again: sentences and facts from the manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from evenhand.core.digests import Json
+from evenhand.report.reading import mapping_at, number_at, objects_at, text_at, value_at
+from evenhand.report.wording import count, name, visible
+from evenhand.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the run asked, for the first screen."""
+
+    question: str
+    details: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One line of the provenance."""
+
+    name: str
+    value: str
+    is_code: bool = False
+
+
+def asked(run: Run) -> Asked:
+    """The question of a run, and how it was put."""
+    groups = run.table("groups").select("suite", "axis", "group").unique().height
+    prompts, texts = _height(run, "prompts"), _texts(run)
+    between = count(groups, "group")
+    if mapping_at(run.manifest, "stages", "generate"):
+        model = model_name(run)
+        return Asked(f"Does {model} write differently about {between}?", _how_written(run, prompts, texts))
+    source = visible(text_at(run.manifest, "name")) or "a file"
+    return Asked(
+        f"Do {count(texts, 'text')} differ between {between}?",
+        f"The texts of {source} {_how_compared(run)}.",
+    )
+
+
+def model_name(run: Run) -> str:
+    """The model as a reader knows it."""
+    return visible(text_at(run.manifest, "identity", "model", "name")) or "the model"
+
+
+def facts(run: Run) -> list[Fact]:
+    """Where the numbers come from; empty facts are left out."""
+    return [fact for fact in _facts(run) if fact.value]
+
+
+def _how_written(run: Run, prompts: int, texts: int) -> str:
+    samples = int(number_at(run.manifest, "samples") or 1)
+    names = [name(text_at(suite, "name")) for suite in objects_at(run.manifest, "identity", "suites")]
+    suites = _listed(names)
+    times = "once each" if samples == 1 else f"{samples} times each"
+    opening = f"It continued {count(prompts, 'prompt')} of the suite {suites or 'given'}, {times}"
+    return f"{opening}: {count(texts, 'text')}. They {_how_compared(run)}."
+
+
+def _how_compared(run: Run) -> str:
+    axes = run.table("groups")["axis"].unique(maintain_order=True).to_list()
+    metrics = _listed([name(metric) for metric in mapping_at(run.manifest, "metrics")])
+    along = _listed([name(axis) for axis in axes])
+    return f"were scored for {metrics or 'nothing'} and compared by {along or 'nothing'}"
+
+
+def _listed(words: list[str]) -> str:
+    return ", ".join(words) if len(words) < 2 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _texts(run: Run) -> int:
+    """How many texts were scored: those the model wrote, or those of the file."""
+    written = _height(run, "generations")
+    return written or int(run.scan("scores").select(pl.col("text_id").n_unique()).collect().item())
+
+
+def _height(run: Run, table: str) -> int:
+    return int(run.scan(table).select(pl.len()).collect().item())
+
+
+def _facts(run: Run) -> Iterator[Fact]:
+    manifest = run.manifest
+    model = mapping_at(manifest, "identity", "model")
+    yield Fact("Command to repeat", visible(text_at(manifest, "command")), is_code=True)
+    yield Fact("Model", visible(text_at(model, "name")))
+    yield Fact("Back-end", visible(text_at(model, "backend")))
+    yield Fact("Revision", visible(text_at(model, "revision")), is_code=True)
+    yield Fact("Model options", _pairs(mapping_at(model, "options")))
+    for suite in objects_at(manifest, "identity", "suites"):
+        yield Fact(f"Suite {name(text_at(suite, 'name'))}", f"version {text_at(suite, 'version')}")
+        yield Fact("Suite digest", visible(text_at(suite, "digest")), is_code=True)
+    yield Fact("Sampling", _pairs(mapping_at(manifest, "identity", "sampling")))
+    yield Fact("Samples a prompt", text_at(manifest, "samples"))
+    yield Fact("Inputs", _pairs(mapping_at(manifest, "identity", "inputs")))
+    yield from _circumstances(manifest)
+
+
+def _circumstances(manifest: Mapping[str, Json]) -> Iterator[Fact]:
+    yield Fact("evenhand", text_at(manifest, "package"))
+    yield Fact("Started", text_at(manifest, "created"))
+    yield Fact("Ended", text_at(manifest, "ended"))
+    yield Fact("Execution", _pairs(mapping_at(manifest, "execution")))
+    yield Fact("Machine", _pairs(mapping_at(manifest, "hardware")))
+    for stage in ("generate", "score", "compare"):
+        yield Fact(f"Stage {stage}", _stage(mapping_at(manifest, "stages", stage)))
+
+
+def _stage(record: Mapping[str, Json]) -> str:
+    items, failed, seconds = (number_at(record, key) for key in ("items", "failed", "seconds"))
+    parts = [
+        "" if text_at(record, "state") == "done" else text_at(record, "state"),
+        "" if items is None else f"{items:,.0f} items",
+        "" if failed is None else f"{failed:,.0f} failed",
+        "" if seconds is None else f"{seconds:,.1f} s",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _pairs(values: Mapping[str, Json]) -> str:
+    known = [(key, value_at(values, key)) for key in values]
+    shown = [f"{name(key)} {_word(value)}" for key, value in known if value not in (None, "")]
+    return ", ".join(shown)
+
+
+def _word(value: Json) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    return visible(str(value))

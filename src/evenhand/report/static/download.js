@@ -1,0 +1,39 @@
+// Tables as CSV files, made here from what the page carries.
+// A spreadsheet runs a cell that begins like a formula: words that do so get an apostrophe in front.
+const cellOf = (value) => {
+  if (value === null || value === undefined) return "";
+  if (typeof value !== "string") return String(value);
+  const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+};
+
+const csvOf = (names, columns) => {
+  const lines = [names.join(",")];
+  for (let row = 0; row < (columns[0] || []).length; row += 1)
+    lines.push(columns.map((values) => cellOf(values[row])).join(","));
+  return `${lines.join("\r\n")}\r\n`;
+};
+
+function textColumns() {
+  const names = [...keys, "why", "prompt", "text", "value", "label"];
+  const rows = (data.examples.bars || []).flatMap((bar) =>
+    bar[6].map(([place, reason, value, label]) => [...bar.slice(0, 6), reason, ...data.examples.texts[place], value, label]),
+  );
+  return [names, names.map((_, place) => rows.map((row) => row[place]))];
+}
+
+function tableColumns(table) {
+  const names = Object.keys(data[table]);
+  return [names, names.map((name) => column(table, name))];
+}
+
+for (const button of all("[data-download]"))
+  button.addEventListener("click", () => {
+    const table = button.dataset.download;
+    const csv = csvOf(...(table === "texts" ? textColumns() : tableColumns(table)));
+    const link = element("a");
+    link.href = URL.createObjectURL(new Blob(["\ufeff", csv], { type: "text/csv" }));
+    link.download = `${table}.csv`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  });
