@@ -1,0 +1,102 @@
+"""What is asked of word vectors: analogies, word similarity, gender before and after debiasing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.core.assets import asset
+from evenhand.text.debiasing import GenderWords, gender_polarities, hard_debiased
+from evenhand.text.vectors import WordVectors, unit_rows
+
+Pairs = Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """Our own questions to word vectors."""
+
+    analogies: Mapping[str, Pairs]
+    """Kind to pairs; every two pairs of a kind make a question."""
+    similarity: Sequence[tuple[str, str, float]]
+    """Two words and how alike they are, 0 to 10."""
+    neighbours: Sequence[str]
+    occupations: Sequence[str]
+
+
+class Share(NamedTuple):
+    """How many of how many."""
+
+    right: int
+    asked: int
+
+
+class Polarity(NamedTuple):
+    """A word's cosine with she - he before and after debiasing; positive is towards she."""
+
+    word: str
+    before: float
+    after: float
+
+
+def embedded_checks() -> Checks:
+    """The questions that ship with the embedded vectors."""
+    lists = json.loads(asset("embeddings", "checks.json").read_text(encoding="utf-8"))
+    similarity = [(first, second, float(rating)) for first, second, rating in lists["similarity"]]
+    return Checks(lists["analogies"], similarity, lists["neighbours"], lists["occupations"])
+
+
+def analogy_shares(vectors: WordVectors, analogies: Mapping[str, Pairs]) -> dict[str, Share]:
+    """For each kind the questions answered right: the nearest word to b - a + c is d (a, b, c left out).
+
+    Questions with a word that has no vector are not asked.
+    """
+    unit = unit_rows(vectors.matrix)
+    return {kind: _answered(unit, vectors.index, pairs) for kind, pairs in analogies.items()}
+
+
+def similarity_correlation(
+    vectors: WordVectors, pairs: Sequence[tuple[str, str, float]]
+) -> tuple[float, int]:
+    """Spearman's correlation of cosines with the ratings, in [-1, 1], and the number of pairs known."""
+    unit = unit_rows(vectors.matrix)
+    known = [(a, b, rating) for a, b, rating in pairs if a in vectors.index and b in vectors.index]
+    cosines = np.array([unit[vectors.index[a]] @ unit[vectors.index[b]] for a, b, _ in known])
+    ratings = np.array([rating for _, _, rating in known])
+    return float(np.corrcoef(_ranks(cosines), _ranks(ratings))[0, 1]), len(known)
+
+
+def occupation_polarities(
+    vectors: WordVectors, words: GenderWords, occupations: Sequence[str]
+) -> list[Polarity]:
+    """The gender of occupations before and after hard-debiasing, most male before first."""
+    before = gender_polarities(vectors)
+    after = gender_polarities(hard_debiased(vectors, words))
+    rows = [(word, vectors.index[word]) for word in occupations if word in vectors.index]
+    found = [Polarity(word, float(before[row]), float(after[row])) for word, row in rows]
+    return sorted(found, key=lambda polarity: polarity.before)
+
+
+def _answered(unit: npt.NDArray[np.float32], index: Mapping[str, int], pairs: Pairs) -> Share:
+    known = [(index[a], index[b]) for a, b in pairs if a in index and b in index]
+    questions = [(a, b, c, d) for a, b in known for c, d in known if a != c]
+    if not questions:
+        return Share(0, 0)
+    a, b, c, d = np.array(questions).T
+    cosines = (unit[b] - unit[a] + unit[c]) @ unit.T
+    for given in (a, b, c):
+        cosines[np.arange(len(questions)), given] = -np.inf
+    return Share(int((cosines.argmax(axis=1) == d).sum()), len(questions))
+
+
+def _ranks(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    """Ranks from 0, equal values sharing their mean rank."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    mean: npt.NDArray[np.float64] = ((last - counts + last - 1) / 2)[place]
+    return mean
