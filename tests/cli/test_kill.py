@@ -16,7 +16,8 @@ SETTINGS = '[model]\nname = "stub"\noptions = { delay = 0.002 }\n[generation]\ns
 
 def _start(folder, out):
     command = [sys.executable, "-m", "evenhand", "audit", "--config", "e.toml", "--out", out]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
 
 
 def _finished(folder, out, stage):
@@ -54,7 +55,7 @@ def test_killed_at_several_moments(tmp_path, clean):
     kills = sum(_kill_when(_start(tmp_path, "killed"), moment) for moment in moments)
     assert kills >= 4
     last = _start(tmp_path, "killed")
-    assert last.wait() == 0, last.stderr.read().decode()
+    assert last.wait() == 0, (tmp_path / "log").read_text()
     killed = Run.open(tmp_path / "killed")
     for name in SCHEMAS:
         assert killed.table(name).equals(clean.table(name)), name
@@ -80,4 +81,4 @@ def test_interrupting_says_that_work_is_kept(tmp_path):
         time.sleep(0.002)
     process.send_signal(signal.SIGINT)
     assert process.wait() == 130
-    assert "Finished shards are kept" in process.stderr.read().decode()
+    assert "Finished shards are kept" in (tmp_path / "log").read_text()

@@ -14,7 +14,7 @@ import typer
 
 from evenhand._version import __version__
 from evenhand.cli import audit, clean, doctor, init, listing, report, score
-from evenhand.cli.console import errors, warn
+from evenhand.cli.console import errors
 from evenhand.core.errors import EvenhandError
 
 app = typer.Typer(
@@ -58,9 +58,6 @@ def main() -> None:
     except EvenhandError as error:
         _explain(error)
         sys.exit(2)
-    except KeyboardInterrupt:
-        warn("stopped. Finished shards are kept: the same command goes on from here.")
-        sys.exit(130)
     except BrokenPipeError:
         # The reader of our output went away, as `| head` does.
         sys.stderr.close()

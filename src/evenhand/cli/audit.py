@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from evenhand.cli import options as o
-from evenhand.cli.console import TerminalProgress, show_plan
 
 
 def command(
@@ -47,7 +46,7 @@ def command(
 ) -> None:
     """Let a model continue prompts about groups; score, compare and report what it writes."""
     from evenhand.api.audit import prepare
-    from evenhand.cli.ending import end
+    from evenhand.cli.ending import carry_out
 
     prepared = prepare(
         model,
@@ -79,6 +78,4 @@ def command(
         retry_failed=retry_failed,
         command=o.command_line(),
     )
-    show_plan(prepared.plan())
-    if not dry_run:
-        end(prepared.run(TerminalProgress()))
+    carry_out(prepared, dry_run=dry_run)

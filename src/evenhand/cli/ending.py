@@ -1,18 +1,46 @@
-"""How a run ends on the terminal: verdict, table, notes, the path of the report, the exit code."""
+"""A run on the terminal: the plan before it, what was found after it, the exit code."""
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import typer
 
-from evenhand.cli.console import output, warn
+from evenhand.api.parts import Plan
+from evenhand.cli.console import TerminalProgress, output, show_plan, warn
+from evenhand.core.protocols import Progress
 from evenhand.report.terminal import summary
 from evenhand.store.run import Run
 
-PARTIAL = 3
+PARTIAL, INTERRUPTED = 3, 130
 
 
-def end(run: Run) -> None:
-    """Print what was found, and exit with 3 where a part of the work failed."""
+class Prepared(Protocol):
+    """A run that is ready to start."""
+
+    def plan(self) -> Plan:
+        """What will be done."""
+        ...
+
+    def run(self, progress: Progress) -> Run:
+        """Do it."""
+        ...
+
+
+def carry_out(prepared: Prepared, *, dry_run: bool) -> None:
+    """Say what will be done, do it, and print what was found."""
+    show_plan(prepared.plan())
+    if dry_run:
+        return
+    try:
+        run = prepared.run(TerminalProgress())
+    except KeyboardInterrupt:
+        warn("stopped. Finished shards are kept: the same command goes on from here.")
+        raise typer.Exit(INTERRUPTED) from None
+    _end(run)
+
+
+def _end(run: Run) -> None:
     output.print(summary(run))
     for warning in run.manifest["warnings"]:
         warn(warning)

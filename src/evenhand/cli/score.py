@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from evenhand.cli import options as o
-from evenhand.cli.console import TerminalProgress, show_plan
 
 _COLUMNS = "Columns"
 
@@ -57,7 +56,7 @@ def command(
 ) -> None:
     """Score and compare texts you already have."""
     from evenhand.api.score import prepare
-    from evenhand.cli.ending import end
+    from evenhand.cli.ending import carry_out
     from evenhand.core.assets import asset
 
     if file is None:
@@ -86,6 +85,4 @@ def command(
         fresh=fresh,
         command=o.command_line(),
     )
-    show_plan(prepared.plan())
-    if not dry_run:
-        end(prepared.run(TerminalProgress()))
+    carry_out(prepared, dry_run=dry_run)
