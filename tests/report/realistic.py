@@ -167,21 +167,25 @@ def manifest(plan: Plan | None = None) -> dict[str, object]:
                 "revision": "607a30d783dfa663caf39e06633721c8d4cfcd7e",
                 "options": {"dtype": "float32", "tokenizer": "9c41f6e1"},
             },
-            "suites": [{"name": "starter", "version": "1", "digest": "5b1f0c9a7d2e4f60"}],
-            "sampling": {
-                "max_new_tokens": 30,
-                "temperature": 1.0,
-                "top_k": 40,
-                "top_p": 0.95,
-                "repetition_penalty": 1.0,
-                "control_code": None,
-                "stop": "sentence",
-                "seed": 0,
+            "suites": {
+                "starter": {
+                    "version": "1",
+                    "digest": "5b1f0c9a7d2e4f60",
+                    "sampling": {
+                        "max_new_tokens": 30,
+                        "temperature": 1.0,
+                        "top_k": 40,
+                        "top_p": 0.95,
+                        "repetition_penalty": 1.0,
+                        "control_code": None,
+                        "stop": "sentence",
+                        "seed": 0,
+                    },
+                }
             },
-            "inputs": {},
+            "compare": {"mask": "paper", "baselines": {}, "level": 0.95, "correction": "bh"},
         },
-        "samples": plan.samples,
-        "limit": None,
+        "growth": [{"limit": None, "samples": plan.samples}],
         "execution": {"device": "cpu", "batch": 32, "workers": 1},
         "hardware": {"cpu": "x86_64", "cores": 2, "python": "3.11.9", "platform": "Linux-6.1-x86_64"},
         "metrics": {"sentiment": _sentiment_card(), "gender_polarity": _polarity_card()},
@@ -196,12 +200,17 @@ def manifest(plan: Plan | None = None) -> dict[str, object]:
             }
         },
         "stages": {
-            "generate": {"state": "done", "items": _texts_in(plan), "failed": 3, "seconds": 91.4},
-            "score": {"state": "done", "items": _texts_in(plan), "failed": 0, "seconds": 2.6},
-            "compare": {"state": "done", "items": 16 * _groups_in(plan), "failed": 0, "seconds": 1.9},
+            "generate": _stage("09:14:03", "09:15:34", items=_texts_in(plan), failed=3),
+            "score": _stage("09:15:34", "09:16:40", items=_texts_in(plan), failed=0),
+            "compare": _stage("09:16:40", "09:16:41", comparisons=16 * _groups_in(plan)),
         },
         "warnings": ["12 texts name no group and were scored without a mask."],
     }
+
+
+def _stage(started: str, ended: str, **counts: int) -> dict[str, object]:
+    times = {"started": f"2026-03-02T{started}Z", "ended": f"2026-03-02T{ended}Z"}
+    return {"state": "done", **times, **counts}
 
 
 def comparison(**changes: object) -> dict[str, object]:

@@ -28,7 +28,7 @@ def test_few_clusters_notes_and_warnings_are_passed_on(tmp_path: Path) -> None:
 
 def test_an_unfinished_stage_and_a_limit_are_said(tmp_path: Path) -> None:
     stages = {"generate": {"state": "interrupted"}, "report": {"state": "running"}}
-    lines = said(tmp_path, stages=stages, limit=50)
+    lines = said(tmp_path, stages=stages, growth=[{"limit": 50, "samples": 5}])
     assert "The run was limited to 50 prompts; the suite holds more." in lines
     assert "The stage generate is not finished (interrupted): the numbers cover what was there." in lines
     assert not any("stage report" in line for line in lines)

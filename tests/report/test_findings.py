@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.report.realistic import comparison, group_row, null_comparison, realistic_run, small_run
 
@@ -83,6 +83,7 @@ def test_no_report_calls_a_model_unbiased(tmp_path: Path) -> None:
         assert not any(word in said.lower() for word in ("unbiased", "fair", "no bias"))
 
 
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.sampled_from(["supported", "unclear", "small", "missing"]), max_size=12))
 def test_every_gap_stands_exactly_once(
     tmp_path_factory: pytest.TempPathFactory, standings: list[str]

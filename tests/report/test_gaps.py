@@ -81,5 +81,13 @@ def test_a_missing_gap_gives_its_reason(tmp_path: Path) -> None:
     assert gap.p == ""
 
 
+def test_the_rest_of_two_groups_is_called_by_its_name(tmp_path: Path) -> None:
+    rows = [comparison(group="engineers", baseline="(rest)", axis="job")]
+    two = [group_row(group=group, axis="job") for group in ("engineers", "nurses")]
+    three = [*two, group_row(group="pilots", axis="job")]
+    assert find(small_run(tmp_path / "two", rows, two)).gaps[0].baseline == "nurses"
+    assert find(small_run(tmp_path / "three", rows, three)).gaps[0].baseline == "the other groups of job"
+
+
 def test_ratios_are_not_gaps(tmp_path: Path) -> None:
     assert find(small_run(tmp_path, [comparison(effect="ratio", estimate=1.2)])).gaps == ()

@@ -8,6 +8,7 @@ import polars as pl
 
 from evenhand.report.findings import Findings, could_be_seen
 from evenhand.report.gaps import ALPHA
+from evenhand.report.provenance import asked_for
 from evenhand.report.reading import mapping_at, number_at, text_at, texts_at, value_at
 from evenhand.report.wording import name, visible
 from evenhand.store.run import Run
@@ -70,11 +71,11 @@ def _of_manifest(run: Run) -> Iterator[str]:
             "The model is hosted: its answers are not repeatable. They are what it gave on "
             f"{text_at(run.manifest, 'created')[:10] or 'the day of the run'}."
         )
-    limit = number_at(run.manifest, "limit")
+    limit = number_at(asked_for(run), "limit")
     if limit:
         yield f"The run was limited to {limit:,.0f} prompts; the suite holds more."
     stages = mapping_at(run.manifest, "stages")
-    for stage in ("generate", "score", "compare"):
+    for stage in ("read", "generate", "score", "compare"):
         state = text_at(stages, stage, "state")
         if state not in ("", "done"):
             yield f"The stage {stage} is not finished ({name(state)}): the numbers cover what was there."

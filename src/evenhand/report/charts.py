@@ -154,7 +154,7 @@ def _that_fit(panels: list[Panel], most_rows: int) -> list[Panel]:
 
 def _rows(run: Run, found: Findings) -> dict[FigureKey, dict[str, list[_Row]]]:
     shown = _shown_gaps(run, found)
-    baselines = {(gap.comparison.suite, gap.comparison.axis, gap.comparison.baseline) for gap in found.gaps}
+    baselines = {(gap.comparison.suite, gap.comparison.axis, gap.baseline_group) for gap in found.gaps}
     figures: dict[FigureKey, dict[str, list[_Row]]] = {}
     for index, row in enumerate(run.table("groups").iter_rows(named=True)):
         suite, model, axis, group, metric, output = (row[column] for column in _KEY)

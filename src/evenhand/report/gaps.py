@@ -16,9 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from evenhand.core.records import Comparison
+import polars as pl
+
+from evenhand.core.records import REST, Comparison
 from evenhand.report.measures import Measure, MeasureKey
-from evenhand.report.reading import text_at
+from evenhand.report.reading import number_at, text_at
 from evenhand.report.tables import finite_frame
 from evenhand.report.wording import baseline_name, count, name, number, probability, short_baseline
 from evenhand.store.run import Run
@@ -49,6 +51,10 @@ class Gap:
     standing: Standing
     clusters: str
     """What a cluster of its suite is called."""
+    level: str
+    """The level of the intervals, in percent."""
+    baseline_group: str
+    """The baseline as spelled in the tables; of two groups, ``(rest)`` is the other one."""
 
     @property
     def group(self) -> str:
@@ -58,12 +64,12 @@ class Gap:
     @property
     def baseline(self) -> str:
         """The baseline as words."""
-        return baseline_name(self.comparison.baseline, self.comparison.axis)
+        return baseline_name(self.baseline_group, self.comparison.axis)
 
     @property
     def short_baseline(self) -> str:
         """The baseline as words where the axis is said beside it."""
-        return short_baseline(self.comparison.baseline)
+        return short_baseline(self.baseline_group)
 
     @property
     def direction(self) -> str:
@@ -97,12 +103,13 @@ class Gap:
 
     @property
     def interval(self) -> str:
-        """The 95 % interval in the direction of the claim."""
+        """The interval in the direction of the claim."""
         row = self.comparison
         if row.low is None or row.high is None:
             return "no interval"
         ends = (row.low, row.high) if (row.estimate or 0) >= 0 else (-row.high, -row.low)
-        return f"95 % interval {self.measure.gap(ends[0])} to {self.measure.gap(ends[1])}{self.measure.unit}"
+        low, high = (self.measure.gap(end) for end in ends)
+        return f"{self.level} interval {low} to {high}{self.measure.unit}"
 
     @property
     def signed_interval(self) -> str:
@@ -154,14 +161,37 @@ def gaps(run: Run, known: Mapping[MeasureKey, Measure]) -> list[Gap]:
     """The differences of a run's comparisons table; ratios and other effects stay in the table."""
     names = [field.name for field in fields(Comparison)]
     table = finite_frame(run.table("comparisons")).select(names)
-    found = enumerate(Comparison(**row) for row in table.iter_rows(named=True))
-    return [_gap(index, row, known, run) for index, row in found if row.effect == "difference"]
+    rows = [Comparison(**row) for row in table.iter_rows(named=True)]
+    groups = _groups(run)
+    return [
+        Gap(
+            index=index,
+            comparison=row,
+            measure=known[row.metric, row.output],
+            standing=_standing(row, known[row.metric, row.output]),
+            clusters=text_at(run.manifest, "suites", row.suite, "cluster") or "cluster",
+            level=level(run),
+            baseline_group=_baseline_group(row, groups.get((row.suite, row.axis), frozenset())),
+        )
+        for index, row in enumerate(rows)
+        if row.effect == "difference"
+    ]
 
 
-def _gap(index: int, row: Comparison, known: Mapping[MeasureKey, Measure], run: Run) -> Gap:
-    measure = known[row.metric, row.output]
-    clusters = text_at(run.manifest, "suites", row.suite, "cluster") or "cluster"
-    return Gap(index, row, measure, _standing(row, measure), clusters)
+def level(run: Run) -> str:
+    """The level of the run's intervals, in percent."""
+    return f"{100 * (number_at(run.manifest, 'identity', 'compare', 'level') or 0.95):g} %"
+
+
+def _groups(run: Run) -> dict[tuple[str, str], frozenset[str]]:
+    """The groups of each suite and axis."""
+    table = run.table("groups").group_by("suite", "axis").agg(pl.col("group").unique())
+    return {(suite, axis): frozenset(names) for suite, axis, names in table.iter_rows()}
+
+
+def _baseline_group(row: Comparison, groups: frozenset[str]) -> str:
+    others = groups - {row.group}
+    return next(iter(others)) if row.baseline == REST and len(others) == 1 else row.baseline
 
 
 def _standing(row: Comparison, measure: Measure) -> Standing:

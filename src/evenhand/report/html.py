@@ -60,7 +60,7 @@ def policy(style: str, script: str) -> str:
 
 def tied(sentence: str) -> str:
     """The sentence with numbers kept on one line with what belongs to them."""
-    for loose in ("95 %", "p <", "< 0", "adjusted p", "80 %"):
+    for loose in (" %", "adjusted p ", "< 0", " points"):
         sentence = sentence.replace(loose, loose.replace(" ", "\u00a0"))
     return sentence
 

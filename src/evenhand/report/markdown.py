@@ -15,7 +15,7 @@ _HEAD = (
     "baseline",
     "measure",
     "gap",
-    "95 % interval",
+    "interval",
     "adjusted p",
     "texts",
     "clusters",

@@ -10,7 +10,7 @@ from evenhand.core.digests import Json
 from evenhand.report.caveats import caveats
 from evenhand.report.charts import Figure, figures
 from evenhand.report.findings import Findings, find
-from evenhand.report.gaps import WORDS, Gap, Standing
+from evenhand.report.gaps import WORDS, Gap, Standing, level
 from evenhand.report.matrix import Matrix, matrices
 from evenhand.report.provenance import Asked, Fact, asked, facts
 from evenhand.report.reading import mapping_at, objects_at, text_at, texts_at
@@ -76,6 +76,8 @@ class Page:
 
     title: str
     asked: Asked
+    level: str
+    """The level of the intervals, in percent."""
     found: Findings
     highlights: tuple[Highlight, ...]
     tallies: tuple[Tally, ...]
@@ -115,6 +117,7 @@ def page(run: Run) -> Page:
     return Page(
         title=f"{question.question} evenhand report",
         asked=question,
+        level=level(run),
         found=found,
         highlights=tuple(_highlight(gap) for gap in found.largest[:3]),
         tallies=_tallies(found),

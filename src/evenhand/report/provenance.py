@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 import polars as pl
 
@@ -55,10 +56,15 @@ def facts(run: Run) -> list[Fact]:
     return [fact for fact in _facts(run) if fact.value]
 
 
+def asked_for(run: Run) -> Mapping[str, Json]:
+    """The samples and the limit of the run as it last was carried on."""
+    growth = objects_at(run.manifest, "growth")
+    return growth[-1] if growth else {}
+
+
 def _how_written(run: Run, prompts: int, texts: int) -> str:
-    samples = int(number_at(run.manifest, "samples") or 1)
-    names = [name(text_at(suite, "name")) for suite in objects_at(run.manifest, "identity", "suites")]
-    suites = _listed(names)
+    suites = _listed([name(suite) for suite in mapping_at(run.manifest, "identity", "suites")])
+    samples = int(number_at(asked_for(run), "samples") or 1)
     times = "once each" if samples == 1 else f"{samples} times each"
     opening = f"It continued {count(prompts, 'prompt')} of the suite {suites or 'given'}, {times}"
     return f"{opening}: {count(texts, 'text')}. They {_how_compared(run)}."
@@ -93,12 +99,14 @@ def _facts(run: Run) -> Iterator[Fact]:
     yield Fact("Back-end", visible(text_at(model, "backend")))
     yield Fact("Revision", visible(text_at(model, "revision")), is_code=True)
     yield Fact("Model options", _pairs(mapping_at(model, "options")))
-    for suite in objects_at(manifest, "identity", "suites"):
-        yield Fact(f"Suite {name(text_at(suite, 'name'))}", f"version {text_at(suite, 'version')}")
-        yield Fact("Suite digest", visible(text_at(suite, "digest")), is_code=True)
-    yield Fact("Sampling", _pairs(mapping_at(manifest, "identity", "sampling")))
-    yield Fact("Samples a prompt", text_at(manifest, "samples"))
+    for suite in mapping_at(manifest, "identity", "suites"):
+        known = mapping_at(manifest, "identity", "suites", suite)
+        yield Fact(f"Suite {name(suite)}", f"version {text_at(known, 'version')}")
+        yield Fact("Suite digest", visible(text_at(known, "digest")), is_code=True)
+        yield Fact("Sampling", _pairs(mapping_at(known, "sampling")))
+    yield Fact("Samples a prompt", text_at(asked_for(run), "samples"))
     yield Fact("Inputs", _pairs(mapping_at(manifest, "identity", "inputs")))
+    yield Fact("Comparison", _pairs(mapping_at(manifest, "identity", "compare")))
     yield from _circumstances(manifest)
 
 
@@ -108,28 +116,33 @@ def _circumstances(manifest: Mapping[str, Json]) -> Iterator[Fact]:
     yield Fact("Ended", text_at(manifest, "ended"))
     yield Fact("Execution", _pairs(mapping_at(manifest, "execution")))
     yield Fact("Machine", _pairs(mapping_at(manifest, "hardware")))
-    for stage in ("generate", "score", "compare"):
-        yield Fact(f"Stage {stage}", _stage(mapping_at(manifest, "stages", stage)))
+    for stage in mapping_at(manifest, "stages"):
+        yield Fact(f"Stage {name(stage)}", _stage(mapping_at(manifest, "stages", stage)))
 
 
 def _stage(record: Mapping[str, Json]) -> str:
-    items, failed, seconds = (number_at(record, key) for key in ("items", "failed", "seconds"))
-    parts = [
-        "" if text_at(record, "state") == "done" else text_at(record, "state"),
-        "" if items is None else f"{items:,.0f} items",
-        "" if failed is None else f"{failed:,.0f} failed",
-        "" if seconds is None else f"{seconds:,.1f} s",
-    ]
-    return ", ".join(part for part in parts if part)
+    state = text_at(record, "state")
+    amounts = [(key, number_at(record, key)) for key in record]
+    counted = [f"{amount:,.0f} {name(key)}" for key, amount in amounts if amount is not None]
+    seconds = _seconds(text_at(record, "started"), text_at(record, "ended"))
+    return ", ".join(([] if state == "done" else [state]) + counted + seconds)
+
+
+def _seconds(started: str, ended: str) -> list[str]:
+    try:
+        passed = datetime.fromisoformat(ended) - datetime.fromisoformat(started)
+    except ValueError:
+        return []
+    return [f"{passed.total_seconds():,.0f} s"]
 
 
 def _pairs(values: Mapping[str, Json]) -> str:
     known = [(key, value_at(values, key)) for key in values]
-    shown = [f"{name(key)} {_word(value)}" for key, value in known if value not in (None, "")]
+    shown = [f"{name(key)} {_word(value)}" for key, value in known if value not in (None, "", {}, [])]
     return ", ".join(shown)
 
 
 def _word(value: Json) -> str:
-    if isinstance(value, float):
-        return f"{value:g}"
-    return visible(str(value))
+    if isinstance(value, Mapping):
+        return f"({_pairs(value)})"
+    return f"{value:g}" if isinstance(value, float) else visible(str(value))

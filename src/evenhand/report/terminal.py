@@ -41,7 +41,7 @@ def _table(gaps: list[Gap]) -> Table:
     table.add_column("Group against baseline", ratio=3, overflow="fold")
     table.add_column("Measure", ratio=2, overflow="fold")
     table.add_column("Gap", justify="right", no_wrap=True)
-    table.add_column("95 % interval", justify="right", no_wrap=True)
+    table.add_column(f"{gaps[0].level} interval", justify="right", no_wrap=True)
     table.add_column("Adj. p", justify="right", no_wrap=True)
     for gap in gaps:
         table.add_row(*(Text(_plain(cell)) for cell in _cells(gap)))
@@ -53,7 +53,7 @@ def _cells(gap: Gap) -> tuple[str, ...]:
     return (
         _SIGNS[gap.standing],
         # The axis is not repeated in a narrow column: the reserved baselines stay as they are spelled.
-        f"{gap.group} vs {name(row.baseline)}",
+        f"{gap.group} vs {name(gap.baseline_group)}",
         gap.measure.full_title,
         "" if row.estimate is None else gap.measure.signed_gap(row.estimate),
         gap.signed_interval,

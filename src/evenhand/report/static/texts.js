@@ -15,13 +15,15 @@ const keyOf = (table, index) => keys.map((key) => column(table, key)[index]);
 function examplesOf(key) {
   const same = (data.examples.bars || []).filter((bar) => key.slice(0, 5).every((part, place) => bar[place] === part));
   const exact = same.filter((bar) => bar[5] === key[5]);
+  const chosen = [];
+  // A text that stands behind two values of the metric is shown for the first.
   const seen = new Set();
-  return (exact.length ? exact : same)
-    .flatMap((bar) => bar[6])
-    .filter(([place, reason]) => {
-      const id = `${place} ${reason}`;
-      return !seen.has(id) && seen.add(id);
-    });
+  for (const bar of exact.length ? exact : same) {
+    const fresh = bar[6].filter(([place]) => !seen.has(place));
+    fresh.forEach(([place]) => seen.add(place));
+    chosen.push(...fresh);
+  }
+  return chosen;
 }
 
 function textItem([place, , value, label], counted) {

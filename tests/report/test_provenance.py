@@ -1,0 +1,60 @@
+"""What was asked, and how to ask it again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.report.realistic import comparison, frame, group_row, manifest, realistic_run, small_run, write_run
+
+from evenhand.report.gaps import level
+from evenhand.report.provenance import asked, facts
+
+
+def test_an_audit_says_how_many_texts_were_written(tmp_path: Path) -> None:
+    said = asked(realistic_run(tmp_path))
+    assert said.question == "Does gpt2 write differently about 43 groups?"
+    assert said.details == (
+        "It continued 430 prompts of the suite starter, 5 times each: 2,150 texts. They were scored for "
+        "sentiment and gender polarity and compared by gender, race, profession, religious ideology and "
+        "political ideology."
+    )
+
+
+def test_a_file_is_asked_about_its_texts(tmp_path: Path) -> None:
+    scores = [
+        {
+            "text_id": str(row),
+            "metric": "sentiment",
+            "metric_version": "1",
+            "output": output,
+            "value": 0.1,
+            "label": None,
+            "null_reason": None,
+        }
+        for row in range(3)
+        for output in ("compound", "compound@0.05")
+    ]
+    content = manifest() | {"name": "texts.csv", "identity": {}, "stages": {"score": {"state": "done"}}}
+    tables = {"groups": frame("groups", [group_row()]), "scores": frame("scores", scores)}
+    said = asked(write_run(tmp_path, content, tables))
+    assert said.question == "Do 3 texts differ between 1 group?"
+    assert (
+        said.details
+        == "The texts of texts.csv were scored for sentiment and gender polarity and compared by race."
+    )
+
+
+def test_the_facts_hold_what_is_needed_to_repeat_the_run(tmp_path: Path) -> None:
+    known = {fact.name: fact.value for fact in facts(realistic_run(tmp_path))}
+    assert known["Command to repeat"].startswith("evenhand audit gpt2")
+    assert known["Revision"] == "607a30d783dfa663caf39e06633721c8d4cfcd7e"
+    assert known["Suite digest"] == "5b1f0c9a7d2e4f60"
+    assert known["Sampling"].endswith("stop sentence, seed 0")
+    assert known["Samples a prompt"] == "5"
+    assert known["Comparison"] == "mask paper, level 0.95, correction bh"
+    assert known["Stage generate"] == "2,150 items, 3 failed, 91 s"
+
+
+def test_another_level_is_said_where_it_is_used(tmp_path: Path) -> None:
+    run = small_run(tmp_path, [comparison()], [group_row()], identity={"compare": {"level": 0.99}})
+    assert level(run) == "99 %"
