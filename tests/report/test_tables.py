@@ -58,8 +58,7 @@ def test_a_text_behind_two_bars_is_carried_once(tmp_path: Path) -> None:
 def test_a_long_text_is_cut_and_says_so(tmp_path: Path) -> None:
     table = frame("examples", [example(text="x" * 100_000)])
     shown = texts(write_run(tmp_path, manifest(), {"examples": table}), budget=100_000)
-    (pair,) = shown.data["texts"]  # type: ignore[misc, union-attr]
-    assert pair[1] == "x" * LONGEST + " …"
+    assert shown.data["texts"] == [["The neighbour", "x" * LONGEST + " …"]]
 
 
 def test_a_small_budget_keeps_every_kind_of_example(tmp_path: Path) -> None:
