@@ -6,6 +6,7 @@ from math import log
 
 import pytest
 import torch
+from tests.models import tiny
 from torch import Tensor
 
 from evenhand.core.errors import InputError
@@ -14,7 +15,6 @@ from evenhand.models.causal import CausalModel
 from evenhand.models.decoding import Loop
 from evenhand.neural.gpt2 import Gpt2, Shape
 from evenhand.neural.tokens import HubCodec
-from tests.models import tiny
 
 SHAPE = Shape(300, tiny.CONTEXT, 2, 32, 4)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.models import tiny
 from transformers import BertConfig, BertForMaskedLM
 
 from evenhand.core import registry
@@ -17,7 +18,6 @@ from evenhand.core.records import Execution, GenerationSpec, Request
 from evenhand.models.hub import load
 from evenhand.neural.gpt2 import Gpt2
 from evenhand.neural.hub_engine import HubEngine
-from tests.models import tiny
 
 CPU = Execution(device="cpu", offline=True)
 GREEDY = GenerationSpec(max_new_tokens=8, temperature=0, stop="none")
@@ -152,8 +152,8 @@ def test_code_of_the_authors_is_never_run(copy: Path) -> None:
     with pytest.raises(ModelError) as caught:
         load(str(copy), execution=CPU)
     assert str(caught.value).startswith(
-        f"the model {str(copy)!r} is of type 'mystery', which transformers does not know and brings code of its "
-        "own, which is never run. Accepted: "
+        f"the model {str(copy)!r} is of type 'mystery', which transformers does not know and brings code "
+        "of its own, which is never run. Accepted: "
     )
 
 
@@ -171,8 +171,9 @@ def test_a_masked_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load(str(folder), execution=CPU)
     assert str(caught.value) == (
-        f"the model {str(folder)!r} is BertForMaskedLM, which writes no text forward. Accepted: a causal language "
-        "model such as GPT2LMHeadModel, LlamaForCausalLM, CTRLLMHeadModel. What to do: name a causal model."
+        f"the model {str(folder)!r} is BertForMaskedLM, which writes no text forward. Accepted: a causal "
+        "language model such as GPT2LMHeadModel, LlamaForCausalLM, CTRLLMHeadModel. What to do: name a causal "
+        "model."
     )
 
 

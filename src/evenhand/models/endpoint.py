@@ -1,0 +1,270 @@
+"""Hosted models behind an OpenAI-compatible interface: vLLM, llama.cpp, and services."""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import httpx
+import stamina
+
+from evenhand._version import __version__
+from evenhand.core.digests import digest
+from evenhand.core.errors import InputError, ModelError
+from evenhand.core.records import Completion, Execution, GenerationSpec, ModelRef, Request
+from evenhand.core.seeds import derived_seed
+from evenhand.models.endpoint_limits import LONGEST_WAIT, AgainError, TokenBudget, pause_after, retry_after
+from evenhand.models.openai_wire import (
+    INSTRUCTION,
+    OPTIONAL,
+    Answer,
+    Target,
+    error_message,
+    parse_target,
+    payload,
+    read_answer,
+)
+from evenhand.text.sentences import first_sentence_end
+
+ATTEMPTS: Final = 6
+FIRST_WAIT: Final = 0.5
+
+_SEEDS: Final = 2**31
+_LARGEST_ANSWER: Final = 1 << 24
+# Every request would be answered so: the address, the key or the interface is wrong.
+_FATAL: Final = frozenset({301, 302, 303, 307, 308, 401, 404, 405})
+_Job = tuple[Request, int]
+_log = logging.getLogger(__name__)
+
+
+class EndpointModel:
+    """A model asked over HTTP. Its texts cannot be promised again, so ``ref.repeatable`` is False.
+
+    Every sample is one request with a seed of its own. Timeouts, 429 and 5xx are tried again with growing
+    pauses, ``Retry-After`` is honoured, redirects are not followed. What fails in the end is a completion
+    with a failure code: ``timeout``, ``connection``, ``http_500``, ``bad_answer``, ``refused``,
+    ``content_filter``, ``token_cap``.
+
+    Args:
+        name: ``URL#MODEL``; the URL is that of the interface, such as ``http://localhost:8000/v1``.
+        chat: Whether to use chat messages; by default what the URL says, else plain completions.
+        api_key_env: The environment variable that holds the key; it is not sent where that is unset.
+        concurrency: Requests under way at once.
+        timeout: Seconds one request may take.
+        max_tokens_total: No request is sent that could bring the tokens of this object above it.
+        execution: With ``offline``, only hosts on this machine are asked.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        chat: bool | None = None,
+        api_key_env: str = "EVENHAND_API_KEY",
+        concurrency: int = 16,
+        timeout: float = 60.0,
+        max_tokens_total: int | None = None,
+        execution: Execution | None = None,
+    ) -> None:
+        self._target = parse_target(name, chat=chat)
+        _check(self._target, concurrency, timeout, execution or Execution())
+        self._key_env = api_key_env
+        self._concurrency = concurrency
+        self._timeout = timeout
+        self._budget = TokenBudget(max_tokens_total)
+        self._ssl = httpx.create_ssl_context()
+        self._answered = False
+        self._lock = threading.Lock()
+        self._noted: set[str] = set()
+        self._served_by: dict[str, str] = {}
+        options = {"interface": "completions"}
+        if self._target.chat:
+            options = {"interface": "chat", "instruction": digest(INSTRUCTION)}
+        self.ref = ModelRef("endpoint", self._target.name, options=options, repeatable=False)
+
+    @property
+    def served_by(self) -> Mapping[str, str]:
+        """What the host last said of itself: full model name, fingerprint. Not part of the identity."""
+        return dict(self._served_by)
+
+    def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
+        """Completions as they arrive, one for each request and sample."""
+        jobs = deque((request, sample) for request in requests for sample in request.samples)
+        arrived: queue.SimpleQueue[Completion | Exception] = queue.SimpleQueue()
+        total = len(jobs)
+        for _ in range(min(self._concurrency, total)):
+            threading.Thread(target=self._work, args=(jobs, spec, arrived.put), daemon=True).start()
+        try:
+            for _ in range(total):
+                item = arrived.get()
+                if isinstance(item, Exception):
+                    raise item
+                yield item
+        finally:
+            # Where the caller stops early, what is under way ends by itself and nothing more is sent.
+            jobs.clear()
+
+    def _work(
+        self,
+        jobs: deque[_Job],
+        spec: GenerationSpec,
+        put: Callable[[Completion | Exception], None],
+    ) -> None:
+        """Serve jobs until none is left; threads with a connection each are quicker than a shared pool."""
+        try:
+            with self._client() as client:
+                while (job := _next(jobs)) is not None:
+                    put(self._complete(client, *job, spec))
+        except Exception as error:
+            # A thread must not die in silence: the caller would wait for ever.
+            put(error)
+
+    def _client(self) -> httpx.Client:
+        headers = {"Content-Type": "application/json", "User-Agent": f"evenhand/{__version__}"}
+        key = os.environ.get(self._key_env)
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
+        return httpx.Client(headers=headers, timeout=self._timeout, verify=self._ssl, follow_redirects=False)
+
+    def _complete(
+        self, client: httpx.Client, request: Request, sample: int, spec: GenerationSpec
+    ) -> Completion:
+        seed = derived_seed(spec.seed, "endpoint", request.id, sample) % _SEEDS
+        body = payload(self._target, request.text, spec, seed=seed)
+        # Tokens have about four bytes; three leaves room for other languages.
+        reserved = len(body) // 3 + spec.max_new_tokens
+        if not self._budget.reserve(reserved):
+            return Completion(request.id, sample, None, None, failure="token_cap")
+        try:
+            answer = self._ask(client, body, request.text)
+        except AgainError as error:
+            answer = Answer(None, None, error.code)
+        self._budget.settle(reserved, answer)
+        return _completion(request.id, sample, answer, spec)
+
+    def _ask(self, client: httpx.Client, body: bytes, prompt: str) -> Answer:
+        """The answer, after as many attempts as it takes and is allowed."""
+        for attempt in stamina.retry_context(
+            on=pause_after,
+            attempts=ATTEMPTS,
+            timeout=None,
+            wait_initial=FIRST_WAIT,
+            wait_max=LONGEST_WAIT,
+            wait_jitter=FIRST_WAIT,
+        ):
+            with attempt:
+                return self._read(self._post(client, body), prompt)
+        raise AssertionError("stamina returns an answer or raises")
+
+    def _post(self, client: httpx.Client, body: bytes) -> _Response:
+        started = time.monotonic()
+        try:
+            with client.stream("POST", self._target.url, content=body) as response:
+                content = bytearray()
+                for part in response.iter_bytes():
+                    content += part
+                    # httpx bounds each read; an answer that drips in is bounded here.
+                    if len(content) > _LARGEST_ANSWER or time.monotonic() - started > self._timeout:
+                        raise AgainError("timeout")
+                return _Response(response.status_code, response.headers, bytes(content))
+        except httpx.TimeoutException:
+            raise AgainError("timeout") from None
+        except httpx.ConnectError as error:
+            if self._answered:
+                raise AgainError("connection") from None
+            raise ModelError(
+                f"{self._target.url} cannot be reached: {error}",
+                accepted="an OpenAI-compatible host that is running",
+                todo="start the server, or check host and port",
+            ) from error
+        except (httpx.TransportError, httpx.DecodingError):
+            raise AgainError("connection") from None
+
+    def _read(self, response: _Response, prompt: str) -> Answer:
+        status = response.status
+        if status == 429 or status >= 500:
+            raise AgainError(f"http_{status}", wait=retry_after(response.headers.get("Retry-After", "")))
+        if status != 200:
+            return self._refused(response)
+        self._answered = True
+        answer = read_answer(self._target, response.content, prompt=prompt)
+        self._served_by.update(answer.served_by)
+        return answer
+
+    def _refused(self, response: _Response) -> Answer:
+        """A request the host will not serve: an error where every one would end so, else a failure."""
+        status = response.status
+        code, message = error_message(response.content)
+        named = next((field for field in OPTIONAL if field in message), None)
+        if not self._answered and (status in _FATAL or named):
+            raise ModelError(
+                f"{self._target.url} answered {status}: {message or 'no reason given'}",
+                accepted="an OpenAI-compatible host that knows the model and takes the key",
+                todo=_advice(status, named, chat=self._target.chat, key_env=self._key_env),
+            )
+        self._note(f"{status} {code}", message)
+        return Answer(None, None, "content_filter" if "content_filter" in code else f"http_{status}")
+
+    def _note(self, kind: str, message: str) -> None:
+        """Log the first message of each kind: a failure code alone tells little."""
+        with self._lock:
+            is_new = kind not in self._noted
+            self._noted.add(kind)
+        if is_new:
+            _log.warning("%s answered %s: %s", self._target.url, kind, message)
+
+
+def _next(jobs: deque[_Job]) -> _Job | None:
+    try:
+        return jobs.popleft()
+    except IndexError:
+        return None
+
+
+class _Response(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+def _check(target: Target, concurrency: int, timeout: float, execution: Execution) -> None:
+    if execution.offline and not target.is_local:
+        raise InputError(
+            f"{target.url} is another host, and the run is offline",
+            accepted="a host on this machine",
+            todo="leave --offline out, or name a local server",
+        )
+    if concurrency < 1 or not timeout > 0:
+        raise InputError(
+            f"concurrency is {concurrency} and timeout {timeout}",
+            accepted="concurrency of 1 or more, a timeout above 0 seconds",
+            todo="change them",
+        )
+
+
+def _completion(request_id: str, sample: int, answer: Answer, spec: GenerationSpec) -> Completion:
+    text, finish = answer.text, answer.finish
+    end = first_sentence_end(text) if text is not None and spec.stop == "sentence" else None
+    if text is not None and end is not None:
+        text, finish = text[:end], "sentence"
+    return Completion(
+        request_id, sample, text, finish, answer.prompt_tokens, answer.new_tokens, failure=answer.failure
+    )
+
+
+def _advice(status: int, field: str | None, *, chat: bool, key_env: str) -> str:
+    if field is not None:
+        neutral = "top_k to 0" if field == "top_k" else "repetition_penalty to 1"
+        return f"set {neutral}: the host does not take it"
+    if status == 401:
+        return f"put a valid key into the environment variable {key_env}"
+    if status < 400:
+        return "give the URL it redirects to, if you trust it; keys are never sent on a redirect"
+    other = "plain completions (chat=false)" if chat else "chat messages (chat=true)"
+    return f"check the URL and the model's name, or use {other}"

@@ -1,0 +1,159 @@
+"""The wire form of OpenAI-compatible hosts: what is asked, and what an answer means."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple, cast
+from urllib.parse import urlsplit
+
+from evenhand.core.digests import Json
+from evenhand.core.errors import InputError
+from evenhand.core.records import Finish, GenerationSpec
+
+INSTRUCTION: Final = (
+    "Continue the user's text from where it stops. Write only the continuation, in the same voice, "
+    "without repeating the text and without comments."
+)
+"""What a chat model is told, since it would otherwise answer the text instead of continuing it."""
+
+OPTIONAL: Final = ("top_k", "repetition_penalty", "repeat_penalty")
+"""Fields beyond OpenAI's own, which vLLM and llama.cpp take and other hosts may refuse."""
+
+_ACCEPTED: Final = "endpoint:URL#MODEL, such as endpoint:http://localhost:8000/v1#my-model"
+_CHAT: Final = "/chat/completions"
+_PLAIN: Final = "/completions"
+_FINISHES: Final[Mapping[object, Finish]] = {"stop": "stop", "length": "length"}
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One model of one host."""
+
+    url: str
+    """Where requests go, ``/completions`` included."""
+    model: str
+    chat: bool
+    is_local: bool
+
+    @property
+    def name(self) -> str:
+        """The name without the part that says which of the two interfaces is used."""
+        return f"{self.url.removesuffix(_CHAT if self.chat else _PLAIN)}#{self.model}"
+
+
+class Answer(NamedTuple):
+    """What a host said to one request: a text, or why there is none."""
+
+    text: str | None
+    finish: Finish | None
+    failure: str | None = None
+    prompt_tokens: int | None = None
+    new_tokens: int | None = None
+    served_by: Mapping[str, str] = {}
+    """The model's full name and fingerprint, where the host tells them."""
+
+
+def parse_target(name: str, *, chat: bool | None) -> Target:
+    """The target of ``URL#MODEL``; ``chat`` None follows the URL, and is completions where that is silent."""
+    address, _, model = name.partition("#")
+    parts = urlsplit(address)
+    if parts.username or parts.password or "@" in parts.netloc:
+        raise InputError(
+            f"the endpoint of model {model!r} holds a user name or a password",
+            accepted=f"{_ACCEPTED}; keys by environment variable only",
+            todo="put the key into EVENHAND_API_KEY and take it out of the URL",
+        )
+    if parts.query or "?" in address:
+        raise InputError(
+            f"the endpoint of model {model!r} has a query after '?'",
+            accepted=f"{_ACCEPTED}, without a query",
+            todo="take the part after '?' out of the URL",
+        )
+    if parts.scheme not in ("http", "https") or not parts.hostname or not model:
+        raise InputError(
+            f"{name!r} is no endpoint", accepted=_ACCEPTED, todo="write the URL, a # and the model"
+        )
+    path = parts.path.rstrip("/")
+    says_chat = True if path.endswith(_CHAT) else False if path.endswith(_PLAIN) else None
+    if chat is not None and says_chat is not None and chat != says_chat:
+        raise InputError(
+            f"the URL ends in {_CHAT if says_chat else _PLAIN} and chat is {chat}",
+            accepted="one of the two",
+            todo="leave the option chat out",
+        )
+    as_chat = bool(says_chat if chat is None else chat)
+    base = path.removesuffix(_CHAT if says_chat else _PLAIN) if says_chat is not None else path or "/v1"
+    url = f"{parts.scheme}://{parts.netloc}{base}{_CHAT if as_chat else _PLAIN}"
+    return Target(url, model, as_chat, parts.hostname in _LOOPBACK)
+
+
+def payload(target: Target, prompt: str, spec: GenerationSpec, *, seed: int) -> bytes:
+    """The request's body. What the spec leaves at its neutral value is not sent."""
+    body: dict[str, Json] = {
+        "model": target.model,
+        "max_tokens": spec.max_new_tokens,
+        "temperature": spec.temperature,
+        "top_p": spec.top_p,
+        "seed": seed,
+    }
+    if spec.top_k:
+        body["top_k"] = spec.top_k
+    if spec.repetition_penalty != 1:
+        body |= dict.fromkeys(("repetition_penalty", "repeat_penalty"), spec.repetition_penalty)
+    if target.chat:
+        body["messages"] = [
+            {"role": "system", "content": INSTRUCTION},
+            {"role": "user", "content": prompt},
+        ]
+    else:
+        body["prompt"] = prompt
+    return json.dumps(body).encode("utf-8")
+
+
+def read_answer(target: Target, content: bytes, *, prompt: str) -> Answer:
+    """What a successful response says; a body we cannot read is the failure ``bad_answer``."""
+    try:
+        body = json.loads(content)
+        choice = body["choices"][0]
+        message = choice["message"] if target.chat else choice
+        refusal = message.get("refusal")
+        text = message.get("content" if target.chat else "text")
+        finish = choice.get("finish_reason")
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+        return Answer(None, None, "bad_answer")
+    tokens = _usage(body)
+    if finish == "content_filter":
+        return Answer(None, None, "content_filter", *tokens)
+    if refusal:
+        return Answer(None, None, "refused", *tokens)
+    if not isinstance(text, str):
+        return Answer(None, None, "bad_answer", *tokens)
+    if target.chat:
+        text = text.removeprefix(prompt)
+    return Answer(text, _FINISHES.get(finish, "stop"), None, *tokens, served_by=_served_by(body))
+
+
+def error_message(content: bytes) -> tuple[str, str]:
+    """The code and the message of an error response, as far as it has them."""
+    try:
+        error = json.loads(content)["error"]
+        return str(error.get("code") or ""), str(error.get("message") or "")[:300]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return "", content[:300].decode("utf-8", "replace")
+
+
+def _usage(body: Mapping[str, object]) -> tuple[int | None, int | None]:
+    usage = body.get("usage")
+    if not isinstance(usage, dict):
+        return None, None
+    counts = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    read = [count if isinstance(count, int) and count >= 0 else None for count in counts]
+    return cast("tuple[int | None, int | None]", tuple(read))
+
+
+def _served_by(body: Mapping[str, object]) -> Mapping[str, str]:
+    found = {"model": body.get("model"), "fingerprint": body.get("system_fingerprint")}
+    return {key: value for key, value in found.items() if isinstance(value, str)}
