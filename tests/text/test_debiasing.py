@@ -51,12 +51,26 @@ def test_polarities_before_by_hand() -> None:
 
 
 def test_polarities_after_by_hand() -> None:
-    # Neutral words lose column one. A pair keeps its mean without it (length 1/sqrt 2): sqrt(1 - 1/2) is gender.
+    # Neutral words lose column one. Pairs keep their mean without it, of length 1/sqrt 2: sqrt(1/2) is gender.
     half = 1 / np.sqrt(2)
     after = hard_debiased(toy(), LISTS)
     assert gender_polarities(after).tolist() == pytest.approx([half, -half, half, -half, 0, 0, 0], abs=1e-6)
     assert after.vector("nurse").tolist() == pytest.approx([0, 1, 0], abs=1e-6)
     assert after.vector("engineer").tolist() == pytest.approx([0, 0, 1], abs=1e-6)
+
+
+def test_the_order_of_a_pair_may_decide_which_word_is_female() -> None:
+    # "wife" leans male and "husband" female, as small vectors may have it.
+    matrix = np.array([[1, 0], [-1, 0], [-0.6, 0.8], [0.6, 0.8]], dtype=np.float32)
+    vectors = WordVectors.create(("she", "he", "wife", "husband"), matrix, source="toy")
+    pairs = (("she", "he"), ("wife", "husband"))
+    published = GenderWords(pairs[:1], pairs, frozenset(vectors.words))
+    ordered = GenderWords(pairs[:1], pairs, frozenset(vectors.words), female_first=True)
+    for lists, wife in ((published, -0.6), (ordered, 0.6)):
+        after = dict(
+            zip(vectors.words, gender_polarities(hard_debiased(vectors, lists)).tolist(), strict=True)
+        )
+        assert after == pytest.approx({"she": 1, "he": -1, "wife": wife, "husband": -wife}, abs=1e-6)
 
 
 def test_the_input_is_not_changed() -> None:

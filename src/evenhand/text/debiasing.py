@@ -32,7 +32,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class GenderWords:
-    """The word lists that hard-debiasing needs; in a pair the female word comes first."""
+    """The word lists that hard-debiasing needs."""
 
     definitional: Pairs
     """Pairs that differ in gender alone: they give the direction."""
@@ -40,23 +40,26 @@ class GenderWords:
     """Pairs that must differ in gender alone afterwards."""
     specific: frozenset[str]
     """Words that mean a gender, and keep it."""
+    female_first: bool = False
+    """True where every pair names the female word first; else, as published, the vectors decide."""
 
 
 def read_gender_words(path: Path) -> GenderWords:
     """The word lists of a JSON file with ``definitional_pairs``, ``equalise_pairs`` and ``gender_specific``.
 
-    Words of a pair are gender-specific without being listed again.
+    Words of a pair are gender-specific without being listed again. ``female_first`` may be left out.
     """
     lists = json.loads(path.read_text(encoding="utf-8"))
     try:
         definitional, equal = (_pairs(lists[name]) for name in ("definitional_pairs", "equalise_pairs"))
         single = frozenset(map(str, lists["gender_specific"]))
+        ordered = bool(lists.get("female_first", False))
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"{path} is no list of gender words: {error}",
             accepted="definitional_pairs, equalise_pairs (lists of two words) and gender_specific (words)",
         ) from error
-    return GenderWords(definitional, equal, single.union(*definitional, *equal))
+    return GenderWords(definitional, equal, single.union(*definitional, *equal), ordered)
 
 
 @cache
@@ -91,25 +94,31 @@ def neutralise(vectors: WordVectors, direction: Matrix, *, specific: frozenset[s
     return vectors.replaced(unit_rows(vectors.matrix - np.outer(part, direction)))
 
 
-def equalise(vectors: WordVectors, direction: Matrix, *, pairs: Pairs) -> WordVectors:
+def equalise(
+    vectors: WordVectors, direction: Matrix, *, pairs: Pairs, female_first: bool = False
+) -> WordVectors:
     """The vectors with the words of each pair equally far from all that is neutral, opposite in gender.
 
-    As published, each pair is tried in lower case, with capitals, and in capitals.
+    As published, each pair is tried in lower case, with capitals, and in capitals, and the word farther along
+    the direction is taken for the female one. Small vectors get that wrong now and then ("her husband" makes
+    *husband* a female word): with ``female_first`` the order of the pair decides.
     """
     matrix = vectors.matrix.copy()
     for first, second in _spellings(pairs):
         if first in vectors.index and second in vectors.index:
             rows = vectors.index[first], vectors.index[second]
-            matrix[rows[0]], matrix[rows[1]] = _equalised(matrix[rows[0]], matrix[rows[1]], direction)
+            turned = not female_first and (matrix[rows[0]] - matrix[rows[1]]) @ direction < 0
+            towards = -direction if turned else direction
+            matrix[rows[0]], matrix[rows[1]] = _equalised(matrix[rows[0]], matrix[rows[1]], towards)
     return vectors.replaced(unit_rows(matrix))
 
 
 def hard_debiased(vectors: WordVectors, words: GenderWords) -> WordVectors:
-    """The vectors after hard-debiasing, each of length 1; stored vectors are not changed."""
+    """The vectors after hard-debiasing, each of length 1; the given ones are not changed."""
     unit = vectors.normalised()
     direction = gender_direction(unit, words.definitional)
     neutral = neutralise(unit, direction, specific=words.specific)
-    return equalise(neutral, direction, pairs=words.equalise)
+    return equalise(neutral, direction, pairs=words.equalise, female_first=words.female_first)
 
 
 @cache
@@ -140,9 +149,7 @@ def gender_polarities(vectors: WordVectors, *, female: str = "she", male: str = 
 def _equalised(first: Matrix, second: Matrix, direction: Matrix) -> tuple[Matrix, Matrix]:
     mean = (first + second) / 2
     mean = mean - (mean @ direction) * direction
-    part = np.sqrt(max(0.0, 1.0 - float(mean @ mean)))
-    if (first - second) @ direction < 0:
-        part = -part
+    part = np.float32(np.sqrt(max(0.0, 1.0 - float(mean @ mean))))
     return mean + part * direction, mean - part * direction
 
 
