@@ -51,7 +51,7 @@ def test_polarities_before_by_hand() -> None:
 
 
 def test_polarities_after_by_hand() -> None:
-    # Neutral words lose column one. Pairs keep their mean without it, of length 1/sqrt 2: sqrt(1/2) is gender.
+    # Neutral words lose column one. Pairs keep their mean without it (length 1/sqrt 2): sqrt(1/2) is gender.
     half = 1 / np.sqrt(2)
     after = hard_debiased(toy(), LISTS)
     assert gender_polarities(after).tolist() == pytest.approx([half, -half, half, -half, 0, 0, 0], abs=1e-6)
