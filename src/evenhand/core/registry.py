@@ -26,7 +26,6 @@ EXTRAS: Mapping[str, str] = {
     "torch": "models",
     "transformers": "models",
     "tokenizers": "models",
-    "safetensors": "models",
     "gguf": "models",
     "httpx": "api",
     "stamina": "api",
