@@ -11,6 +11,7 @@ from evenhand.core.protocols import SteerableModel
 from evenhand.core.records import Execution, GenerationSpec, Request
 from evenhand.models import builtin
 from evenhand.models.causal import CausalModel
+from evenhand.testing import check_model
 
 CPU = Execution(device="cpu")
 
@@ -47,6 +48,10 @@ def test_it_is_a_steerable_model_with_a_digest(model: CausalModel) -> None:
     assert (model.ref.backend, model.ref.name) == ("builtin", "builtin")
     assert len(model.ref.revision) == 32
     assert builtin.load(execution=CPU).ref == model.ref
+
+
+def test_it_keeps_the_contract(model: CausalModel) -> None:
+    check_model(model)
 
 
 def test_an_unknown_embedded_model() -> None:

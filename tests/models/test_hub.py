@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from evenhand.testing import check_model
 from tests.models import tiny
 from transformers import BertConfig, BertForMaskedLM
 
@@ -172,8 +173,8 @@ def test_a_masked_model_is_refused(tmp_path: Path) -> None:
         load(str(folder), execution=CPU)
     assert str(caught.value) == (
         f"the model {str(folder)!r} is BertForMaskedLM, which writes no text forward. Accepted: a causal "
-        "language model such as GPT2LMHeadModel, LlamaForCausalLM, CTRLLMHeadModel. What to do: name a causal "
-        "model."
+        "language model such as GPT2LMHeadModel, LlamaForCausalLM, CTRLLMHeadModel. What to do: name a "
+        "causal model."
     )
 
 
@@ -270,5 +271,10 @@ def test_gguf(tmp_path: Path) -> None:
     assert done.text == model.loop.codec.decode([*prompt, *expected])[len("The man") :].rstrip("\ufffd")
 
 
-def test_a_loaded_model_can_be_steered(gpt2: Path) -> None:
-    assert isinstance(load(str(gpt2), execution=CPU), SteerableModel)
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_a_loaded_model_keeps_the_contract_and_can_be_steered(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    model = load(str(request.getfixturevalue(name)), execution=CPU)
+    assert isinstance(model, SteerableModel)
+    check_model(model)
