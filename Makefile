@@ -27,7 +27,7 @@ audit: $(READY)  ## measure the default model and write a report
 	$(BIN)/evenhand audit
 
 test: $(READY)   ## the whole test suite
-	$(BIN)/python -m pytest -q -n auto --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist worksteal
 
 lint: $(READY)   ## ruff and mypy
 	$(BIN)/ruff check $(SOURCES)

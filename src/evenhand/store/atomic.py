@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -14,6 +15,7 @@ from polars.exceptions import PolarsError
 from evenhand.core.errors import StorageError
 
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_NEARLY_FULL = 1 << 20
 _REFUSED = frozenset({errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EISDIR})
 
 
@@ -27,6 +29,11 @@ def replacing(path: Path) -> Iterator[Path]:
             yield temporary
             _flush_to_disk(temporary)
             temporary.replace(path)
+        except PolarsError as error:
+            # Polars reports a full disk in many words, none of them reliable.
+            if shutil.disk_usage(path.parent).free < _NEARLY_FULL:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+            raise
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -44,17 +51,16 @@ def naming_storage_errors(path: Path) -> Iterator[None]:
         yield
     except StorageError:
         raise
-    except (OSError, PolarsError) as error:
-        code = getattr(error, "errno", None)
-        if code in _NO_SPACE or any(words in str(error) for words in ("No space left", "File too large")):
+    except OSError as error:
+        if error.errno in _NO_SPACE or "No space left" in str(error):
             raise StorageError(
                 f"the disk is full: {path} could not be written",
                 accepted="free space in the run folder's file system",
                 todo="free some space and run the same command again; finished shards are kept",
             ) from error
-        if code in _REFUSED:
+        if error.errno in _REFUSED:
             raise StorageError(
-                f"{path} cannot be written: {os.strerror(code)}",
+                f"{path} cannot be written: {error.strerror}",
                 accepted="a folder this user may write to",
                 todo="choose another folder with --out",
             ) from error
