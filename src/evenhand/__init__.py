@@ -13,12 +13,13 @@ from evenhand._version import __version__
 if TYPE_CHECKING:
     from evenhand.api.audit import audit
     from evenhand.api.catalogue import available, card
+    from evenhand.api.export import export
     from evenhand.api.render import render
     from evenhand.api.score import score
     from evenhand.core.errors import EvenhandError
     from evenhand.store.run import Run
 
-__all__ = ["EvenhandError", "Run", "__version__", "audit", "available", "card", "render", "score"]
+__all__ = ["EvenhandError", "Run", "__version__", "audit", "available", "card", "export", "render", "score"]
 
 _WHERE = {
     "EvenhandError": "evenhand.core.errors",
@@ -26,6 +27,7 @@ _WHERE = {
     "audit": "evenhand.api.audit",
     "available": "evenhand.api.catalogue",
     "card": "evenhand.api.catalogue",
+    "export": "evenhand.api.export",
     "render": "evenhand.api.render",
     "score": "evenhand.api.score",
 }

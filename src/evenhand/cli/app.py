@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from evenhand._version import __version__
-from evenhand.cli import audit, clean, doctor, init, listing, report, score
+from evenhand.cli import audit, clean, doctor, export, init, listing, report, score
 from evenhand.cli.console import errors
 from evenhand.core.errors import EvenhandError
 
@@ -30,6 +30,7 @@ app.command("score")(score.command)
 app.command("report")(report.command)
 app.command("list")(listing.list_command)
 app.command("show")(listing.show_command)
+app.command("export")(export.command)
 app.command("doctor")(doctor.command)
 app.command("init")(init.command)
 app.command("clean")(clean.command)

@@ -1,0 +1,31 @@
+"""``export``: an embedded model in the Hub's layout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evenhand.core.assets import asset
+from evenhand.core.errors import InputError
+from evenhand.core.registry import need
+
+MODELS = {"builtin": "builtin", "builtin:masked": "builtin-masked"}
+"""Name of a model to its asset folder."""
+
+
+def export(model: str, folder: Path | str) -> Path:
+    """The folder an embedded model was written to: float32, as `transformers` loads it."""
+    if model not in MODELS:
+        raise InputError(
+            f"there is no embedded model {model!r}", accepted=", ".join(MODELS), todo="name one of these"
+        )
+    target = Path(folder)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise InputError(
+            f"{target} is not empty", accepted="a new or empty folder", todo="name another folder"
+        )
+    for library in ("torch", "tokenizers"):
+        need(library)
+    from evenhand.training.export import hub_folder
+
+    hub_folder(asset(MODELS[model]), target, tokenizer_file=asset("builtin", "tokenizer.json"))
+    return target
