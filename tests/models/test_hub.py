@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from evenhand.testing import check_model
 from tests.models import tiny
 from transformers import BertConfig, BertForMaskedLM
 
@@ -19,6 +18,7 @@ from evenhand.core.records import Execution, GenerationSpec, Request
 from evenhand.models.hub import load
 from evenhand.neural.gpt2 import Gpt2
 from evenhand.neural.hub_engine import HubEngine
+from evenhand.testing import check_model
 
 CPU = Execution(device="cpu", offline=True)
 GREEDY = GenerationSpec(max_new_tokens=8, temperature=0, stop="none")
