@@ -23,7 +23,8 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from evenhand.core.records import GenerationSpec, Request
 from evenhand.models.decoding import Loop
-from evenhand.neural.gpt2 import Gpt2, Shape
+from evenhand.neural.gpt2 import Gpt2
+from evenhand.neural.gpt2_weights import Shape
 
 SHAPES = {
     "30m": {"vocab_size": 50257, "n_positions": 256, "n_embd": 384, "n_layer": 6, "n_head": 6},

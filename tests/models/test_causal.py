@@ -13,7 +13,8 @@ from evenhand.core.errors import InputError
 from evenhand.core.records import GenerationSpec, ModelRef, Request
 from evenhand.models.causal import CausalModel
 from evenhand.models.decoding import Loop
-from evenhand.neural.gpt2 import Gpt2, Shape
+from evenhand.neural.gpt2 import Gpt2
+from evenhand.neural.gpt2_weights import Shape
 from evenhand.neural.tokens import HubCodec
 
 SHAPE = Shape(300, tiny.CONTEXT, 2, 32, 4)
@@ -28,7 +29,7 @@ def model(*, takes_control_codes: bool = False) -> CausalModel:
 def log_probability(tokens: list[int]) -> float:
     with torch.no_grad():
         scores = tiny.gpt2()(torch.tensor([tokens])).logits[0, :-1].log_softmax(-1)
-    return sum(scores[index, token].item() for index, token in enumerate(tokens[1:]))
+    return float(sum(scores[index, token].item() for index, token in enumerate(tokens[1:])))
 
 
 def test_log_likelihoods_score_every_token_after_the_start() -> None:

@@ -8,6 +8,7 @@ from itertools import permutations
 import pytest
 import torch
 from tests.models import tiny
+from tests.models.scripted import Scripted, ScriptedBatch
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -15,8 +16,9 @@ from evenhand.core.errors import InputError, ModelError
 from evenhand.core.records import Completion, GenerationSpec, Request
 from evenhand.core.seeds import row_uniforms
 from evenhand.models.decoding import Loop
-from evenhand.neural.engine import Batch, Engine, Output, Prefix
-from evenhand.neural.gpt2 import Gpt2, Shape
+from evenhand.neural.engine import Batch, Engine, Output
+from evenhand.neural.gpt2 import Gpt2
+from evenhand.neural.gpt2_weights import Shape
 from evenhand.neural.hub_engine import HubEngine
 from evenhand.neural.tokens import HubCodec
 
@@ -113,54 +115,6 @@ def test_a_longer_budget_begins_with_the_shorter_text() -> None:
         assert (long[place] or "").startswith(text or "")
 
 
-class Scripted:
-    """An engine whose rows repeat a script of tokens; it counts what it is asked."""
-
-    def __init__(self, script: Sequence[int], *, context: int = 64, vocabulary: int = 300) -> None:
-        self.script, self.context, self.vocabulary = script, context, vocabulary
-        self.device = torch.device("cpu")
-        self.prefilled: list[tuple[int, ...]] = []
-        self.steps: list[int] = []
-        self.fail_at: set[int] = set()
-
-    def prefill(self, rows: Sequence[Sequence[int]]) -> list[Prefix]:
-        self.prefilled += [tuple(row) for row in rows]
-        return [Prefix(len(row), ()) for row in rows]
-
-    def batch(self, rows: int, length: int) -> Batch:
-        return ScriptedBatch(self, rows)
-
-    def log_probs(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
-        raise NotImplementedError
-
-
-class ScriptedBatch:
-    def __init__(self, engine: Scripted, rows: int) -> None:
-        self.engine, self.capacity, self.written = engine, rows, list[int]()
-
-    def fill(self, rows: Sequence[int], prefixes: Sequence[Prefix]) -> None:
-        for row in rows:
-            assert row <= len(self.written)
-            self.written[row : row + 1] = [0]
-        assert len(self.written) <= self.capacity
-
-    def keep(self, rows: Sequence[int]) -> None:
-        assert list(rows) == sorted(rows)
-        self.written = [self.written[row] for row in rows]
-
-    def step(self, tokens: Tensor) -> Output:
-        self.engine.steps.append(len(tokens))
-        if len(self.engine.steps) in self.engine.fail_at:
-            raise torch.OutOfMemoryError("no memory")
-        assert len(tokens) == len(self.written)
-        script = self.engine.script
-        logits = torch.zeros(len(tokens), self.engine.vocabulary)
-        for row, count in enumerate(self.written):
-            logits[row, script[count % len(script)]] = 1
-        self.written = [count + 1 for count in self.written]
-        return Output(torch.zeros(len(tokens), 1), logits)
-
-
 def scripted(text: str, **options: int) -> Scripted:
     return Scripted(codec().encode([text])[0], **options)
 
@@ -251,6 +205,19 @@ def test_out_of_memory_halves_the_batch_and_loses_nothing(fail_at: set[int]) -> 
     assert len(done) == 23
     assert texts(done) == expected
     assert max(scarce.steps[max(fail_at) :]) <= 8 // 2 ** len(fail_at)
+
+
+def test_tables_that_do_not_fit_are_halved_too() -> None:
+    class Cramped(Scripted):
+        def batch(self, rows: int, length: int) -> Batch:
+            if rows > 2:
+                raise torch.OutOfMemoryError("no memory")
+            return super().batch(rows, length)
+
+    engine = Cramped([5, 6])
+    done = list(Loop(engine, codec(), batch=8).run([Request("x", "The man", tuple(range(5)))], GREEDY))
+    assert len(done) == 5
+    assert max(engine.steps) == 2
 
 
 def test_out_of_memory_with_one_row_is_an_error() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests.models import tiny
-from transformers import BertConfig, BertForMaskedLM
+from transformers import BertConfig, BertForMaskedLM, CTRLConfig, CTRLLMHeadModel
 
 from evenhand.core import registry
 from evenhand.core.digests import file_digest
@@ -260,10 +260,37 @@ def test_control_codes_are_for_ctrl(gpt2: Path) -> None:
         load(str(gpt2), execution=CPU).generate([Request("x", "The", (0,))], spec)
 
 
-def test_gguf(tmp_path: Path) -> None:
+@pytest.fixture
+def ctrl(tmp_path: Path) -> Path:
+    words = ["<unk>", "Wikipedia", "Books", "The", "man", "sang", "and", "danced"]
+    letters = sorted({letter for word in words for letter in word})
+    pieces = [*words, *letters, *(f"{letter}@@" for letter in letters)]
+    config = CTRLConfig(vocab_size=len(pieces), n_positions=32, n_embd=16, dff=16, n_layer=1, n_head=2)
+    tiny.randomised(CTRLLMHeadModel(config), seed=0, spread=0.3).save_pretrained(tmp_path)
+    (tmp_path / "vocab.json").write_text(json.dumps({piece: index for index, piece in enumerate(pieces)}))
+    (tmp_path / "merges.txt").write_text("#version: 0.2\nT h\n")
+    return tmp_path
+
+
+def test_ctrl_is_written_with_a_control_code(ctrl: Path) -> None:
+    plain = load(str(ctrl), execution=CPU)
+    books = load(str(ctrl), control_code="Books", execution=CPU)
+    assert "control_code" not in plain.ref.options
+    assert books.ref.options["control_code"] == "Books"
+    request = [Request("x", "The man", (0,))]
+    by_hand = next(plain.generate([Request("x", "Books The man", (0,))], GREEDY))
+    assert next(books.generate(request, GREEDY)).text == by_hand.text
+    assert next(plain.generate(request, replace(GREEDY, control_code="Books"))).text == by_hand.text
+    with pytest.raises(InputError, match=r"^control code 'Recipes'\. Accepted: .*Wikipedia"):
+        load(str(ctrl), control_code="Recipes", execution=CPU)
+
+
+def test_gguf(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     gguf = pytest.importorskip("gguf")
     path = tiny.save_gguf(gguf, tiny.llama(), tmp_path / "tiny.gguf")
+    capfd.readouterr()
     model = load(str(path), execution=CPU)
+    assert capfd.readouterr() == ("", "")
     assert model.ref.revision == file_digest(path)
     prompt = model.loop.codec.encode(["The man"])[0]
     done = next(model.generate([Request("x", "The man", (0,))], GREEDY))

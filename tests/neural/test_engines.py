@@ -23,7 +23,8 @@ from transformers import (
 
 from evenhand.core.errors import ModelError
 from evenhand.neural.engine import Engine
-from evenhand.neural.gpt2 import Gpt2, Shape
+from evenhand.neural.gpt2 import Gpt2
+from evenhand.neural.gpt2_weights import Shape
 from evenhand.neural.hub_engine import HubEngine, check_cache
 
 PROMPTS = [

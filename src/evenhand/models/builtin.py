@@ -13,7 +13,8 @@ from evenhand.models.decoding import DEFAULT_BATCH, Loop
 from evenhand.neural import quantised
 from evenhand.neural.checkpoints import read_config
 from evenhand.neural.devices import device_of
-from evenhand.neural.gpt2 import Gpt2, Shape
+from evenhand.neural.gpt2 import Gpt2
+from evenhand.neural.gpt2_weights import Shape
 from evenhand.neural.tokens import PlainCodec
 
 

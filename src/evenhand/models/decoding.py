@@ -178,10 +178,17 @@ class _Table:
 
     def _open(self) -> None:
         """Begin with an empty batch."""
-        longest = max((len(job.prompt) for job in self._waiting), default=0)
         self._rows: list[_Row] = []
         self._read: dict[tuple[int, ...], Prefix] = {}
-        self._batch: Batch = self._loop.engine.batch(self._places, longest + self._spec.max_new_tokens)
+        self._opened: Batch | None = None
+
+    @property
+    def _batch(self) -> Batch:
+        # Not before it is needed: its tables may be what does not fit into memory.
+        if self._opened is None:
+            longest = max(len(job.prompt) for job in self._waiting)
+            self._opened = self._loop.engine.batch(self._places, longest + self._spec.max_new_tokens)
+        return self._opened
 
     def _moved(self) -> bool:
         """Write one token in every row; False where memory did not suffice."""
@@ -205,9 +212,8 @@ class _Table:
         self._places //= 2
         _log.warning("out of memory: going on with %d rows at a time", self._places)
         self._waiting.extendleft(row.job for row in reversed(self._rows) if row.finish is None)
-        del self._batch
-        torch.cuda.empty_cache()
         self._open()
+        torch.cuda.empty_cache()
 
     def _admit(self) -> None:
         """Give the places of finished rows, and empty ones, to waiting jobs."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
+from io import StringIO
 from typing import NamedTuple, cast
 
 import torch
@@ -18,7 +19,6 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     MODEL_FOR_MASKED_LM_MAPPING_NAMES,
 )
-from transformers.utils import logging as transformers_logging
 
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError, ModelError
@@ -34,7 +34,8 @@ from evenhand.neural.checkpoints import (
 )
 from evenhand.neural.devices import device_of, dtype_of
 from evenhand.neural.engine import Engine
-from evenhand.neural.gpt2 import Gpt2, Shape
+from evenhand.neural.gpt2 import Gpt2
+from evenhand.neural.gpt2_weights import Shape
 from evenhand.neural.hub_engine import HubEngine, check_cache
 from evenhand.neural.sources import Source, locate
 from evenhand.neural.tokens import HubCodec
@@ -186,9 +187,9 @@ def _tokenizer(source: Source, vocabulary: int) -> PreTrainedTokenizerBase:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
             source.folder, gguf_file=source.gguf, local_files_only=True, trust_remote_code=False
         )
-    if 0 < vocabulary < len(tokenizer):
+    if 0 < vocabulary < tokenizer.vocab_size:
         raise ModelError(
-            f"the tokenizer of {source.name!r} has {len(tokenizer)} tokens, the model {vocabulary}",
+            f"the tokenizer of {source.name!r} has {tokenizer.vocab_size} tokens, the model {vocabulary}",
             accepted="the tokenizer the model was trained with",
             todo="save both together",
         )
@@ -233,11 +234,6 @@ def _as_model_error(source: Source) -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the progress bars of transformers, which a library does not draw."""
-    drawn = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
+    """Without progress bars: transformers draws them on the standard error, and has no switch for some."""
+    with redirect_stderr(StringIO()):
         yield
-    finally:
-        if drawn:
-            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]

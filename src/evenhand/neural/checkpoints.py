@@ -13,6 +13,7 @@ from torch import Tensor
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import ModelError
 
+_WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "*.bpe.model")
 _CONVERT = (
@@ -43,10 +44,11 @@ def weight_files(folder: Path) -> list[Path]:
         shards = cast("Mapping[str, str]", read_config(folder, _INDEX).get("weight_map", {}))
         files = [folder / shard for shard in sorted(set(shards.values()))]
     else:
-        files = sorted(folder.glob("model*.safetensors")) or sorted(folder.glob("*.safetensors"))
+        files = [folder / _WEIGHTS] if (folder / _WEIGHTS).is_file() else []
     missing = [file.name for file in files if not file.is_file()]
     if files and not missing:
         return files
+    # Adapters and other parts of a model have names of their own: they are no model.
     pickled = sorted(path.name for pattern in ("*.bin", "*.pt", "*.pth") for path in folder.glob(pattern))
     if pickled and not files:
         raise ModelError(

@@ -8,81 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from evenhand.core.errors import ModelError
 from evenhand.neural.batching import length_sorted
 from evenhand.neural.engine import Output, Prefix
-from evenhand.neural.linear import Linear
+from evenhand.neural.gpt2_weights import Block, Shape, lay_out
 from evenhand.neural.reading import next_log_probs, padded
-
-_N = TypeVar("_N", int, float)
-_TANH_GELU = ("gelu_new", "gelu_pytorch_tanh")
-# Variants of GPT-2 that a few checkpoints ask for; they go through transformers instead.
-_VARIANTS = ("scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "add_cross_attention")
 
 _READ_ROWS, _READ_TOKENS = 64, 4096
 """Texts and tokens whose hidden states are held at once while texts are read."""
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """(layer, query, key, value), each rows x heads x length x size, to the attended values."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """The sizes of a GPT-2 model."""
-
-    vocabulary: int
-    context: int
-    layers: int
-    width: int
-    heads: int
-    epsilon: float = 1e-5
-
-    @classmethod
-    def of(cls, config: Mapping[str, object]) -> Shape | None:
-        """The shape a ``config.json`` describes, or None where it is not plain GPT-2."""
-        plain = (
-            config.get("model_type") == "gpt2"
-            and config.get("activation_function", "gelu_new") in _TANH_GELU
-            and config.get("scale_attn_weights", True)
-            and not any(config.get(variant, False) for variant in _VARIANTS)
-        )
-        if not plain:
-            return None
-        return cls(
-            vocabulary=_number(config, "vocab_size", 50257),
-            context=_number(config, "n_positions", 1024),
-            layers=_number(config, "n_layer", 12),
-            width=_number(config, "n_embd", 768),
-            heads=_number(config, "n_head", 12),
-            epsilon=_number(config, "layer_norm_epsilon", 1e-5),
-        )
-
-
-class Norm(NamedTuple):
-    """Layer normalisation with its gain and bias."""
-
-    weight: Tensor
-    bias: Tensor
-    epsilon: float
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """The normalised rows."""
-        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.epsilon)
-
-
-class _Block(NamedTuple):
-    before_attention: Norm
-    attention: Linear
-    projection: Linear
-    before_feedforward: Norm
-    up: Linear
-    down: Linear
 
 
 class Gpt2:
@@ -106,12 +46,7 @@ class Gpt2:
         self.shape = shape
         self.device = device or torch.device("cpu")
         self.dtype = dtype
-        reader = _Reader(tensors, self.device, dtype, shape.epsilon)
-        self._words = reader.table("wte.weight", shape.vocabulary, shape.width)
-        self._positions = reader.table("wpe.weight", shape.context, shape.width)
-        self._blocks = [reader.block(f"h.{layer}.") for layer in range(shape.layers)]
-        self._last = reader.norm("ln_f")
-        self._head = Linear(reader.tensor("lm_head.weight") if "lm_head.weight" in tensors else self._words)
+        self._weights = lay_out(shape, tensors, device=self.device, dtype=dtype)
 
     @property
     def context(self) -> int:
@@ -150,17 +85,19 @@ class Gpt2:
 
     def hidden(self, tokens: Tensor, attend: Attend, *, positions: Tensor | None = None) -> Tensor:
         """The hidden states after the last norm, rows x length x width."""
-        places = self._positions[: tokens.shape[1]] if positions is None else self._positions[positions]
-        x = F.embedding(tokens, self._words) + places
-        for layer, block in enumerate(self._blocks):
+        weights = self._weights
+        table = weights.positions
+        places = table[: tokens.shape[1]] if positions is None else table[positions]
+        x = F.embedding(tokens, weights.words) + places
+        for layer, block in enumerate(weights.blocks):
             x = self._run(layer, block, x, attend)
-        return self._last(x)
+        return weights.last(x)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """The next-token scores of hidden states, in float32."""
-        return self._head(hidden).float()
+        return self._weights.head(hidden).float()
 
-    def _run(self, layer: int, block: _Block, x: Tensor, attend: Attend) -> Tensor:
+    def _run(self, layer: int, block: Block, x: Tensor, attend: Attend) -> Tensor:
         rows, length, width = x.shape
         mixed = block.attention(block.before_attention(x))
         parts = mixed.view(rows, length, 3, self.shape.heads, -1).permute(2, 0, 3, 1, 4)
@@ -247,58 +184,6 @@ class _Remembering:
     def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         self.seen.append((key, value))
         return _causal(layer, query, key, value)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Finds weights by name and lays them out for running."""
-
-    tensors: Mapping[str, Tensor]
-    device: torch.device
-    dtype: torch.dtype
-    epsilon: float
-
-    def tensor(self, name: str) -> Tensor:
-        found = self.tensors.get(name, self.tensors.get(f"transformer.{name}"))
-        if found is None:
-            raise ModelError(
-                f"the weights lack {name!r}",
-                accepted="a complete GPT-2 checkpoint",
-                todo="save or download the model again",
-            )
-        return found.to(self.device, self.dtype)
-
-    def table(self, name: str, entries: int, width: int) -> Tensor:
-        found = self.tensor(name)
-        if found.shape != (entries, width):
-            raise ModelError(
-                f"{name!r} is {' x '.join(map(str, found.shape))}, not {entries} x {width}",
-                accepted="weights of the sizes config.json names",
-                todo="save or download the model again",
-            )
-        return found
-
-    def norm(self, name: str) -> Norm:
-        return Norm(self.tensor(f"{name}.weight"), self.tensor(f"{name}.bias"), self.epsilon)
-
-    def linear(self, name: str) -> Linear:
-        # GPT-2 stores inputs x outputs.
-        return Linear(self.tensor(f"{name}.weight").T.contiguous(), self.tensor(f"{name}.bias"))
-
-    def block(self, name: str) -> _Block:
-        return _Block(
-            self.norm(f"{name}ln_1"),
-            self.linear(f"{name}attn.c_attn"),
-            self.linear(f"{name}attn.c_proj"),
-            self.norm(f"{name}ln_2"),
-            self.linear(f"{name}mlp.c_fc"),
-            self.linear(f"{name}mlp.c_proj"),
-        )
-
-
-def _number(config: Mapping[str, object], name: str, default: _N) -> _N:
-    value = config.get(name)
-    return default if value is None else cast(_N, value)
 
 
 def _causal(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:

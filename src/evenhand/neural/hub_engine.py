@@ -155,19 +155,12 @@ def check_cache(engine: HubEngine, name: str) -> None:
         batch = engine.batch(2, 3)
         batch.fill([0, 1], engine.prefill([[1, 2], [1]]))
         stepwise = batch.step(torch.tensor([3, 2], device=engine.device)).logits
-        at_once = engine.last_logits([1, 2, 3]), engine.last_logits([1, 2])
-        same = torch.allclose(stepwise, torch.stack(at_once), rtol=0.05, atol=0.05)
-    except (
-        AttributeError,
-        IndexError,
-        KeyError,
-        NotImplementedError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-    ) as error:
+        at_once = torch.stack([engine.last_logits([1, 2, 3]), engine.last_logits([1, 2])])
+    except Exception as error:
+        # What an architecture without such a cache raises differs from one to the next.
         raise _no_cache(name, str(error)) from error
-    if not same:
+    # Far above the rounding of half precision, far below what a lost state does.
+    if (stepwise - at_once).norm() > 0.1 * at_once.norm():
         raise _no_cache(name, "its next tokens change when a text is read step by step")
 
 

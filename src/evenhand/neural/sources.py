@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext, redirect_stderr
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 from evenhand.core.errors import InputError, ModelError
@@ -46,19 +49,21 @@ def _looks_like_path(name: str) -> bool:
 
 
 def _download(repository: str, revision: str | None, *, offline: bool) -> Source:
+    """The root files of a repository; progress is drawn on a terminal only."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     try:
-        folder = Path(
-            snapshot_download(
-                repository,
-                revision=revision,
-                local_files_only=offline,
-                allow_patterns=_WANTED,
-                ignore_patterns=_UNWANTED,
+        with nullcontext() if sys.stderr.isatty() else redirect_stderr(StringIO()):
+            folder = Path(
+                snapshot_download(
+                    repository,
+                    revision=revision,
+                    local_files_only=offline,
+                    allow_patterns=_WANTED,
+                    ignore_patterns=_UNWANTED,
+                )
             )
-        )
     except HFValidationError as error:
         raise InputError(
             f"{repository!r} is not a model's name", accepted=_ACCEPTED, todo="check it"

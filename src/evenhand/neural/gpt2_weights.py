@@ -1,0 +1,152 @@
+"""The sizes and weights of a GPT-2 model, found by the Hub's names and laid out for running."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from evenhand.core.errors import ModelError
+from evenhand.neural.linear import Linear
+
+_N = TypeVar("_N", int, float)
+_TANH_GELU = ("gelu_new", "gelu_pytorch_tanh")
+# Variants of GPT-2 that a few checkpoints ask for; they go through transformers instead.
+_VARIANTS = ("scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "add_cross_attention")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The sizes of a GPT-2 model."""
+
+    vocabulary: int
+    context: int
+    layers: int
+    width: int
+    heads: int
+    epsilon: float = 1e-5
+
+    @classmethod
+    def of(cls, config: Mapping[str, object]) -> Shape | None:
+        """The shape a ``config.json`` describes, or None where it is not plain GPT-2."""
+        plain = (
+            config.get("model_type") == "gpt2"
+            and config.get("activation_function", "gelu_new") in _TANH_GELU
+            and config.get("scale_attn_weights", True)
+            and not any(config.get(variant, False) for variant in _VARIANTS)
+        )
+        if not plain:
+            return None
+        return cls(
+            vocabulary=_number(config, "vocab_size", 50257),
+            context=_number(config, "n_positions", 1024),
+            layers=_number(config, "n_layer", 12),
+            width=_number(config, "n_embd", 768),
+            heads=_number(config, "n_head", 12),
+            epsilon=_number(config, "layer_norm_epsilon", 1e-5),
+        )
+
+
+class Norm(NamedTuple):
+    """Layer normalisation with its gain and bias."""
+
+    weight: Tensor
+    bias: Tensor
+    epsilon: float
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The normalised rows."""
+        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.epsilon)
+
+
+class Block(NamedTuple):
+    """One layer."""
+
+    before_attention: Norm
+    attention: Linear
+    projection: Linear
+    before_feedforward: Norm
+    up: Linear
+    down: Linear
+
+
+class Weights(NamedTuple):
+    """All of a model's weights."""
+
+    words: Tensor
+    positions: Tensor
+    blocks: tuple[Block, ...]
+    last: Norm
+    head: Linear
+
+
+def lay_out(
+    shape: Shape, tensors: Mapping[str, Tensor], *, device: torch.device, dtype: torch.dtype
+) -> Weights:
+    """The weights of a state dict; its names may begin with ``transformer.``, others are ignored."""
+    reader = _Reader(tensors, device, dtype, shape.epsilon)
+    words = reader.table("wte.weight", shape.vocabulary, shape.width)
+    return Weights(
+        words=words,
+        positions=reader.table("wpe.weight", shape.context, shape.width),
+        blocks=tuple(reader.block(f"h.{layer}.") for layer in range(shape.layers)),
+        last=reader.norm("ln_f"),
+        # Most models share their input table; one that does not stores its own.
+        head=Linear(reader.tensor("lm_head.weight") if "lm_head.weight" in tensors else words),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Finds weights by name and lays them out for running."""
+
+    tensors: Mapping[str, Tensor]
+    device: torch.device
+    dtype: torch.dtype
+    epsilon: float
+
+    def tensor(self, name: str) -> Tensor:
+        found = self.tensors.get(name, self.tensors.get(f"transformer.{name}"))
+        if found is None:
+            raise ModelError(
+                f"the weights lack {name!r}",
+                accepted="a complete GPT-2 checkpoint",
+                todo="save or download the model again",
+            )
+        return found.to(self.device, self.dtype)
+
+    def table(self, name: str, entries: int, width: int) -> Tensor:
+        found = self.tensor(name)
+        if found.shape != (entries, width):
+            raise ModelError(
+                f"{name!r} is {' x '.join(map(str, found.shape))}, not {entries} x {width}",
+                accepted="weights of the sizes config.json names",
+                todo="save or download the model again",
+            )
+        return found
+
+    def norm(self, name: str) -> Norm:
+        return Norm(self.tensor(f"{name}.weight"), self.tensor(f"{name}.bias"), self.epsilon)
+
+    def linear(self, name: str) -> Linear:
+        # GPT-2 stores inputs x outputs.
+        return Linear(self.tensor(f"{name}.weight").T.contiguous(), self.tensor(f"{name}.bias"))
+
+    def block(self, name: str) -> Block:
+        return Block(
+            self.norm(f"{name}ln_1"),
+            self.linear(f"{name}attn.c_attn"),
+            self.linear(f"{name}attn.c_proj"),
+            self.norm(f"{name}ln_2"),
+            self.linear(f"{name}mlp.c_fc"),
+            self.linear(f"{name}mlp.c_proj"),
+        )
+
+
+def _number(config: Mapping[str, object], name: str, default: _N) -> _N:
+    value = config.get(name)
+    return default if value is None else cast(_N, value)
