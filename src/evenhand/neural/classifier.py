@@ -1,0 +1,163 @@
+"""Text classifiers: the embedded encoder with its heads, and what a metric asks of any classifier."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, Protocol, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from evenhand.core.assets import asset
+from evenhand.core.digests import digest, file_digest
+from evenhand.core.errors import ModelError
+from evenhand.core.records import Execution
+from evenhand.neural import quantised, wordpiece
+from evenhand.neural.batching import length_sorted
+from evenhand.neural.checkpoints import read_config
+from evenhand.neural.devices import device_of
+from evenhand.neural.encoder import ClassifierNetwork, Encoder, EncoderShape, probabilities
+from evenhand.neural.heads import Head, HeadKind
+from evenhand.neural.reading import padded
+
+FORMAT: Final = "evenhand-classifier"
+"""``model_type`` in the config.json of a classifier of ours."""
+MEMO: Final = 1 << 16
+"""Texts whose answers are remembered, so that four metrics share one forward pass."""
+_ROWS: Final = 64
+_TOKENS: Final = 4096
+"""Cells of a batch on a CPU: small enough to stay in its cache."""
+
+Probabilities = NDArray[np.float32]
+
+
+class Reader(Protocol):
+    """A classifier as a metric sees it: one question, a few labels."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the columns of the answers stand for."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """What identifies the weights."""
+        ...
+
+    def read(self, texts: Sequence[str]) -> Probabilities:
+        """One row a text, one column a label, each in [0, 1]."""
+        ...
+
+
+class Classifier:
+    """Our own classifier: an encoder, several heads, calibrated probabilities.
+
+    Probabilities are sigmoid or softmax of ``logit * scale + shift``, both learned on texts kept for that.
+    """
+
+    def __init__(self, folder: Path, *, device: torch.device, rows: int | None = None) -> None:
+        config = read_config(folder)
+        self.heads = heads_of(config)
+        shape = EncoderShape(**cast("Mapping[str, int]", config["shape"]))
+        self._network = ClassifierNetwork(Encoder(shape), self.heads)
+        self._network.load_state_dict(quantised.load(folder / "model.safetensors"))
+        self._network.eval().to(device).requires_grad_(False)
+        self._tokenizer = wordpiece.load(folder / "vocab.txt")
+        self._scale = torch.tensor(cast("Sequence[float]", config["scale"]), device=device)
+        self._shift = torch.tensor(cast("Sequence[float]", config["shift"]), device=device)
+        self._device, self._rows, self._longest = device, rows or _ROWS, shape.positions
+        self._memo: dict[str, Probabilities] = {}
+        files = ("config.json", "model.safetensors", "vocab.txt")
+        self.digest = digest([file_digest(folder / name) for name in files])
+
+    def probabilities(self, texts: Sequence[str]) -> Probabilities:
+        """One row a text, the labels of all heads side by side; texts seen lately are not computed again."""
+        new = list(dict.fromkeys(text for text in texts if text not in self._memo))
+        answers = {text: self._memo[text] for text in texts if text in self._memo}
+        answers |= dict(zip(new, self._compute(new), strict=True))
+        self._remember({text: answers[text] for text in new})
+        return (
+            np.stack([answers[text] for text in texts])
+            if texts
+            else np.zeros((0, len(self._scale)), np.float32)
+        )
+
+    def _compute(self, texts: Sequence[str]) -> Probabilities:
+        rows = wordpiece.encode(self._tokenizer, texts, longest=self._longest)
+        found = np.zeros((len(rows), len(self._scale)), dtype=np.float32)
+        cells = _TOKENS if self._device.type == "cpu" else None
+        with torch.inference_mode():
+            for batch in length_sorted([len(row) for row in rows], rows=self._rows, tokens=cells):
+                logits = self._network(padded([rows[index] for index in batch], device=self._device))
+                found[batch] = self._calibrated(logits).cpu().numpy()
+        return found
+
+    def _calibrated(self, logits: torch.Tensor) -> torch.Tensor:
+        return probabilities(logits * self._scale + self._shift, self.heads)
+
+    def _remember(self, fresh: Mapping[str, Probabilities]) -> None:
+        self._memo |= fresh
+        for text in list(self._memo)[: max(0, len(self._memo) - MEMO)]:
+            del self._memo[text]
+
+
+class HeadReader:
+    """One head of a classifier of ours."""
+
+    def __init__(self, classifier: Classifier, name: str) -> None:
+        start = 0
+        for head in classifier.heads:
+            if head.name == name:
+                self.labels = head.labels
+                self._columns = slice(start, start + len(head.labels))
+                break
+            start += len(head.labels)
+        else:
+            raise ModelError(
+                f"the classifier has no head named {name!r}",
+                accepted=", ".join(head.name for head in classifier.heads),
+                todo="train one with `evenhand train`, or name another source",
+            )
+        self._classifier = classifier
+
+    @property
+    def digest(self) -> str:
+        """What identifies the weights."""
+        return self._classifier.digest
+
+    def read(self, texts: Sequence[str]) -> Probabilities:
+        """One row a text, one column a label."""
+        return self._classifier.probabilities(texts)[:, self._columns]
+
+
+def heads_of(config: Mapping[str, object]) -> tuple[Head, ...]:
+    """The heads a configuration names."""
+    return tuple(
+        Head(head["name"], tuple(head["labels"]), cast("HeadKind", head["kind"]))
+        for head in cast("Sequence[Mapping[str, str]]", config["heads"])
+    )
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether a folder holds a classifier in our own format."""
+    path = folder / "config.json"
+    return path.is_file() and json.loads(path.read_text(encoding="utf-8")).get("model_type") == FORMAT
+
+
+def open_folder(folder: Path, execution: Execution) -> Classifier:
+    """The classifier of a folder; the same object for the same folder, device and batch."""
+    return _opened(folder.resolve(), execution.device, execution.batch)
+
+
+def embedded(execution: Execution) -> Classifier:
+    """The classifier shipped with the package."""
+    return open_folder(asset("classifiers"), execution)
+
+
+@lru_cache(maxsize=2)
+def _opened(folder: Path, device: str, rows: int | None) -> Classifier:
+    return Classifier(folder, device=device_of(device), rows=rows)

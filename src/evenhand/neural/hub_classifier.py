@@ -1,0 +1,94 @@
+"""Sequence classifiers of the Hub (or a local folder), with their labels told in our words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import torch
+
+from evenhand.core.digests import digest
+from evenhand.core.errors import ModelError
+from evenhand.core.records import Execution
+from evenhand.neural.batching import length_sorted
+from evenhand.neural.checkpoints import weight_files, weights_digest
+from evenhand.neural.classifier import HeadReader, Probabilities, Reader, embedded, is_ours, open_folder
+from evenhand.neural.devices import device_of
+from evenhand.neural.sources import locate
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+_ROWS: Final = 32
+_LONGEST: Final = 512
+
+Synonyms = Mapping[str, Sequence[str]]
+"""Our label to the names other models give it, lower-case; several of one model are added up."""
+
+
+class HubReader:
+    """A classifier loaded by transformers, its labels folded into ours."""
+
+    def __init__(self, name: str, synonyms: Synonyms, execution: Execution) -> None:
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+        source = locate(name, offline=execution.offline)
+        files = weight_files(source.folder)
+        self._model: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
+            source.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True
+        )
+        self._tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+            source.folder, local_files_only=True, trust_remote_code=False
+        )
+        self._device = device_of(execution.device)
+        self._rows = execution.batch or _ROWS
+        self._model.eval().to(self._device)
+        self._count = int(self._model.config.num_labels or 0)
+        theirs = [str(self._model.config.id2label[index]).lower() for index in range(self._count)]
+        self._columns = _columns(name, theirs, synonyms)
+        self.labels = tuple(self._columns)
+        self.digest = source.commit or digest([weights_digest(files), self.labels])
+
+    def read(self, texts: Sequence[str]) -> Probabilities:
+        """One row a text, one column a label of ours."""
+        longest = min(self._tokenizer.model_max_length, _LONGEST)
+        rows = self._tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"] if texts else []
+        found = np.zeros((len(rows), self._count), dtype=np.float32)
+        with torch.inference_mode():
+            for batch in length_sorted([len(row) for row in rows], rows=self._rows):
+                inputs = self._tokenizer.pad({"input_ids": [rows[i] for i in batch]}, return_tensors="pt")
+                logits = self._model(**inputs.to(self._device)).logits
+                found[batch] = self._probabilities(logits.float()).cpu().numpy()
+        columns = [np.minimum(found[:, places].sum(1), 1.0) for places in self._columns.values()]
+        return np.stack(columns, axis=1)
+
+    def _probabilities(self, logits: torch.Tensor) -> torch.Tensor:
+        config = self._model.config
+        each = config.problem_type == "multi_label_classification" or logits.shape[1] == 1
+        return logits.sigmoid() if each else logits.softmax(-1)
+
+
+def open_reader(head: str, source: str | None, synonyms: Synonyms, execution: Execution) -> Reader:
+    """The reader of a head: the embedded one, a folder of ours, or any sequence classifier."""
+    if source is None:
+        return HeadReader(embedded(execution), head)
+    found = locate(source, offline=execution.offline) if "@" not in source else None
+    if found is not None and is_ours(found.folder):
+        return HeadReader(open_folder(found.folder, execution), head)
+    return HubReader(source, synonyms, execution)
+
+
+def _columns(name: str, theirs: Sequence[str], synonyms: Synonyms) -> dict[str, list[int]]:
+    found = {
+        ours: [place for place, label in enumerate(theirs) if label in (ours, *names)]
+        for ours, names in synonyms.items()
+    }
+    known = {ours: places for ours, places in found.items() if places}
+    if not known:
+        raise ModelError(
+            f"the labels of {name} are {', '.join(theirs)}",
+            accepted="; ".join(f"{ours}: {', '.join((ours, *names))}" for ours, names in synonyms.items()),
+            todo="name a model made for this question, or rename `id2label` in a copy of its config.json",
+        )
+    return known

@@ -1,0 +1,86 @@
+"""Our own classifier: read from a folder, asked by several metrics, computed once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from evenhand.core.errors import ModelError
+from evenhand.core.records import Execution
+from evenhand.neural import classifier as module
+from evenhand.neural.classifier import Classifier, HeadReader, is_ours, open_folder
+from tests.neural.tiny_classifier import tiny_folder
+
+CPU = torch.device("cpu")
+TEXTS = ["a good day", "bad", "xyz was a good . the bad was good", "", "good"]
+
+
+def test_answers_do_not_depend_on_neighbours_or_memory(tmp_path: Path) -> None:
+    folder = tiny_folder(tmp_path)
+    together = Classifier(folder, device=CPU).probabilities(TEXTS)
+    fresh = Classifier(folder, device=CPU, rows=1)
+    alone = np.concatenate([fresh.probabilities([text]) for text in TEXTS])
+    assert np.allclose(together, alone, atol=1e-6)
+    assert np.array_equal(fresh.probabilities(TEXTS[::-1]), alone[::-1])
+
+
+def test_a_text_is_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Classifier(tiny_folder(tmp_path), device=CPU)
+    asked: list[str] = []
+    compute = found._compute
+
+    def counting(texts: list[str]) -> np.ndarray:  # type: ignore[type-arg]
+        asked.extend(texts)
+        return compute(texts)
+
+    monkeypatch.setattr(found, "_compute", counting)
+    regard, ideology = HeadReader(found, "regard"), HeadReader(found, "ideology")
+    assert regard.read(["good", "bad", "good"]).shape == (3, 4)
+    assert ideology.read(["bad", "good", "the"]).shape == (3, 1)
+    assert asked == ["good", "bad", "the"]
+
+
+def test_the_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MEMO", 2)
+    found = Classifier(tiny_folder(tmp_path), device=CPU)
+    assert len(found.probabilities(TEXTS)) == 5
+    assert len(found._memo) == 2
+
+
+def test_no_texts_give_no_rows(tmp_path: Path) -> None:
+    assert Classifier(tiny_folder(tmp_path), device=CPU).probabilities([]).shape == (0, 16)
+
+
+def test_calibration_is_applied_before_the_softmax(tmp_path: Path) -> None:
+    folder = tiny_folder(tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    config["scale"] = [0.0] * 16
+    config["shift"] = [0.0] * 15 + [np.log(3.0)]
+    (folder / "config.json").write_text(json.dumps(config))
+    row = Classifier(folder, device=CPU).probabilities(["good"])[0]
+    # Without logits four labels share alike, a sigmoid of 0 is a half, and one of ln 3 is 3 / (1 + 3).
+    assert row[:4].tolist() == [0.25] * 4
+    assert row[4] == 0.5
+    assert row[-1] == pytest.approx(0.75)
+
+
+def test_the_same_folder_is_opened_once_and_changes_with_its_files(tmp_path: Path) -> None:
+    one = tiny_folder(tmp_path / "one", seed=0)
+    other = tiny_folder(tmp_path / "other", seed=1)
+    assert open_folder(one, Execution()) is open_folder(one, Execution())
+    assert open_folder(one, Execution()).digest != open_folder(other, Execution()).digest
+    assert is_ours(one)
+    assert not is_ours(tmp_path)
+
+
+def test_an_unknown_head_names_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(ModelError) as raised:
+        HeadReader(Classifier(tiny_folder(tmp_path), device=CPU), "irony")
+    assert str(raised.value) == (
+        "the classifier has no head named 'irony'. Accepted: regard, toxicity, emotion, intensity, ideology. "
+        "What to do: train one with `evenhand train`, or name another source."
+    )
