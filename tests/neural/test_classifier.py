@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.neural.tiny_classifier import tiny_folder
 
 from evenhand.core.errors import ModelError
 from evenhand.core.records import Execution
 from evenhand.neural import classifier as module
 from evenhand.neural.classifier import Classifier, HeadReader, is_ours, open_folder
-from tests.neural.tiny_classifier import tiny_folder
 
 CPU = torch.device("cpu")
 TEXTS = ["a good day", "bad", "xyz was a good . the bad was good", "", "good"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.neural.tiny_classifier import tiny_network
 
 from evenhand.neural.encoder import PAD, ClassifierNetwork, Encoder, EncoderShape, mean, pool, probabilities
 from evenhand.neural.heads import HEADS, Head, columns, width
-from tests.neural.tiny_classifier import tiny_network
 
 
 def test_padding_changes_no_answer() -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.neural.tiny_classifier import PIECES, tiny_folder
 
 from evenhand.core.errors import ModelError
 from evenhand.core.records import Execution
 from evenhand.neural.hub_classifier import HubReader, open_reader
-from tests.neural.tiny_classifier import PIECES, tiny_folder
 
 SYNONYMS = {"conservative": ("right",), "liberal": ("left",)}
 TEXTS = ["a good day", "bad", "xyz was a good . the bad was good"]
@@ -59,8 +59,8 @@ def test_a_model_for_another_question_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as raised:
         HubReader(str(folder), SYNONYMS, Execution())
     assert str(raised.value) == (
-        f"the labels of {folder} are spam, ham. Accepted: conservative: conservative, right; liberal: liberal, "
-        "left. What to do: name a model made for this question, or rename `id2label` in a copy of its "
+        f"the labels of {folder} are spam, ham. Accepted: conservative: conservative, right; liberal: "
+        "liberal, left. What to do: name a model made for this question, or rename `id2label` in a copy of its "
         "config.json."
     )
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.neural.tiny_classifier import PIECES
 
 from evenhand.neural import wordpiece
 from evenhand.neural.encoder import END, START
-from tests.neural.tiny_classifier import PIECES
 
 TOKENIZER = wordpiece.build(PIECES)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 from hypothesis import given
@@ -45,5 +45,5 @@ def test_rows_asked_for_twice_come_twice() -> None:
 def test_endless_goes_round_again_in_another_order() -> None:
     rows = Rows.from_lists(framed([[token] for token in range(4, 40)]))
     batches = [batch.places.tolist() for batch in islice(rows.endless(0, tokens=64), 10)]
-    assert sorted(sum(batches[:5], [])) == sorted(sum(batches[5:], [])) == list(range(36))
+    assert sorted(chain(*batches[:5])) == sorted(chain(*batches[5:])) == list(range(36))
     assert batches[:5] != batches[5:]

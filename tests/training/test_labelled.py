@@ -1,0 +1,97 @@
+"""The labelled data sets and their splits."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from evenhand.training import labelled
+from evenhand.training.duplicates import near_duplicates
+from evenhand.training.labelled import Example, outlet, tweet, unseen_outlets, without_repeats
+
+
+def of(examples: list[Example], *splits: str) -> list[str]:
+    return [example.text for example in examples if example.split in splits]
+
+
+def test_sections_of_an_outlet_are_one_family() -> None:
+    names = ("Fox News", "Fox Online News", "Fox News Opinion", "Fox News (Online)")
+    assert {outlet(name) for name in names} == {"fox"}
+    assert outlet("New York Times - Opinion") != outlet("New York Post")
+    assert outlet("The News") == "the news"
+
+
+def test_large_outlets_are_never_held_out() -> None:
+    names = [f"outlet {number}" for number in range(200)]
+    small = unseen_outlets(dict.fromkeys(names, 599))
+    assert 20 < len(small) < 80
+    assert unseen_outlets(dict.fromkeys(names, 600)) == frozenset()
+
+
+def test_a_tweet_is_plain_words() -> None:
+    assert tweet("@you &lt;3 #fun\\nhttps://t.co/x") == "user <3 fun link"
+
+
+def test_held_out_texts_that_repeat_training_are_dropped() -> None:
+    rows = [
+        ("same old words here", "train"),
+        ("Same old words here!", "test"),
+        ("other words at all", "test"),
+    ]
+    examples = [Example(text, "x", split, {}) for text, split in rows]
+    assert [example.text for example in without_repeats(examples)] == [
+        "same old words here",
+        "other words at all",
+    ]
+
+
+def test_our_sentences_are_read_with_their_label(tmp_path: Path) -> None:
+    path = tmp_path / "regard.jsonl"
+    path.write_text(json.dumps({"text": "XYZ sang.", "label": "positive"}) + "\n", encoding="utf-8")
+    (found,) = labelled.regard(path)
+    assert found.targets == {"regard": (0.0, 0.0, 1.0, 0.0)}
+
+
+def test_comments_are_a_fifth_held_out_without_repeats(data: Path) -> None:
+    examples = labelled.toxicity(data)
+    train, test = of(examples, "train", "valid"), of(examples, "test")
+    assert 0.18 < len(test) / len(examples) < 0.21
+    assert not any(near_duplicates(test[:200], of(examples, "train")))
+    assert not set(test) & set(train)
+
+
+def test_unseen_outlets_are_in_no_training_article(data: Path) -> None:
+    examples = labelled.ideology(data)
+    counts = Counter(example.split for example in examples)
+    assert counts["known"] > 2500
+    assert 1500 < counts["unseen"] < 2500
+    lean = [example.targets["ideology"][0] for example in examples if example.split == "unseen"]
+    assert 0.4 < sum(filter(None, lean)) / len(lean) < 0.6
+
+
+def test_official_dev_is_only_a_test(data: Path) -> None:
+    examples = labelled.emotion(data)
+    tweets = [example for example in examples if example.corpus == "tweets"]
+    assert sum(example.split == "test" for example in tweets) == 893
+    assert not set(of(tweets, "test")) & set(of(tweets, "train", "valid")) - {""}
+    leading = [example for example in tweets if "emotion" in example.targets]
+    assert all(sum(filter(None, example.targets["emotion"])) == 1 for example in leading)
+
+
+def test_the_published_annotations_are_only_a_test(data: Path) -> None:
+    published = labelled.published_regard(data)
+    assert len(published) == 302
+    assert {example.split for example in published} == {"test"}
+    counts = Counter(example.targets["regard"].index(1.0) for example in published)
+    # Table 4 of the paper: 80 + 28 + 9, 67 + 15 + 11, 65 + 17 + 10; none is "other".
+    assert counts == {0: 117, 1: 93, 2: 92}
+
+
+@pytest.mark.parametrize("kinds", [{"anger"}, {"anger", "joy"}, {"none"}])
+def test_folded_labels_give_a_class_only_where_one_fits(kinds: set[str]) -> None:
+    found = labelled._folded_targets(kinds)
+    assert ("emotion" in found) == (kinds == {"anger"})
+    assert found["intensity"][0] == (labelled.PRESENT if "anger" in kinds else 0.0)

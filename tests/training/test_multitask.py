@@ -1,0 +1,81 @@
+"""Fine-tuning several heads at once, and calibrating them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from tests.neural.tiny_classifier import tiny_network
+
+from evenhand.neural.encoder import probabilities
+from evenhand.neural.heads import HEADS, Head, columns, width
+from evenhand.training.calibrate import calibrate
+from evenhand.training.multitask import Labelled, TuneSpec, logits, loss, tune
+from evenhand.training.rows import Rows
+
+TWO = (Head("a", ("x", "y"), "one-of"), Head("b", ("z",), "each"))
+NAN = float("nan")
+
+
+def test_each_head_counts_the_targets_it_has() -> None:
+    values = torch.tensor([[0.0, math.log(3.0), 0.0], [5.0, -5.0, math.log(3.0)]])
+    targets = torch.tensor([[0.0, 1.0, NAN], [NAN, NAN, 0.0]])
+    # Head a, first text: -ln(3/4). Head b, second text: -ln(1 - 3/4) = -ln(1/4).
+    assert loss(values, targets, TWO).item() == pytest.approx(math.log(4 / 3) + math.log(4))
+    assert loss(values, targets, TWO, per=2.0).item() == pytest.approx((math.log(4 / 3) + math.log(4)) / 2)
+
+
+def test_no_targets_are_no_loss() -> None:
+    assert loss(torch.ones(3, 3), torch.full((3, 3), NAN), TWO).item() == 0.0
+
+
+def labelled() -> Labelled:
+    texts = [[2, 4, 8, 3], [2, 5, 8, 3]] * 8
+    targets = torch.full((16, width()), NAN)
+    targets[:, columns("ideology")] = torch.tensor([[1.0], [0.0]] * 8)
+    return Labelled(Rows.from_lists(texts), targets, np.ones(16, dtype=np.int64))
+
+
+def test_tuning_learns_the_labels() -> None:
+    network = tiny_network()
+    steps = tune(network, labelled(), TuneSpec(seconds=3.0, tokens=128, rate=5e-3, head_rate=5e-2, warmup=5))
+    assert steps > 1
+    found = probabilities(logits(network, labelled().rows))[:, columns("ideology")][:2, 0]
+    assert found[0] > 0.8 > 0.2 > found[1]
+
+
+def test_a_teacher_speaks_where_no_label_does() -> None:
+    network, data = tiny_network(), labelled()
+    silent = Labelled(data.rows, torch.full_like(data.targets, NAN), data.repeats)
+    spec = TuneSpec(seconds=3.0, tokens=128, rate=5e-3, head_rate=5e-2, warmup=5, soft=1.0)
+    tune(network, silent, spec, teacher=data.targets)
+    found = logits(network, data.rows)[:, columns("ideology")][:2, 0]
+    assert found[0] > 1 > -1 > found[1]
+
+
+def test_calibration_undoes_a_known_distortion() -> None:
+    torch.manual_seed(0)
+    true = torch.randn(4000, width())
+    said = probabilities(true)
+    targets = torch.bernoulli(said)
+    start = 0
+    for head in HEADS:
+        part = slice(start, start + len(head.labels))
+        if head.kind == "one-of":
+            chosen = torch.multinomial(said[:, part], 1)[:, 0]
+            targets[:, part] = torch.nn.functional.one_hot(chosen, len(head.labels)).float()
+        start = part.stop
+    # Logits three times too large and, for yes-or-no labels, one too high before that: scale 1/3, shift -1.
+    found = calibrate((true + 1) * 3, targets)
+    yes_or_no = torch.tensor([head.kind == "each" for head in HEADS for _ in head.labels])
+    assert torch.allclose(found.scale, torch.full((width(),), 1 / 3), atol=0.06)
+    assert torch.allclose(found.shift[yes_or_no], torch.tensor(-1.0), atol=0.15)
+    assert len(set(found.scale[:4].tolist())) == 1
+
+
+def test_calibration_leaves_labels_alone_that_nobody_gave() -> None:
+    found = calibrate(torch.randn(50, width()), torch.full((50, width()), NAN))
+    assert found.scale.tolist() == [1.0] * width()
+    assert found.shift.tolist() == [0.0] * width()
