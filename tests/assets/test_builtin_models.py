@@ -66,9 +66,9 @@ def test_the_masked_model_shares_the_tokenizer(bpe: Tokenizer) -> None:
 
 
 # The bars (1.19 and 1.08 bits per byte) are for all held-out text, 3.0 and 1.5 MB, where the card's figures
-# meet them. 90 documents differ from 1,360 by chance: the first 200 kB of Wikipedia are harder than the rest. So
-# the quick tests ask that a sample does not contradict the bar (its interval reaches it) and that the shipped
-# files still give the very figure; the slow ones read everything and hold the bar itself.
+# meet them. 90 documents differ from 1,360 by chance: the first 200 kB of Wikipedia are harder than the rest.
+# So the quick tests ask that a sample does not contradict the bar (its interval reaches it) and that the
+# shipped files still give the very figure; the slow ones read everything and hold the bar itself.
 BARS = {"wiki": 1.19, "news": 1.08}
 
 
