@@ -73,6 +73,21 @@ def test_the_order_of_a_pair_may_decide_which_word_is_female() -> None:
         assert after == pytest.approx({"she": 1, "he": -1, "wife": wife, "husband": -wife}, abs=1e-6)
 
 
+def test_a_word_of_a_known_gender_is_kept_only_where_its_vector_agrees() -> None:
+    matrix = np.array([[1, 0], [-1, 0], [0.6, 0.8], [0.6, 0.8]], dtype=np.float32)
+    vectors = WordVectors.create(("she", "he", "maid", "mailman"), matrix, source="toy")
+    lists = GenderWords(
+        (("she", "he"),),
+        (),
+        frozenset(vectors.words),
+        female=frozenset({"maid"}),
+        male=frozenset({"mailman"}),
+    )
+    assert gender_polarities(hard_debiased(vectors, lists)).tolist() == pytest.approx(
+        [1, -1, 0.6, 0], abs=1e-6
+    )
+
+
 def test_the_input_is_not_changed() -> None:
     vectors = toy(TOY.copy())
     hard_debiased(vectors, LISTS)
@@ -125,6 +140,8 @@ def test_our_word_lists_are_lower_case_pairs_without_repeats() -> None:
     lists = embedded_gender_words()
     assert len(lists.definitional) >= 10
     assert len(lists.equalise) >= 100
+    assert lists.female_first
+    assert not lists.female & lists.male
     assert all(word == word.lower() and " " not in word for word in lists.specific)
     paired = [word for pair in lists.equalise for word in pair]
     assert len(set(paired)) == len(paired)

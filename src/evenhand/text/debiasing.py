@@ -42,24 +42,32 @@ class GenderWords:
     """Words that mean a gender, and keep it."""
     female_first: bool = False
     """True where every pair names the female word first; else, as published, the vectors decide."""
+    female: frozenset[str] = frozenset()
+    """Specific words known to be female: kept only where their vector points that way too."""
+    male: frozenset[str] = frozenset()
+    """Specific words known to be male, likewise."""
 
 
 def read_gender_words(path: Path) -> GenderWords:
-    """The word lists of a JSON file with ``definitional_pairs``, ``equalise_pairs`` and ``gender_specific``.
+    """The word lists of a JSON file: ``definitional_pairs``, ``equalise_pairs`` and gender-specific words.
 
-    Words of a pair are gender-specific without being listed again. ``female_first`` may be left out.
+    The last are one list ``gender_specific``, as published, or two, ``female`` and ``male``. Words of a pair
+    are specific without being listed again. ``female_first`` is true or left out.
     """
     lists = json.loads(path.read_text(encoding="utf-8"))
     try:
         definitional, equal = (_pairs(lists[name]) for name in ("definitional_pairs", "equalise_pairs"))
-        single = frozenset(map(str, lists["gender_specific"]))
+        single, female, male = (
+            frozenset(map(str, lists.get(name, ()))) for name in ("gender_specific", "female", "male")
+        )
         ordered = bool(lists.get("female_first", False))
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"{path} is no list of gender words: {error}",
             accepted="definitional_pairs, equalise_pairs (lists of two words) and gender_specific (words)",
         ) from error
-    return GenderWords(definitional, equal, single.union(*definitional, *equal), ordered)
+    specific = (single | female | male).union(*definitional, *equal)
+    return GenderWords(definitional, equal, specific, ordered, female, male)
 
 
 @cache
@@ -117,7 +125,7 @@ def hard_debiased(vectors: WordVectors, words: GenderWords) -> WordVectors:
     """The vectors after hard-debiasing, each of length 1; the given ones are not changed."""
     unit = vectors.normalised()
     direction = gender_direction(unit, words.definitional)
-    neutral = neutralise(unit, direction, specific=words.specific)
+    neutral = neutralise(unit, direction, specific=words.specific - _astray(unit, direction, words))
     return equalise(neutral, direction, pairs=words.equalise, female_first=words.female_first)
 
 
@@ -144,6 +152,13 @@ def gender_polarities(vectors: WordVectors, *, female: str = "she", male: str = 
             f"{vectors.source} gives {female!r} and {male!r} the same vector", accepted="two vectors"
         )
     return cast(Matrix, np.clip(unit_rows(vectors.matrix) @ (gender / length), -1, 1))
+
+
+def _astray(vectors: WordVectors, direction: Matrix, words: GenderWords) -> frozenset[str]:
+    """The words known to be of one gender whose vector says the other: better neutral than wrong."""
+    signs = dict.fromkeys(words.female, 1.0) | dict.fromkeys(words.male, -1.0)
+    known = ((word, sign) for word, sign in signs.items() if word in vectors.index)
+    return frozenset(word for word, sign in known if vectors.vector(word) @ direction * sign < 0)
 
 
 def _equalised(first: Matrix, second: Matrix, direction: Matrix) -> tuple[Matrix, Matrix]:

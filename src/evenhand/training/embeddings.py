@@ -47,7 +47,7 @@ class Recipe:
 
     words: int = 41_000
     width: int = 100
-    epochs: int = 5
+    epochs: int = 6
     settings: Settings = field(default_factory=Settings)
     seed: int = 0
 
@@ -135,7 +135,17 @@ def fit(ids: Ids, counts: Counts, recipe: Recipe, *, checkpoint: Path | None = N
         if checkpoint:
             _write_state(state._replace(epochs=epoch + 1), checkpoint)
         _LOG.info("epoch %d of %d: %.0f s", epoch + 1, recipe.epochs, time.monotonic() - start)
-    return state.words
+    return combined(state.words, state.contexts)
+
+
+def combined(words: Matrix, contexts: Matrix) -> Matrix:
+    """A word's own vector plus half of its vector as a context, with the mean of all words at 0.
+
+    The context half parts words that are used alike but in different company, such as *she* and *he*; without
+    the common mean, cosines use their whole range.
+    """
+    both = words + contexts / 2
+    return np.asarray(both - both.mean(axis=0), dtype=np.float32)
 
 
 def _encoded(paths: Sequence[Path], out: Path, recipe: Recipe, limit: int | None) -> tuple[Vocabulary, Ids]:
