@@ -6,7 +6,7 @@ of NumPy, whatever the number of texts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,23 +19,43 @@ Scores = npt.NDArray[np.float64]
 
 
 class Found(NamedTuple):
-    """The known words of a batch of texts, text after text."""
+    """The scored words of a batch of texts, text after text."""
 
     rows: npt.NDArray[np.int64]
     """The row of each word in the table it was looked up in."""
     counts: npt.NDArray[np.int64]
-    """How many known words each text has."""
+    """How many scored words each text has."""
+    known: npt.NDArray[np.bool_]
+    """Whether a text has a known word at all."""
 
 
-def look_up(texts: Sequence[Text], table: Mapping[str, int], *, skip_masks: bool = False) -> Found:
-    """The known words of each text; ``skip_masks`` leaves out what stands in for a group mention."""
+def look_up(
+    texts: Sequence[Text],
+    table: Mapping[str, int],
+    *,
+    vocabulary: Container[str] | None = None,
+    skip_masks: bool = False,
+) -> Found:
+    """The words of each text that are in the table.
+
+    Args:
+        texts: What is scored.
+        table: Word to row.
+        vocabulary: All known words, where those with a score of 0 have no row; else the table says.
+        skip_masks: True leaves out what stands in for a group mention.
+    """
     rows: list[int] = []
-    counts = np.empty(len(texts), dtype=np.int64)
-    for place, text in enumerate(texts):
-        before = len(rows)
-        rows += [table[word] for word in words(_unmasked(text) if skip_masks else text.text) if word in table]
-        counts[place] = len(rows) - before
-    return Found(np.array(rows, dtype=np.int64), counts)
+    counts: list[int] = []
+    known: list[bool] = []
+    for text in texts:
+        said = words(_unmasked(text) if skip_masks and text.masks else text.text)
+        found = [table[word] for word in said if word in table]
+        rows += found
+        counts.append(len(found))
+        known.append(bool(found) if vocabulary is None else any(word in vocabulary for word in said))
+    return Found(
+        np.array(rows, dtype=np.int64), np.array(counts, dtype=np.int64), np.array(known, dtype=bool)
+    )
 
 
 def weighted_averages(scores: Scores, counts: npt.NDArray[np.int64]) -> Scores:
