@@ -1,0 +1,88 @@
+"""The counts of a stream: small arrays that add up, whatever the order of the parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from evenhand.corpus.matcher import I64, Vocabulary
+from evenhand.corpus.tally import UNITS, WORDS, Tally
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counts:
+    """Units, words and where emotions and groups were seen."""
+
+    units: int
+    words: int
+    emotions: I64
+    """Units with each emotion."""
+    groups: I64
+    """Units with each group."""
+    flags: I64
+    """Units with the emotion and the group."""
+    distinct: I64
+    """Distinct terms of the group in units with the emotion; zeros where they were not asked for."""
+    axes: I64
+    """Units that name a group of the axis; the last is any group."""
+    emotion_axes: I64
+    """The same among units with each emotion."""
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
+
+    def equals(self, other: Counts) -> bool:
+        """Whether every count is the same."""
+        return all(
+            np.array_equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)
+        )
+
+
+def no_counts(emotions: int, groups: int, axes: int) -> Counts:
+    """Zeros of the right shape."""
+
+    def zeros(*shape: int) -> I64:
+        return np.zeros(shape, dtype=np.int64)
+
+    return Counts(
+        0,
+        0,
+        zeros(emotions),
+        zeros(groups),
+        zeros(emotions, groups),
+        zeros(emotions, groups),
+        zeros(axes + 1),
+        zeros(emotions, axes + 1),
+    )
+
+
+def counts_of(tally: Tally, vocabulary: Vocabulary) -> Counts:
+    """The counts behind a kernel's tally."""
+    pairs, axes = _from_histogram(tally, vocabulary) if vocabulary.is_dense else (tally.pairs, tally.axes)
+    return Counts(
+        units=int(tally.state[UNITS]),
+        words=int(tally.state[WORDS]),
+        emotions=pairs[:-1, -1].copy(),
+        groups=pairs[-1, :-1].copy(),
+        flags=pairs[:-1, :-1].copy(),
+        distinct=tally.distinct.copy(),
+        axes=axes[-1].copy(),
+        emotion_axes=axes[:-1].copy(),
+    )
+
+
+def _from_histogram(tally: Tally, vocabulary: Vocabulary) -> tuple[I64, I64]:
+    """Pairs and axes from the histogram: a sum over the sets that hold both."""
+    emotions, groups, n_axes = (int(size) for size in vocabulary.arrays.sizes[:3])
+    sets = np.flatnonzero(tally.histogram)
+    sizes = tally.histogram[sets]
+    has = (sets[:, None] >> np.arange(emotions + groups)) & 1
+    with_emotion = np.concatenate([has[:, :emotions], np.ones((sets.size, 1), dtype=np.int64)], axis=1)
+    has_group = has[:, emotions:]
+    axis = vocabulary.arrays.axis[emotions:]
+    named = np.stack([has_group[:, axis == number].any(axis=1) for number in range(n_axes)], axis=1)
+    named = np.concatenate([named, has_group.any(axis=1, keepdims=True)], axis=1).astype(np.int64)
+    has_group = np.concatenate([has_group, np.ones((sets.size, 1), dtype=np.int64)], axis=1)
+    weighted = with_emotion * sizes[:, None]
+    return weighted.T @ has_group, weighted.T @ named

@@ -1,0 +1,224 @@
+# numba gives these functions their types when it compiles them; a call inside a loop over words costs more
+# than the work it would name, so that they are long and take many arguments.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, call-arg, call-overload, var-annotated"
+# ruff: noqa: C901, PLR0913, SIM110
+"""Letters inside the kernel: UTF-8, folded forms, and the words that follow the first one of a term."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from evenhand.corpus.matcher import FILTER_FACTOR, SLOT_FACTOR
+from evenhand.corpus.rule import GAP_BYTES
+from evenhand.corpus.tally import BAD_BYTES, FIRST_BAD, HITS, UNIT
+
+ONE, ZERO = np.uint64(1), np.uint64(0)
+FACTOR, MIX = np.uint64(FILTER_FACTOR), np.uint64(SLOT_FACTOR)
+TO_SLOT = np.uint64(32)
+HIGH = np.uint64(0x8080808080808080)
+
+
+@njit(cache=True, nogil=True)
+def decode(data, place, stop):
+    """The code point at a place and its size in bytes; -1 and 1 where the bytes are not UTF-8."""
+    if place >= stop:
+        return np.int64(-1), np.int64(1)
+    lead = np.int64(data[place])
+    if lead < 0x80:
+        return lead, np.int64(1)
+    if lead < 0xC2 or lead > 0xF4:
+        return np.int64(-1), np.int64(1)
+    size = 2 if lead < 0xE0 else (3 if lead < 0xF0 else 4)
+    if place + size > stop:
+        return np.int64(-1), np.int64(1)
+    code = lead & (0x1F if size == 2 else (0x0F if size == 3 else 0x07))
+    for i in range(1, size):
+        byte = np.int64(data[place + i])
+        if byte & 0xC0 != 0x80:
+            return np.int64(-1), np.int64(1)
+        code = (code << 6) | (byte & 0x3F)
+    overlong = (size == 3 and code < 0x800) or (size == 4 and code < 0x10000)
+    if overlong or code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+        return np.int64(-1), np.int64(1)
+    return code, np.int64(size)
+
+
+@njit(cache=True, nogil=True)
+def encoded_size(code):
+    """How many bytes UTF-8 needs for a code point."""
+    return 1 if code < 0x80 else (2 if code < 0x800 else (3 if code < 0x10000 else 4))
+
+
+@njit(cache=True, nogil=True)
+def encoded(code, place):
+    """One byte of the UTF-8 form of a letter, in the form in which words are compared."""
+    if code < 0x80:
+        return code | 32
+    size = encoded_size(code)
+    if place > 0:
+        return 0x80 | ((code >> (6 * (size - 1 - place))) & 0x3F)
+    lead = 0xC0 if size == 2 else (0xE0 if size == 3 else 0xF0)
+    return lead | (code >> (6 * (size - 1)))
+
+
+@njit(cache=True, nogil=True)
+def same_middle(data, start, size, spelling, place):
+    """Whether a word agrees with a spelling between its first and last eight bytes."""
+    for i in range(8, size - 8):
+        byte = data[start + i]
+        if byte < 128:
+            byte |= 32
+        if byte != spelling[place + i]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def find(scratch, size, matcher):
+    """The entry of a folded word; -1 where it begins no term."""
+    first, last = ZERO, ZERO
+    for i in range(min(size, 8)):
+        first |= np.uint64(scratch[i]) << np.uint64(8 * i)
+    if size > 8:
+        for i in range(8):
+            last |= np.uint64(scratch[size - 8 + i]) << np.uint64(8 * i)
+    slot_mask = np.uint64(matcher.slots.size - 1)
+    slot = (((first ^ (last * MIX) ^ np.uint64(size)) * FACTOR) >> TO_SLOT) & slot_mask
+    entry = matcher.slots[slot]
+    while entry >= 0:
+        same = matcher.head[entry] == first and matcher.tail[entry] == last and matcher.length[entry] == size
+        if same and (size <= 16 or same_middle(scratch, 0, size, matcher.spelling, matcher.place[entry])):
+            return entry
+        slot = (slot + ONE) & slot_mask
+        entry = matcher.slots[slot]
+    return np.int64(-1)
+
+
+@njit(cache=True, nogil=True)
+def follows(data, place, stop, matcher, spelled, spelled_end):
+    """Whether the remaining words of a term follow in the text."""
+    while spelled < spelled_end:
+        gap = place
+        while gap < stop:
+            code, size = decode(data, gap, stop)
+            allowed = False
+            for letter in matcher.gaps:
+                allowed |= letter == code
+            if not allowed:
+                break
+            gap += size
+        if gap == place or gap - place > GAP_BYTES:
+            return False
+        place = gap
+        while matcher.spelling[spelled] != 0:
+            code, size = decode(data, place, stop)
+            if code < 0 or matcher.is_word[code] == 0:
+                return False
+            code, place = matcher.folded[code], place + size
+            for shift in range(encoded_size(code)):
+                if matcher.spelling[spelled] != encoded(code, shift):
+                    return False
+                spelled += 1
+        code, size = decode(data, place, stop)
+        if code >= 0 and matcher.is_word[code] != 0:
+            return False
+        spelled += 1
+    return True
+
+
+@njit(cache=True, nogil=True)
+def after_last(data, stop, byte):
+    """The place after the last such byte; 0 where there is none."""
+    place = stop
+    while place > 0 and data[place - 1] != byte:
+        place -= 1
+    return place
+
+
+@njit(cache=True, nogil=True)
+def place_between_words(data, place, matcher):
+    """The last place at or before ``place`` where no word is cut in two; -1 where there is none."""
+    at = place
+    while at > 0:
+        if data[at] & 0xC0 != 0x80:
+            code = decode(data, at, data.size)[0]
+            if code < 0 or matcher.is_word[code] == 0:
+                return at
+        at -= 1
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def end_of_word(data, stop, matcher):
+    """Where a word that began before ``data`` ends in it, at most ``stop``."""
+    place = 0
+    while place < stop:
+        code, size = decode(data, place, stop)
+        if code < 0 or matcher.is_word[code] == 0:
+            return place
+        place += size
+    return stop
+
+
+@njit(cache=True, nogil=True)
+def has_high(data, start, size, ends):
+    """Whether a word holds bytes beyond ASCII; ``ends`` are the bits of its first and last eight bytes."""
+    if ends & HIGH:
+        return True
+    for i in range(8, size - 8):
+        if data[start + i] >= 128:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def longer_terms(data, place, stop, matcher, tally, by_hits, entry):
+    """The categories of the longer terms that begin with a first word that was found."""
+    mask = ZERO
+    for i in range(matcher.longer[entry], matcher.longer[entry + 1]):
+        if follows(data, place, stop, matcher, matcher.longer_place[i], matcher.longer_end[i]):
+            mask |= matcher.term_bits[matcher.longer_term[i]]
+            if by_hits:
+                _note(tally, matcher.longer_term[i])
+    return mask
+
+
+@njit(cache=True, nogil=True)
+def _note(tally, term):
+    state = tally.state
+    if tally.term_seen[term] != state[UNIT]:
+        tally.term_seen[term] = state[UNIT]
+        tally.hits[state[HITS]] = term
+        state[HITS] += 1
+
+
+@njit(cache=True, nogil=True)
+def walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, scratch, mask):
+    """The slow path, letter by letter: the mask, and how many words a run with bytes beyond ASCII holds."""
+    words, size, place = 0, 0, start
+    room = matcher.sizes[3]
+    state = tally.state
+    while place <= end:
+        code, step = decode(data, place, end) if place < end else (-2, 1)
+        if code == -1:
+            if state[BAD_BYTES] == 0:
+                state[FIRST_BAD] = offset + place
+            state[BAD_BYTES] += 1
+        if code >= 0 and matcher.is_word[code] != 0:
+            code = matcher.folded[code]
+            for shift in range(encoded_size(code)):
+                if size < room:
+                    scratch[size] = encoded(code, shift)
+                size += 1
+        elif size > 0:
+            words += 1
+            entry = find(scratch, size, matcher) if size <= room else -1
+            if entry >= 0:
+                mask |= matcher.bits[entry]
+                if by_hits and matcher.single[entry] >= 0:
+                    _note(tally, matcher.single[entry])
+                mask |= longer_terms(data, place, stop, matcher, tally, by_hits, entry)
+            size = 0
+        place += step
+    return mask, words

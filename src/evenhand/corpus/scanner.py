@@ -1,0 +1,199 @@
+"""Feeds the kernel: cuts a stream of bytes where no word or term is lost, and keeps the samples' texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from evenhand.corpus import kernel, letters, tally
+from evenhand.corpus.counts import Counts, counts_of
+from evenhand.corpus.matcher import Bytes, Vocabulary
+from evenhand.corpus.rule import RECORD_END, Rule, Unit, paper_text
+
+_UNITS: Mapping[Unit, int] = {"sentence": kernel.SENTENCE, "line": kernel.LINE, "document": kernel.DOCUMENT}
+_NO_PRIORITY = (1 << 64) - 1
+_SAMPLE_BYTES = 600
+_NEWLINE = 0x0A
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How bytes are counted."""
+
+    unit: Unit = "sentence"
+    rule: Rule = "words"
+    is_distinct: bool = False
+    """Count distinct target terms besides flags."""
+    samples: int = 0
+    """Texts kept for each cell."""
+
+
+class Sample(NamedTuple):
+    """A unit behind a cell; the lowest priorities of all shards are the sample."""
+
+    cell: int
+    priority: int
+    byte: int
+    text: str
+
+
+class Scanner:
+    """Counts one stream of bytes.
+
+    Args:
+        vocabulary: The terms.
+        way: How to count.
+        is_records: The stream holds records that end with byte 0xFF; otherwise it is running text.
+        key: Seeds the samples; one for each file.
+        start: The place of the first byte in the file.
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, way: Way, *, is_records: bool = False, key: int = 0, start: int = 0
+    ) -> None:
+        self._vocabulary, self._way, self._is_records = vocabulary, way, is_records
+        self._key = np.uint64(key & _NO_PRIORITY)
+        self._tally = new_tally(vocabulary, way, start)
+        self._texts: dict[tuple[int, int], tuple[int, str]] = {}
+        self._rest, self._held, self._offset, self._chunk, self._is_inside = b"", b"", start, 0, False
+        self._buffer = np.empty(0, dtype=np.uint8)
+        is_whole = is_records and way.unit == "document"
+        self._unit = kernel.RECORD if is_whole else _UNITS[way.unit]
+
+    def feed(self, data: bytes) -> None:
+        """Count more bytes; what may belong to a word or term that goes on is kept for later."""
+        self._scan(self._prepared(data), is_last=False)
+
+    def finish(self) -> Counts:
+        """The counts, when the stream has ended."""
+        self._scan(self._prepared(b"", is_last=True), is_last=True)
+        return self.counts()
+
+    def counts(self) -> Counts:
+        """The counts of what was scanned so far."""
+        return counts_of(self._tally, self._vocabulary)
+
+    def samples(self) -> list[Sample]:
+        """The texts behind the cells, lowest priority first."""
+        found = []
+        for (cell, place), (byte, text) in self._texts.items():
+            found.append(Sample(cell, int(self._tally.priority[cell, place]), byte, text))
+        return sorted(found)
+
+    @property
+    def first_bad_byte(self) -> int | None:
+        """Where the text first is not UTF-8."""
+        state = self._tally.state
+        return int(state[tally.FIRST_BAD]) if state[tally.BAD_BYTES] else None
+
+    @property
+    def bad_bytes(self) -> int:
+        """How many bytes are not UTF-8."""
+        return int(self._tally.state[tally.BAD_BYTES])
+
+    def _prepared(self, data: bytes, *, is_last: bool = False) -> bytes:
+        """The bytes to count; under the paper's rule a stop at the very end waits for what follows it."""
+        if self._way.rule == "words":
+            return data
+        data = self._held + data
+        keep = 1 if data[-1:] in (b".", b"?", b"!") and not is_last else 0
+        self._held = data[len(data) - keep :]
+        return paper_text(data[: len(data) - keep], self._way.unit)
+
+    def _scan(self, data: bytes, *, is_last: bool) -> None:
+        buffer = self._filled(data)
+        stop = buffer.size - kernel.PADDING
+        begin = self._skip_begun_word(buffer, stop)
+        buffer, stop = buffer[begin:], stop - begin
+        end = stop if is_last else self._cut(buffer, stop)
+        matcher, way = self._vocabulary.arrays, self._way
+        here = (self._offset, self._chunk)
+        if end > 0:
+            mode = (self._unit, self._is_records, way.is_distinct, self._key)
+            kernel.scan(buffer, end, stop, *here, matcher, self._tally, *mode)
+        if is_last:
+            kernel.finish(matcher, self._tally, way.is_distinct, end, *here, self._key)
+        if way.samples:
+            self._keep_texts(buffer)
+        self._rest = buffer[end:stop].tobytes()
+        self._offset, self._chunk = self._offset + end, self._chunk + 1
+
+    def _filled(self, data: bytes) -> Bytes:
+        """What was left over, the data, and the zeros the kernel needs after them, in one array."""
+        middle, stop = len(self._rest), len(self._rest) + len(data)
+        if self._buffer.size < stop + kernel.PADDING:
+            self._buffer = np.empty(stop + stop // 4 + kernel.PADDING, dtype=np.uint8)
+        buffer = self._buffer[: stop + kernel.PADDING]
+        buffer[:middle] = np.frombuffer(self._rest, dtype=np.uint8)
+        buffer[middle:stop] = np.frombuffer(data, dtype=np.uint8)
+        buffer[stop:] = 0
+        return buffer
+
+    def _skip_begun_word(self, buffer: Bytes, stop: int) -> int:
+        if not self._is_inside:
+            return 0
+        begin = int(letters.end_of_word(buffer, stop, self._vocabulary.arrays))
+        # A letter cut in two by the end of the data is not the end of the word.
+        self._is_inside = begin >= stop - 4
+        self._offset += begin
+        return begin
+
+    def _cut(self, buffer: Bytes, stop: int) -> int:
+        """A place up to which the data can be counted now."""
+        end = letters.after_last(buffer, stop, RECORD_END if self._is_records else _NEWLINE)
+        latest = stop - self._vocabulary.margin - 8
+        if end or self._is_records or latest <= 0:
+            return int(end)
+        place = int(letters.place_between_words(buffer, latest, self._vocabulary.arrays))
+        if place < 0 and latest > 4 * self._vocabulary.margin:
+            # One word fills everything: count it here, and skip what follows of it.
+            self._is_inside = True
+            while buffer[latest] & 0xC0 == 0x80:
+                latest -= 1
+            return latest
+        return max(place, 0)
+
+    def _keep_texts(self, data: Bytes) -> None:
+        own = self._tally
+        for cell, place in np.argwhere(own.sample[:, :, 0] == self._chunk).tolist():
+            _, first, last = own.sample[cell, place].tolist()
+            first = max(first, 0)
+            piece = data[first : min(last + 1, first + _SAMPLE_BYTES)]
+            text = " ".join(piece.tobytes().rstrip(b"\xff").decode("utf-8", "replace").split())
+            self._texts[cell, place] = (self._offset + first, text)
+
+
+def new_tally(vocabulary: Vocabulary, way: Way, start: int = 0) -> tally.Tally:
+    """Zeros to count into."""
+    matcher = vocabulary.arrays
+    emotions, groups, axes = (int(size) for size in matcher.sizes[:3])
+    cells = emotions * (groups + 1)
+    state = np.zeros(tally.SIZE, dtype=np.int64)
+    state[tally.UNIT], state[tally.AT_LINE_START], state[tally.UNIT_START] = 1, 1, start
+    terms = matcher.term_bits.size
+    return tally.Tally(
+        state=state,
+        histogram=np.zeros(1 << (emotions + groups) if vocabulary.is_dense else 1, dtype=np.int64),
+        pairs=np.zeros((emotions + 1, groups + 1), dtype=np.int64),
+        distinct=np.zeros((emotions, groups), dtype=np.int64),
+        axes=np.zeros((emotions + 1, axes + 1), dtype=np.int64),
+        hits=np.zeros(terms + 1, dtype=np.int64),
+        term_seen=np.zeros(terms + 1, dtype=np.int64),
+        category_seen=np.zeros(emotions + groups + axes, dtype=np.int64),
+        priority=np.full((cells, way.samples), _NO_PRIORITY, dtype=np.uint64),
+        sample=np.full((cells, way.samples, 3), -1, dtype=np.int64),
+        worst=np.full(cells, _NO_PRIORITY, dtype=np.uint64),
+    )
+
+
+def scan_bytes(
+    blocks: Iterable[bytes], vocabulary: Vocabulary, way: Way, *, is_records: bool = False
+) -> Counts:
+    """The counts of a stream of bytes."""
+    scanner = Scanner(vocabulary, way, is_records=is_records)
+    for block in blocks:
+        scanner.feed(block)
+    return scanner.finish()

@@ -1,0 +1,281 @@
+"""Term lists: emotions and the groups they are counted with, ours or a user's."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evenhand.core.assets import asset
+from evenhand.core.digests import Json, digest
+from evenhand.core.errors import InputError
+from evenhand.corpus.rule import Rule, words
+
+EMOTIONS = frozenset(
+    {"anger", "anticipation", "disgust", "fear", "guilt", "happiness", "joy", "love"}
+    | {"optimism", "pessimism", "sadness", "shame", "surprise", "trust"}
+)
+"""Names of flat lists that are read as emotions; every other name is a group."""
+AXES: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("male", "female", "nb", "non-binary", "nonbinary", "man", "woman", "men", "women"), "gender"
+    ),
+    **dict.fromkeys(("aa", "ea", "african_american", "european_american", "asian", "hispanic"), "race"),
+    **dict.fromkeys(
+        ("ch", "mu", "jw", "christian", "muslim", "jewish", "buddhist", "hindu", "atheist"), "religion"
+    ),
+}
+"""The axis of a group whose list does not name one."""
+OTHER_AXIS = "group"
+NONE = "(none)"
+"""The baseline: units that name no group of the axis."""
+ACCEPTED = (
+    '{"emotions": {NAME: [TERM, ..]}, "groups": {AXIS: {NAME: [TERM, ..]}}} as .json or .toml, '
+    "a flat {NAME: [TERM, ..]}, or a text file with one term a line"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in an input that was not counted as it stands, and where."""
+
+    file: str
+    byte: int | None
+    reason: str
+
+    def __str__(self) -> str:
+        where = self.file if self.byte is None else f"{self.file}, byte {self.byte:,}"
+        return f"{where}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class TermGroup:
+    """A social group and the terms that name it."""
+
+    axis: str
+    name: str
+    terms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TermList:
+    """Emotions and groups with their terms, each term once a list."""
+
+    emotions: Mapping[str, tuple[str, ...]]
+    groups: tuple[TermGroup, ...]
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The axes of the groups, in order."""
+        return tuple(dict.fromkeys(group.axis for group in self.groups))
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many emotion terms and group terms there are."""
+        return sum(map(len, self.emotions.values())), sum(len(group.terms) for group in self.groups)
+
+    def identity(self) -> dict[str, Json]:
+        """What belongs to a run's identity: the digest of the lists, and their names."""
+        lists: Json = [
+            {name: list(terms) for name, terms in self.emotions.items()},
+            [[group.axis, group.name, list(group.terms)] for group in self.groups],
+        ]
+        return {
+            "digest": digest(lists),
+            "emotions": list(self.emotions),
+            "groups": [f"{group.axis}/{group.name}" for group in self.groups],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One list of a file: an emotion (axis empty) or a group."""
+
+    axis: str
+    name: str
+    terms: tuple[str, ...]
+    file: str
+    data: bytes
+
+    def find(self, term: str, occurrence: int) -> int | None:
+        """The byte where the n-th mention of a term begins in the file."""
+        quoted = json.dumps(term, ensure_ascii=False).encode()
+        needle = quoted if quoted in self.data else term.encode()
+        place = -1
+        for _ in range(occurrence):
+            following = self.data.find(needle, place + 1)
+            if following < 0:
+                break
+            place = following
+        return place if place >= 0 else None
+
+
+def builtin_terms() -> TermList:
+    """Our own lists: four emotions, and groups of gender, race and religion."""
+    return load_terms([asset("terms", "emotions.toml"), asset("terms", "groups.toml")])
+
+
+def load_terms(sources: Sequence[Path | str]) -> TermList:
+    """The terms of one or more files, with what was wrong in them.
+
+    A source is a path, or ``NAME=PATH`` or ``AXIS/NAME=PATH`` for a text file with one term a line.
+    """
+    entries = [entry for source in sources for entry in _entries(source)]
+    problems = [*_empty_lists(entries), *_duplicates(entries), *_shared(entries)]
+    emotions: dict[str, tuple[str, ...]] = {}
+    groups: dict[tuple[str, str], tuple[str, ...]] = {}
+    for entry in entries:
+        if not entry.terms:
+            continue
+        if entry.axis:
+            key = (entry.axis, entry.name)
+            groups[key] = _unique((*groups.get(key, ()), *entry.terms))
+        else:
+            emotions[entry.name] = _unique((*emotions.get(entry.name, ()), *entry.terms))
+    _require(emotions, "emotion", sources)
+    _require(groups, "group", sources)
+    return TermList(
+        emotions,
+        tuple(TermGroup(axis, name, terms) for (axis, name), terms in groups.items()),
+        tuple(problems),
+    )
+
+
+def unmatched(terms: TermList, rule: Rule) -> list[str]:
+    """Terms that no text can hold: without a word or, under the paper's rule, with a separator inside."""
+    every = [*terms.emotions.values(), *(group.terms for group in terms.groups)]
+    return sorted({term for part in every for term in part if not spelled(term, rule)})
+
+
+def spelled(term: str, rule: Rule) -> tuple[str, ...]:
+    """The folded words of a term; none where it can never be found.
+
+    >>> spelled("Brother-in-law", "words"), spelled("brother-in-law", "paper")
+    (('brother', 'in', 'law'), ())
+    """
+    parts = words(term)
+    if rule == "paper":
+        whole = len(parts) == 1 and len(parts[0]) == len(term) and not any(map(str.isdigit, term))
+        return tuple(parts) if whole and "_" not in term else ()
+    return tuple(parts)
+
+
+def _entries(source: Path | str) -> Iterator[_Entry]:
+    label, path = _labelled(source)
+    try:
+        data = path.read_bytes()
+        text = data.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the terms {path} cannot be read: {error}", accepted=ACCEPTED) from error
+    if path.suffix.lower() in (".json", ".toml"):
+        for axis, name, terms in _lists(_parsed(text, path), path):
+            yield _Entry(axis, name, terms, str(path), data)
+        return
+    name = label or path.stem
+    axis, _, last = name.rpartition("/")
+    lines = tuple(line for line in map(_line, text.splitlines()) if line)
+    yield _Entry(axis or _axis(last), last, lines, str(path), data)
+
+
+def _labelled(source: Path | str) -> tuple[str, Path]:
+    label, equals, path = str(source).partition("=")
+    if equals and not Path(source).exists():
+        return label, Path(path)
+    return "", Path(source)
+
+
+def _line(line: str) -> str:
+    return line.split("#", 1)[0].strip()
+
+
+def _parsed(text: str, path: Path) -> Mapping[str, object]:
+    try:
+        content = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
+    except ValueError as error:
+        raise InputError(f"the terms {path} cannot be read: {error}", accepted=ACCEPTED) from error
+    if not isinstance(content, dict):
+        raise InputError(f"the terms {path} hold a {type(content).__name__}", accepted=ACCEPTED)
+    return content
+
+
+def _lists(content: Mapping[str, object], path: Path) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    if not {"emotions", "groups"} & content.keys():
+        for name, terms in content.items():
+            yield _axis(name), name, _terms(terms, name, path)
+        return
+    for name, terms in _table(content.get("emotions", {}), "emotions", path).items():
+        yield "", name, _terms(terms, name, path)
+    for axis, groups in _table(content.get("groups", {}), "groups", path).items():
+        for name, terms in _table(groups, axis, path).items():
+            yield axis, name, _terms(terms, name, path)
+
+
+def _axis(name: str) -> str:
+    """The axis of a list that stands under its name alone; empty for an emotion."""
+    key = name.lower()
+    return "" if key in EMOTIONS else AXES.get(key, OTHER_AXIS)
+
+
+def _table(value: object, name: str, path: Path) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise InputError(f"{name!r} in {path} is a {type(value).__name__}", accepted=ACCEPTED)
+    return value
+
+
+def _terms(value: object, name: str, path: Path) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(term, str) for term in value):
+        raise InputError(f"{name!r} in {path} is not a list of terms", accepted=ACCEPTED)
+    return tuple(value)
+
+
+def _unique(terms: Iterable[str]) -> tuple[str, ...]:
+    return tuple({_key(term): term.strip() for term in reversed(list(terms)) if _key(term)}.values())[::-1]
+
+
+def _key(term: str) -> str:
+    return " ".join(words(term))
+
+
+def _empty_lists(entries: Iterable[_Entry]) -> Iterator[Problem]:
+    for entry in entries:
+        if not any(_key(term) for term in entry.terms):
+            byte = entry.find(entry.name, 1)
+            yield Problem(entry.file, byte, f"the list {entry.name!r} has no terms; it is not counted")
+
+
+def _duplicates(entries: Iterable[_Entry]) -> Iterator[Problem]:
+    for entry in entries:
+        seen: dict[str, str] = {}
+        for term in entry.terms:
+            key = _key(term)
+            if key in seen:
+                byte = entry.find(term, 2 if term == seen[key] else 1)
+                yield Problem(entry.file, byte, f"{term!r} is in {entry.name!r} twice; it is counted once")
+            seen.setdefault(key, term)
+
+
+def _shared(entries: Iterable[_Entry]) -> Iterator[Problem]:
+    """Terms that stand in two groups, or in two emotions."""
+    owners: dict[tuple[bool, str], tuple[str, str]] = {}
+    mentions: dict[tuple[str, str], int] = {}
+    for entry in entries:
+        for term in dict.fromkeys(entry.terms):
+            key, here = (bool(entry.axis), _key(term)), (entry.axis, entry.name)
+            mentions[entry.file, term] = mentions.get((entry.file, term), 0) + 1
+            owner = owners.setdefault(key, here)
+            if owner != here:
+                byte = entry.find(term, mentions[entry.file, term])
+                both = f"{term!r} is in {owner[1]!r} and in {entry.name!r}"
+                yield Problem(entry.file, byte, f"{both}; it is counted in both")
+
+
+def _require(lists: Collection[object], kind: str, sources: Sequence[Path | str]) -> None:
+    if not lists:
+        raise InputError(
+            f"no {kind} terms in {', '.join(map(str, sources))}",
+            accepted=ACCEPTED,
+            todo=f"add a list; in flat files these names are emotions: {', '.join(sorted(EMOTIONS))}",
+        )
