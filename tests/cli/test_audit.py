@@ -128,6 +128,12 @@ def test_bad_settings_are_named(evenhand, tmp_path, content, message):
         (("audit", "stub", "--baseline", "gender=nobody"), "the baseline 'nobody'"),
         (("audit", "stub", "--temperature", "-1"), "generation.temperature is -1"),
         (("audit", "./no-such-folder"), "no-such-folder"),
+        (("audit", "endpoint"), "model 'endpoint' was given no name"),
+        (("audit", "replay"), "model 'replay' was given no name"),
+        (("audit", "stub", "--suite", "[/b]"), "there is no suite named '[/b]'"),
+        (("audit", "stub", "--suite", "regard,regard"), "the suites are regard, regard"),
+        (("audit", "stub", "--config", "none.toml"), "none.toml is not there"),
+        (("audit", "stub", "--out", "/proc/nothing"), "/proc/nothing cannot be written"),
     ],
 )
 def test_bad_options_are_named(evenhand, arguments, message):
@@ -156,3 +162,27 @@ def test_failures_above_the_limit_stop_the_run(evenhand, tmp_path):
     assert done.returncode == 2
     assert "texts failed" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_growth_that_fails_leaves_the_smaller_run_as_it_was(evenhand, tmp_path):
+    replies = tmp_path / "r.jsonl"
+    evenhand("audit", "stub", "--limit", 43, "--samples", 1, "--metrics", "sentiment", "--out", "first")
+    run = Run.open(tmp_path / "first")
+    texts = run.table("generations").join(
+        run.table("prompts").select(prompt_id="id", prompt="text"), on="prompt_id"
+    )
+    texts.select("prompt", "text").write_ndjson(replies)
+    command = (
+        "audit",
+        "replay:r.jsonl",
+        "--limit",
+        43,
+        "--metrics",
+        "sentiment",
+        "--out",
+        "run",
+        "--samples",
+    )
+    assert evenhand(*command, 1).returncode == 0
+    assert evenhand(*command, 2).returncode == 2
+    assert evenhand(*command, 1).returncode == 0

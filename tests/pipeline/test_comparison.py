@@ -138,3 +138,23 @@ def test_order_of_rows_changes_nothing():
         numbers = [name for name, kind in left.schema.items() if kind == pl.Float64]
         for name in numbers:
             assert left[name].to_list() == pytest.approx(right[name].to_list(), nan_ok=True), name
+
+
+def test_against_all_asks_the_same_question_as_against_the_rest():
+    axis = _axis([0] * 8 + [1] * 8 + [2] * 8, groups=("a", "b", "c"))
+    share = _share([1, 1, 1, 0, 1, 1, 0, 1, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0])
+    rest = {row["group"]: row for row in _compared(axis, share, baseline=REST).to_dicts()}
+    everyone = {row["group"]: row for row in _compared(axis, share, baseline=ALL).to_dicts()}
+    for group in "abc":
+        # Eight of the 24 texts are the group's own: group - all = (16 / 24) (group - rest).
+        assert everyone[group]["estimate"] == pytest.approx(rest[group]["estimate"] * 16 / 24)
+        assert everyone[group]["low"] == pytest.approx(rest[group]["low"] * 16 / 24)
+        assert everyone[group]["p"] == rest[group]["p"]
+        assert everyone[group]["n_baseline"] == 24
+        assert everyone[group]["baseline_value"] == pytest.approx((6 + 2 + 3) / 24)
+
+
+def test_a_metric_may_be_exploratory_on_an_axis():
+    comparer = Comparer("model", {("s", "ax"): "b"}, exploratory={("s", "ax"): ("m",)})
+    rows = comparer.comparisons([_axis([0] * 4 + [1] * 4)], [_share([1, 1, 1, 0, 1, 0, 0, 0])]).to_dicts()
+    assert [row["exploratory"] for row in rows] == [True]

@@ -175,7 +175,7 @@ def test_a_reason_stands_where_there_is_no_number(tmp_path: Path) -> None:
     nothing = group_row(value=None, low=None, high=None, n=0, n_clusters=0, null_reason="no_scores")
     text = Page(html_report(small_run(tmp_path, [null_comparison()], [nothing]))).text
     assert "Nothing could be told" in text
-    assert "not computed: no scores" in text
+    assert "not testable: no scores" in text
     assert "nan" not in re.findall(r"\w+", text.lower())
 
 

@@ -42,3 +42,14 @@ def test_clear_frees_the_file(tmp_path):
     cache.close()
     assert clear(tmp_path) > 10_000
     assert clear(tmp_path) == 0
+
+
+def test_a_damaged_row_is_a_miss(tmp_path):
+    cache = Cache(tmp_path)
+    cache.put_many("scores", {"good": 1, "bad": 2})
+    other = sqlite3.connect(tmp_path / "cache.sqlite")
+    with other:
+        other.execute("UPDATE scores SET value = 'not json' WHERE key = 'bad'")
+    other.close()
+    assert cache.get_many("scores", ["good", "bad"]) == {"good": 1}
+    cache.close()

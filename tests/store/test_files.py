@@ -75,6 +75,9 @@ def test_a_line_of_100_kb_is_read(tmp_path):
         ("t.parquet", "not parquet", "is not a Parquet file"),
         ("t.xlsx", "x", "ends in .xlsx"),
         ("t.jsonl.gz", "not gzip", "cannot be read"),
+        ("t.csv.gz", gzip.compress(b"text" * 100)[:20] + b"xxxxxxxxxxxxxxxx", "cannot be read"),
+        ("t.csv", "text\nx\n".encode("utf-16"), "is UTF-16"),
+        ("t.jsonl", '{"a": ' + "9" * 5000 + "}", "line 1 is not JSON"),
     ],
 )
 def test_bad_files_are_named(tmp_path, name, content, message):
@@ -109,3 +112,14 @@ def test_no_bytes_crash_the_readers(tmp_path_factory, content):
             read_table(_file(folder, name, content))
         except InputError as error:
             assert error.accepted
+
+
+def test_a_byte_order_mark_is_not_part_of_the_first_name(tmp_path):
+    for name, content in (("t.csv", b"text\nx\n"), ("t.jsonl", b'{"text": "x"}\n')):
+        assert read_table(_file(tmp_path, name, b"\xef\xbb\xbf" + content)).columns == ["text"]
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("evenhand.store.files._LARGEST", 1000)
+    with pytest.raises(InputError, match="unpacks to more than"):
+        read_table(_file(tmp_path, "t.jsonl.gz", gzip.compress(b"x" * 5000)))

@@ -94,9 +94,46 @@ def test_shards_join_in_the_order_of_their_keys(tmp_path):
         assert folder.run().table("generations")["id"].to_list() == ["b", "a"]
 
 
+def test_a_foreign_run_json_does_not_make_a_folder_ours(tmp_path):
+    (tmp_path / "run.json").write_text('{"runner": "mine"}')
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(RunFolderError, match="is not empty and is not a run folder"):
+        RunFolder(tmp_path, identity=IDENTITY, fresh=True)
+    assert (tmp_path / "thesis.txt").read_text() == "mine"
+
+
+def test_fresh_leaves_what_the_user_put_beside_a_run(tmp_path):
+    with _made(tmp_path / "r") as folder:
+        folder.write("scores", empty("scores"))
+    (tmp_path / "r" / "notes.txt").write_text("mine")
+    with RunFolder(tmp_path / "r", identity=IDENTITY, fresh=True):
+        assert (tmp_path / "r" / "notes.txt").read_text() == "mine"
+        assert not (tmp_path / "r" / "scores.parquet").exists()
+
+
+def test_a_damaged_shard_is_not_finished(tmp_path):
+    with _made(tmp_path / "r") as folder:
+        folder.write_shard("generate", "k", empty("generations"))
+        assert folder.has_shard("generate", "k")
+        (tmp_path / "r" / "shards" / "generate" / "k.parquet").write_bytes(b"PAR1 cut")
+        assert not folder.has_shard("generate", "k")
+
+
+def test_a_damaged_table_is_said(tmp_path):
+    with _made(tmp_path / "r") as folder:
+        (tmp_path / "r" / "groups.parquet").write_bytes(b"PAR1 cut")
+        with pytest.raises(RunFolderError, match="is damaged"):
+            folder.run().table("groups")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("{", "is damaged"), ("[]", "is damaged"), ('{"format": 99}', "has run format 99")],
+    [
+        ("{", "is not the manifest of a run"),
+        ("[]", "is not the manifest of a run"),
+        ('{"format": 1}', "is not the manifest of a run"),
+        ('{"format": 99, "identity": {}}', "has run format 99"),
+    ],
 )
 def test_a_damaged_manifest_is_said(tmp_path, content, message):
     (tmp_path / "run.json").write_text(content)

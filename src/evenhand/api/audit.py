@@ -14,6 +14,7 @@ from evenhand.api.parts import (
     Plan,
     begin,
     check_axes,
+    check_baseline,
     compare_identity,
     find_metrics,
     finish,
@@ -26,7 +27,7 @@ from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric, Model, Progress, Suite
 from evenhand.core.records import GenerationSpec, Prompt
-from evenhand.pipeline.generation import STAGE, Generator, Limits, rate_key
+from evenhand.pipeline.generation import STAGE, Generator, rate_key
 from evenhand.pipeline.planning import Shard, Tier, grow, plan
 from evenhand.pipeline.tables import spread
 from evenhand.store.cache import Cache
@@ -101,7 +102,6 @@ class Audit:
 
     def _work(self, folder: RunFolder, cache: Cache, progress: Progress) -> Run:
         tiers = grow([Tier(**tier) for tier in folder.manifest["growth"]], self.tier)
-        folder.manifest["growth"] = [asdict(tier) for tier in tiers]
         suites: dict[str, Json] = {part.suite.info.name: asdict(part.suite.info) for part in self.parts}
         begin(folder, command=self.command, name=self.model.ref.name, settings=self.settings, suites=suites)
         with stage(folder, STAGE) as record:
@@ -109,6 +109,8 @@ class Audit:
                 key for part in self.parts for key in self._generate(part, tiers, folder, cache, progress)
             ]
             folder.join_shards("generations", STAGE, keys)
+            # Only now: a growth that fails must leave the smaller run as it was.
+            folder.manifest["growth"] = [asdict(tier) for tier in tiers]
             record.update(_counted(folder.run().table("generations")))
         limit = tiers[-1].limit
         prompts = [prompt for part in self.parts for prompt in part.prompts[:limit]]
@@ -117,7 +119,7 @@ class Audit:
             settings=self.settings,
             metrics=self._with_earlier_metrics(folder),
             prompts=prompts,
-            baselines=self._baselines(),
+            baselines=self.baselines(),
             cache=cache,
             progress=progress,
             texts_stage=STAGE,
@@ -131,7 +133,7 @@ class Audit:
             part.spec,
             folder,
             cache,
-            limits=Limits(self.settings.execution.max_failures),
+            failure_rate=self.settings.execution.max_failures,
             retry_failed=self.retry_failed,
         )
         shards: list[Shard] = plan(len(part.prompts), tiers)
@@ -142,7 +144,8 @@ class Audit:
         earlier = [spec for spec in folder.manifest.get("metrics", {}) if spec not in self.metrics]
         return {**find_metrics(earlier, self.settings), **self.metrics}
 
-    def _baselines(self) -> dict[tuple[str, str], str]:
+    def baselines(self) -> dict[tuple[str, str], str]:
+        """The declared baseline of every suite and axis."""
         given = self.settings.compare.baselines
         known = {
             (part.suite.info.name, axis): given.get(axis, name)
@@ -150,14 +153,20 @@ class Audit:
             for axis, name in part.suite.info.baselines.items()
         }
         check_axes(given, {axis for _, axis in known})
+        for axis, name in given.items():
+            check_baseline(axis, name, self._groups(axis))
         return known
+
+    def _groups(self, axis: str) -> set[str]:
+        prompts = [prompt for part in self.parts for prompt in part.prompts]
+        return {group.name for prompt in prompts for group in prompt.groups if group.axis == axis}
 
     def _estimate(self, tokens: int) -> str:
         cache = Cache()
         key = rate_key(self.model)
         rate = cache.get_many("rates", [key]).get(key)
         cache.close()
-        if not isinstance(rate, float):
+        if not isinstance(rate, float) or rate <= 0:
             return "not known before the first run of this model here; progress is shown"
         seconds = tokens / rate
         return f"at most {seconds:,.0f} s at {rate:,.0f} tokens/s, as last measured here"
@@ -190,6 +199,9 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         metrics={"names": metric_names(metrics)},
     )
     parts = tuple(_part(item, settings) for item in _suites(suite, settings))
+    names = [part.suite.info.name for part in parts]
+    if len(set(names)) < len(names):
+        raise InputError(f"the suites are {', '.join(names)}", accepted="each suite once", todo="rename one")
     chosen = _find_model(model, settings)
     if mitigation := options.get("mitigate"):
         chosen = registry.mitigation(mitigation).apply(chosen)
@@ -200,7 +212,7 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         "suites": {part.suite.info.name: part.identity() for part in parts},
         "compare": compare_identity(settings),
     }
-    return Audit(
+    prepared = Audit(
         settings=settings,
         model=chosen,
         parts=parts,
@@ -211,6 +223,8 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         fresh=options.get("fresh", False),
         retry_failed=options.get("retry_failed", False),
     )
+    prepared.baselines()  # a wrong one is refused before anything is generated
+    return prepared
 
 
 def _part(suite: Suite, settings: Settings) -> _Part:

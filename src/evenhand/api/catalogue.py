@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import asdict, is_dataclass
+from difflib import get_close_matches
 
 from evenhand.core import registry
 from evenhand.core.assets import ROOT
@@ -24,19 +26,23 @@ def card(name: str) -> str:
     names = sorted(
         {entry.name for entry in available()} | {path.parent.name for path in ROOT.glob("*/card.md")}
     )
+    near = get_close_matches(name, names, n=3, cutoff=0.5)
     raise UnknownNameError(
-        f"nothing is named {name!r}", accepted=", ".join(names), todo="see `evenhand list`"
+        f"nothing is named {name!r}",
+        accepted=", ".join(names),
+        todo=f"did you mean {' or '.join(map(repr, near))}?" if near else "see `evenhand list`",
     )
 
 
 def _described(name: str) -> str:
-    """What the object says of itself, for the kinds that carry an ``info``."""
-    for kind in ("metrics", "suites", "mitigations"):
-        if any(entry.name == name for entry in registry.available(kind)):
-            if name == "templates":
-                return "# templates\n\nYour own templates x slots x groups: `--suite templates:FILE`."
-            info = getattr(registry.create(kind, name, {}), "info", None)
-            return _as_markdown(name, info)
+    """What the object says of itself: its ``info``, or the docstring of what needs arguments."""
+    for kind in registry.KINDS:
+        if all(entry.name != name for entry in registry.available(kind)):
+            continue
+        factory = registry.factory(kind, name)
+        if kind == "models" or registry.required(factory):
+            return f"# {name}\n\n{inspect.getdoc(factory) or ''}"
+        return _as_markdown(name, getattr(registry.create(kind, name, {}), "info", None))
     return ""
 
 

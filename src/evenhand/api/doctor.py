@@ -14,7 +14,7 @@ from evenhand._version import __version__
 from evenhand.core import registry
 from evenhand.store.cache import cache_folder
 
-_OPTIONAL = {"models": ("torch", "transformers"), "api": ("httpx",), "corpus": ("fsspec",), "ray": ("ray",)}
+_OPTIONAL = {"models": ("torch", "transformers"), "api": ("httpx",)}
 
 
 class Finding(NamedTuple):

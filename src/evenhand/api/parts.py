@@ -12,7 +12,7 @@ from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric, Progress, SetMetric, SilentProgress
-from evenhand.core.records import Prompt
+from evenhand.core.records import ALL, REST, Prompt
 from evenhand.pipeline.comparison import Baselines, Comparer
 from evenhand.pipeline.measurement import Measurement
 from evenhand.pipeline.tables import prompts_to_table
@@ -73,6 +73,16 @@ def check_axes(given: Mapping[str, str], known: Collection[str]) -> None:
             )
 
 
+def check_baseline(axis: str, baseline: str, groups: Collection[str]) -> None:
+    """An error for a baseline no text belongs to."""
+    if baseline not in (*groups, REST, ALL):
+        raise InputError(
+            f"the baseline {baseline!r} of axis {axis!r} has no texts",
+            accepted=", ".join((*sorted(groups)[:20], REST, ALL)),
+            todo=f"name a baseline with --baseline {axis}=GROUP",
+        )
+
+
 def finish(
     folder: RunFolder,
     *,
@@ -92,6 +102,11 @@ def finish(
         level=settings.compare.level,
         correction=settings.compare.correction,
         seed=settings.generation.seed,
+        exploratory={
+            (suite, axis): metrics
+            for suite, info in folder.manifest["suites"].items()
+            for axis, metrics in info.get("exploratory", {}).items()
+        },
     )
     measurement = Measurement(
         folder,

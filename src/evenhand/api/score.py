@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from evenhand.api.parts import (
     Plan,
     begin,
     check_axes,
+    check_baseline,
     compare_identity,
     find_metrics,
     finish,
@@ -25,9 +27,9 @@ from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import REST
-from evenhand.pipeline.reading import Layout, check_layout, read_texts
+from evenhand.pipeline.reading import Layout, Texts, check_layout, group_names, read_texts
 from evenhand.store.cache import Cache
-from evenhand.store.files import read_table
+from evenhand.store.files import as_text, read_table
 from evenhand.store.folder import RunFolder, default_folder, stage
 from evenhand.store.run import Run
 
@@ -100,9 +102,8 @@ class Scoring:
         with stage(folder, STAGE) as record:
             texts = read_texts(self.table, self.layout, self.name)
             folder.write("generations", texts.generations())
-            record.update(items=len(texts.rows), failed=0)
-        for axis, count in texts.without_group.items():
-            folder.manifest["warnings"].append(f"{count} texts have no group on the axis {axis!r}")
+            record.update(items=len(texts.rows))
+        self._note(folder, texts)
         earlier = [spec for spec in folder.manifest.get("metrics", {}) if spec not in self.metrics]
         return finish(
             folder,
@@ -114,6 +115,18 @@ class Scoring:
             progress=progress,
             texts_stage=STAGE,
         )
+
+    def _note(self, folder: RunFolder, texts: Texts) -> None:
+        """Say what will be left out, before anything is scored."""
+        reasons = Counter(str(row["failure"]) for row in texts.rows if row["failure"])
+        warnings = [
+            f"{count} of {len(texts.rows)} texts are left out: {why}" for why, count in reasons.items()
+        ]
+        warnings += [
+            f"{count} of {len(texts.rows)} texts name no {axis}"
+            for axis, count in texts.without_group.items()
+        ]
+        folder.manifest["warnings"] += warnings
 
     def _suite(self) -> dict[str, Json]:
         baselines = {axis: self.settings.compare.baselines.get(axis, REST) for axis in self.layout.groups}
@@ -146,6 +159,8 @@ def prepare(texts: Path | str | ArrowTable, **options: Unpack[ScoreOptions]) -> 
     name, table, inputs = _opened(texts)
     check_layout(table, layout, Path(name))
     check_axes(settings.compare.baselines, layout.groups)
+    for axis, baseline in settings.compare.baselines.items():
+        check_baseline(axis, baseline, group_names(table, layout.groups[axis]))
     identity: dict[str, Json] = {
         "command": "score",
         "inputs": inputs,
@@ -168,6 +183,9 @@ def prepare(texts: Path | str | ArrowTable, **options: Unpack[ScoreOptions]) -> 
 def _layout(options: ScoreOptions) -> Layout:
     group = options.get("group") or ()
     pairs = list(group.items()) if isinstance(group, Mapping) else [_axis_and_column(item) for item in group]
+    doubled = [axis for axis, count in Counter(axis for axis, _ in pairs).items() if count > 1]
+    if doubled:
+        raise InputError(f"--group names the axis {doubled[0]!r} twice", accepted="one column an axis")
     if not pairs:
         raise InputError(
             "no group column was named",
@@ -187,6 +205,8 @@ def _layout(options: ScoreOptions) -> Layout:
 
 def _axis_and_column(item: str) -> tuple[str, str]:
     axis, _, column = item.partition("=")
+    if not axis:
+        raise InputError(f"--group {item!r} names no axis", accepted="AXIS=COLUMN or COLUMN")
     return axis, column or axis
 
 
@@ -195,7 +215,8 @@ def _opened(texts: Path | str | ArrowTable) -> tuple[str, pl.DataFrame, dict[str
         path = Path(texts)
         table = read_table(path)
         return path.name, table, {"file": path.name, "digest": file_digest(path)}
-    frame = pl.DataFrame(cast(pl.DataFrame, texts))
-    lines = hashlib.blake2b(frame.write_ndjson().encode(), digest_size=16).hexdigest()
-    table = frame.with_columns(pl.all().cast(pl.String, strict=False))
-    return "table", table, {"file": "table", "digest": lines}
+    table = as_text(pl.DataFrame(cast(pl.DataFrame, texts)))
+    if table.height == 0:
+        raise InputError("the table has no rows", accepted="at least one text")
+    rows = hashlib.blake2b(table.write_ndjson().encode(), digest_size=16).hexdigest()
+    return "table", table, {"file": "table", "digest": rows}

@@ -175,6 +175,10 @@ def resolve(options: Options, **given: Mapping[str, object]) -> Settings:
 def _read(config: Path | None) -> Mapping[str, Mapping[str, object]]:
     if config is None:
         return {}
+    if not config.is_file():
+        raise InputError(
+            f"{config} is not there", accepted="a settings file", todo="`evenhand init` writes one"
+        )
     try:
         return tomllib.loads(config.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

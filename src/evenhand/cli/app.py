@@ -7,14 +7,15 @@ Exit codes: 0 done, 1 a gate failed, 2 an error (what came, what is accepted, wh
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from typing import Annotated
 
 import typer
 
 from evenhand._version import __version__
-from evenhand.cli import audit, clean, doctor, export, init, listing, report, score
-from evenhand.cli.console import errors
+from evenhand.cli import audit, clean, doctor, export, init, listing, report, score, train
+from evenhand.cli.console import say
 from evenhand.core.errors import EvenhandError
 
 app = typer.Typer(
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.command("audit")(audit.command)
 app.command("score")(score.command)
+app.command("train")(train.command)
 app.command("report")(report.command)
 app.command("list")(listing.list_command)
 app.command("show")(listing.show_command)
@@ -54,6 +56,8 @@ def _options(
 def main() -> None:
     """Run the command line and exit with its code."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    # Retries are the back-end's private matter; what fails in the end is counted.
+    logging.getLogger("stamina").setLevel(logging.ERROR)
     try:
         app()
     except EvenhandError as error:
@@ -63,11 +67,17 @@ def main() -> None:
         # The reader of our output went away, as `| head` does.
         sys.stderr.close()
         sys.exit(0)
+    except Exception as error:
+        if os.environ.get("EVENHAND_DEBUG"):
+            raise
+        say("defect", "bold red", f"{type(error).__name__}: {error}")
+        say("  what to do", "", "finished work is kept; set EVENHAND_DEBUG=1 for the trace and report it")
+        sys.exit(2)
 
 
 def _explain(error: EvenhandError) -> None:
-    errors.print("[bold red]error[/]:", error.came, highlight=False, soft_wrap=True)
+    say("error", "bold red", error.came)
     if error.accepted:
-        errors.print("  accepted:", error.accepted, highlight=False, markup=False, soft_wrap=True)
+        say("  accepted", "", error.accepted)
     if error.todo:
-        errors.print("  what to do:", error.todo, highlight=False, markup=False, soft_wrap=True)
+        say("  what to do", "", error.todo)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
 if TYPE_CHECKING:
     from evenhand.api.parts import Plan
@@ -18,7 +19,13 @@ errors = Console(stderr=True)
 
 def warn(message: str) -> None:
     """Print a warning."""
-    errors.print(f"[yellow]note[/]: {escape(message)}", highlight=False, soft_wrap=True)
+    say("note", "yellow", message)
+
+
+def say(word: str, style: str, message: str) -> None:
+    """Print a message to standard error as text; control characters are shown, not obeyed."""
+    visible = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message)
+    errors.print(Text.assemble((word, style), ": ", visible), soft_wrap=True)
 
 
 def show_plan(plan: Plan) -> None:

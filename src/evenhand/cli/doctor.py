@@ -8,6 +8,7 @@ from evenhand.cli.console import output
 def command() -> None:
     """Say what this machine can run."""
     from rich.table import Table
+    from rich.text import Text
 
     from evenhand.api.doctor import examine
 
@@ -15,5 +16,5 @@ def command() -> None:
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for finding in examine():
-        table.add_row(finding.name, finding.text)
+        table.add_row(finding.name, Text(finding.text))
     output.print(table)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from evenhand.cli import options as o
+from evenhand.core.errors import InputError
 
 _COLUMNS = "Columns"
 
@@ -50,7 +51,6 @@ def command(
     device: o.Device = None,
     batch: o.Batch = None,
     offline: o.Offline = False,
-    max_failures: o.MaxFailures = None,
     dry_run: o.DryRun = False,
     fresh: o.Fresh = False,
 ) -> None:
@@ -59,6 +59,10 @@ def command(
     from evenhand.cli.ending import carry_out
     from evenhand.core.assets import asset
 
+    if file is None and (group or prompt or id_):
+        raise InputError(
+            "columns were named, but no file", accepted="evenhand score FILE --group AXIS=COLUMN"
+        )
     if file is None:
         file, group, prompt, id_ = asset("examples", "texts.csv"), ["profession=group"], "prompt", "id"
     prepared = prepare(
@@ -81,7 +85,6 @@ def command(
         device=device,
         batch=batch,
         offline=offline or None,
-        max_failures=max_failures,
         fresh=fresh,
         command=o.command_line(),
     )

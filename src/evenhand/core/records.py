@@ -145,6 +145,7 @@ class ModelRef:
             "name": self.name,
             "revision": self.revision,
             "options": dict(self.options),
+            "repeatable": self.repeatable,
         }
 
 
@@ -258,6 +259,8 @@ class SuiteInfo:
     notes: tuple[str, ...] = ()
     """What a reader of the results must know."""
     spec: GenerationSpec = field(default_factory=GenerationSpec)
+    exploratory: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """For an axis the metrics that are not part of the corrected family there."""
 
 
 @dataclass(frozen=True, slots=True)

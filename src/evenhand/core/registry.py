@@ -62,8 +62,8 @@ def create(
 
     ``execution`` (device, batch) is passed to factories that take it.
     """
-    factory = _load(_point(kind, name))
-    accepted = inspect.signature(factory).parameters
+    build = factory(kind, name)
+    accepted = inspect.signature(build).parameters
     unknown = [option for option in options if option not in accepted]
     if unknown:
         known = [parameter for parameter in accepted if parameter != "execution"]
@@ -72,9 +72,27 @@ def create(
             accepted=", ".join(known) or "no options",
             todo=f"see `evenhand show {name}`",
         )
+    missing = [parameter for parameter in required(build) if parameter not in options]
+    if missing:
+        raise InputError(
+            f"{kind[:-1]} {name!r} was given no {missing[0]}",
+            accepted=f"{name}:{missing[0].upper()}",
+            todo=f"say which one: see `evenhand show {name}`",
+        )
     extra = {"execution": execution or Execution()} if "execution" in accepted else {}
     with _naming_missing_library(f"{kind[:-1]} {name!r}"):
-        return factory(**options, **extra)
+        return build(**options, **extra)
+
+
+def factory(kind: Kind, name: str) -> Callable[..., object]:
+    """What builds the object registered under ``name``."""
+    return _load(_point(kind, name))
+
+
+def required(build: Callable[..., object]) -> list[str]:
+    """The options a factory cannot do without."""
+    parameters = inspect.signature(build).parameters.values()
+    return [item.name for item in parameters if item.default is item.empty and item.name != "execution"]
 
 
 def suite(name: str, options: Mapping[str, Option] | None = None) -> Suite:

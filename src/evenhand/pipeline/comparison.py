@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from evenhand.stats.contrasts import clustered_difference, clustered_proportion_
 from evenhand.stats.corrections import benjamini_hochberg, holm
 from evenhand.stats.effects import cohens_h, hedges_g
 from evenhand.stats.intervals import clustered_proportion
+from evenhand.stats.results import Difference
 from evenhand.store.schemas import COMPARISONS, GROUPS
 
 Correction = Literal["bh", "holm"]
@@ -36,6 +37,8 @@ class Comparer:
     level: float = 0.95
     correction: Correction = "bh"
     seed: int = 0
+    exploratory: Mapping[tuple[str, str], Collection[str]] = field(default_factory=dict)
+    """(suite, axis) to the metrics that are exploratory there."""
 
     def groups(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> pl.DataFrame:
         """The table of per-group estimates."""
@@ -101,6 +104,8 @@ class Comparer:
         others, other_clusters, other_nulls = _known(quantity, axis, _baseline_rows(axis, code, baseline))
         test = clustered_proportion_difference if quantity.kind == "share" else clustered_difference
         gap = test(values, clusters, others, other_clusters, level=self.level)
+        if baseline == ALL:
+            gap, others = _against_all(gap), np.concatenate([values, others])
         return Comparison(
             suite=axis.suite,
             model=self.model,
@@ -118,12 +123,13 @@ class Comparer:
             n=gap.n_a,
             n_clusters=gap.n_clusters,
             min_detectable=gap.min_detectable,
-            n_baseline=gap.n_b,
+            n_baseline=others.size,
             n_null=nulls + other_nulls,
             group_value=_mean(values),
             baseline_value=_mean(others),
             effect_size=_effect_size(quantity, values, others),
-            exploratory=not quantity.is_primary,
+            exploratory=not quantity.is_primary
+            or quantity.metric in self.exploratory.get((axis.suite, axis.name), ()),
             family="",
             family_size=0,
             correction=self.correction,
@@ -147,8 +153,8 @@ class Comparer:
 
 
 def _compared(axis: Axis, baseline: str) -> range | list[int]:
-    """The groups that are compared: of two groups each against the rest, one says it all."""
-    if baseline == REST and len(axis.groups) == 2:
+    """The groups that are compared: of two groups each against the other, one says it all."""
+    if baseline in (REST, ALL) and len(axis.groups) == 2:
         return range(1)
     return [code for code, group in enumerate(axis.groups) if group != baseline]
 
@@ -161,10 +167,26 @@ def _known(quantity: Quantity, axis: Axis, chosen: Flags) -> tuple[Floats, Ints,
 
 
 def _baseline_rows(axis: Axis, code: int, baseline: str) -> Flags:
-    if baseline == ALL:
-        return np.ones(axis.codes.size, dtype=np.bool_)
-    chosen: Flags = axis.codes != code if baseline == REST else axis.codes == axis.groups.index(baseline)
+    apart = axis.codes != code if baseline in (REST, ALL) else axis.codes == axis.groups.index(baseline)
+    chosen: Flags = apart
     return chosen
+
+
+def _against_all(gap: Difference) -> Difference:
+    """The gap to everybody from the gap to the rest: the same question, smaller by the group's own share."""
+    rest = gap.n_b / (gap.n_a + gap.n_b) if gap.n_a + gap.n_b else 0.0
+
+    def scaled(value: float | None) -> float | None:
+        return None if value is None else value * rest
+
+    return replace(
+        gap,
+        estimate=scaled(gap.estimate),
+        low=scaled(gap.low),
+        high=scaled(gap.high),
+        se=scaled(gap.se),
+        min_detectable=scaled(gap.min_detectable),
+    )
 
 
 def _mean(values: Floats) -> float | None:

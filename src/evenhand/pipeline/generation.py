@@ -22,14 +22,6 @@ from evenhand.text.sentences import cut_first_sentence
 STAGE = "generate"
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """When a run of failing items is stopped."""
-
-    failure_rate: float = 0.2
-    """A run that loses more than this share of its items says nothing about the rest."""
-
-
 @dataclass(slots=True)
 class Tally:
     """What a generation stage did."""
@@ -48,7 +40,8 @@ class Generator:
     spec: GenerationSpec
     folder: RunFolder
     cache: Cache
-    limits: Limits = Limits()
+    failure_rate: float = 0.2
+    """A run that loses more than this share of its items says nothing about the rest."""
     retry_failed: bool = False
 
     def run(self, prompts: Sequence[Prompt], shards: Sequence[Shard], progress: Progress) -> list[str]:
@@ -101,7 +94,12 @@ class Generator:
         return [found.get(place) or Completion(*place, None, None, failure="no_answer") for place in wanted]
 
     def _cut(self, completion: Completion) -> Completion:
-        if self.spec.stop != "sentence" or completion.text is None:
+        if completion.text is None:
+            return completion
+        if not completion.text.strip():
+            # Scored with its prompt, an empty text would pass for a neutral one.
+            return replace(completion, text=None, finish=None, failure="empty_text")
+        if self.spec.stop != "sentence":
             return completion
         text = cut_first_sentence(completion.text)
         if text == completion.text:
@@ -115,10 +113,13 @@ class Generator:
         found = self.cache.get_many("generations", keys)
         if len(found) < len(set(keys)):
             return None
-        return [
-            _from_json(prompt.id, sample, found[key])
-            for (prompt, sample), key in zip(places, keys, strict=True)
-        ]
+        try:
+            return [
+                _from_json(prompt.id, sample, found[key])
+                for (prompt, sample), key in zip(places, keys, strict=True)
+            ]
+        except (TypeError, ValueError):
+            return None  # a value of another shape is a miss
 
     def _keep(self, prompts: Sequence[Prompt], completions: Iterable[Completion]) -> None:
         by_id = {prompt.id: prompt for prompt in prompts}
@@ -137,12 +138,12 @@ class Generator:
         )
 
     def _check_failures(self, tally: Tally, completions: Sequence[Completion]) -> None:
-        if tally.failed <= max(3, self.limits.failure_rate * tally.items):
+        if tally.failed <= max(3, self.failure_rate * tally.items):
             return
         codes = sorted({item.failure for item in completions if item.failure})
         raise FailureRateError(
             f"{tally.failed} of {tally.items} texts failed ({', '.join(codes)})",
-            accepted=f"at most {self.limits.failure_rate:.0%}",
+            accepted=f"at most {self.failure_rate:.0%}",
             todo="mend the cause and run the same command again; finished shards are kept",
         )
 
@@ -182,4 +183,6 @@ def rate_key(model: Model) -> str:
 
 def _from_json(prompt_id: str, sample: int, value: Json) -> Completion:
     text, finish, prompt_tokens, new_tokens = cast("tuple[str, Finish, int | None, int | None]", value)
+    if not isinstance(text, str):
+        raise TypeError("a cached text is not text")
     return Completion(prompt_id, sample, text, finish, prompt_tokens, new_tokens)

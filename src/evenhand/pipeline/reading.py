@@ -56,14 +56,14 @@ def check_layout(table: pl.DataFrame, layout: Layout, path: Path) -> None:
     require_columns(table, {**named, "--mentions": layout.mentions}, path)
     for axis, column in layout.groups.items():
         require_columns(table, {f"--group {axis}": column}, path)
-        names = table[column].drop_nulls().unique()
-        if names.is_empty():
+        names = group_names(table, column)
+        if not names:
             raise InputError(
                 f"column {column!r} of {path} is empty",
                 accepted="a group name a row",
                 todo="check the column",
             )
-        for name in RESERVED_GROUPS & set(names):
+        for name in RESERVED_GROUPS & names:
             raise InputError(
                 f"column {column!r} of {path} has a group named {name!r}, a reserved name",
                 accepted="any other name",
@@ -71,6 +71,11 @@ def check_layout(table: pl.DataFrame, layout: Layout, path: Path) -> None:
             )
     if layout.id:
         _check_ids(table, layout.id, path)
+
+
+def group_names(table: pl.DataFrame, column: str) -> set[str]:
+    """The groups a column names; white space around a name does not make another group."""
+    return set(table[column].drop_nulls().str.strip_chars().unique()) - {""}
 
 
 def _check_ids(table: pl.DataFrame, column: str, path: Path) -> None:
@@ -97,7 +102,7 @@ def read_texts(table: pl.DataFrame, layout: Layout, name: str) -> Texts:
         prompt, continuation = _prompt(row, number, layout, name)
         texts.prompts.setdefault(prompt.id, prompt)
         for axis, column in layout.groups.items():
-            if not row[column]:
+            if not (row[column] or "").strip():
                 texts.without_group[axis] = texts.without_group.get(axis, 0) + 1
         failure = _failure(continuation)
         texts.rows.append(
@@ -125,7 +130,9 @@ def _prompt(
     starts = bool(text) and bool(cue) and cast(str, text).startswith(cue)
     shown = cue if starts or layout.join_prompt else ""
     cluster = row[layout.cluster] if layout.cluster else cue if layout.prompt else None
-    groups = tuple(Group(axis, value) for axis, column in layout.groups.items() if (value := row[column]))
+    groups = tuple(
+        Group(axis, value) for axis, column in layout.groups.items() if (value := (row[column] or "").strip())
+    )
     prompt = Prompt.create(
         name,
         shown,

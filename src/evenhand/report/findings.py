@@ -135,7 +135,7 @@ def _not_computed(missing: Sequence[Gap]) -> str:
     reasons = Counter(name(gap.comparison.null_reason or "no estimate") for gap in missing)
     said = ", ".join(f"{reason}: {times:,}" for reason, times in reasons.most_common(3))
     noun = "gap" if len(missing) == 1 else "gaps"
-    return f"{len(missing):,} {noun} could not be computed ({said})"
+    return f"{len(missing):,} {noun} could not be tested ({said})"
 
 
 def could_be_seen(gaps: Iterable[Gap]) -> str:
@@ -143,6 +143,9 @@ def could_be_seen(gaps: Iterable[Gap]) -> str:
     known = [(gap.measure.kind, gap.comparison.min_detectable) for gap in gaps]
     shares = [least for kind, least in known if kind == "share" and least is not None]
     means = [least for kind, least in known if kind == "mean" and least is not None]
+    if shares and min(shares) > 1 and not means:
+        return "no gap, however large, could have been seen (80 % power)"
+    shares = [min(least, 1.0) for least in shares]
     said = [
         _range(sizes, form, unit)
         for sizes, form, unit in ((shares, points, " points"), (means, number, " in a mean"))

@@ -5,7 +5,7 @@ A gap stands in one of four ways, read off the comparisons table:
     supported  the adjusted p is at most 0.05: larger than chance
     small      not supported, and its interval leaves no room for a gap of 5 points (5 % of a mean's range)
     unclear    neither: this sample size cannot tell
-    missing    no estimate, with a reason
+    missing    no estimate, or no test of it, with a reason: more texts of the same kind would not help
 
 Nothing here says that there is no gap: "small" is a bound, "unclear" an admission.
 """
@@ -35,7 +35,7 @@ WORDS: Mapping[Standing, str] = {
     "supported": "larger than chance",
     "unclear": "cannot tell",
     "small": "small at most",
-    "missing": "not computed",
+    "missing": "not testable",
 }
 """What each standing is called, strongest claim first."""
 
@@ -141,12 +141,17 @@ class Gap:
         if row.estimate is None or row.low is None or row.high is None:
             return f"{what}: {row.null_reason or 'no estimate'}"
         low, high = (self.measure.gap(end, signed=True) for end in (row.low, row.high))
-        seen = (
-            f"; a gap had to reach {self.measure.gap(row.min_detectable)}{unit} to be seen"
-            if row.min_detectable is not None
-            else ""
-        )
-        return f"{what}: anywhere from {low} to {high}{unit}{self._corrected}{seen}"
+        return f"{what}: anywhere from {low} to {high}{unit}{self._corrected}{self._seen}"
+
+    @property
+    def _seen(self) -> str:
+        """How large the gap had to be to show."""
+        least, span = self.comparison.min_detectable, self.measure.span
+        if least is None:
+            return ""
+        if span is not None and least > span:
+            return "; no gap could have been seen"
+        return f"; a gap had to reach {self.measure.gap(least)}{self.measure.unit} to be seen"
 
     @property
     def _corrected(self) -> str:
@@ -195,7 +200,7 @@ def _baseline_group(row: Comparison, groups: frozenset[str]) -> str:
 
 
 def _standing(row: Comparison, measure: Measure) -> Standing:
-    if row.estimate is None:
+    if row.estimate is None or row.p is None:
         return "missing"
     if row.p_adjusted is not None and row.p_adjusted <= ALPHA:
         return "supported"

@@ -29,6 +29,8 @@ from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER, Differe
 
 POWER = 0.8
 """The power at which ``min_detectable`` is stated."""
+FEW_CLUSTERS = 10
+"""Below this many clusters the correlation of two shares is too uncertain to narrow an interval."""
 _MEANS = "cluster-robust t"
 _SHARES = "cluster-robust Newcombe"
 _OMNIBUS = "cluster-robust F (Rao-Scott)"
@@ -180,11 +182,20 @@ def _judged(of: Moments, weights: Floats, sizes: _Sizes) -> Difference:
 def _judged_shares(of: Moments, sizes: _Sizes) -> Difference:
     _, variance, df = of.contrast(np.array([1.0, -1.0]))
     joined = Newcombe.of(of)
-    low, high = joined.interval(t_quantile((1 + sizes.level) / 2, df))
+    estimate, se = joined.share_a - joined.share_b, math.sqrt(variance)
+    quantile = t_quantile((1 + sizes.level) / 2, df)
+    low, high = joined.interval(quantile)
     is_constant = joined.share_a == joined.share_b and joined.share_a in (0, 1)
     p = None if is_constant else t_two_sided(joined.touching(), df)
-    judged = _Judgement(joined.share_a - joined.share_b, low, high, math.sqrt(variance), df, p)
-    return sizes.difference(judged, of.n_clusters, NO_VARIATION if is_constant else None)
+    if of.n_clusters < FEW_CLUSTERS and p is not None:
+        # So few clusters hardly tell how the two shares move together: be as wide as the t test.
+        low, high = min(low, estimate - quantile * se), max(high, estimate + quantile * se)
+        p = max(p, t_two_sided(estimate / se, df)) if se > 0 else None
+    # Clusters that vary, and vary alike in both groups, leave no yardstick for their difference.
+    if variance < 1e-12 * float(of.covariance[0, 0]):
+        return sizes.difference(_Judgement(estimate, None, None, se, df, None), of.n_clusters, NO_VARIATION)
+    judged = _Judgement(estimate, max(low, -1.0), min(high, 1.0), se, df, p)
+    return sizes.difference(judged, of.n_clusters, NO_VARIATION if p is None else None)
 
 
 def _omnibus(of: Moments, n: int, n_groups: int, left_out: int) -> Omnibus:

@@ -16,7 +16,9 @@ from evenhand.core.errors import StorageError
 
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NEARLY_FULL = 1 << 20
-_REFUSED = frozenset({errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EISDIR})
+_REFUSED = frozenset(
+    {errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENOENT}
+)
 
 
 @contextlib.contextmanager

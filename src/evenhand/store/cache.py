@@ -6,11 +6,12 @@ Values are JSON.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -53,7 +54,7 @@ class Cache:
             except sqlite3.Error as error:
                 self._give_up(error)
                 return found
-            found.update((key, json.loads(value)) for key, value in rows)
+            found.update(_parsed(rows))
         return found
 
     def put_many(self, kind: Kind, values: Mapping[str, Json]) -> None:
@@ -75,7 +76,8 @@ class Cache:
 
     def _open(self) -> sqlite3.Connection | None:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # Texts of models may be private to the user.
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             connection = sqlite3.connect(self.path, timeout=30)
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
@@ -92,6 +94,13 @@ class Cache:
     def _give_up(self, error: sqlite3.Error) -> None:
         _log.warning("the cache at %s failed (%s): the run goes on without it", self.path, error)
         self.close()
+
+
+def _parsed(rows: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Json]]:
+    """The rows that hold JSON: a damaged one is a miss."""
+    for key, value in rows:
+        with contextlib.suppress(ValueError, TypeError):
+            yield key, json.loads(value)
 
 
 def clear(folder: Path | None = None) -> int:

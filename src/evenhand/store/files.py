@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import json
 import math
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,6 +15,9 @@ import polars as pl
 
 from evenhand.core.digests import Json, canonical_json
 from evenhand.core.errors import InputError
+
+_LARGEST = 4 << 30
+"""Bytes of text read into memory at most: a small archive can unpack to anything."""
 
 FORMATS = ".jsonl, .ndjson, .csv, .tsv or .parquet (each but Parquet also .gz)"
 
@@ -29,7 +34,7 @@ def read_table(path: Path) -> pl.DataFrame:
             accepted=f"a file: {FORMATS}",
             todo="check the path",
         )
-    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix == ".parquet":
         table = _read_parquet(path)
     elif suffix in (".jsonl", ".ndjson"):
@@ -58,14 +63,24 @@ def require_columns(table: pl.DataFrame, columns: Mapping[str, str | None], path
 
 def _read_bytes(path: Path) -> bytes:
     try:
-        if path.suffix == ".gz":
+        if path.suffix.lower() == ".gz":
             with gzip.open(path, "rb") as file:
-                return file.read()
-        return path.read_bytes()
-    except (OSError, EOFError) as error:
+                content = file.read(_LARGEST + 1)
+        else:
+            content = path.read_bytes()
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(
             f"{path} cannot be read: {error}", accepted="a readable file", todo="check the file"
         ) from error
+    if len(content) > _LARGEST:
+        raise InputError(
+            f"{path} unpacks to more than {_LARGEST >> 30} GB",
+            accepted="a smaller file, or Parquet",
+            todo="split it, or convert it to Parquet",
+        )
+    if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        raise InputError(f"{path} is UTF-16", accepted="UTF-8", todo="save it as UTF-8")
+    return content.removeprefix(codecs.BOM_UTF8)
 
 
 def _read_jsonl(path: Path) -> pl.DataFrame:
@@ -86,7 +101,7 @@ def _read_jsonl(path: Path) -> pl.DataFrame:
 def _parse_line(line: str, number: int, path: Path) -> Mapping[str, Json]:
     try:
         row = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(
             f"{path} line {number} is not JSON: {error}",
             accepted="one JSON object a line",
@@ -112,7 +127,7 @@ def _cell(value: Json) -> str | None:
 
 def _read_csv(path: Path, separator: str) -> pl.DataFrame:
     # Decoding here, not in Polars, keeps damaged bytes visible as U+FFFD in every version of it.
-    text = _read_bytes(path).decode("utf-8-sig", "replace")
+    text = _read_bytes(path).decode("utf-8", "replace")
     try:
         return pl.read_csv(io.BytesIO(text.encode()), separator=separator, infer_schema=False)
     except pl.exceptions.NoDataError:
@@ -134,6 +149,11 @@ def _read_parquet(path: Path) -> pl.DataFrame:
             accepted="Parquet",
             todo="write the file again",
         ) from error
+    return as_text(table)
+
+
+def as_text(table: pl.DataFrame) -> pl.DataFrame:
+    """The table with every column as text: NaN as null, lists and objects as JSON."""
     return table.select(_as_text(column) for column in table.iter_columns())
 
 
@@ -142,6 +162,10 @@ def _as_text(column: pl.Series) -> pl.Series:
         return column
     if column.dtype.is_float():
         column = column.fill_nan(None)
+    if column.dtype == pl.Binary:
+        column = pl.Series(
+            column.name, [cell and cell.decode("utf-8", "replace") for cell in column.to_list()]
+        )
     if column.dtype.is_nested():
         cells = [None if cell is None else json.dumps(cell, default=str) for cell in column.to_list()]
         return pl.Series(column.name, cells, dtype=pl.String)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import platform
 import shutil
@@ -15,19 +16,27 @@ from types import TracebackType
 
 import polars as pl
 from filelock import FileLock, Timeout
+from polars.exceptions import PolarsError
 
 from evenhand._version import __version__
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import RunFolderError
 from evenhand.store.atomic import naming_storage_errors, replacing, write_text
-from evenhand.store.run import FORMAT, MANIFEST, Manifest, Run, read_manifest
-from evenhand.store.schemas import checked, empty
+from evenhand.store.run import FORMAT, MANIFEST, REPORTS, Manifest, Run, is_run_folder, read_manifest
+from evenhand.store.schemas import SCHEMAS, checked, empty
+
+_log = logging.getLogger(__name__)
 
 
 def default_folder(command: str, name: str, identity: Mapping[str, Json]) -> Path:
     """``runs/<command>-<name>-<digest>``: the same command finds its folder again."""
     safe = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name).strip("-.")[:40]
     return Path("runs") / f"{command}-{safe or 'run'}-{digest(dict(identity), size=5)}"
+
+
+_OURS = frozenset(
+    {MANIFEST, *(f"{name}.parquet" for name in SCHEMAS), *(f"report.{kind}" for kind in REPORTS)}
+)
 
 
 class RunFolder:
@@ -66,8 +75,16 @@ class RunFolder:
             checked(name, table).write_parquet(temporary)
 
     def has_shard(self, stage: str, key: str) -> bool:
-        """Whether a shard is finished."""
-        return self._shard(stage, key).exists()
+        """Whether a shard is finished; one that cannot be read is not."""
+        path = self._shard(stage, key)
+        if not path.exists():
+            return False
+        try:
+            pl.read_parquet_schema(path)
+        except (PolarsError, OSError):
+            _log.warning("%s is damaged and is done again", path)
+            return False
+        return True
 
     def write_shard(self, stage: str, key: str, table: pl.DataFrame) -> None:
         """Commit a finished shard."""
@@ -96,7 +113,7 @@ class RunFolder:
     def _refuse_foreign_folder(self) -> None:
         # --out may point anywhere: never write into, nor empty, a folder that is not ours.
         inside = {entry.name for entry in self.path.iterdir()} - {".lock"}
-        if inside and MANIFEST not in inside and not inside <= {"shards"}:
+        if inside and not is_run_folder(self.path) and not inside <= {"shards"}:
             raise RunFolderError(
                 f"{self.path} is not empty and is not a run folder",
                 accepted="a new or empty folder, or the folder of an earlier run",
@@ -104,6 +121,8 @@ class RunFolder:
             )
 
     def _take_lock(self) -> None:
+        if (self.path / ".lock").is_symlink():
+            raise RunFolderError(f"{self.path / '.lock'} is a link", todo="remove it: a run's lock is a file")
         try:
             self._lock.acquire(timeout=0)
         except Timeout as error:
@@ -114,10 +133,13 @@ class RunFolder:
             ) from error
 
     def _empty(self) -> None:
+        """Remove what a run writes, and nothing else a user may have put beside it."""
+        shards = self.path / "shards"
+        if shards.is_dir() and not shards.is_symlink():
+            shutil.rmtree(shards)
         for entry in self.path.iterdir():
-            if entry.name == ".lock":
-                continue
-            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+            if entry.is_symlink() or entry.name in _OURS or entry.name.endswith(".part"):
+                entry.unlink()
 
     def _resume(self, identity: Mapping[str, Json]) -> Manifest:
         manifest = read_manifest(self.path)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from polars.exceptions import PolarsError
 
 from evenhand.core.errors import RunFolderError
 from evenhand.store.schemas import SCHEMAS, empty
@@ -15,6 +16,9 @@ from evenhand.store.schemas import SCHEMAS, empty
 MANIFEST = "run.json"
 FORMAT = 1
 """Raised when an older folder can no longer be read."""
+
+REPORTS = ("html", "json", "md")
+"""The forms of the report."""
 
 Manifest = dict[str, Any]
 """The parsed ``run.json``; its keys are documented in ``docs/reference/run-folder.md``."""
@@ -40,12 +44,28 @@ class Run:
 
     def table(self, name: str) -> pl.DataFrame:
         """A table in memory."""
-        return self.scan(name).collect()
+        try:
+            return self.scan(name).collect()
+        except (PolarsError, OSError) as error:
+            raise RunFolderError(
+                f"{self.path / name}.parquet is damaged: {str(error).splitlines()[0]}",
+                accepted="a table as the run wrote it",
+                todo="run the command that made it again: finished shards are kept",
+            ) from error
 
     def _repr_html_(self) -> str:
         from html import escape
 
         return f"<code>{escape(str(self.path))}</code> ({', '.join(sorted(SCHEMAS))})"
+
+
+def is_run_folder(folder: Path) -> bool:
+    """Whether a folder holds a manifest of ours, of whatever format."""
+    try:
+        read_manifest(folder)
+    except RunFolderError as error:
+        return "has run format" in error.came
+    return True
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -59,10 +79,12 @@ def read_manifest(folder: Path) -> Manifest:
         )
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
-        version = manifest["format"]
-    except (ValueError, KeyError, TypeError) as error:
+        version, _ = manifest["format"], manifest["identity"].keys()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunFolderError(
-            f"{file} is damaged: {error!r}", accepted="the manifest of a run", todo="start again with --fresh"
+            f"{file} is not the manifest of a run: {error!r}",
+            accepted=f"the {MANIFEST} that evenhand wrote",
+            todo="choose another folder with --out",
         ) from error
     if version != FORMAT:
         raise RunFolderError(

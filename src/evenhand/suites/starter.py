@@ -38,9 +38,12 @@ class StarterSuite:
             citation="Written for evenhand; domain and group names after Dhamala et al. BOLD. FAccT 2021.",
             licence="CC BY 4.0",
             digest=file_digest(self._path),
+            exploratory={axis: ("gender_polarity",) for axis in BASELINES if axis != "profession"},
             notes=(
                 "The starter prompts are not BOLD's: numbers are not comparable with published BOLD numbers.",
                 "Ten templates a domain can show large gaps only.",
+                "Gender polarity counts as a finding for professions only, as in BOLD: that texts about "
+                "actresses say she is true by construction.",
                 "A religion or an ideology is compared with all others of its domain. Texts about fascism "
                 "may well be negative: that alone is no sign of bias.",
             ),

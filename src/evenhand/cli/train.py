@@ -1,0 +1,112 @@
+"""``evenhand train``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evenhand.cli import options as o
+
+if TYPE_CHECKING:
+    from evenhand.api.train import Trained, Training
+
+_DATA, _HOW = "Data", "Training"
+
+
+def command(
+    task: Annotated[str, typer.Argument(help="regard, toxicity, emotion, ideology, norms or embeddings.")],
+    data: Annotated[
+        list[Path],
+        typer.Argument(
+            help="A table of texts and labels (JSONL, CSV, TSV, Parquet); for norms tables of rated words; "
+            "for embeddings running text."
+        ),
+    ],
+    backbone: Annotated[
+        str | None,
+        typer.Option(
+            help="linear, builtin, builtin:masked, a Hub id or a folder; for norms a file of word vectors.",
+            rich_help_panel=_HOW,
+        ),
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option(help="Column of the texts [text].", rich_help_panel=_DATA)
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="Column of the labels [label].", rich_help_panel=_DATA)
+    ] = None,
+    valid: Annotated[
+        Path | None,
+        typer.Option(help="Another table to test on [a fifth of DATA].", rich_help_panel=_DATA),
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="Times each text is met [5].", rich_help_panel=_HOW)
+    ] = None,
+    batch: Annotated[int | None, typer.Option(help="Texts at a time [32].", rich_help_panel=_HOW)] = None,
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(help="The highest learning rate [2e-5; embedded: 1e-4, 2e-4].", rich_help_panel=_HOW),
+    ] = None,
+    max_length: Annotated[
+        int | None, typer.Option(help="Tokens a text is cut to [128].", rich_help_panel=_HOW)
+    ] = None,
+    patience: Annotated[
+        int | None,
+        typer.Option(
+            help="Stop after this many epochs without a lower held-out loss [never].", rich_help_panel=_HOW
+        ),
+    ] = None,
+    seed: o.Seed = None,
+    out: o.Out = None,
+    device: o.Device = None,
+    offline: o.Offline = False,
+    dry_run: o.DryRun = False,
+    fresh: o.Fresh = False,
+) -> None:
+    """Train a classifier, an emotion lexicon or word vectors on your own data."""
+    from evenhand.api.train import prepare
+
+    training = prepare(
+        task,
+        data,
+        backbone=backbone,
+        out=out,
+        text=text,
+        label=label,
+        valid=valid,
+        epochs=epochs,
+        batch=batch,
+        learning_rate=learning_rate,
+        max_length=max_length,
+        patience=patience,
+        seed=seed or 0,
+        device=device,
+        offline=offline,
+        fresh=fresh,
+    )
+    _carry_out(training, dry_run=dry_run)
+
+
+def _carry_out(training: Training, *, dry_run: bool) -> None:
+    from evenhand.cli.console import TerminalProgress, show_plan, warn
+    from evenhand.cli.ending import INTERRUPTED
+
+    show_plan(training.plan())
+    if dry_run:
+        return
+    try:
+        _show(training.run(TerminalProgress()))
+    except KeyboardInterrupt:
+        warn("stopped. Finished epochs are kept: the same command goes on from here.")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _show(trained: Trained) -> None:
+    from evenhand.cli.console import output
+
+    for name, value in trained.measures.items():
+        shown = f"{value:,.0f}" if name in ("n", "words") else f"{value:.3f}"
+        output.print(f"{name:<18} {shown}", highlight=False, markup=False)
+    output.print(f"card: {trained.folder / 'card.md'}", highlight=False, markup=False, soft_wrap=True)
