@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
+import polars as pl
 import pytest
 from tests.models.host import Asked, Host, Reply, chat_reply, error_reply, serving, text_reply
 
@@ -18,7 +19,7 @@ from evenhand.core.records import Completion, Execution, GenerationSpec, Request
 from evenhand.models import endpoint
 from evenhand.models.endpoint import EndpointModel
 from evenhand.models.endpoint_limits import retry_after
-from evenhand.models.openai_wire import parse_target
+from evenhand.models.openai_wire import host_words, parse_target
 
 SPEC = GenerationSpec(max_new_tokens=8, stop="none")
 ONE = [Request("p", "The man", (0,))]
@@ -120,6 +121,7 @@ def test_the_length_limit_is_told(host: Host) -> None:
         (Reply(body=b'{"choices": [null]}'), "bad_answer"),
         (Reply(body=b"\xff\xfe"), "bad_answer"),
         (Reply(body=b"[" * 100_000), "bad_answer"),
+        (Reply(body=b'{"choices": [{"text": "x"}], "n": ' + b"9" * 5000 + b"}"), "bad_answer"),
         (text_reply("bad", finish_reason="content_filter"), "content_filter"),
         (error_reply(400, "filtered", code="content_filter"), "content_filter"),
         (error_reply(400, "this model's context is 4096 tokens"), "http_400"),
@@ -154,6 +156,33 @@ def test_odd_usage_is_unknown_not_zero(host: Host) -> None:
     )
     done = ask(host)
     assert (done.text, done.prompt_tokens, done.new_tokens) == ("x", None, None)
+
+
+@pytest.mark.parametrize("count", ["true", str(2**63), str(10**30), "1e3", "NaN"])
+def test_a_count_no_table_can_hold_is_unknown(host: Host, count: str) -> None:
+    usage = f'{{"prompt_tokens": {count}, "completion_tokens": 7}}'
+    host.answer = lambda asked: Reply(body=f'{{"choices": [{{"text": "x"}}], "usage": {usage}}}'.encode())
+    done = ask(host, max_tokens_total=1000)
+    assert (done.text, done.prompt_tokens, done.new_tokens) == ("x", None, 7)
+
+
+def test_the_largest_count_a_table_can_hold(host: Host) -> None:
+    usage = f'{{"prompt_tokens": {2**63 - 1}}}'
+    host.answer = lambda asked: Reply(body=f'{{"choices": [{{"text": "x"}}], "usage": {usage}}}'.encode())
+    assert ask(host).prompt_tokens == 2**63 - 1
+
+
+@pytest.mark.parametrize("chat", [False, True])
+def test_half_a_character_is_marked_and_at_the_end_dropped(host: Host, chat: bool) -> None:
+    host.answer = lambda asked: (chat_reply if chat else text_reply)(" \ud800sang \ud83d\ude00 and \ud83d")
+    done = ask(host, chat=chat)
+    assert done.text == " \ufffdsang \U0001f600 and "
+    assert pl.DataFrame([done.text])[0, 0] == done.text
+
+
+def test_an_odd_finish_is_a_stop(host: Host) -> None:
+    host.answer = lambda asked: text_reply(" sang.", finish_reason=["length"])
+    assert ask(host).finish == "stop"
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 529])
@@ -259,6 +288,91 @@ def test_the_key_is_not_sent_on_a_redirect(host: Host, monkeypatch: pytest.Monke
         "are never sent on a redirect."
     )
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        error_reply(401, f"{'x' * 290} the key sk-a/b-9 is wrong"),
+        error_reply(401, "no", code="sk-a/b-9"),
+        Reply(401, b'{"detail": "Bearer sk-a\\/b-9"}'),
+        Reply(401, b"<p>sk-a/b-9</p>"),
+        Reply(401, b"?key=sk-a%2Fb-9"),
+        Reply(401, b"sk-a\x1b/b-9"),
+    ],
+)
+def test_a_key_the_host_repeats_is_never_shown(
+    host: Host, reply: Reply, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("EVENHAND_API_KEY", "sk-a/b-9")
+    host.answer = lambda asked: reply
+    with pytest.raises(ModelError) as caught:
+        ask(host)
+    host.answer = lambda asked: replace(reply, status=400)
+    assert ask(host).failure == "http_400"
+    shown = str(caught.value) + caplog.text
+    assert "b-9" not in shown
+    assert "sk-a" not in shown
+
+
+def test_a_host_cannot_write_to_the_terminal(host: Host, caplog: pytest.LogCaptureFixture) -> None:
+    host.answer = lambda asked: error_reply(400, "\x1b[2Jall\r\nis \u202ewell\x07 \ud800", code="\x1b]0;x")
+    ask(host)
+    assert f"{host.url}/completions answered 400 ]0;x: [2Jall is well" in caplog.text
+    assert "\x1b" not in caplog.text
+
+
+def test_words_of_a_host() -> None:
+    assert host_words("a\n b\x1b[0m", secret="") == "a b[0m"
+    assert host_words("key k, token", secret="k") == "[key]ey [key], to[key]en"
+    assert host_words("s3cret" * 100, secret="s3cret") == "[key]" * 60
+
+
+def test_a_served_model_that_repeats_the_key(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVENHAND_API_KEY", "sk-1")
+    body = b'{"choices": [{"text": "x"}], "model": "m\\u001b sk-1", "system_fingerprint": "\\ud800f"}'
+    host.answer = lambda asked: Reply(body=body)
+    asked = model(host)
+    assert next(asked.generate(ONE, SPEC)).text == "x"
+    assert asked.served_by == {"model": "m [key]", "fingerprint": "f"}
+
+
+@pytest.mark.parametrize("key", ["se\ncret", "sécret", "se cret"])
+def test_a_key_no_header_can_hold(host: Host, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("EVENHAND_API_KEY", key)
+    with pytest.raises(InputError) as caught:
+        ask(host)
+    assert str(caught.value) == (
+        "the environment variable EVENHAND_API_KEY holds a space or a character beyond ASCII. "
+        "Accepted: a key of printable ASCII characters. What to do: copy the key again."
+    )
+    assert host.asked == []
+
+
+def test_white_space_around_a_key_is_dropped(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVENHAND_API_KEY", " k1\n")
+    ask(host)
+    assert host.asked[0].headers["Authorization"] == "Bearer k1"
+
+
+def test_a_key_in_the_clear_is_warned_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("EVENHAND_API_KEY", "secret")
+    for name in ("https://h.invalid#m", "http://localhost:1#m", "http://127.0.0.1:1#m"):
+        list(EndpointModel(name).generate([], SPEC))
+    assert caplog.text == ""
+    remote = EndpointModel("http://h.invalid#m")
+    list(remote.generate([], SPEC))
+    list(remote.generate([], SPEC))
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "the key in EVENHAND_API_KEY goes to http://h.invalid/v1/completions unencrypted: anyone on the way "
+        "can read it; use https, or unset the variable"
+    )
+    monkeypatch.delenv("EVENHAND_API_KEY")
+    list(EndpointModel("http://h.invalid#m").generate([], SPEC))
+    assert len(caplog.records) == 1
 
 
 @pytest.mark.parametrize(
@@ -383,11 +497,18 @@ def test_addresses(name: str, chat: bool | None, url: str, as_chat: bool) -> Non
     [
         ("http://user:pw@h/v1#m", "the endpoint of model 'm' holds a user name or a password"),
         ("http://token@h/v1#m", "the endpoint of model 'm' holds a user name or a password"),
+        ("u:pw@h#m", "the endpoint of model 'm' holds a user name or a password"),
+        ("u:pw@h", "the endpoint of model '' holds a user name or a password"),
+        ("http:u:pw@h/v1#m", "the endpoint of model 'm' holds a user name or a password"),
+        ("http://u:p#pw@h/v1#m", "the endpoint has a host or a port that cannot be read"),
+        ("http://[h/pw#m", "the endpoint has a host or a port that cannot be read"),
+        ("http://h:99999/pw#m", "the endpoint has a host or a port that cannot be read"),
+        ("#u:pw@h", "the endpoint has no URL"),
         ("http://h/v1?key=1#m", "the endpoint of model 'm' has a query after '?'"),
         ("http://h/v1", "'http://h/v1' is no endpoint"),
         ("ftp://h/v1#m", "'ftp://h/v1#m' is no endpoint"),
         ("h:8000#m", "'h:8000#m' is no endpoint"),
-        ("#m", "'#m' is no endpoint"),
+        ("#m", "the endpoint has no URL"),
     ],
 )
 def test_addresses_that_are_refused(name: str, message: str) -> None:

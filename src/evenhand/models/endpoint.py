@@ -79,6 +79,7 @@ class EndpointModel:
         self._timeout = timeout
         self._budget = TokenBudget(max_tokens_total)
         self._ssl = httpx.create_ssl_context()
+        self._secret = ""
         self._answered = False
         self._lock = threading.Lock()
         self._noted: set[str] = set()
@@ -95,6 +96,13 @@ class EndpointModel:
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         """Completions as they arrive, one for each request and sample."""
+        self._secret = _key(self._key_env)
+        if self._secret and not self._target.is_private:
+            self._note(
+                "key",
+                f"the key in {self._key_env} goes to {self._target.url} unencrypted: anyone on the way can "
+                "read it; use https, or unset the variable",
+            )
         jobs = deque((request, sample) for request in requests for sample in request.samples)
         arrived: queue.SimpleQueue[Completion | Exception] = queue.SimpleQueue()
         total = len(jobs)
@@ -127,9 +135,8 @@ class EndpointModel:
 
     def _client(self) -> httpx.Client:
         headers = {"Content-Type": "application/json", "User-Agent": f"evenhand/{__version__}"}
-        key = os.environ.get(self._key_env)
-        if key:
-            headers["Authorization"] = f"Bearer {key}"
+        if self._secret:
+            headers["Authorization"] = f"Bearer {self._secret}"
         return httpx.Client(headers=headers, timeout=self._timeout, verify=self._ssl, follow_redirects=False)
 
     def _complete(
@@ -193,14 +200,14 @@ class EndpointModel:
         if status != 200:
             return self._refused(response)
         self._answered = True
-        answer = read_answer(self._target, response.content, prompt=prompt)
+        answer = read_answer(self._target, response.content, prompt=prompt, secret=self._secret)
         self._served_by.update(answer.served_by)
         return answer
 
     def _refused(self, response: _Response) -> Answer:
         """A request the host will not serve: an error where every one would end so, else a failure."""
         status = response.status
-        code, message = error_message(response.content)
+        code, message = error_message(response.content, secret=self._secret)
         named = next((field for field in OPTIONAL if field in message), None)
         if not self._answered and (status in _FATAL or named):
             raise ModelError(
@@ -208,7 +215,8 @@ class EndpointModel:
                 accepted="an OpenAI-compatible host that knows the model and takes the key",
                 todo=_advice(status, named, chat=self._target.chat, key_env=self._key_env),
             )
-        self._note(f"{status} {code}", message)
+        said = f"{status} {code}".strip()
+        self._note(said, f"{self._target.url} answered {said}: {message}")
         return Answer(None, None, "content_filter" if "content_filter" in code else f"http_{status}")
 
     def _note(self, kind: str, message: str) -> None:
@@ -217,7 +225,7 @@ class EndpointModel:
             is_new = kind not in self._noted
             self._noted.add(kind)
         if is_new:
-            _log.warning("%s answered %s: %s", self._target.url, kind, message)
+            _log.warning("%s", message)
 
 
 def _next(jobs: deque[_Job]) -> _Job | None:
@@ -225,6 +233,18 @@ def _next(jobs: deque[_Job]) -> _Job | None:
         return jobs.popleft()
     except IndexError:
         return None
+
+
+def _key(variable: str) -> str:
+    """The key an environment variable holds, fit for a header; empty where it is unset."""
+    key = os.environ.get(variable, "").strip()
+    if key and not (key.isascii() and key.isprintable() and " " not in key):
+        raise InputError(
+            f"the environment variable {variable} holds a space or a character beyond ASCII",
+            accepted="a key of printable ASCII characters",
+            todo="copy the key again",
+        )
+    return key
 
 
 class _Response(NamedTuple):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
@@ -26,6 +26,8 @@ _CHAT: Final = "/chat/completions"
 _PLAIN: Final = "/completions"
 _FINISHES: Final[Mapping[object, Finish]] = {"stop": "stop", "length": "length"}
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+_LARGEST_COUNT: Final = 2**63 - 1
+_LONGEST_MESSAGE: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,11 @@ class Target:
     model: str
     chat: bool
     is_local: bool
+
+    @property
+    def is_private(self) -> bool:
+        """Whether nobody between here and the host can read along."""
+        return self.is_local or self.url.startswith("https:")
 
     @property
     def name(self) -> str:
@@ -59,8 +66,9 @@ class Answer(NamedTuple):
 def parse_target(name: str, *, chat: bool | None) -> Target:
     """The target of ``URL#MODEL``; ``chat`` None follows the URL, and is completions where that is silent."""
     address, _, model = name.partition("#")
-    parts = urlsplit(address)
-    if parts.username or parts.password or "@" in parts.netloc:
+    parts = _split(address)
+    # Without a scheme, user info is not where URLs have it: u:PW@h reads as the scheme u.
+    if "@" in (parts.netloc or address):
         raise InputError(
             f"the endpoint of model {model!r} holds a user name or a password",
             accepted=f"{_ACCEPTED}; keys by environment variable only",
@@ -71,6 +79,10 @@ def parse_target(name: str, *, chat: bool | None) -> Target:
             f"the endpoint of model {model!r} has a query after '?'",
             accepted=f"{_ACCEPTED}, without a query",
             todo="take the part after '?' out of the URL",
+        )
+    if not address:
+        raise InputError(
+            "the endpoint has no URL", accepted=_ACCEPTED, todo="write the URL, a # and the model"
         )
     if parts.scheme not in ("http", "https") or not parts.hostname or not model:
         raise InputError(
@@ -88,6 +100,20 @@ def parse_target(name: str, *, chat: bool | None) -> Target:
     base = path.removesuffix(_CHAT if says_chat else _PLAIN) if says_chat is not None else path or "/v1"
     url = f"{parts.scheme}://{parts.netloc}{base}{_CHAT if as_chat else _PLAIN}"
     return Target(url, model, as_chat, parts.hostname in _LOOPBACK)
+
+
+def _split(address: str) -> SplitResult:
+    """The parts of a URL. What cannot be read is not repeated: a password with a # in it ends up here."""
+    try:
+        parts = urlsplit(address)
+        _ = parts.port
+    except ValueError:
+        raise InputError(
+            "the endpoint has a host or a port that cannot be read",
+            accepted=f"{_ACCEPTED}; keys by environment variable only",
+            todo="check the part between // and the next /",
+        ) from None
+    return parts
 
 
 def payload(target: Target, prompt: str, spec: GenerationSpec, *, seed: int) -> bytes:
@@ -113,8 +139,12 @@ def payload(target: Target, prompt: str, spec: GenerationSpec, *, seed: int) -> 
     return json.dumps(body).encode("utf-8")
 
 
-def read_answer(target: Target, content: bytes, *, prompt: str) -> Answer:
-    """What a successful response says; a body we cannot read is the failure ``bad_answer``."""
+def read_answer(target: Target, content: bytes, *, prompt: str, secret: str = "") -> Answer:
+    """What a successful response says; a body we cannot read is the failure ``bad_answer``.
+
+    Half a character (a lone surrogate, which JSON allows and no table takes) becomes U+FFFD, and is dropped
+    at the end, as local models drop it there. ``secret`` is kept out of what the host says of itself.
+    """
     try:
         body = json.loads(content)
         choice = body["choices"][0]
@@ -133,16 +163,33 @@ def read_answer(target: Target, content: bytes, *, prompt: str) -> Answer:
         return Answer(None, None, "bad_answer", *tokens)
     if target.chat:
         text = text.removeprefix(prompt)
-    return Answer(text, _FINISHES.get(finish, "stop"), None, *tokens, served_by=_served_by(body))
+    known = _FINISHES.get(finish, "stop") if isinstance(finish, str) else "stop"
+    return Answer(_whole(text), known, None, *tokens, served_by=_served_by(body, secret))
 
 
-def error_message(content: bytes) -> tuple[str, str]:
-    """The code and the message of an error response, as far as it has them."""
+def error_message(content: bytes, *, secret: str = "") -> tuple[str, str]:
+    """The code and the message of an error response, as far as it has them, as `host_words`."""
     try:
         error = json.loads(content)["error"]
-        return str(error.get("code") or ""), str(error.get("message") or "")[:300]
+        code, message = str(error.get("code") or ""), str(error.get("message") or "")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return "", content[:300].decode("utf-8", "replace")
+        code, message = "", content.decode("utf-8", "replace")
+    return host_words(code, secret=secret), host_words(message, secret=secret)
+
+
+def host_words(text: str, *, secret: str) -> str:
+    """What a host said, fit to be shown: at most 300 characters on one line, the secret as ``[key]``.
+
+    Control characters would move the cursor or hide words, and hosts do repeat the key they were sent: as it
+    is, escaped for JSON, or percent-encoded.
+    """
+    words = "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
+    as_json = json.dumps(secret)[1:-1]
+    forms = {secret, as_json, as_json.replace("/", "\\/"), quote(secret, safe="")} - {""}
+    # Before the cut, which could leave a part of the secret.
+    for form in sorted(forms, key=len, reverse=True):
+        words = words.replace(form, "[key]")
+    return words.strip()[:_LONGEST_MESSAGE]
 
 
 def _usage(body: Mapping[str, object]) -> tuple[int | None, int | None]:
@@ -150,10 +197,24 @@ def _usage(body: Mapping[str, object]) -> tuple[int | None, int | None]:
     if not isinstance(usage, dict):
         return None, None
     counts = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    read = [count if isinstance(count, int) and count >= 0 else None for count in counts]
-    return cast("tuple[int | None, int | None]", tuple(read))
+    prompt, new = (_count(count) for count in counts)
+    return prompt, new
 
 
-def _served_by(body: Mapping[str, object]) -> Mapping[str, str]:
+def _count(value: object) -> int | None:
+    """A number of tokens that a table can hold; JSON's true is an int to Python, and no count."""
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_COUNT
+    return cast(int, value) if is_count else None
+
+
+def _whole(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").rstrip("\ufffd")
+    return text
+
+
+def _served_by(body: Mapping[str, object], secret: str) -> Mapping[str, str]:
     found = {"model": body.get("model"), "fingerprint": body.get("system_fingerprint")}
-    return {key: value for key, value in found.items() if isinstance(value, str)}
+    return {key: host_words(value, secret=secret) for key, value in found.items() if isinstance(value, str)}
