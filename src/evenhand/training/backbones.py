@@ -1,0 +1,259 @@
+"""Networks to fine-tune: the embedded encoder and masked model, any model of the Hub or a folder."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+import torch
+from torch import Tensor, nn
+
+from evenhand.core.assets import ROOT, asset
+from evenhand.core.digests import digest, file_digest
+from evenhand.core.errors import InputError, ModelError
+from evenhand.neural import quantised, wordpiece
+from evenhand.neural.checkpoints import read_config, require_tokenizer, weight_files, weights_digest
+from evenhand.neural.classifier import is_ours
+from evenhand.neural.encoder import PAD, ClassifierNetwork, Encoder, EncoderShape
+from evenhand.neural.heads import Head
+from evenhand.neural.sources import locate
+from evenhand.training import classifier_export
+from evenhand.training.export import hub_folder
+from evenhand.training.finetune import Padding
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+BUILTIN: Final = "builtin"
+MASKED: Final = "builtin:masked"
+LINEAR: Final = "linear"
+_POSITIONS: Final = ("max_position_embeddings", "n_positions")
+
+
+class Backbone(Protocol):
+    """A network with fresh heads, its tokenizer, and how both are stored."""
+
+    network: nn.Module
+    """Called with ids and mask, both (rows, length); answers (rows, labels) logits."""
+    padding: Padding
+    revision: str
+    """What identifies the weights it starts from."""
+    longest: int
+    """Tokens a text is cut to."""
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The token ids of each text."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write the network as a metric loads it."""
+        ...
+
+
+def open_backbone(
+    name: str,
+    *,
+    task: str,
+    labels: Sequence[str],
+    longest: int,
+    seed: int = 0,
+    offline: bool = False,
+) -> Backbone:
+    """The backbone of a name: ``builtin``, ``builtin:masked``, a Hub id or a folder."""
+    if name == BUILTIN:
+        return _embedded_encoder(task, labels, longest, seed)
+    if name == MASKED:
+        with tempfile.TemporaryDirectory() as folder:
+            hub_folder(
+                asset("builtin-masked"), Path(folder), tokenizer_file=asset("builtin", "tokenizer.json")
+            )
+            revision = file_digest(asset("builtin-masked", "model.safetensors"))
+            return HubBackbone(Path(folder), labels, longest=longest, seed=seed, revision=revision)
+    source = locate(name, offline=offline)
+    if source.gguf:
+        raise InputError(
+            f"{name} is a GGUF file", accepted="a folder or Hub id with safetensors", todo="name its original"
+        )
+    if is_ours(source.folder):
+        return EncoderBackbone(source.folder, task, labels, longest=longest, seed=seed)
+    return HubBackbone(source.folder, labels, longest=longest, seed=seed, revision=source.commit)
+
+
+class HubBackbone:
+    """A model of transformers with a classification head of its own kind."""
+
+    def __init__(
+        self, folder: Path, labels: Sequence[str], *, longest: int, seed: int = 0, revision: str = ""
+    ) -> None:
+        self.revision = revision or weights_digest(weight_files(folder))
+        require_tokenizer(folder)
+        self._tokenizer = _tokenizer(folder)
+        self._model = _classifier(folder, labels, seed)
+        if self._tokenizer.pad_token_id is None:
+            self._tokenizer.pad_token = self._tokenizer.eos_token
+        self._model.config.pad_token_id = self._tokenizer.pad_token_id
+        self.longest = _longest(longest, self._tokenizer, self._model)
+        # A metric cuts texts where the tokenizer says: as in training.
+        self._tokenizer.model_max_length = self.longest
+        self.padding = Padding(int(self._tokenizer.pad_token_id), self._tokenizer.padding_side == "left")
+        self.network: nn.Module = _HubNetwork(self._model)
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The token ids of each text, special tokens included, cut to the longest."""
+        found = self._tokenizer(list(texts), truncation=True, max_length=self.longest)["input_ids"]
+        return cast("list[list[int]]", found)
+
+    def save(self, folder: Path) -> None:
+        """Write the Hub's layout: config.json with the labels, model.safetensors, the tokenizer."""
+        with _quiet():
+            self._model.save_pretrained(folder)
+        self._tokenizer.save_pretrained(folder)
+
+
+class EncoderBackbone:
+    """An encoder of ours with one head; stored as int8 in our own format.
+
+    Two labels are trained as two logits and stored as one: the difference says yes or no to the second.
+    """
+
+    def __init__(
+        self, folder: Path, task: str, labels: Sequence[str], *, longest: int, seed: int = 0
+    ) -> None:
+        config = read_config(folder)
+        shape = EncoderShape(**cast("Mapping[str, int]", config["shape"]))
+        weights = quantised.load(folder / "model.safetensors")
+        encoder = Encoder(shape, dropout=0.1)
+        encoder.load_state_dict(
+            {
+                name.removeprefix("encoder."): value
+                for name, value in weights.items()
+                if name.startswith("encoder.")
+            }
+        )
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self._classifier = ClassifierNetwork(encoder, (Head(task, tuple(labels), "one-of"),))
+        self._vocabulary = folder / "vocab.txt"
+        self._tokenizer = wordpiece.load(self._vocabulary)
+        self.longest = min(longest, shape.positions)
+        self.padding = Padding(PAD)
+        self.revision = digest([file_digest(folder / "model.safetensors"), file_digest(self._vocabulary)])
+        self.network: nn.Module = _EncoderNetwork(self._classifier)
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The token ids of each text, cut to the longest."""
+        return wordpiece.encode(self._tokenizer, texts, longest=self.longest)
+
+    def save(self, folder: Path) -> None:
+        """Write the classifier and take over its int8 weights, so that what is measured is what is stored."""
+        quantised.save(self._classifier.state_dict(), folder / "model.safetensors")
+        self._classifier.load_state_dict(quantised.load(folder / "model.safetensors"))
+        stored = _shortened(self._classifier, self.longest)
+        classifier_export.save(folder, stored, vocabulary=self._vocabulary)
+
+
+class _HubNetwork(nn.Module):
+    def __init__(self, model: PreTrainedModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        answers: Tensor = self.model(input_ids=ids, attention_mask=mask).logits
+        return answers
+
+
+class _EncoderNetwork(nn.Module):
+    def __init__(self, classifier: ClassifierNetwork) -> None:
+        super().__init__()
+        self.classifier = classifier
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        # The encoder tells padding by its id.
+        answers: Tensor = self.classifier(ids)
+        return answers
+
+
+def _embedded_encoder(task: str, labels: Sequence[str], longest: int, seed: int) -> EncoderBackbone:
+    folder = ROOT / "classifiers"
+    if not (folder / "model.safetensors").is_file():
+        raise InputError(
+            "this installation has no embedded encoder",
+            accepted=f"{MASKED}, {LINEAR}, a Hub id or a folder",
+            todo=f"use --backbone {MASKED}",
+        )
+    return EncoderBackbone(folder, task, labels, longest=longest, seed=seed)
+
+
+def _shortened(network: ClassifierNetwork, longest: int) -> ClassifierNetwork:
+    """The network as it is stored: positions up to the longest text, two logits of a pair as one."""
+    head = network.heads[0]
+    shape = EncoderShape(**(network.encoder.shape.to_json() | {"positions": longest}))
+    weights = {name: value.cpu() for name, value in network.state_dict().items()}
+    weights["encoder.positions.weight"] = weights["encoder.positions.weight"][:longest]
+    if len(head.labels) == 2:
+        head = Head(head.name, head.labels[1:], "each")
+        weights["weight"] = weights["weight"][1:] - weights["weight"][:1]
+        weights["bias"] = weights["bias"][1:] - weights["bias"][:1]
+    return classifier_export.network_of(shape, weights, (head,))
+
+
+def _tokenizer(folder: Path) -> PreTrainedTokenizerBase:
+    from transformers import AutoTokenizer
+
+    found: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+        folder, local_files_only=True, trust_remote_code=False
+    )
+    return found
+
+
+def _classifier(folder: Path, labels: Sequence[str], seed: int) -> PreTrainedModel:
+    from transformers import AutoModelForSequenceClassification
+
+    names = dict(enumerate(labels))
+    try:
+        with _quiet(), torch.random.fork_rng():
+            # The head is drawn at random.
+            torch.manual_seed(seed)
+            found: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
+                folder,
+                local_files_only=True,
+                trust_remote_code=False,
+                use_safetensors=True,
+                dtype=torch.float32,
+                id2label=names,
+                label2id={label: number for number, label in names.items()},
+                problem_type="single_label_classification",
+                ignore_mismatched_sizes=True,
+            )
+    except (ValueError, OSError) as error:
+        raise ModelError(
+            f"{folder} cannot be fine-tuned: {str(error).strip().splitlines()[0][:200]}",
+            accepted="a model that transformers knows as a sequence classifier, such as BERT or GPT-2",
+            todo="name another backbone",
+        ) from error
+    return found
+
+
+def _longest(asked: int, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int:
+    limits = [asked, int(tokenizer.model_max_length)]
+    limits += [int(getattr(model.config, name, 0) or 0) for name in _POSITIONS]
+    return min(limit for limit in limits if limit > 0)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without transformers' remarks that a head is new, which is what was asked for."""
+    from transformers import logging
+
+    before, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+        if bars:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]

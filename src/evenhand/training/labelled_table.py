@@ -1,0 +1,78 @@
+"""Read a table of texts and labels that people bring, and say clearly what is wrong with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from evenhand.core.errors import InputError
+from evenhand.store.files import read_table, require_columns
+from evenhand.training.tasks import Task
+
+LEAST: Final = 20
+"""Texts below which there is nothing to learn from and nothing to measure on."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledTexts:
+    """Texts and the label of each."""
+
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+    skipped: Mapping[str, int]
+    """Rows left out, by reason."""
+
+    def counts(self) -> Counter[str]:
+        """How many texts each label has."""
+        return Counter(self.labels)
+
+
+def read_labelled(path: Path, task: Task, *, text: str = "text", label: str = "label") -> LabelledTexts:
+    """The texts of a table with their labels told in our words.
+
+    Rows without a text or without a label are left out and counted; a label that means nothing for the task
+    is an error, since it is more often the wrong column than a slip.
+    """
+    table = read_table(path)
+    require_columns(table, {"--text": text, "--label": label}, path)
+    kept: list[tuple[str, str]] = []
+    skipped: Counter[str] = Counter()
+    for number, (words, given) in enumerate(table.select(text, label).iter_rows(), start=1):
+        if not (words or "").strip():
+            skipped["empty text"] += 1
+        elif not (given or "").strip():
+            skipped["no label"] += 1
+        else:
+            kept.append((words, _our_label(given, task, number, path)))
+    return LabelledTexts(tuple(words for words, _ in kept), tuple(ours for _, ours in kept), dict(skipped))
+
+
+def check_enough(data: LabelledTexts, path: Path) -> None:
+    """An error where too few texts, or texts of one label alone, are left to learn from."""
+    if len(data.texts) < LEAST:
+        said = ", ".join(f"{count} rows with {reason}" for reason, count in data.skipped.items())
+        raise InputError(
+            f"{path} has {len(data.texts)} labelled texts" + (f" ({said} left out)" if said else ""),
+            accepted=f"at least {LEAST}",
+            todo="label more texts; a few hundred a label is a good start",
+        )
+    if len(data.counts()) < 2:
+        raise InputError(
+            f"all texts of {path} have the label {data.labels[0]!r}",
+            accepted="texts of two labels or more",
+            todo="add texts of the other labels, or name another column with --label",
+        )
+
+
+def _our_label(given: str, task: Task, number: int, path: Path) -> str:
+    ours = task.label_of(given)
+    if ours is None:
+        raise InputError(
+            f"{path} row {number} has the label {given!r}, which {task.name} does not know",
+            accepted=task.accepted(),
+            todo="rename the label in the table, or name another column with --label",
+        )
+    return ours

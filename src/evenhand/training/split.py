@@ -1,0 +1,104 @@
+"""Divide labelled texts in training and held-out ones, texts that nearly repeat each other on one side."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from evenhand.core.errors import InputError
+from evenhand.training.duplicates import SIMILAR, shingles
+
+SHARE: Final = 0.2
+"""The share of each label's texts that is held out."""
+
+Shingles = frozenset[tuple[str, ...]]
+
+
+class Split(NamedTuple):
+    """Places of the texts on each side, in order."""
+
+    train: list[int]
+    held_out: list[int]
+
+
+def divide(texts: Sequence[str], labels: Sequence[str], *, seed: int, share: float = SHARE) -> Split:
+    """A seeded split that holds out about ``share`` of every label's texts, at least one.
+
+    Families of near-identical texts stay on one side, so a family is held out only where the labels of all
+    its members still have room.
+    """
+    room = {label: max(1, round(share * count)) for label, count in Counter(labels).items()}
+    members: dict[int, list[int]] = defaultdict(list)
+    for place, family in enumerate(families(texts)):
+        members[family].append(place)
+    groups = list(members.values())
+    held_out: list[int] = []
+    for index in np.random.default_rng(seed).permutation(len(groups)):
+        wanted = Counter(labels[place] for place in groups[index])
+        if all(room[label] >= count for label, count in wanted.items()):
+            held_out += groups[index]
+            room = {label: left - wanted[label] for label, left in room.items()}
+    found = Split(sorted(set(range(len(texts))) - set(held_out)), sorted(held_out))
+    _check_labels(found, labels)
+    return found
+
+
+def families(texts: Sequence[str], *, similar: float = SIMILAR) -> list[int]:
+    """For each text the number of its family: texts linked by a Jaccard similarity of ``similar`` or more.
+
+    Exact. Similar sets share one of their rarest elements, so only those are compared (prefix filtering,
+    Chaudhuri, Ganti and Kaushik 2006); common phrases cost nothing.
+    """
+    parents = list(range(len(texts)))
+    for place, other in _pairs(texts, similar):
+        parents[_root(parents, place)] = _root(parents, other)
+    return [_root(parents, place) for place in range(len(texts))]
+
+
+def repeated(texts: Sequence[str], known: Sequence[str], *, similar: float = SIMILAR) -> int:
+    """The number of texts that have a Jaccard similarity of ``similar`` or more to some known text."""
+    pairs = _pairs([*known, *texts], similar)
+    return len({place for place, other in pairs if other < len(known) <= place})
+
+
+def _pairs(texts: Sequence[str], similar: float) -> Iterator[tuple[int, int]]:
+    """Every pair of similar texts, the later one first."""
+    sets = [shingles(text) for text in texts]
+    counts = Counter(shingle for found in sets for shingle in found)
+    index: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for place, found in enumerate(sets):
+        rarest = sorted(found, key=lambda shingle: (counts[shingle], shingle))
+        prefix = rarest[: len(found) - math.ceil(similar * len(found)) + 1]
+        for other in {other for shingle in prefix for other in index[shingle]}:
+            if _alike(found, sets[other], similar):
+                yield place, other
+        for shingle in prefix:
+            index[shingle].append(place)
+
+
+def _alike(first: Shingles, second: Shingles, similar: float) -> bool:
+    both = len(first & second)
+    return both >= similar * (len(first) + len(second) - both)
+
+
+def _root(parents: list[int], place: int) -> int:
+    while parents[place] != place:
+        parents[place] = parents[parents[place]]
+        place = parents[place]
+    return place
+
+
+def _check_labels(split: Split, labels: Sequence[str]) -> None:
+    train = {labels[place] for place in split.train}
+    held_out = {labels[place] for place in split.held_out}
+    for label in dict.fromkeys(labels):
+        if label not in train or label not in held_out:
+            raise InputError(
+                f"the texts of the label {label!r} are too few, or too much alike, to hold some of them out",
+                accepted="several different texts a label",
+                todo="add texts, or name texts to test on with --valid",
+            )
