@@ -36,6 +36,7 @@ def test_public_names_are_pinned():
         "export",
         "render",
         "score",
+        "train",
     ]
     assert all(getattr(evenhand, name) is not None for name in evenhand.__all__)
     with pytest.raises(AttributeError, match="module 'evenhand' has no attribute 'nothing'"):

@@ -16,10 +16,22 @@ if TYPE_CHECKING:
     from evenhand.api.export import export
     from evenhand.api.render import render
     from evenhand.api.score import score
+    from evenhand.api.train import train
     from evenhand.core.errors import EvenhandError
     from evenhand.store.run import Run
 
-__all__ = ["EvenhandError", "Run", "__version__", "audit", "available", "card", "export", "render", "score"]
+__all__ = [
+    "EvenhandError",
+    "Run",
+    "__version__",
+    "audit",
+    "available",
+    "card",
+    "export",
+    "render",
+    "score",
+    "train",
+]
 
 _WHERE = {
     "EvenhandError": "evenhand.core.errors",
@@ -30,6 +42,7 @@ _WHERE = {
     "export": "evenhand.api.export",
     "render": "evenhand.api.render",
     "score": "evenhand.api.score",
+    "train": "evenhand.api.train",
 }
 
 

@@ -1,0 +1,109 @@
+"""The folder a training writes to: whose it is, whether it is finished, one process at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, cast
+
+from filelock import FileLock, Timeout
+
+from evenhand.core.digests import Json
+from evenhand.core.errors import RunFolderError
+from evenhand.store.atomic import naming_storage_errors, write_text
+
+RECORD: Final = "training.json"
+CHECKPOINT: Final = "checkpoint.safetensors"
+_LOCK: Final = ".lock"
+
+
+class JobFolder:
+    """A locked folder for one training. Use as a context manager; a kill releases the lock.
+
+    ``training.json`` says what is trained (the identity) and, once finished, what was measured. The same
+    training goes on in its folder; another one is refused.
+    """
+
+    def __init__(self, path: Path, *, identity: Mapping[str, Json], fresh: bool = False) -> None:
+        self.path = path
+        self._identity = cast("dict[str, Json]", json.loads(json.dumps(identity)))
+        with naming_storage_errors(path):
+            path.mkdir(parents=True, exist_ok=True)
+        self._refuse_foreign_folder()
+        self._lock = FileLock(path / _LOCK)
+        self._take_lock()
+        try:
+            if fresh:
+                self._empty()
+            self.measures: Mapping[str, float] | None = self._resume()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def __enter__(self) -> JobFolder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lock.release()
+        (self.path / _LOCK).unlink(missing_ok=True)
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where the state between epochs is kept until the training is finished."""
+        return self.path / CHECKPOINT
+
+    def finish(self, measures: Mapping[str, float], details: Mapping[str, Json] | None = None) -> None:
+        """Write down that the training is finished and what it came to; the checkpoint goes."""
+        self._write({"identity": self._identity, "measures": dict(measures), **(details or {})})
+        self.checkpoint.unlink(missing_ok=True)
+
+    def _resume(self) -> Mapping[str, float] | None:
+        path = self.path / RECORD
+        if not path.exists():
+            self._write({"identity": self._identity})
+            return None
+        record = json.loads(path.read_text(encoding="utf-8"))
+        theirs = record["identity"]
+        differing = sorted(
+            name for name in {*theirs, *self._identity} if theirs.get(name) != self._identity.get(name)
+        )
+        if differing:
+            raise RunFolderError(
+                f"{self.path} belongs to another training: "
+                + "; ".join(f"{name} is {theirs.get(name)!r}" for name in differing),
+                accepted="the same data and settings, or another folder",
+                todo="choose another folder with --out, or start again with --fresh",
+            )
+        return cast("Mapping[str, float] | None", record.get("measures"))
+
+    def _write(self, record: Mapping[str, object]) -> None:
+        write_text(self.path / RECORD, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+
+    def _refuse_foreign_folder(self) -> None:
+        inside = {entry.name for entry in self.path.iterdir()} - {_LOCK}
+        if inside and RECORD not in inside:
+            raise RunFolderError(
+                f"{self.path} is not empty and no training of ours",
+                accepted="a new or empty folder, or the folder of an earlier training",
+                todo="choose another folder with --out",
+            )
+
+    def _take_lock(self) -> None:
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout as error:
+            raise RunFolderError(
+                f"another process is training in {self.path}",
+                accepted="one process a folder",
+                todo="wait for it, or choose another folder with --out",
+            ) from error
+
+    def _empty(self) -> None:
+        # Files alone: a folder somebody put here was not made by a training.
+        for entry in self.path.iterdir():
+            if entry.is_file() and entry.name != _LOCK:
+                entry.unlink()

@@ -1,0 +1,195 @@
+"""Trainings whose result is a table of words: an emotion lexicon, word vectors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from evenhand.core.digests import Json, file_digest
+from evenhand.core.errors import InputError
+from evenhand.core.protocols import Progress
+from evenhand.store.atomic import naming_storage_errors, replacing, write_text
+from evenhand.training.card import fisher_interval, words_card
+from evenhand.training.job_folder import JobFolder
+
+if TYPE_CHECKING:
+    from evenhand.text.vectors import WordVectors
+    from evenhand.training import embeddings, norms
+
+LEXICON: Final = "lexicon.tsv"
+VECTORS: Final = "vectors.safetensors"
+LEAST: Final = 20
+"""Rated words a variable needs to be learned and checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class NormsJob:
+    """Emotion ratings of words, spread over the vocabulary of word vectors by a network."""
+
+    data: tuple[Path, ...]
+    vectors: Path | None
+    recipe: norms.Recipe
+
+    def identity(self) -> dict[str, Json]:
+        """What decides the result."""
+        vectors = file_digest(self.vectors) if self.vectors else "embedded"
+        return _identity("norms", self.data) | {"vectors": vectors, **asdict(self.recipe)}
+
+    def lines(self) -> tuple[str, ...]:
+        """What will be done."""
+        return (
+            f"ratings  {', '.join(path.name for path in self.data)}",
+            f"vectors  {self.vectors or 'the embedded ones'}",
+            f"networks {self.recipe.networks}, checked over {self.recipe.folds} folds",
+        )
+
+    def run(self, folder: JobFolder, progress: Progress) -> Mapping[str, float]:
+        """Cross-validate, fit on all words, write the lexicon; Pearson's r of every variable."""
+        from evenhand.text.lexicons import NORMS, write_lexicon
+        from evenhand.text.vectors import embedded_vectors, read_vectors
+        from evenhand.training import norms
+
+        vectors = read_vectors(self.vectors) if self.vectors else embedded_vectors()
+        ratings = norms.read_ratings(self.data)
+        features, values = norms.with_vectors(ratings, vectors)
+        _check_rated({name: int(n) for name, n in zip(NORMS, (values == values).sum(0), strict=True)})
+        with progress.step("cross-validation", None):
+            agreements = norms.cross_validate(features, values, self.recipe)
+        with progress.step("lexicon", None), replacing(folder.path / LEXICON) as path:
+            lexicon = norms.build_lexicon(vectors, ratings, self.recipe)
+            write_lexicon(lexicon, path)
+        self._write_card(folder, agreements, len(lexicon.words))
+        measures = {f"r_{found.variable}": found.r for found in agreements if math.isfinite(found.r)}
+        folder.finish(measures | {"words": len(lexicon.words)})
+        return measures | {"words": len(lexicon.words)}
+
+    def _write_card(self, folder: JobFolder, agreements: Sequence[norms.Agreement], words: int) -> None:
+        target = folder.path / LEXICON
+        text = words_card(
+            title="Emotion lexicon",
+            settings={
+                **_files(self.data),
+                "word vectors": str(self.vectors or "the embedded ones"),
+                "training": f"multi-task network, {asdict(self.recipe)}",
+                "words": f"{words:,}",
+            },
+            header=("variable", "Pearson's r, held-out words", "95 % interval", "rated words"),
+            rows=[(a.variable, f"{a.r:.3f}", _interval(a.r, a.words), f"{a.words:,}") for a in agreements],
+            notes=("Predictions, also for rated words. r is over words the network did not see.",),
+            use=_use(f"norms={target}"),
+        )
+        write_text(folder.path / "card.md", text)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingsJob:
+    """Word vectors of running text."""
+
+    data: tuple[Path, ...]
+    recipe: embeddings.Recipe
+
+    def identity(self) -> dict[str, Json]:
+        """What decides the result."""
+        return _identity("embeddings", self.data) | asdict(self.recipe)
+
+    def lines(self) -> tuple[str, ...]:
+        """What will be done."""
+        return (
+            f"texts   {', '.join(path.name for path in self.data)}",
+            f"vectors at most {self.recipe.words:,} words x {self.recipe.width}, {self.recipe.epochs} epochs",
+        )
+
+    def run(self, folder: JobFolder, progress: Progress) -> Mapping[str, float]:
+        """Train, write the vectors and ask them our own questions."""
+        from evenhand.training import embeddings
+
+        try:
+            with progress.step("word vectors", None), naming_storage_errors(folder.path):
+                vectors = embeddings.train(self.data, folder.path, recipe=self.recipe)
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"the texts are not UTF-8: {error}", accepted="UTF-8 text", todo="convert the file"
+            ) from error
+        measures, rows = _questions(vectors)
+        self._write_card(folder, vectors, rows)
+        (folder.path / "encoded.safetensors").unlink(missing_ok=True)
+        folder.finish(measures)
+        return measures
+
+    def _write_card(self, folder: JobFolder, vectors: WordVectors, rows: Sequence[Sequence[str]]) -> None:
+        missing = [word for word in ("she", "he") if word not in vectors.index]
+        lack = (
+            (f"No vector for {' and '.join(missing)}: gender_polarity cannot use these.",) if missing else ()
+        )
+        target = folder.path / VECTORS
+        text = words_card(
+            title="Word vectors",
+            settings={
+                **_files(self.data),
+                "training": f"skip-gram with negative sampling, {asdict(self.recipe)}",
+                "words": f"{len(vectors.words):,} x {vectors.matrix.shape[1]}",
+            },
+            header=("question", "result"),
+            rows=rows,
+            notes=(*lack, "The questions are few and easy: they show that training worked, not how well."),
+            use=_use(f"gender_polarity={target}"),
+        )
+        write_text(folder.path / "card.md", text)
+
+
+def check_files(paths: Sequence[Path]) -> None:
+    """An error naming the first file that is not there."""
+    for path in paths:
+        if not path.is_file():
+            raise InputError(
+                f"there is no file {path}", accepted="files that are there", todo="check the path"
+            )
+
+
+def _questions(vectors: WordVectors) -> tuple[dict[str, float], list[tuple[str, str]]]:
+    from evenhand.training import vector_checks
+
+    checks = vector_checks.embedded_checks()
+    shares = vector_checks.analogy_shares(vectors, checks.analogies).values()
+    right, asked = sum(share.right for share in shares), sum(share.asked for share in shares)
+    measures = {"words": float(len(vectors.words))}
+    rows = [("analogies", f"{right:,} of {asked:,} right")]
+    if asked:
+        measures["analogies"] = right / asked
+    known = [pair for pair in checks.similarity if pair[0] in vectors.index and pair[1] in vectors.index]
+    if len(known) >= 3:
+        found, pairs = vector_checks.similarity_correlation(vectors, known)
+        measures["similarity"] = found
+        rows.append(("word similarity, Spearman", f"{found:.3f} over {pairs} pairs"))
+    return measures, rows
+
+
+def _check_rated(counts: Mapping[str, int]) -> None:
+    few = [f"{name} ({count})" for name, count in counts.items() if count < LEAST]
+    if few:
+        raise InputError(
+            f"too few rated words have a vector: {', '.join(few)}",
+            accepted=f"at least {LEAST} words for each of {', '.join(counts)}",
+            todo="add tables with the missing columns: evenhand train norms FIRST SECOND",
+        )
+
+
+def _identity(task: str, paths: Sequence[Path]) -> dict[str, Json]:
+    return {"task": task, "data": [file_digest(path) for path in paths]}
+
+
+def _files(paths: Sequence[Path]) -> dict[str, object]:
+    digests = [f"{path.name}, BLAKE2b-128 {file_digest(path)}" for path in paths]
+    return {"data": "; ".join(digests)}
+
+
+def _use(metric: str) -> str:
+    return f"```console\nevenhand score FILE --group AXIS=COLUMN --metrics {metric}\n```"
+
+
+def _interval(r: float, n: int) -> str:
+    found = fisher_interval(r, n)
+    return "-" if found is None else f"{found[0]:.3f} to {found[1]:.3f}"
