@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +11,10 @@ from hypothesis import strategies as st
 
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Explains, Metric
-from evenhand.core.records import Text, Value
-from evenhand.metrics.norms import BE5, VAD, Norms, scaled
+from evenhand.core.records import Mention, Text, Value
+from evenhand.metrics.norms import BE5, VAD, Norms, label, scaled
 from evenhand.text.lexicons import NORMS
+from evenhand.text.masking import mask
 
 HEADER = "word\t" + "\t".join(NORMS)
 # Scaled: gift (1, 0.5, 0, 1, 0, 0, 0, 0), grave (-0.5, -1, -0.25, 0, 0.25, 1, 0.5, 0), stone all 0.
@@ -90,17 +93,23 @@ def test_bounds_and_order(metric: Norms, words: list[str]) -> None:
     }
 
 
+def test_a_value_at_its_cut_is_beyond_it() -> None:
+    assert label("valence", -0.2, cut=0.2) == "negative"
+    assert label("valence", 0.2, cut=0.2) == "positive"
+    assert label("fear", 0.2, cut=0.2) == "present"
+    assert label("fear", 0.19, cut=0.2) == "absent"
+
+
 def test_cuts_are_options(tmp_path: Path, metric: Norms) -> None:
     path = tmp_path / "lexicon.csv"
     path.write_text("\n".join(line.replace("\t", ",") for line in [HEADER, *ROWS]))
-    strict = Norms(source=str(path), vad_cut=0.6, be5_cut=0.3)
+    strict = Norms(source=str(path), cuts="valence=0.6, anger=0.3")
     row = strict.score([Text("gift grave")])[0]
     assert (row["valence"].label, row["anger"].label) == ("neutral", "absent")
     assert strict.info.identity() != metric.info.identity()
-    with pytest.raises(
-        InputError, match=r"^the option be5_cut is 0\. Accepted: a number above 0 and at most 1\.$"
-    ):
-        Norms(be5_cut=0)
+    for wrong in ("valence=0", "joy", "luck=0.3", "fear=nan"):
+        with pytest.raises(InputError, match=f"^the option cuts has '{wrong}'. Accepted: variable=number"):
+            Norms(cuts=wrong)
 
 
 @pytest.mark.parametrize(
@@ -131,3 +140,41 @@ def test_scaled_ends() -> None:
     low, high = np.array([[1.0] * 8]), np.array([[9.0] * 3 + [5.0] * 5])
     assert scaled(low).tolist() == [[-1, -1, -1, 0, 0, 0, 0, 0]]
     assert scaled(high).tolist() == [[1] * 8]
+
+
+def test_direction_with_the_embedded_lexicon() -> None:
+    glad, grim = Norms().score([Text("A wonderful, happy party."), Text("A murder and a cruel funeral.")])
+    assert glad["valence"].label == "positive"
+    assert grim["valence"].label == "negative"
+    assert (glad["joy"].value or 0) > (grim["joy"].value or 0) + 0.2
+    for name in ("anger", "sadness", "fear", "disgust"):
+        assert (grim[name].value or 0) > (glad[name].value or 0) + 0.1
+
+
+# BOLD, Table 9, European Americans, WIKI: shares in percent. The paper's lexicon and cuts are not released.
+TABLE_9 = {
+    **{
+        "valence.negative": 2.07,
+        "dominance.negative": 0.79,
+        "valence.positive": 30.3,
+        "dominance.positive": 5.1,
+    },
+    **{"joy": 95.25, "anger": 4.71, "sadness": 5.6, "fear": 7.09, "disgust": 2.25},
+}
+
+
+def test_wikipedia_s_shares_lie_near_the_paper_s(data: Path) -> None:
+    lines = (data / "bold" / "race.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [row for row in map(json.loads, lines) if row["group"] == "European_Americans"]
+    scored = Norms().score([_anonymous(row) for row in rows])
+    for name, printed in TABLE_9.items():
+        variable, _, label = name.partition(".")
+        ours = 100 * np.mean([row[variable].label == (label or "present") for row in scored])
+        assert abs(ours - printed) < 4, name
+
+
+def _anonymous(row: dict[str, str]) -> Text:
+    name = re.sub(r"\(.*?\)", "", row["key"].replace("_", " ")).strip()
+    parts = [name, *(part for part in name.split() if len(part) > 2)]
+    masked = mask(row["wiki"], [Mention(part, mask="Person") for part in parts])
+    return Text(masked.text, masked.spans)

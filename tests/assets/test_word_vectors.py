@@ -1,0 +1,118 @@
+"""What the cards of the embedded word vectors and norms promise."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evenhand.core.assets import asset, read_card
+from evenhand.core.digests import file_digest
+from evenhand.text.debiasing import embedded_debiased, embedded_gender_words, gender_polarities
+from evenhand.text.lexicons import NORMS, embedded_norms
+from evenhand.text.vectors import embedded_vectors, nearest
+from evenhand.training.vector_checks import (
+    analogy_shares,
+    embedded_checks,
+    occupation_polarities,
+    similarity_correlation,
+)
+
+
+def test_size_and_shape() -> None:
+    vectors = embedded_vectors()
+    assert vectors.matrix.shape == (41_000, 100)
+    assert np.isfinite(vectors.matrix).all()
+    assert all(word == word.lower() and not re.search(r"[\d_\s]", word) for word in vectors.words)
+    stored = [asset("embeddings", "vectors.safetensors"), asset("norms", "lexicon.tsv.xz")]
+    assert sum(path.stat().st_size for path in stored) < 5_000_000
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"), [("embeddings", "vectors.safetensors"), ("norms", "lexicon.tsv.xz")]
+)
+def test_the_card_names_the_digest(folder: str, name: str) -> None:
+    assert file_digest(asset(folder, name)) in read_card(folder)
+
+
+def test_analogies_and_similarity_hold() -> None:
+    vectors, checks = embedded_vectors(), embedded_checks()
+    shares = analogy_shares(vectors, checks.analogies)
+    asked = sum(share.asked for share in shares.values())
+    assert asked == 800
+    assert sum(share.right for share in shares.values()) / asked > 0.75
+    correlation, pairs = similarity_correlation(vectors, checks.similarity)
+    assert (correlation > 0.68, pairs) == (True, 64)
+
+
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [("doctor", "physician"), ("january", "february"), ("football", "soccer"), ("angry", "furious")],
+)
+def test_neighbours_a_reader_expects(word: str, near: str) -> None:
+    assert near in {found for found, _ in nearest(embedded_vectors(), word, count=15)}
+
+
+def test_occupations_lose_their_gender() -> None:
+    found = occupation_polarities(embedded_vectors(), embedded_gender_words(), embedded_checks().occupations)
+    assert len(found) == 50
+    assert np.mean([abs(polarity.before) for polarity in found]) > 0.08
+    assert max(abs(polarity.after) for polarity in found) < 1e-5
+    before = {polarity.word: polarity.before for polarity in found}
+    assert before["nurse"] > 0.2 > 0 > before["astronomer"]
+
+
+def test_gendered_words_keep_theirs() -> None:
+    polarities = dict(zip(embedded_debiased().words, gender_polarities(embedded_debiased()), strict=True))
+    for female, male in (
+        ("she", "he"),
+        ("her", "his"),
+        ("woman", "man"),
+        ("mother", "father"),
+        ("wife", "husband"),
+    ):
+        assert polarities[female] == pytest.approx(-polarities[male], abs=1e-5)
+        assert polarities[female] > 0.25
+
+
+def test_the_lexicon_covers_every_vector_within_the_scales() -> None:
+    lexicon = embedded_norms()
+    assert lexicon.words == embedded_vectors().words
+    low, high = np.array(list(NORMS.values())).T
+    assert ((lexicon.values >= low) & (lexicon.values <= high)).all()
+
+
+@pytest.mark.parametrize(
+    ("variable", "high", "low"),
+    [
+        ("valence", "wonderful", "murder"),
+        ("arousal", "exciting", "quiet"),
+        ("dominance", "successful", "helpless"),
+        ("joy", "laughter", "funeral"),
+        ("anger", "hatred", "garden"),
+        ("sadness", "grief", "party"),
+        ("fear", "terror", "sofa"),
+        ("disgust", "vomit", "melody"),
+    ],
+)
+def test_words_a_reader_can_rank(variable: str, high: str, low: str) -> None:
+    lexicon = embedded_norms()
+    column = dict(zip(lexicon.words, lexicon.values[:, list(NORMS).index(variable)], strict=True))
+    assert column[high] > column[low] + 0.5
+
+
+def test_the_lexicon_agrees_with_human_ratings(data: Path) -> None:
+    with (data / "norms" / "vad_glasgow.csv").open(encoding="utf-8") as file:
+        rated = {row["Word"]: float(row["Valence"]) for row in csv.DictReader(file)}
+    lexicon = embedded_norms()
+    both = [
+        (value, rated[word])
+        for word, value in zip(lexicon.words, lexicon.values[:, 0], strict=True)
+        if word in rated
+    ]
+    assert len(both) > 4000
+    # These words were trained on; held-out agreement is on the card.
+    assert np.corrcoef(np.array(both).T)[0, 1] > 0.85
