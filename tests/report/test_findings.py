@@ -40,7 +40,7 @@ def test_no_comparison_at_all(tmp_path: Path) -> None:
 def test_all_null(tmp_path: Path) -> None:
     rows = [null_comparison(), null_comparison(group="Asian_Americans", null_reason="one_cluster")]
     assert verdict(small_run(tmp_path, rows)) == (
-        "Nothing could be told: 2 gaps could not be computed (no scores: 1, one cluster: 1)."
+        "Nothing could be told: 2 gaps could not be tested (no scores: 1, one cluster: 1)."
     )
 
 

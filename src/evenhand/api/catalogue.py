@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import asdict, is_dataclass
 from difflib import get_close_matches
+from pathlib import Path
 
 from evenhand.core import registry
 from evenhand.core.assets import ROOT
@@ -47,6 +48,8 @@ def _described(name: str) -> str:
 
 
 def _written(name: str) -> str:
+    if name != Path(name).name:
+        return ""
     for path in (
         ROOT / name / "card.md",
         ROOT / "suites" / f"{name}.md",

@@ -25,7 +25,7 @@ class TemplateSuite:
         name: The file, TOML or CSV, as ``--suite templates:FILE`` gives it.
     """
 
-    def __init__(self, *, name: str = "") -> None:
+    def __init__(self, *, name: str) -> None:
         if not name:
             raise InputError(
                 "the templates suite was given no file",
