@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from math import prod
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from evenhand.core.assets import asset
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Suite
 from evenhand.core.records import Group, Mention
+from evenhand.suites.template_files import read_templates
+from evenhand.suites.template_format import Template, sizes
 from evenhand.suites.templates import TemplateSuite
 
 CARD = asset("suites", "templates.md").read_text(encoding="utf-8")
@@ -157,6 +160,22 @@ def test_a_template_may_hold_only_words_that_agree(tmp_path: Path) -> None:
             "'{gender} went to the {place} because {they'. "
             "Accepted: slots such as {gender}; {{ for a brace.",
         ),
+        *(
+            (
+                "because {they}",
+                f"because {slot}",
+                f"jobs.toml: the template 'work' has a format or a conversion in {slot}. "
+                "Accepted: the slot's name alone in braces, such as {they}.",
+            )
+            for slot in ("{they:>999999999}", "{they:x}", "{they!r}", "{they!r:>5}", "{they:{place}}")
+        ),
+        (
+            "because {they}",
+            "because {they.__class__}",
+            "jobs.toml: the template 'work' has braces that do not fit: "
+            "'{gender} went to the {place} because {they.__class__}'. "
+            "Accepted: slots such as {gender}; {{ for a brace.",
+        ),
         (
             "{gender} went to the {place} because {they}",
             "At the {place}",
@@ -184,6 +203,34 @@ def test_a_template_may_hold_only_words_that_agree(tmp_path: Path) -> None:
 def test_what_does_not_fit_is_named(tmp_path: Path, old: str, new: str, expected: str) -> None:
     assert old in TOML
     assert message(tmp_path, TOML.replace(old, new, 1)) == expected
+
+
+def test_too_many_combinations_are_refused_before_they_are_made(tmp_path: Path) -> None:
+    # One template with 8 slots of 10 values and 2 groups: 10 ** 8 * 2 prompts; the other one adds 2 * 2.
+    values = [str(number) for number in range(10)]
+    slots = "".join(f"s{number} = {values}\n" for number in range(8))
+    text = " ".join(f"{{s{number}}}" for number in range(8))
+    big = f'\n[[templates]]\nid = "big"\ntext = "{{gender}} {text}"\n'
+    assert message(tmp_path, TOML.replace("[slots]", f"[slots]\n{slots}") + big) == (
+        "jobs.toml: the templates make 200,000,004 prompts, 200,000,000 of them from the template 'big' "
+        "(gender 2 x s0 10 x s1 10 x s2 10 x s3 10 x s4 10 x s5 10 x s6 10 x s7 10). "
+        "Accepted: at most 1,000,000 prompts."
+    )
+
+
+def test_the_count_before_is_the_count_after(tmp_path: Path) -> None:
+    text = TOML + '\n[[templates]]\nid = "they"\ntext = "{they} {place} {they}"\n'
+    text = text.replace('["The man"]', '["The man", "A man"]')
+    # Three words and two places fill the first; of the second only the two groups and two places matter.
+    found = suite(tmp_path, text)
+    assert len(list(found.prompts())) == 3 * 2 + 2 * 2
+    assert sum(prod(sizes(read_templates(tmp_path / "jobs.toml"), one).values()) for one in TEMPLATES) == 10
+
+
+TEMPLATES = [
+    Template(text="{gender} went to the {place} because {they}"),
+    Template(text="{they} {place} {they}"),
+]
 
 
 def test_a_group_named_twice_among_others(tmp_path: Path) -> None:
@@ -244,4 +291,4 @@ def test_a_file_in_another_encoding(tmp_path: Path) -> None:
 
 def test_no_file_at_all() -> None:
     with pytest.raises(InputError, match=re.escape("the templates suite was given no file.")):
-        TemplateSuite()
+        TemplateSuite(name="")
