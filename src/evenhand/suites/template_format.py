@@ -46,12 +46,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from math import prod
 from string import Formatter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from evenhand.core.records import RESERVED_GROUPS, Mask
+
+MOST_PROMPTS: Final = 1_000_000
+"""Prompts a file may make: more is a slip of the slots, and would fill the memory before it is noticed."""
 
 
 class _Strict(BaseModel):
@@ -93,6 +97,13 @@ class Template(_Strict):
             raise ValueError("a slot is a name in braces")
         return tuple(dict.fromkeys(fields))
 
+    def formatted(self) -> str | None:
+        """The first slot with more than its name: ``{a:>9}`` could ask for any amount of memory."""
+        for _, field, spec, conversion in Formatter().parse(self.text):
+            if spec or conversion:
+                return f"{{{field}{f'!{conversion}' if conversion else ''}{f':{spec}' if spec else ''}}}"
+        return None
+
 
 class Header(_Strict):
     """What the suite is called, and what is measured by default."""
@@ -133,6 +144,18 @@ def misfits(file: TemplateFile) -> Iterator[Misfit]:
     for template in file.templates:
         yield from _template_misfits(file, template)
     yield from _unused(file)
+    yield from _too_many(file)
+
+
+def sizes(file: TemplateFile, template: Template) -> dict[str, int]:
+    """The ways to fill each axis and each free slot of a template; their product is its number of prompts."""
+    used = set(template.slots())
+    ways = {
+        name: sum(len(group.words) for group in axis.groups) if name in used else len(axis.groups)
+        for name, axis in file.axes.items()
+        if used & {name, *axis.agreeing()}
+    }
+    return ways | {slot: len(values) for slot, values in file.slots.items() if slot in used}
 
 
 def _axis_misfits(name: str, axis: AxisForms) -> Iterator[Misfit]:
@@ -180,11 +203,17 @@ def _template_misfits(file: TemplateFile, template: Template) -> Iterator[Misfit
     who = f"the template {template.id!r}"
     try:
         used = template.slots()
+        formatted = template.formatted()
     except ValueError:
         yield Misfit(
             f"{who} has braces that do not fit: {template.text!r}", "slots such as {gender}; {{ for a brace"
         )
         return
+    if formatted is not None:
+        yield Misfit(
+            f"{who} has a format or a conversion in {formatted}",
+            f"the slot's name alone in braces, such as {{{used[-1]}}}",
+        )
     of_groups = {slot for name, axis in file.axes.items() for slot in (name, *axis.agreeing())}
     known = of_groups | set(file.slots)
     for slot in used:
@@ -202,6 +231,20 @@ def _unused(file: TemplateFile) -> Iterator[Misfit]:
     for slot in file.slots:
         if slot not in used:
             yield Misfit(f"the slot {{{slot}}} is in no template", "slots that a template uses")
+
+
+def _too_many(file: TemplateFile) -> Iterator[Misfit]:
+    counts = {template.id: prod(sizes(file, template).values()) for template in file.templates}
+    total = sum(counts.values())
+    if total <= MOST_PROMPTS:
+        return
+    largest = max(file.templates, key=lambda template: counts[template.id])
+    factors = " x ".join(f"{name} {count:,}" for name, count in sizes(file, largest).items())
+    yield Misfit(
+        f"the templates make {total:,} prompts, {counts[largest.id]:,} of them from the template "
+        f"{largest.id!r} ({factors})",
+        f"at most {MOST_PROMPTS:,} prompts",
+    )
 
 
 def _repeated(names: Iterable[str]) -> list[str]:
