@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from huggingface_hub.errors import LocalEntryNotFoundError
 from tests.models import tiny
 from transformers import BertConfig, BertForMaskedLM, CTRLConfig, CTRLLMHeadModel
 
 from evenhand.core import registry
 from evenhand.core.digests import file_digest
-from evenhand.core.errors import InputError, ModelError
+from evenhand.core.errors import EvenhandError, InputError, ModelError
 from evenhand.core.protocols import SteerableModel
 from evenhand.core.records import Execution, GenerationSpec, Request
 from evenhand.models.hub import load
@@ -114,6 +115,44 @@ def test_pickled_weights_are_refused_with_the_conversion_named(copy: Path) -> No
     )
 
 
+@pytest.mark.parametrize("pickled", [False, True])
+def test_weights_are_missed_before_the_tokenizer(copy: Path, pickled: bool) -> None:
+    weights = (copy / "model.safetensors").rename(copy / "pytorch_model.bin")
+    if not pickled:
+        weights.unlink()
+    (copy / "tokenizer.json").unlink()
+    with pytest.raises(ModelError, match="has its weights only as" if pickled else "has no weights"):
+        load(str(copy), execution=CPU)
+
+
+@pytest.mark.parametrize(
+    "shards", [["model.safetensors"], {"wte": ["model.safetensors"]}, {"wte": None}, {"wte": "../a"}, {}, 7]
+)
+def test_an_index_that_is_none(copy: Path, shards: object) -> None:
+    (copy / "model.safetensors.index.json").write_text(json.dumps({"weight_map": shards}))
+    with pytest.raises(ModelError) as caught:
+        load(str(copy), execution=CPU)
+    assert str(caught.value) == (
+        f"{copy / 'model.safetensors.index.json'} has no weight_map of tensors and files. Accepted: the name "
+        "of a file in the same folder for every tensor. What to do: download or save the model again."
+    )
+
+
+@pytest.mark.parametrize("kind", [["gpt2"], {"gpt2": 1}, 7, None])
+def test_a_model_type_that_is_none(copy: Path, kind: object) -> None:
+    change_config(copy, model_type=kind)
+    with pytest.raises(ModelError, match=r"is of type .*, which transformers does not know\."):
+        load(str(copy), execution=CPU)
+
+
+@pytest.mark.parametrize("size", [["300"], "300", True])
+def test_a_vocabulary_size_that_is_none(llama: Path, tmp_path: Path, size: object) -> None:
+    folder = Path(shutil.copytree(llama, tmp_path / "model"))
+    change_config(folder, vocab_size=size)
+    with pytest.raises(ModelError):
+        load(str(folder), execution=CPU)
+
+
 def test_a_damaged_weights_file(copy: Path) -> None:
     (copy / "model.safetensors").write_bytes(b"not a safetensors file")
     with pytest.raises(ModelError, match=r"model\.safetensors is damaged: "):
@@ -140,7 +179,7 @@ def test_a_folder_without_config(copy: Path) -> None:
         load(str(copy), execution=CPU)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "\xff"])
+@pytest.mark.parametrize("content", ["{", "[]", "\xff", "[" * 100_000, '{"a": ' + "9" * 5000 + "}"])
 def test_a_damaged_config(copy: Path, content: str) -> None:
     (copy / "config.json").write_text(content, encoding="latin-1")
     with pytest.raises(ModelError, match=r"config\.json (cannot be read|is no JSON object)"):
@@ -209,9 +248,42 @@ def test_a_hub_id_offline_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(ModelError) as caught:
         load("evenhand-tests/not-here@v1", execution=CPU)
-    text = str(caught.value)
-    assert text.startswith("the model 'evenhand-tests/not-here' at 'v1' cannot be had from the Hub: ")
-    assert text.endswith(
+    assert str(caught.value) == (
+        "the model 'evenhand-tests/not-here' at 'v1' is not on this machine, and the run is offline. "
+        "Accepted: a local folder, a .gguf file, or a Hub id such as ORG/NAME or ORG/NAME@REVISION. "
+        "What to do: check the name, leave --offline out, or download it first and name its folder."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("stubb", "stub"),
+        ("buildin", "builtin"),
+        ("replays:u:PW@h", "replay"),
+        ("endpont:http://u:PW@h", "endpoint"),
+    ],
+)
+def test_a_name_that_is_nearly_a_back_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, near: str
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(EvenhandError) as caught:
+        registry.model(name, execution=CPU)
+    assert f"What to do: did you mean the back-end {near!r}? Else " in str(caught.value)
+    assert "PW" not in str(caught.value)
+
+
+def test_a_hub_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    def snapshot(repository: str, **options: object) -> str:
+        raise LocalEntryNotFoundError("An error happened; try again with local_files_only=False\nmore")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
+    with pytest.raises(ModelError) as caught:
+        load("org/name", execution=replace(CPU, offline=False))
+    assert str(caught.value) == (
+        "the model 'org/name' is not on this machine, and the Hub cannot be reached. "
+        "Accepted: a local folder, a .gguf file, or a Hub id such as ORG/NAME or ORG/NAME@REVISION. "
         "What to do: check the name and the network, or download it first and name its folder."
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
+from difflib import get_close_matches
 from io import StringIO
 from typing import NamedTuple, cast
 
@@ -20,8 +21,9 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_MASKED_LM_MAPPING_NAMES,
 )
 
+from evenhand.core import registry
 from evenhand.core.digests import file_digest
-from evenhand.core.errors import InputError, ModelError
+from evenhand.core.errors import EvenhandError, InputError, ModelError
 from evenhand.core.records import Execution, ModelRef
 from evenhand.models.causal import CausalModel, identity_options
 from evenhand.models.decoding import DEFAULT_BATCH, Loop
@@ -67,7 +69,7 @@ def load(
         execution: Device, rows at a time, and whether the Hub may be asked.
     """
     execution = execution or Execution()
-    source = locate(name, revision=revision, offline=execution.offline)
+    source = _located(name, revision, offline=execution.offline)
     device = device_of(execution.device)
     with _quiet():
         loaded = _from_gguf(source, dtype, device) if source.gguf else _from_folder(source, dtype, device)
@@ -90,12 +92,25 @@ class _Loaded(NamedTuple):
     is_ctrl: bool
 
 
+def _located(name: str, revision: str | None, *, offline: bool) -> Source:
+    """The model's files; a name that is nearly a back-end's is told so, without repeating what follows it."""
+    try:
+        return locate(name, revision=revision, offline=offline)
+    except EvenhandError as error:
+        known = [entry.name for entry in registry.available("models")]
+        near = get_close_matches(name.partition(":")[0], known, n=1, cutoff=0.75)
+        if not near:
+            raise
+        todo = f"did you mean the back-end {near[0]!r}? Else {error.todo}"
+        raise type(error)(error.came, accepted=error.accepted, todo=todo) from error
+
+
 def _from_folder(source: Source, dtype: str, device: torch.device) -> _Loaded:
     folder = source.folder
     config = read_config(folder)
     _check_architecture(config, source.name)
-    require_tokenizer(folder)
     files = weight_files(folder)
+    require_tokenizer(folder)
     kind = dtype_of(dtype, device, stored=str(config.get("dtype") or config.get("torch_dtype")))
     shape = Shape.of(config)
     engine: Engine
@@ -130,7 +145,7 @@ def _from_gguf(source: Source, dtype: str, device: torch.device) -> _Loaded:
 def _check_architecture(config: Mapping[str, object], name: str) -> None:
     """An error for what is no causal model, or needs code of its authors."""
     kind = config.get("model_type")
-    if kind not in CONFIG_MAPPING:
+    if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
         needs_code = " and brings code of its own, which is never run" if "auto_map" in config else ""
         raise ModelError(
             f"the model {name!r} is of type {kind!r}, which transformers does not know{needs_code}",
@@ -139,7 +154,7 @@ def _check_architecture(config: Mapping[str, object], name: str) -> None:
         )
     listed = config.get("architectures")
     architectures = [str(item) for item in listed] if isinstance(listed, list) else []
-    known = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(str(kind))
+    known = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(kind)
     unnamed_causal = not architectures and known is not None and kind not in _MASKED_TYPES
     if unnamed_causal or not _CAUSAL.isdisjoint(architectures):
         return

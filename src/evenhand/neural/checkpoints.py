@@ -27,7 +27,7 @@ def read_config(folder: Path, name: str = "config.json") -> Mapping[str, object]
     path = folder / name
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelError(
             f"{path} cannot be read: {'it is not there' if not path.exists() else error}",
             accepted="a model folder with config.json, safetensors weights and a tokenizer",
@@ -41,8 +41,7 @@ def read_config(folder: Path, name: str = "config.json") -> Mapping[str, object]
 def weight_files(folder: Path) -> list[Path]:
     """The safetensors files of a folder, all of them there."""
     if (folder / _INDEX).is_file():
-        shards = cast("Mapping[str, str]", read_config(folder, _INDEX).get("weight_map", {}))
-        files = [folder / shard for shard in sorted(set(shards.values()))]
+        files = [folder / shard for shard in _shards(folder)]
     else:
         files = [folder / _WEIGHTS] if (folder / _WEIGHTS).is_file() else []
     missing = [file.name for file in files if not file.is_file()]
@@ -61,6 +60,20 @@ def weight_files(folder: Path) -> list[Path]:
         accepted="model.safetensors, or its shards with their index",
         todo="download or save the model again",
     )
+
+
+def _shards(folder: Path) -> list[str]:
+    """The files an index names, each once; a hostile one could name files elsewhere."""
+    listed = read_config(folder, _INDEX).get("weight_map")
+    names: list[object] = list(listed.values()) if isinstance(listed, dict) else []
+    shards = {name for name in names if isinstance(name, str) and Path(name).name == name}
+    if not names or not all(isinstance(name, str) and name in shards for name in names):
+        raise ModelError(
+            f"{folder / _INDEX} has no weight_map of tensors and files",
+            accepted="the name of a file in the same folder for every tensor",
+            todo="download or save the model again",
+        )
+    return sorted(shards)
 
 
 def weights_digest(files: Sequence[Path]) -> str:

@@ -31,6 +31,9 @@ class Source:
 
 def locate(name: str, *, revision: str | None = None, offline: bool = False) -> Source:
     """The files of a model, downloaded first if they are on the Hub and not here yet."""
+    if "://" in name:
+        # Not repeated: a URL may hold a password.
+        raise InputError("a URL is no model's name", accepted=_ACCEPTED, todo="write endpoint:URL#MODEL")
     path = Path(name).expanduser()
     if path.is_dir():
         return Source(name, path)
@@ -65,18 +68,31 @@ def _download(repository: str, revision: str | None, *, offline: bool) -> Source
                 )
             )
     except HFValidationError as error:
+        # What follows a colon is not repeated: it may be a password.
+        start, colon, _ = repository.partition(":")
         raise InputError(
-            f"{repository!r} is not a model's name", accepted=_ACCEPTED, todo="check it"
+            f"{start + colon + ('...' if colon else '')!r} is not a model's name",
+            accepted=_ACCEPTED,
+            todo="check the name",
         ) from error
     except (HfHubHTTPError, OSError) as error:
+        check = "check the name, leave --offline out" if offline else "check the name and the network"
         raise ModelError(
-            f"the model {repository!r}{f' at {revision!r}' if revision else ''} cannot be had from the Hub: "
-            f"{_first_line(error)}",
+            f"the model {repository!r}{f' at {revision!r}' if revision else ''} {_reason(error, offline)}",
             accepted=_ACCEPTED,
-            todo="check the name and the network, or download it first and name its folder",
+            todo=f"{check}, or download it first and name its folder",
         ) from error
     return Source(repository, folder, commit=folder.name)
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+def _reason(error: Exception, offline: bool) -> str:
+    """Why there is no model: the library's own words speak of arguments our users never see."""
+    from huggingface_hub.errors import LocalEntryNotFoundError, RepositoryNotFoundError, RevisionNotFoundError
+
+    if isinstance(error, LocalEntryNotFoundError):
+        return f"is not on this machine, and the {'run is offline' if offline else 'Hub cannot be reached'}"
+    if isinstance(error, RevisionNotFoundError):
+        return "has no such revision on the Hub"
+    if isinstance(error, RepositoryNotFoundError):
+        return "is not on the Hub, or not open to everybody"
+    return f"cannot be had from the Hub: {(str(error).strip() or type(error).__name__).splitlines()[0]}"
