@@ -64,11 +64,21 @@ def test_the_reference_follows_the_file(tmp_path: Path) -> None:
     assert first.revision != second.revision
 
 
-def test_a_missing_column_is_named(file: Path) -> None:
-    with pytest.raises(InputError, match=r"has no column 'texte' \(text\)\. Accepted: prompt, text, pid\."):
-        ReplayModel(str(file), text="texte")
-    with pytest.raises(InputError, match=r"has no column 'key' \(id\)\."):
-        ReplayModel(str(file), id="key")
+@pytest.mark.parametrize(
+    ("options", "came", "setting"),
+    [
+        ({"text": "texte"}, "'texte' for the texts", "text"),
+        ({"prompt": "question"}, "'question' for the prompts", "prompt"),
+        ({"id": "key"}, "'key' for the ids", "id"),
+    ],
+)
+def test_a_missing_column_is_named(file: Path, options: dict[str, str], came: str, setting: str) -> None:
+    with pytest.raises(InputError) as caught:
+        ReplayModel(str(file), **options)
+    assert str(caught.value) == (
+        f"{file} has no column {came}. Accepted: prompt, text, pid. What to do: name one of these columns in "
+        f'evenhand.toml: [model] options = {{ {setting} = "COLUMN" }}.'
+    )
 
 
 def test_a_missing_file() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from evenhand.core.digests import file_digest
+from evenhand.core.errors import InputError
 from evenhand.core.records import Completion, GenerationSpec, ModelRef, Request
-from evenhand.store.files import read_table, require_columns
+from evenhand.store.files import read_table
 
 
 class ReplayModel:
@@ -30,7 +31,7 @@ class ReplayModel:
         path = Path(name).expanduser()
         table = read_table(path)
         key = prompt if id is None else id
-        require_columns(table, {"text": text, "prompt" if id is None else "id": key}, path)
+        _require(table.columns, {"text": text, "prompt" if id is None else "id": key}, path)
         self._by_id = id is not None
         self._texts: dict[str | None, list[str | None]] = defaultdict(list)
         for found, written in table.select(key, text).iter_rows():
@@ -43,6 +44,18 @@ class ReplayModel:
             texts = self._texts.get(request.id if self._by_id else request.text, [])
             for sample in request.samples:
                 yield _completion(request, sample, texts)
+
+
+def _require(columns: Sequence[str], named: Mapping[str, str], path: Path) -> None:
+    """An error for the first column the file lacks, and where its name is set: no flag of a command does."""
+    for option, column in named.items():
+        if column not in columns:
+            raise InputError(
+                f"{path} has no column {column!r} for the {option}s",
+                accepted=", ".join(columns),
+                todo=f"name one of these columns in evenhand.toml: "
+                f'[model] options = {{ {option} = "COLUMN" }}',
+            )
 
 
 def _completion(request: Request, sample: int, texts: Sequence[str | None]) -> Completion:
