@@ -220,6 +220,7 @@ def test_pauses_come_as_seconds_or_as_dates() -> None:
     assert asked_for("Wed, 21 Oct 2015 07:28:00 GMT") == 0
     assert asked_for("soon") is None
     assert asked_for("") is None
+    assert asked_for("\u00b2") is None
 
 
 def test_a_stalled_answer_times_out_and_is_tried_again(host: Host) -> None:

@@ -59,7 +59,7 @@ def pause_after(error: Exception) -> bool | float:
 
 def retry_after(asked: str) -> float | None:
     """The pause a host asks for, in seconds; None where it does not, or not legibly."""
-    if asked.isdigit():
+    if asked.isascii() and asked.isdigit():
         return float(asked)
     try:
         wait = (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds()
