@@ -5,7 +5,7 @@ VENV   ?= .venv
 PIP_ARGS ?=
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-SOURCES := src tests benchmarks examples
+SOURCES := src tests benchmarks examples scripts
 
 .PHONY: help setup audit test lint fmt bench docs check clean
 
