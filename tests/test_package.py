@@ -35,6 +35,7 @@ def test_public_names_are_pinned():
         "card",
         "export",
         "render",
+        "scan_corpus",
         "score",
         "train",
     ]

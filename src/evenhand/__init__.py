@@ -13,6 +13,7 @@ from evenhand._version import __version__
 if TYPE_CHECKING:
     from evenhand.api.audit import audit
     from evenhand.api.catalogue import available, card
+    from evenhand.api.corpus import scan_corpus
     from evenhand.api.export import export
     from evenhand.api.render import render
     from evenhand.api.score import score
@@ -29,6 +30,7 @@ __all__ = [
     "card",
     "export",
     "render",
+    "scan_corpus",
     "score",
     "train",
 ]
@@ -41,6 +43,7 @@ _WHERE = {
     "card": "evenhand.api.catalogue",
     "export": "evenhand.api.export",
     "render": "evenhand.api.render",
+    "scan_corpus": "evenhand.api.corpus",
     "score": "evenhand.api.score",
     "train": "evenhand.api.train",
 }

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from evenhand._version import __version__
-from evenhand.cli import audit, clean, doctor, export, init, listing, report, score, train
+from evenhand.cli import audit, clean, corpus, doctor, export, init, listing, report, score, terms, train
 from evenhand.cli.console import say
 from evenhand.core.errors import EvenhandError
 
@@ -28,6 +28,8 @@ app = typer.Typer(
 )
 app.command("audit")(audit.command)
 app.command("score")(score.command)
+app.command("corpus")(corpus.command)
+app.add_typer(terms.app, name="terms")
 app.command("train")(train.command)
 app.command("report")(report.command)
 app.command("list")(listing.list_command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -86,3 +87,27 @@ def _from_histogram(tally: Tally, vocabulary: Vocabulary) -> tuple[I64, I64]:
     has_group = np.concatenate([has_group, np.ones((sets.size, 1), dtype=np.int64)], axis=1)
     weighted = with_emotion * sizes[:, None]
     return weighted.T @ has_group, weighted.T @ named
+
+
+def counts_to_rows(counts: Counts) -> list[tuple[str, int, int, int]]:
+    """Every count that is not zero, as (name, row, column, value)."""
+    rows = [("units", 0, 0, counts.units), ("words", 0, 0, counts.words)]
+    for name in _ARRAYS:
+        array = np.atleast_2d(getattr(counts, name))
+        rows += [(name, int(i), int(j), int(array[i, j])) for i, j in np.argwhere(array)]
+    return rows
+
+
+def counts_from_rows(rows: Iterable[tuple[str, int, int, int]], shape: tuple[int, int, int]) -> Counts:
+    """The counts behind rows of `counts_to_rows`; the shape is emotions, groups, axes."""
+    arrays = {name: getattr(no_counts(*shape), name) for name in _ARRAYS}
+    single = {"units": 0, "words": 0}
+    for name, row, column, value in rows:
+        if name in arrays:
+            np.atleast_2d(arrays[name])[row, column] = value
+        elif name in single:
+            single[name] = value
+    return Counts(single["units"], single["words"], *arrays.values())
+
+
+_ARRAYS = ("emotions", "groups", "flags", "distinct", "axes", "emotion_axes")

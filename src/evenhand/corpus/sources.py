@@ -1,0 +1,210 @@
+"""What is to be read: files by path, glob, folder or URL, with their format and packing."""
+
+from __future__ import annotations
+
+import glob
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal, cast
+
+from evenhand.core.digests import Json
+from evenhand.core.errors import InputError, MissingLibraryError
+from evenhand.corpus.terms import Problem
+
+Format = Literal["text", "jsonl", "csv", "tsv", "parquet", "mediawiki"]
+Packing = Literal["", "gzip", "bz2", "xz", "zstd"]
+
+_PACKINGS: Mapping[str, Packing] = {
+    ".gz": "gzip",
+    ".bz2": "bz2",
+    ".xz": "xz",
+    ".lzma": "xz",
+    ".zst": "zstd",
+    ".zstd": "zstd",
+}
+_FORMATS: Mapping[str, Format] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".xml": "mediawiki",
+}
+"""Every other ending is running text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file of a corpus."""
+
+    corpus: str
+    path: str
+    format: Format
+    packing: Packing
+    size: int
+    """In bytes, as stored."""
+
+    @property
+    def is_url(self) -> bool:
+        """Whether the file is not on this machine."""
+        return "://" in self.path
+
+    def identity(self) -> dict[str, Json]:
+        """The source as the manifest holds it."""
+        return asdict(self)
+
+
+def find_sources(paths: Sequence[Path | str]) -> tuple[list[Source], list[Problem]]:
+    """The files behind paths, globs, folders and URLs, in a fixed order, and what could not be found.
+
+    ``NAME=PATH`` names a corpus; paths without a name form one corpus together.
+    """
+    sources: dict[tuple[str, str], Source] = {}
+    problems: list[Problem] = []
+    shared = _shared_name([str(path) for path in paths if not _named(path)[0]])
+    for path in paths:
+        corpus, place = _named(path)
+        found = list(_files(place))
+        if not found:
+            problems.append(Problem(place, None, "no such file"))
+        for file, size in found:
+            sources.setdefault((corpus or shared, file), _source(corpus or shared, file, size))
+    if not sources:
+        raise InputError(
+            f"no file to read in {', '.join(map(str, paths)) or 'nothing'}",
+            accepted="files, folders, globs and URLs of text, JSONL, CSV, TSV, Parquet or MediaWiki XML",
+            todo="check the path",
+        )
+    return list(sources.values()), problems
+
+
+def opened(source: Source) -> tuple[BinaryIO, BinaryIO]:
+    """The unpacked bytes of a source, and the stored bytes beneath them, whose place tells how far we are."""
+    raw = _raw(source)
+    return _unpacked(raw, source.packing), raw
+
+
+def _named(path: Path | str) -> tuple[str, str]:
+    name, equals, place = str(path).partition("=")
+    is_name = equals and not Path(path).exists() and "/" not in name and "://" not in name
+    return (name, place) if is_name else ("", str(path))
+
+
+def _shared_name(paths: Sequence[str]) -> str:
+    stems = {_stem(path) for path in paths}
+    if len(stems) == 1:
+        return stems.pop()
+    return _common_start(sorted(stems)) or "corpus"
+
+
+def _stem(path: str) -> str:
+    name = Path(path.rstrip("/")).name
+    return name.split(".")[0].replace("*", "").strip("-_") or "corpus"
+
+
+def _common_start(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    first, last = names[0], names[-1]
+    size = next((i for i, letter in enumerate(first) if last[i : i + 1] != letter), len(first))
+    return first[:size].rstrip("-_. ")
+
+
+def _files(place: str) -> Iterator[tuple[str, int]]:
+    if "://" in place:
+        yield from _remote_files(place)
+        return
+    path = Path(place)
+    if path.is_dir():
+        inside = (file for file in sorted(path.rglob("*")) if not _is_hidden(file.relative_to(path)))
+        yield from ((str(file), file.stat().st_size) for file in inside if file.is_file())
+    elif path.exists():
+        yield place, path.stat().st_size
+    else:
+        for match in sorted(glob.glob(place, recursive=True)):
+            if Path(match).is_file():
+                yield match, Path(match).stat().st_size
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _remote_files(url: str) -> Iterator[tuple[str, int]]:
+    system, path = _file_system(url)
+    protocol = url.split("://", 1)[0]
+    matches: Iterable[str]
+    if any(letter in path for letter in "*?["):
+        matches = sorted(system.glob(path))  # type: ignore[attr-defined]
+    elif system.isdir(path):  # type: ignore[attr-defined]
+        matches = sorted(system.find(path))  # type: ignore[attr-defined]
+    else:
+        matches = [path] if system.exists(path) else []  # type: ignore[attr-defined]
+    for match in matches:
+        name = match if "://" in match else f"{protocol}://{match.removeprefix(f'{protocol}:')}"
+        yield name, int(system.size(match) or 0)  # type: ignore[attr-defined]
+
+
+def _file_system(url: str) -> tuple[object, str]:
+    try:
+        import fsspec
+    except ImportError as error:
+        raise MissingLibraryError(
+            f"{url} needs fsspec", accepted="local paths without it", todo="pip install 'evenhand[corpus]'"
+        ) from error
+    try:
+        system, path = fsspec.core.url_to_fs(url)
+    except (ImportError, ValueError) as error:
+        raise InputError(
+            f"{url} cannot be opened: {error}",
+            accepted="a URL fsspec knows",
+            todo="install what it names, such as s3fs, gcsfs or huggingface_hub",
+        ) from error
+    return system, str(path)
+
+
+def _source(corpus: str, path: str, size: int) -> Source:
+    suffixes = Path(path).suffixes
+    packing = _PACKINGS.get(suffixes[-1].lower(), "") if suffixes else ""
+    rest = suffixes[:-1] if packing else suffixes
+    kind = _FORMATS.get(rest[-1].lower(), "text") if rest else "text"
+    return Source(corpus, path, kind, packing, size)
+
+
+def _raw(source: Source) -> BinaryIO:
+    if not source.is_url:
+        return Path(source.path).open("rb")
+    system, path = _file_system(source.path)
+    return cast(BinaryIO, system.open(path, "rb"))  # type: ignore[attr-defined]
+
+
+def _unpacked(raw: BinaryIO, packing: Packing) -> BinaryIO:
+    if packing == "gzip":
+        import gzip
+
+        return cast(BinaryIO, gzip.GzipFile(fileobj=raw))
+    if packing == "bz2":
+        import bz2
+
+        return cast(BinaryIO, bz2.BZ2File(raw))
+    if packing == "xz":
+        import lzma
+
+        return cast(BinaryIO, lzma.LZMAFile(raw))
+    if packing == "zstd":
+        return cast(BinaryIO, io.BufferedReader(_zstd(raw), 1 << 20))
+    return raw
+
+
+def _zstd(raw: BinaryIO) -> io.RawIOBase:
+    try:
+        import zstandard
+    except ImportError as error:
+        raise MissingLibraryError(
+            "a zstd file needs zstandard", todo="pip install 'evenhand[corpus]'"
+        ) from error
+    reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+    return cast(io.RawIOBase, reader)

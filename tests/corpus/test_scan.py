@@ -1,0 +1,197 @@
+"""Whole scans: engines, shards, resuming after a kill, bad input, results."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from tests.oracles.corpus_counts import count
+
+from evenhand.api.corpus import prepare, scan_corpus
+from evenhand.core.errors import InputError, RunFolderError
+from evenhand.corpus import shards as shards_module
+from evenhand.corpus.results import mutual_information, odds_ratio
+from evenhand.store.run import Run
+
+TABLES = ("occurrence", "cooccurrence", "samples", "problems")
+LINES = [
+    "She was happy. He was afraid!",
+    "The black man is sad, and her mother-in-law is angry?",
+    "Nothing to see here",
+    "Joy to the Muslim and the Christian women",
+    "fear",
+]
+
+
+def corpus(folder, size=4000):
+    path = folder / "text.txt"
+    path.write_text("\n".join(f"{number} {LINES[number % 5]}" for number in range(size)))
+    return path
+
+
+def evenhand(*arguments, cwd):
+    command = [sys.executable, "-m", "evenhand", *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+
+
+def same(one, two):
+    return all(one.table(name).equals(two.table(name)) for name in TABLES)
+
+
+def test_workers_and_shards_change_nothing(tmp_path, monkeypatch):
+    path = corpus(tmp_path)
+    whole = scan_corpus(path, out=tmp_path / "whole", workers=1)
+    monkeypatch.setattr(shards_module, "SHARD_BYTES", 7001)
+    cut = scan_corpus(path, out=tmp_path / "cut", workers=3)
+    assert len(cut.manifest["shards"]) == 20
+    assert same(whole, cut)
+    terms = prepare(path).task.terms
+    expected = count([path.read_text()], terms)
+    table = whole.table("cooccurrence")
+    for row in table.filter(table["group"] != "(none)").iter_rows(named=True):
+        assert row["count"] == expected["flag", row["emotion"], row["axis"], row["group"]]
+    base = table.filter((table["group"] == "(none)") & (table["axis"] == "gender"))
+    joy = expected["emotion", "joy"] - expected["axis", "joy", "gender"]
+    assert base.filter(base["emotion"] == "joy")["count"].item() == joy
+
+
+def test_a_finished_shard_is_not_counted_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(shards_module, "SHARD_BYTES", 20_000)
+    path = corpus(tmp_path)
+    clean = scan_corpus(path, out=tmp_path / "run")
+    files = sorted((tmp_path / "run" / "shards" / "counts").iterdir())
+    files[0].unlink()
+    before = {file.name: file.stat().st_mtime_ns for file in files[1:]}
+    again = scan_corpus(path, out=tmp_path / "run")
+    assert same(clean, again)
+    after = {file.name: file.stat().st_mtime_ns for file in files}
+    assert before.items() <= after.items()
+    with pytest.raises(RunFolderError, match="differs in unit"):
+        scan_corpus(path, out=tmp_path / "run", unit="line")
+
+
+@pytest.mark.parametrize("engine", ["local", "ray"])
+def test_a_killed_run_goes_on(tmp_path, engine):
+    if engine == "ray":
+        pytest.importorskip("ray")
+    files = tmp_path / "files"
+    files.mkdir()
+    for number in range(40):
+        (files / f"{number:02}.txt.gz").write_bytes(gzip.compress("\n".join(LINES * 8000).encode(), 1))
+    clean = scan_corpus(files, out=tmp_path / "clean")
+    command = [sys.executable, "-m", "evenhand", "corpus", str(files), "--out", "killed", "--workers", "1"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    finished = tmp_path / "killed" / "shards" / "counts"
+    while process.poll() is None and not (finished.is_dir() and len(list(finished.glob("*.parquet"))) >= 3):
+        time.sleep(0.002)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    before = {file.name: file.stat().st_mtime_ns for file in finished.glob("*.parquet")}
+    assert 3 <= len(before) < 40
+    resumed = scan_corpus(files, out=tmp_path / "killed", engine=engine)
+    assert same(clean, resumed)
+    assert before.items() <= {file.name: file.stat().st_mtime_ns for file in finished.iterdir()}.items()
+
+
+def test_bad_input_is_reported_and_the_rest_is_counted(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "good.txt").write_text("She is happy.\n")
+    (folder / "binary.txt").write_bytes(b"\x7fELF\x00\x01")
+    (folder / "latin.txt").write_bytes("He is happy, déjà vu".encode("latin-1"))
+    packed = gzip.compress(b"".join(b"%d she is happy\n" % i for i in range(100_000)))
+    (folder / "cut.txt.gz").write_bytes(packed[: len(packed) // 2])
+    (folder / "rows.jsonl").write_text('{"text": "her fear"}\nnot json\n')
+    done = evenhand("corpus", folder, "--out", "run", cwd=tmp_path)
+    assert done.returncode == 3, done.stderr
+    table = Run.open(tmp_path / "run").table("problems")
+    found = {file.rsplit("/", 1)[1]: (byte, reason) for file, byte, reason in table.iter_rows()}
+    assert found["binary.txt"] == (4, "is not text (a zero byte); not counted")
+    assert found["latin.txt"] == (14, "2 bytes are not UTF-8; they separate words")
+    assert found["cut.txt.gz"][0] == len(packed) // 2
+    assert found["rows.jsonl"][0] == 21
+    assert len(found) == 4
+    occurrence = Run.open(tmp_path / "run").table("occurrence")
+    counts = dict(zip(occurrence["emotion"], occurrence["count"], strict=True))
+    assert counts["fear"] == 1
+    assert counts["joy"] > 1000
+    assert "byte 4: is not text" in " ".join(done.stderr.split())
+
+
+def test_faulty_terms_are_partial_and_the_papers_are_not(tmp_path):
+    (tmp_path / "text.txt").write_text("she is happy")
+    terms = {"joy": ["happy", "happy"], "female": ["she"], "male": []}
+    (tmp_path / "t.json").write_text(json.dumps(terms))
+    done = evenhand("corpus", "text.txt", "--terms", "t.json", "--out", "run", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "'happy' is in 'joy' twice" in " ".join(done.stderr.split())
+    (tmp_path / "empty.json").write_text("{}")
+    done = evenhand("corpus", "text.txt", "--terms", "empty.json", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "no emotion terms in empty.json" in done.stderr
+
+
+def test_several_corpora_side_by_side(tmp_path):
+    (tmp_path / "a.txt").write_text("she is happy. he is sad")
+    (tmp_path / "b.txt").write_text("he is happy")
+    run = scan_corpus([f"one={tmp_path / 'a.txt'}", f"two={tmp_path / 'b.txt'}"], out=tmp_path / "run")
+    table = run.table("occurrence").filter(run.table("occurrence")["emotion"] == "joy")
+    assert list(zip(table["corpus"], table["count"], table["sentences"], strict=True)) == [
+        ("one", 1, 2),
+        ("two", 1, 1),
+    ]
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "one: gender" in page
+    assert "two: gender" in page
+    assert "she is happy" in page
+    assert json.loads((tmp_path / "run" / "report.json").read_text())["occurrence"]
+
+
+def test_text_in_the_report_is_only_text(tmp_path):
+    (tmp_path / "a.txt").write_text("<script>alert(1)</script> she is happy & glad")
+    scan_corpus(tmp_path / "a.txt", out=tmp_path / "run")
+    assert "<script" not in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_the_plan_is_shown_and_options_are_checked(tmp_path):
+    (tmp_path / "a.txt").write_text("she is happy")
+    done = evenhand("corpus", "a.txt", "--dry-run", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "1 files, 12 B as stored, 1 shards" in done.stderr
+    assert not (tmp_path / "runs").exists()
+    with pytest.raises(InputError, match=r"--unit 'page'\. Accepted: sentence, line, document"):
+        scan_corpus(tmp_path / "a.txt", unit="page")
+
+
+def test_links_by_hand():
+    # 20 of 100 with the group, 10 of 100 without: odds 0.25 against 1/9.
+    ratio = odds_ratio(20, 100, 10, 100)
+    assert ratio.value == pytest.approx(0.25 * 9)
+    assert ratio.low < 1 < ratio.value < ratio.high  # ln 2.25 = 0.81, standard error 0.42
+    assert odds_ratio(0, 100, 10, 100).value is None
+    # Independent: 10 of 100 have both where 20 have the emotion and 50 the group.
+    assert mutual_information(10, 20, 50, 100).value == 0
+    bits = mutual_information(20, 20, 50, 100)
+    assert bits.value == 1
+    assert bits.low < 1 < bits.high
+
+
+def test_terms_expand_shows_what_it_added(tmp_path):
+    pytest.importorskip("lemminflect")
+    lists = {"joy": ["smile", "glad"], "fear": ["smiles"], "female": ["woman", "young lady"]}
+    (tmp_path / "t.json").write_text(json.dumps(lists))
+    done = evenhand("terms", "expand", "t.json", "--out", "longer.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    # "smiles" stands in another emotion already; of several words nothing is made.
+    assert done.stdout.splitlines()[:3] == [
+        "joy: +4  smiled, smiling, gladder, gladdest",
+        "fear: +0  nothing",
+        "female: +1  women",
+    ]
+    written = json.loads((tmp_path / "longer.json").read_text())
+    assert "women" in written["groups"]["gender"]["female"]
+    assert "young lady" in written["groups"]["gender"]["female"]

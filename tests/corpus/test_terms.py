@@ -1,0 +1,98 @@
+import json
+
+import pytest
+
+from evenhand.core.errors import InputError
+from evenhand.corpus.rule import fold_letter, is_word_letter, letters, words
+from evenhand.corpus.terms import builtin_terms, load_terms, spelled, unmatched
+
+
+def test_our_own_lists():
+    terms = builtin_terms()
+    emotions, groups = terms.size
+    assert list(terms.emotions) == ["anger", "fear", "joy", "sadness"]
+    assert emotions >= 700
+    assert groups >= 1000
+    assert terms.axes == ("gender", "race", "religion")
+    assert [group.name for group in terms.groups] == [
+        "male",
+        "female",
+        "non-binary",
+        "African American",
+        "European American",
+        "Asian American",
+        "Hispanic and Latino American",
+        "Christian",
+        "Muslim",
+        "Jewish",
+        "Buddhist",
+        "Hindu",
+        "Atheist",
+    ]
+    assert terms.problems == ()
+    assert unmatched(terms, "words") == []
+    assert any(len(spelled(term, "words")) > 1 for group in terms.groups for term in group.terms)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("King's", ["king", "s"]),
+        ("ma\u2019am", ["ma", "am"]),
+        ("well-read", ["well", "read"]),
+        ("#Sad2day", ["sad2day"]),
+        ("snake_case", ["snake_case"]),
+        ("ÉLÈVE Straße", ["élève", "straße"]),
+        ("\u212aelvin", ["kelvin"]),
+        ("हिन्दी", ["हिन्दी"]),
+        ("...", []),
+    ],
+)
+def test_words(text, expected):
+    assert words(text) == expected
+
+
+def test_the_letter_tables_are_the_rule():
+    known = letters()
+    for code in range(0, 0x110000, 7):
+        letter = chr(code)
+        assert known.is_word[code] == is_word_letter(letter)
+        if is_word_letter(letter):
+            assert chr(known.folded[code]) == fold_letter(letter)
+
+
+def test_every_way_to_write_a_list(tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps({"joy": ["happy"], "male": ["he"], "nurses": ["nurse"]}))
+    (tmp_path / "b.toml").write_text('[emotions]\nfear = ["afraid"]\n[groups.age]\nold = ["aged"]\n')
+    (tmp_path / "c.txt").write_text("# our own\nteen\nteenager # young\n")
+    terms = load_terms([tmp_path / "a.json", tmp_path / "b.toml", f"age/young={tmp_path / 'c.txt'}"])
+    assert terms.emotions == {"joy": ("happy",), "fear": ("afraid",)}
+    assert [(group.axis, group.name, group.terms) for group in terms.groups] == [
+        ("gender", "male", ("he",)),
+        ("group", "nurses", ("nurse",)),
+        ("age", "old", ("aged",)),
+        ("age", "young", ("teen", "teenager")),
+    ]
+
+
+def test_faults_are_placed_and_the_rest_is_kept(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text('{"joy": ["happy", "Happy"], "male": ["he", "boss"], "female": ["boss"], "nb": []}')
+    terms = load_terms([path])
+    assert [(problem.byte, problem.reason) for problem in terms.problems] == [
+        (72, "the list 'nb' has no terms; it is not counted"),
+        (18, "'Happy' is in 'joy' twice; it is counted once"),
+        (63, "'boss' is in 'male' and in 'female'; it is counted in both"),
+    ]
+    assert terms.emotions == {"joy": ("happy",)}
+    assert [group.name for group in terms.groups] == ["male", "female"]
+
+
+@pytest.mark.parametrize(
+    "content", ["{}", '{"joy": ["happy"]}', '{"male": ["he"]}', "[1]", "{", '{"joy": "happy"}']
+)
+def test_lists_that_cannot_be_used(tmp_path, content):
+    path = tmp_path / "t.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match=r"t\.json"):
+        load_terms([path])
