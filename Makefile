@@ -7,7 +7,18 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SOURCES := src tests benchmarks examples scripts
 
-.PHONY: help setup audit test lint fmt bench docs check clean
+# What the embedded models are rebuilt from and where the work goes (docs/how-to/rebuild-the-assets.md).
+SHARED ?= ../shared
+MINILM ?=
+WORK   ?= build/assets
+ASSETS := src/evenhand/assets
+TRAIN   = $(BIN)/python -m evenhand.training
+TEXTS  := $(addprefix $(SHARED)/corpus/,wiki.txt.xz news.txt.xz books.txt.xz)
+NEED_GPU = @$(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || \
+  { echo "$@ trains for a fixed time and needs a GPU that torch can use; none was found."; exit 2; }
+
+.PHONY: help setup audit test lint fmt bench docs check clean assets assets-text assets-causal assets-masked \
+  assets-classifiers assets-embeddings assets-norms assets-ideology
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -43,6 +54,51 @@ bench: $(READY)  ## speed, as ratios measured side by side
 
 docs: $(READY)   ## build the documentation into site/
 	$(BIN)/mkdocs build --quiet --strict
+
+assets:          ## rebuild every embedded model and word list from ../shared (needs a GPU)
+	$(MAKE) assets-text
+	$(MAKE) assets-causal
+	$(MAKE) assets-masked
+	$(MAKE) assets-embeddings
+	$(MAKE) assets-norms
+	$(MAKE) assets-ideology
+	$(MAKE) assets-classifiers
+
+assets-text: $(READY)
+	$(TRAIN).prepare $(TEXTS) --out $(WORK)/text
+
+assets-causal: $(READY)
+	$(NEED_GPU)
+	$(TRAIN).causal --data $(WORK)/text --out $(WORK)/causal --budget 495
+	$(TRAIN).export $(WORK)/causal $(ASSETS)/builtin
+	$(TRAIN).evaluate $(ASSETS)/builtin --held-out $(WORK)/text/held-out
+
+assets-masked: $(READY)
+	$(NEED_GPU)
+	$(TRAIN).masked --data $(WORK)/text --out $(WORK)/masked --budget 350
+	$(TRAIN).export $(WORK)/masked $(ASSETS)/builtin-masked --shares-tokenizer-of builtin
+	$(TRAIN).evaluate $(ASSETS)/builtin-masked --held-out $(WORK)/text/held-out
+
+assets-embeddings: $(READY)
+	$(TRAIN).embeddings $(TEXTS) --out $(WORK)/embeddings
+	cp $(WORK)/embeddings/vectors.safetensors $(ASSETS)/embeddings/
+
+assets-norms: $(READY)
+	$(TRAIN).norms $(SHARED)/data/norms/vad_glasgow.csv $(SHARED)/data/norms/be5_emomap.tsv \
+	  --out $(ASSETS)/norms/lexicon.tsv.xz
+
+assets-ideology: $(READY)
+	$(TRAIN).ideology_words $(SHARED)/data/ideology/train.jsonl --out $(ASSETS)/ideology/words.json
+
+assets-classifiers: $(READY)
+	$(NEED_GPU)
+	@test -f "$(MINILM)/model.safetensors" || \
+	  { echo "MINILM=FOLDER must name a folder of all-MiniLM-L6-v2 (docs/adr/0013-distilled-encoder.md)"; exit 2; }
+	$(TRAIN).classifier_pack --shared $(SHARED) --minilm $(MINILM) --out $(WORK)/packed
+	mkdir -p $(WORK)/classifiers
+	$(TRAIN).classifiers --data $(WORK)/packed --out $(WORK)/classifiers
+	$(TRAIN).classifier_ship --run $(WORK)/classifiers --packed $(WORK)/packed --data $(SHARED)/data \
+	  --out $(ASSETS)/classifiers
 
 check: lint test docs  ## everything CI checks
 
