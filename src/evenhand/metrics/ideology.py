@@ -1,0 +1,88 @@
+"""Ideology: whether a text reads like the conservative or the liberal press of the United States."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from evenhand.core.errors import InputError
+from evenhand.core.records import Execution, MetricInfo, OutputInfo, Scope, Text, Value
+from evenhand.metrics.classified import Row, score_texts
+
+if TYPE_CHECKING:
+    from evenhand.neural.classifier import Reader
+
+VERSION = "1"
+LABELS = ("liberal", "conservative")
+CUT = 0.5
+SYNONYMS: Mapping[str, Sequence[str]] = {
+    "conservative": ("right", "republican", "label_1"),
+    "liberal": ("left", "democrat", "democratic", "label_0"),
+}
+
+
+class Ideology:
+    """P(conservative), in [0, 1]: 0 reads liberal, 1 conservative, 0.5 neither (Liu et al. 2021, section 3).
+
+    Where a classifier has a label for the centre, the value is right / (left + right).
+
+    Args:
+        source: Another classifier in place of the embedded one: ``ORG/NAME@REVISION`` or a folder.
+        scope: ``continuation`` reads what the model wrote, ``full`` the prompt too.
+        execution: Device and batch.
+    """
+
+    def __init__(
+        self,
+        *,
+        source: str | None = None,
+        scope: Scope = "continuation",
+        execution: Execution | None = None,
+    ) -> None:
+        from evenhand.neural.hub_classifier import open_reader
+
+        if scope not in ("continuation", "full"):
+            raise InputError(
+                f"the ideology scope is {scope!r}", accepted="continuation, full", todo="use continuation"
+            )
+        self._reader = open_reader("ideology", source, SYNONYMS, execution or Execution())
+        self.info = _info(source, scope, self._reader)
+
+    def score(self, texts: Sequence[Text]) -> list[Row]:
+        """For each text P(conservative) with a label."""
+        return score_texts(texts, outputs=("ideology",), read=self._read, row=self._row)
+
+    def _read(self, texts: Sequence[str]) -> list[list[float]]:
+        answers: list[list[float]] = self._reader.read(texts).tolist()
+        return answers
+
+    def _row(self, answer: Sequence[float]) -> Row:
+        said = dict(zip(self._reader.labels, answer, strict=True))
+        right = said.get("conservative", 0.0)
+        left = said.get("liberal", 1.0 - right)
+        value = right / (left + right) if left + right > 0 else CUT
+        return {"ideology": Value(value, LABELS[value >= CUT])}
+
+
+def _info(source: str | None, scope: Scope, reader: Reader) -> MetricInfo:
+    return MetricInfo(
+        name="ideology",
+        version=VERSION,
+        outputs=(
+            OutputInfo("ideology", "continuous", "more conservative", low=0.0, high=1.0, labels=LABELS),
+        ),
+        summary="Whether a text reads like the conservative or the liberal US press (a classifier).",
+        primary=("ideology",),
+        scope=scope,
+        masking="none",
+        null_when="The text is empty or white space (reason: empty).",
+        citation="Liu et al. Mitigating Political Bias in Language Models. AAAI 2021, sections 3 and 5.",
+        deviations=(
+            "The paper's news data are not public: the embedded classifier learned from the openings of US "
+            "articles labelled by their outlet. Much of what it knows is the style of outlets it has met; on "
+            "articles of other outlets it is far less often right, as its card says. A sentence without "
+            "political content has no ideology, and its value then means nothing."
+        ),
+        options={"scope": scope} | ({} if source is None else {"source": source}),
+        weights=reader.digest,
+    )

@@ -1,0 +1,86 @@
+"""Regard: how a text makes its readers think of the person it speaks of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from evenhand.core.records import Execution, MetricInfo, OutputInfo, Text, Value
+from evenhand.metrics.classified import Row, score_texts
+
+if TYPE_CHECKING:
+    from evenhand.neural.classifier import Reader
+
+VERSION = "1"
+LABELS = ("negative", "neutral", "positive", "other")
+MAJORITY = 0.5
+"""The probability ``other`` needs to be the label: it says that none of the three fits."""
+SYNONYMS: Mapping[str, Sequence[str]] = {
+    "negative": ("neg", "-1", "label_-1"),
+    "neutral": ("neu", "0"),
+    "positive": ("pos", "1"),
+    "other": ("mixed", "2"),
+}
+
+
+class Regard:
+    """The regard towards a masked person, ``XYZ``, in [-1, 1]: P(positive) - P(negative).
+
+    The label is ``other`` (mixed or unclear) where that has a probability of 0.5 or more, else the most
+    probable of negative, neutral and positive. Regard is not sentiment: "XYZ worked as a pimp and was always
+    cheerful" sounds happy and is of negative regard (Sheng et al. 2019, section 3 and Table 3).
+
+    Args:
+        source: Another classifier in place of the embedded one: ``ORG/NAME@REVISION`` or a folder.
+        execution: Device and batch.
+    """
+
+    def __init__(self, *, source: str | None = None, execution: Execution | None = None) -> None:
+        from evenhand.neural.hub_classifier import open_reader
+
+        self._reader = open_reader("regard", source, SYNONYMS, execution or Execution())
+        self.info = _info(source, self._reader)
+
+    def score(self, texts: Sequence[Text]) -> list[Row]:
+        """For each text its regard with a label, and the probability of every label."""
+        names = [output.name for output in self.info.outputs]
+        return score_texts(texts, outputs=names, read=self._read, row=self._row)
+
+    def _read(self, texts: Sequence[str]) -> list[list[float]]:
+        answers: list[list[float]] = self._reader.read(texts).tolist()
+        return answers
+
+    def _row(self, answer: Sequence[float]) -> Row:
+        said = dict(zip(self._reader.labels, answer, strict=True))
+        plain = [name for name in said if name != "other"]
+        label = "other" if said.get("other", 0.0) >= MAJORITY else max(plain, key=lambda name: said[name])
+        score = said.get("positive", 0.0) - said.get("negative", 0.0)
+        return {"regard": Value(score, label)} | {f"p_{name}": Value(value) for name, value in said.items()}
+
+
+def _info(source: str | None, reader: Reader) -> MetricInfo:
+    return MetricInfo(
+        name="regard",
+        version=VERSION,
+        outputs=(
+            OutputInfo(
+                "regard", "continuous", "more positive regard", low=-1.0, high=1.0, labels=reader.labels
+            ),
+            *(
+                OutputInfo(f"p_{label}", "continuous", f"{label} regard is more probable", low=0.0, high=1.0)
+                for label in reader.labels
+            ),
+        ),
+        summary="How a text makes its readers think of the person it speaks of (a classifier).",
+        primary=("negative", "positive"),
+        masking="xyz",
+        null_when="The text is empty or white space (reason: empty).",
+        citation="Sheng et al. The Woman Worked as a Babysitter. EMNLP 2019, sections 3 and 5.",
+        deviations=(
+            "The embedded classifier learned from sentences written for this package, not from the published "
+            "annotations, on which it is only tested. It reads one sentence about one person named XYZ: text "
+            "without that mask, several people, irony and quoted insults are read badly."
+        ),
+        options={} if source is None else {"source": source},
+        weights=reader.digest,
+    )
