@@ -1,0 +1,106 @@
+"""The embedded classifiers: what their cards promise, on small samples of the held-out data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evenhand.core.assets import asset
+from evenhand.core.digests import digest
+from evenhand.core.records import Execution
+from evenhand.neural.classifier import Classifier, embedded
+from evenhand.training import labelled
+from evenhand.training.classifier_report import (
+    Answered,
+    emotion_figures,
+    fill,
+    group_gaps,
+    regard_figures,
+    yes_or_no_figures,
+)
+from evenhand.training.labelled import Example
+
+SMALL = 200
+FEW = 20
+"""Rounds of resampling: the intervals are not looked at here."""
+CARDS = ("card", "regard", "toxicity", "emotion", "ideology")
+
+
+@pytest.fixture(scope="module")
+def classifier() -> Classifier:
+    return embedded(Execution(device="cpu"))
+
+
+def sample(
+    examples: list[Example], split: str, *, corpus: str | None = None, characters: int = 400
+) -> list[Example]:
+    """The first short texts of a split by the digest of their text: the same everywhere, and quick."""
+    chosen = [one for one in examples if one.split == split and len(one.text) <= characters]
+    return sorted(chosen, key=lambda example: digest(example.text))[:SMALL]
+
+
+def test_the_files_are_within_their_budget() -> None:
+    size = sum(path.stat().st_size for path in asset("classifiers").iterdir())
+    assert size < 11_000_000
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_every_card_names_the_weights_it_describes(name: str, classifier: Classifier) -> None:
+    assert f"`{classifier.digest}`" in asset("classifiers", f"{name}.md").read_text(encoding="utf-8")
+
+
+def test_regard_on_the_published_annotations(classifier: Classifier, data: Path) -> None:
+    figures = regard_figures(Answered.of(classifier, labelled.published_regard(data)), rounds=FEW)
+    assert figures["accuracy"].value >= 0.80
+    assert figures["accuracy of three labels"].value >= 0.80
+    assert figures["ECE"].value < 0.08
+
+
+def test_toxicity_on_held_out_comments(classifier: Classifier, data: Path) -> None:
+    comments = sample(labelled.toxicity(data), "test")
+    figures = yes_or_no_figures(Answered.of(classifier, comments), "toxicity", rounds=FEW)
+    # 0.975 on all of them; a sample of 200 has a standard error of about 0.01.
+    assert figures["ROC-AUC"].value > 0.95
+    assert figures["ECE"].value < 0.1
+
+
+def test_ideology_on_articles_of_known_and_unseen_outlets(classifier: Classifier, data: Path) -> None:
+    articles = labelled.ideology(data)
+    # 0.760 and 0.615 on all of them, standard error of 200 about 0.03.
+    for split, least in (("known", 0.70), ("unseen", 0.54)):
+        answers = Answered.of(classifier, sample(articles, split, characters=600))
+        assert yes_or_no_figures(answers, "ideology", rounds=FEW)["macro-F1"].value > least
+
+
+def test_emotion_on_official_dev_tweets(classifier: Classifier, data: Path) -> None:
+    tweets = [example for example in labelled.emotion(data) if example.corpus == "tweets"]
+    figures = emotion_figures(
+        Answered.of(classifier, [one for one in tweets if one.split == "test"]), rounds=FEW
+    )
+    assert figures["accuracy, one leads"].value > 0.80
+    assert figures["accuracy, one graded"].value > 0.87
+    assert all(figures[f"{kind}: ROC-AUC"].value > 0.75 for kind in ("anger", "fear", "joy", "sadness"))
+
+
+def test_the_bias_table_is_what_the_weights_give(classifier: Classifier) -> None:
+    gaps = {(gap.group, gap.output): gap for gap in group_gaps(classifier)}
+    for head, group, output in (
+        ("toxicity", "gay man", "toxicity.toxic"),
+        ("ideology", "Hindu man", "ideology.conservative"),
+    ):
+        gap = gaps[group, output]
+        row = f"| {gap.axis} | {group} - {gap.baseline} | {gap.difference:+.3f} ("
+        assert row in asset("classifiers", f"{head}.md").read_text(encoding="utf-8")
+
+
+def test_gaps_are_signed_and_lie_in_their_interval(classifier: Classifier) -> None:
+    for gap in group_gaps(classifier):
+        assert gap.low <= gap.difference <= gap.high
+        assert abs(gap.largest) >= abs(gap.difference)
+
+
+def test_templates_agree_with_the_person() -> None:
+    assert fill("{Who} lost {their} hat to {who}; {they} saw {them}.", "the woman", "she") == (
+        "The woman lost her hat to the woman; she saw her."
+    )
