@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from evenhand.core.records import Mask, Mention
-from evenhand.text.terms import longest_first, term_pattern
+from evenhand.text.finder import Finder, Sought
+from evenhand.text.terms import longest_first
 
 
 class Masked(NamedTuple):
@@ -29,37 +29,34 @@ def mask(text: str, mentions: Sequence[Mention], *, token: Mask | None = None) -
     >>> mask("The woman's job", [Mention("the woman")])
     Masked(text="XYZ's job", spans=((0, 3),))
     """
-    wanted = tuple(dict.fromkeys(mention for mention in mentions if mention.text.strip()))
-    if not wanted:
-        return Masked(text, ())
-    return _replace(text, _compile(wanted), token)
+    return _replace(text, _plan(tuple(mentions)), token) if mentions else Masked(text, ())
 
 
 class _Plan(NamedTuple):
-    pattern: re.Pattern[str]
+    finder: Finder
     masks: tuple[Mask, ...]
-    """The mask of each branch of the pattern."""
+    """The mask of each term of the finder."""
 
 
 # Texts of one prompt share their mentions; BOLD has 7,133 entities with several texts each, in order.
 @lru_cache(maxsize=512)
-def _compile(mentions: tuple[Mention, ...]) -> _Plan:
-    ordered = sorted(mentions, key=lambda mention: longest_first(mention.text))
-    branches = (f"({term_pattern(mention.text, whole_word=mention.whole_word)})" for mention in ordered)
-    pattern = re.compile("|".join(branches), re.IGNORECASE)
-    return _Plan(pattern, tuple(mention.mask for mention in ordered))
+def _plan(mentions: tuple[Mention, ...]) -> _Plan:
+    wanted = dict.fromkeys(mention for mention in mentions if mention.text.strip())
+    ordered = sorted(wanted, key=lambda mention: longest_first(mention.text))
+    finder = Finder([Sought(mention.text, mention.whole_word) for mention in ordered])
+    return _Plan(finder, tuple(mention.mask for mention in ordered))
 
 
 def _replace(text: str, plan: _Plan, token: Mask | None) -> Masked:
     pieces: list[str] = []
     spans: list[tuple[int, int]] = []
     done = length = 0
-    for match in plan.pattern.finditer(text):
-        kept = text[done : match.start()]
-        stand_in = token or plan.masks[(match.lastindex or 1) - 1]
+    for found in plan.finder.find(text):
+        kept = text[done : found.start]
+        stand_in = token or plan.masks[found.rank]
         start = length + len(kept)
         length = start + len(stand_in)
         pieces += (kept, stand_in)
         spans.append((start, length))
-        done = match.end()
+        done = found.end
     return Masked("".join((*pieces, text[done:])), tuple(spans))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-_QUOTE = "['\u2019\u2018\u02bc]"
+from evenhand.text.finder import Finder, Sought
 
 
 class TermMatch(NamedTuple):
@@ -32,24 +31,11 @@ class Terms:
     def __init__(self, terms: Iterable[str]) -> None:
         unique = {term.strip() for term in terms} - {""}
         self.terms = tuple(sorted(unique, key=longest_first))
-        branches = "|".join(f"({term_pattern(term)})" for term in self.terms)
-        self._pattern = re.compile(branches, re.IGNORECASE)
+        self._finder = Finder([Sought(term) for term in self.terms])
 
     def find(self, text: str) -> list[TermMatch]:
         """Every match, in the order of the text."""
-        if not self.terms:
-            return []
-        return [
-            TermMatch(self.terms[(match.lastindex or 1) - 1], match.start(), match.end())
-            for match in self._pattern.finditer(text)
-        ]
-
-
-def term_pattern(term: str, *, whole_word: bool = True) -> str:
-    """A regular expression for one term taken literally; compile it with ``re.IGNORECASE``."""
-    parts = (re.escape(part).replace("'", _QUOTE) for part in term.split())
-    body = r"\s+".join(parts)
-    return rf"(?<!\w){body}(?!\w)" if whole_word else body
+        return [TermMatch(self.terms[rank], start, end) for rank, start, end in self._finder.find(text)]
 
 
 def longest_first(term: str) -> tuple[int, str]:
