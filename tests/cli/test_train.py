@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.training.tiny_bert import bert_folder, write_rows
+from tests.training.tiny_models import bert_folder, write_rows
 from typer.testing import CliRunner
 
 from evenhand.api.train import train

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.neural.tiny_classifier import tiny_folder
-from tests.training.tiny_bert import bert_folder, gpt2_folder, rows, write_rows
+from tests.training.tiny_models import bert_folder, gpt2_folder, rows, t5_folder, write_rows, xlnet_folder
 
 import evenhand
 from evenhand.api.train import prepare
@@ -96,9 +97,11 @@ def test_the_masked_model_can_be_tuned(tmp_path: Path) -> None:
     ]
 
 
-def test_a_causal_model_can_be_tuned(table: Path, tmp_path: Path) -> None:
-    gpt2 = gpt2_folder(tmp_path / "gpt2")
-    done = evenhand.train("regard", table, backbone=str(gpt2), out=tmp_path / "out", **SMALL)
+@pytest.mark.parametrize("build", [gpt2_folder, t5_folder, xlnet_folder])
+def test_other_architectures_can_be_tuned(build: Callable[[Path], Path], table: Path, tmp_path: Path) -> None:
+    backbone = build(tmp_path / "backbone")
+    how = SMALL | {"epochs": 12}
+    done = evenhand.train("regard", table, backbone=str(backbone), out=tmp_path / "out", **how)
     assert done.measures["accuracy"] > 0.9
     assert regards(done.folder, ["xyz was kind poet kind"]) == ["positive"]
 
