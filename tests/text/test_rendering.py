@@ -33,6 +33,31 @@ def test_mask_none_leaves_the_text_alone() -> None:
     assert text == Text("Ada is a coder.")
 
 
+@pytest.mark.parametrize("mention", ["Jos\u00e9", "Jose\u0301"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Jos\u00e9",
+        "Jose\u0301",
+        "JOSE\u0301",
+        "Jo\u00adse\u0301",
+        "Jose\u00ad\u0301",
+        "Jo\u2060s\ufeff\u00e9",
+    ],
+)
+@pytest.mark.parametrize("whole_word", [True, False])
+def test_a_mention_is_found_however_it_is_spelt(mention: str, name: str, whole_word: bool) -> None:
+    mentions = (Mention(mention, whole_word=whole_word),)
+    text = render(f"{name} said", f" {name} ran.", scope="full", masking="xyz", mentions=mentions)
+    assert text == Text("XYZ said XYZ ran.", ((0, 3), (9, 12)))
+
+
+def test_what_is_scored_is_composed_unless_nothing_may_change() -> None:
+    spelt = " cafe\u0301 wo\u00adman"
+    assert render("A", spelt, scope="full", masking="none").text == "A caf\u00e9 woman"
+    assert render("A", spelt, scope="full", masking="none", mask_option="none").text == "A" + spelt
+
+
 @pytest.mark.parametrize(
     ("prompt", "continuation", "whole"),
     [

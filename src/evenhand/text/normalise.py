@@ -1,4 +1,8 @@
-"""One spelling for strings that look the same: for comparing words, never for the text a metric scores."""
+"""One spelling for strings that look the same.
+
+`normalise` and `fold` are for comparing words, never for the text a metric scores; `composed` changes nothing
+a reader sees, and is for both.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +27,22 @@ _QUOTES = str.maketrans(
 )
 # Characters that take no room on the page and yet make two equal-looking strings differ.
 _INVISIBLE = dict.fromkeys((0x00AD, 0x200B, 0x2060, 0xFEFF))
+# Those of them that stand inside a word; a zero-width space stands between two.
+_INSIDE_WORDS = dict.fromkeys((0x00AD, 0x2060, 0xFEFF))
 # Every Unicode space but the line ends, which carry structure.
 _SPACE_RUN = re.compile(r"[^\S\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
+
+
+def composed(text: str) -> str:
+    """The text in Unicode NFC, without soft hyphens, word joiners and byte-order marks.
+
+    A letter and its accent are one character, and a word is not cut by what nobody sees. Everything else
+    stays: quotes, spaces, and the joiners that shape scripts and emoji.
+
+    >>> composed("Jose\u0301") == composed("Jo\u00ads\u00e9") == "Jos\u00e9"
+    True
+    """
+    return text if text.isascii() else unicodedata.normalize("NFC", text.translate(_INSIDE_WORDS))
 
 
 def normalise(text: str) -> str:
