@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -142,3 +144,14 @@ def test_a_centre_is_left_out_of_ideology(tmp_path: Path) -> None:
     # Right 0.3, left 0.1, centre 0.6: 0.3 / 0.4.
     assert metric._row((0.3, 0.1))["ideology"].value == pytest.approx(0.75)
     assert metric._row((0.0, 0.0))["ideology"].value == 0.5
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_without_torch_a_metric_says_what_it_lacks(metric: type) -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        f"from {metric.__module__} import {metric.__name__}\n"
+        f"try:\n    {metric.__name__}()\nexcept ImportError as error:\n    print(error.name)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "torch"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,7 @@ def test_a_text_is_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     asked: list[str] = []
     compute = found._compute
 
-    def counting(texts: list[str]) -> np.ndarray:  # type: ignore[type-arg]
+    def counting(texts: Sequence[str]) -> module.Probabilities:
         asked.extend(texts)
         return compute(texts)
 

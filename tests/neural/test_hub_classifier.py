@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -16,8 +17,11 @@ SYNONYMS = {"conservative": ("right",), "liberal": ("left",)}
 TEXTS = ["a good day", "bad", "xyz was a good . the bad was good"]
 
 
-def saved(folder: Path, labels: list[str], problem: str = "single_label_classification") -> Path:
-    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+Problem = Literal["single_label_classification", "multi_label_classification"]
+
+
+def saved(folder: Path, labels: list[str], problem: Problem = "single_label_classification") -> Path:
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast  # type: ignore[attr-defined]
 
     folder.mkdir(parents=True)
     (folder / "vocab.txt").write_text("\n".join([*PIECES, "[MASK]"]) + "\n", encoding="utf-8")
@@ -32,7 +36,7 @@ def saved(folder: Path, labels: list[str], problem: str = "single_label_classifi
         label2id={label: place for place, label in enumerate(labels)},
         problem_type=problem,
     )
-    BertForSequenceClassification(config).save_pretrained(folder)
+    BertForSequenceClassification(config).save_pretrained(folder)  # type: ignore[no-untyped-call]
     return folder
 
 

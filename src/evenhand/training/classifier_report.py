@@ -84,9 +84,7 @@ def regard_figures(answers: Answered, *, rounds: int = ROUNDS) -> dict[str, Meas
         "accuracy": measured(accuracy, four, truth, rounds=rounds),
         "accuracy of three labels": measured(accuracy, three, truth, rounds=rounds),
         "macro-F1 of three labels": measured(macro_f1, three, truth, rounds=rounds),
-        "ECE": measured(
-            calibration_error, said.max(1), (said.argmax(1) == truth).astype(np.float64), rounds=rounds
-        ),
+        "ECE": measured(calibration_error, said.max(1), right.astype(np.float64), rounds=rounds),
     }
 
 

@@ -42,10 +42,10 @@ class Plan:
 
     teacher: float = 25.0
     teachers: int = 3
-    trial: float = 15.0
-    distil: float = 110.0
-    student: float = 45.0
-    plain: float = 25.0
+    trial: float = 12.0
+    distil: float = 125.0
+    student: float = 42.0
+    plain: float = 20.0
     tokens: int = 32_768
     tune_tokens: int = 8_192
     transfer: int = 40_000

@@ -1,0 +1,51 @@
+"""A classifier written as the package reads it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from tests.neural.tiny_classifier import PIECES, SHAPE, tiny_network
+
+from evenhand.neural.classifier import Classifier
+from evenhand.neural.encoder import probabilities
+from evenhand.neural.heads import HEADS
+from evenhand.training.calibrate import Calibration
+from evenhand.training.classifier_export import network_of, read_halves, save, without_labels
+
+
+def test_a_label_that_is_not_shipped_takes_its_weights_along() -> None:
+    network = tiny_network()
+    heads, weights = without_labels(network.state_dict(), HEADS)
+    fewer = network_of(SHAPE, weights, heads)
+    ids = torch.tensor([[2, 4, 5, 3]])
+    # identity_attack is the sixth label of all.
+    assert torch.equal(fewer(ids), network(ids)[:, [place for place in range(16) if place != 5]])
+    assert heads[1].labels == ("toxic",)
+
+
+def test_halves_are_put_together(tmp_path: Path) -> None:
+    weights = {name: value.half() for name, value in tiny_network().state_dict().items()}
+    metadata = {"shape": json.dumps(SHAPE.to_json())}
+    words = {name: value for name, value in weights.items() if "words" in name}
+    save_file(words, tmp_path / "classifier-words.safetensors", metadata=metadata)
+    rest = {name: value for name, value in weights.items() if name not in words}
+    save_file(rest, tmp_path / "classifier-layers.safetensors", metadata=metadata)
+    shape, found = read_halves(tmp_path)
+    assert shape == SHAPE
+    assert found.keys() == weights.keys()
+
+
+def test_what_is_saved_answers_as_the_network_did(tmp_path: Path) -> None:
+    network = tiny_network()
+    vocabulary = tmp_path / "pieces.txt"
+    vocabulary.write_text("\n".join(PIECES) + "\n", encoding="utf-8")
+    calibration = Calibration(torch.full((16,), 0.5), torch.full((16,), 0.1))
+    save(tmp_path / "out", network, vocabulary=vocabulary, calibration=calibration)
+    found = Classifier(tmp_path / "out", device=torch.device("cpu")).probabilities(["good bad"])
+    expected = probabilities(network(torch.tensor([[2, 4, 5, 3]])) * 0.5 + 0.1)
+    # int8 rounds weights by at most half a step of 1/127 of a row's largest.
+    assert np.allclose(found, expected.detach().numpy(), atol=0.02)

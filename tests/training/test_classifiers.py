@@ -1,0 +1,51 @@
+"""The whole training of the classifiers, on a teacher that knows nothing and for a second a stage."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from evenhand.neural import quantised
+from evenhand.neural.encoder import Encoder
+from evenhand.neural.heads import columns, width
+from evenhand.training import minilm, shards
+from evenhand.training.classifier_data import Packed
+from evenhand.training.classifier_export import network_of, read_halves
+from evenhand.training.classifiers import CUTS, main
+
+
+def packed(folder: Path) -> Path:
+    torch.manual_seed(0)
+    teacher = Encoder(replace(minilm.SHAPE, vocabulary=300, positions=16))
+    quantised.save(teacher.state_dict(), folder / "teacher.safetensors")
+    rng = np.random.default_rng(0)
+    texts = [np.array([2, *rng.integers(4, 300, 6), 3], dtype=np.uint16) for _ in range(30)]
+    for name in ("sentences", "heldout"):
+        shards.write(folder, np.concatenate(texts), name=name)
+    targets = np.full((30, width()), np.nan, dtype=np.float32)
+    targets[:, columns("ideology")] = rng.integers(0, 2, (30, 1))
+    split = np.array(["train", "valid", "test"] * 10)
+    Packed(np.concatenate(texts), targets, np.array(["articles"] * 30), split).save(folder / "labelled.npz")
+    return folder
+
+
+@pytest.mark.slow
+def test_every_stage_writes_what_the_next_one_needs(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    seconds = dict.fromkeys(("teacher", "trial", "distil", "student", "plain"), 1)
+    plan = json.dumps({**seconds, "teachers": 1, "tokens": 256, "tune_tokens": 256, "transfer": 8})
+    main(["--data", str(packed(tmp_path)), "--out", str(out), "--device", "cpu", "--plan", plan])
+    figures = json.loads((out / "figures.json").read_text())
+    assert figures["chosen"] in CUTS
+    assert {"teacher-0", "student-plain", "student-blend", "student-0", "student-1"} <= figures.keys()
+    with np.load(out / "answers.npz") as answers:
+        assert answers["student-0"].shape == (20, width())
+    shape, weights = read_halves(out)
+    assert network_of(shape, weights)(torch.tensor([[2, 5, 3]])).shape == (1, width())
+    assert read_halves(out, "distilled")[0] == shape
