@@ -84,7 +84,7 @@ def test_the_masked_model_can_be_tuned(tmp_path: Path) -> None:
         data,
         backbone="builtin:masked",
         out=tmp_path / "out",
-        epochs=4,
+        epochs=3,
         batch=8,
         max_length=12,
         device="cpu",
@@ -126,6 +126,21 @@ def test_an_encoder_of_ours_stores_two_labels_as_one(tmp_path: Path) -> None:
     said = [row["toxicity"].label for row in metric.score([Text("the bad a bad"), Text("the good a good")])]
     assert done.measures["accuracy"] > 0.9
     assert said == ["toxic", "nontoxic"]
+
+
+def test_an_encoder_of_ours_keeps_two_labels_of_regard_apart(tmp_path: Path) -> None:
+    words = {"negative": "bad", "positive": "good"}
+    found = [
+        {"text": f"the {words[label]} {'a ' * place}{words[label]} {'xyz ' * more}", "label": label}
+        for label in words
+        for place in range(5)
+        for more in range(5)
+    ]
+    data = write_rows(tmp_path / "rows.jsonl", found)
+    ours = tiny_folder(tmp_path / "ours")
+    how = {"epochs": 12, "batch": 4, "learning_rate": 0.02, "device": "cpu"}
+    done = evenhand.train("regard", data, backbone=str(ours), out=tmp_path / "out", **how)
+    assert regards(done.folder, ["the bad a bad", "the good a good"]) == ["negative", "positive"]
 
 
 def test_ideology_keeps_its_sign(bert: Path, tmp_path: Path) -> None:

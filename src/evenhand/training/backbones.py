@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 BUILTIN: Final = "builtin"
 MASKED: Final = "builtin:masked"
 LINEAR: Final = "linear"
+_YES_OR_NO: Final = ("toxicity", "ideology")
+_READ: Final = 512
+"""Tokens that a metric reads at most."""
 _POSITIONS: Final = ("max_position_embeddings", "n_positions")
 
 
@@ -116,7 +119,8 @@ class HubBackbone:
 class EncoderBackbone:
     """An encoder of ours with one head; stored as int8 in our own format.
 
-    Two labels are trained as two logits and stored as one: the difference says yes or no to the second.
+    Toxicity and ideology are trained as two logits and stored as one, as their metrics read them: the
+    difference says yes or no to the second label.
     """
 
     def __init__(
@@ -188,12 +192,12 @@ def _embedded_encoder(task: str, labels: Sequence[str], longest: int, seed: int)
 
 
 def _shortened(network: ClassifierNetwork, longest: int) -> ClassifierNetwork:
-    """The network as it is stored: positions up to the longest text, two logits of a pair as one."""
+    """The network as it is stored: positions up to the longest text, a yes or no as one logit."""
     head = network.heads[0]
     shape = EncoderShape(**(network.encoder.shape.to_json() | {"positions": longest}))
     weights = {name: value.cpu() for name, value in network.state_dict().items()}
     weights["encoder.positions.weight"] = weights["encoder.positions.weight"][:longest]
-    if len(head.labels) == 2:
+    if head.name in _YES_OR_NO:
         head = Head(head.name, head.labels[1:], "each")
         weights["weight"] = weights["weight"][1:] - weights["weight"][:1]
         weights["bias"] = weights["bias"][1:] - weights["bias"][:1]
@@ -238,7 +242,7 @@ def _classifier(folder: Path, labels: Sequence[str], seed: int) -> PreTrainedMod
 
 
 def _longest(asked: int, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int:
-    limits = [asked, int(tokenizer.model_max_length)]
+    limits = [asked, int(tokenizer.model_max_length), _READ]
     limits += [int(getattr(model.config, name, 0) or 0) for name in _POSITIONS]
     return min(limit for limit in limits if limit > 0)
 

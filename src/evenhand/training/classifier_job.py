@@ -83,7 +83,8 @@ class ClassifierJob:
         train, held_out = len(examples.train.texts), len(examples.held_out.texts)
         return (
             f"texts    {train:,} to learn from, {held_out:,} held out; labels {', '.join(examples.labels)}",
-            f"backbone {self.backbone}" + ("" if self.backbone == LINEAR else f", {self._recipe()}"),
+            f"backbone {self.backbone}"
+            + ("" if self.backbone == LINEAR else f", {self._recipe()}: {self._steps():,} steps"),
             *(f"note     {note}" for note in examples.notes),
         )
 
@@ -118,14 +119,17 @@ class ClassifierJob:
         ]
         device = device_of(self.device)
         tuning = FineTuning(backbone.network, self.recipe, padding=backbone.padding, device=device)
-        steps = -(-len(coded[0].rows) // self.recipe.batch) * self.recipe.epochs
         started = time.monotonic()
-        with progress.step("training", steps) as advance, naming_storage_errors(folder.path):
+        with progress.step("training", self._steps()) as advance, naming_storage_errors(folder.path):
             history = tuning.run(*coded, checkpoint=folder.checkpoint, on_step=advance)
             backbone.save(folder.path)
         outcome = self._outcome(tuning.logits(coded[1].rows).softmax(-1).numpy())
         seconds = f"{time.monotonic() - started:,.0f} s on {device.type}, since it was last started"
-        used = {"weights at the start": backbone.revision, "time": seconds}
+        used = {
+            "weights at the start": backbone.revision,
+            "tokens read": str(backbone.longest),
+            "time": seconds,
+        }
         return self._finish(folder, outcome, yardstick, used, history)
 
     def _linear(self) -> LinearText:
@@ -181,6 +185,9 @@ class ClassifierJob:
             "backbone": self.backbone,
             **({} if self.backbone == LINEAR else {"training": self._recipe()}),
         }
+
+    def _steps(self) -> int:
+        return -(-len(self.examples.train.texts) // self.recipe.batch) * self.recipe.epochs
 
     def _recipe(self) -> str:
         recipe = self.recipe
