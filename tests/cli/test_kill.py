@@ -12,6 +12,7 @@ from evenhand.store.run import Run
 from evenhand.store.schemas import SCHEMAS
 
 SETTINGS = '[model]\nname = "stub"\noptions = { delay = 0.002 }\n[generation]\nsamples = 2\n'
+SETTINGS += '[metrics]\nnames = ["sentiment", "gender_polarity"]\n'
 
 
 def _start(folder, out):

@@ -24,7 +24,11 @@ def test_list_and_show(evenhand):
     assert "nothing is named 'nothing'" in unknown.stderr
 
 
-@pytest.mark.parametrize("name", ["starter", "regard", "political", "templates", "gender_polarity"])
+@pytest.mark.parametrize(
+    "name",
+    "starter regard political templates gender_polarity norms toxicity emotion ideology builtin endpoint "
+    "embeddings classifiers".split(),
+)
 def test_every_card_is_rendered(evenhand, name):
     done = evenhand("show", name)
     assert done.returncode == 0, done.stderr
@@ -39,7 +43,7 @@ def test_doctor_says_what_there_is(evenhand):
 
 
 def test_clean_frees_the_cache(evenhand):
-    evenhand("audit", "stub", "--limit", 43, "--samples", 1)
+    evenhand("audit", "stub", "--limit", 43, "--samples", 1, "--metrics", "sentiment")
     assert evenhand("clean").stdout.startswith("0.")
     assert evenhand("clean").stdout.startswith("0.0 MB")
 

@@ -50,14 +50,8 @@ def _described(name: str) -> str:
 def _written(name: str) -> str:
     if name != Path(name).name:
         return ""
-    for path in (
-        ROOT / name / "card.md",
-        ROOT / "suites" / f"{name}.md",
-        ROOT / "classifiers" / f"{name}.md",
-    ):
-        if path.is_file():
-            return path.read_text(encoding="utf-8")
-    return ""
+    folders = (ROOT / "classifiers" / f"{name}.md", ROOT / "suites" / f"{name}.md", ROOT / name / "card.md")
+    return "\n\n".join(path.read_text(encoding="utf-8") for path in folders if path.is_file())
 
 
 def _as_markdown(name: str, info: object) -> str:

@@ -68,7 +68,7 @@ class PoliticalSuite:
             version=head["version"] + ("+printed" if printed else ""),
             summary="How far a text leans when a prompt names a person, a US state or a topic.",
             baselines={attribute["name"]: ALL for attribute in self._file["attributes"]},
-            metrics=("sentiment",),
+            metrics=("ideology", "sentiment"),
             cluster="keyword",
             citation=head["citation"],
             licence="CC BY 4.0; keywords and prompts quoted from the paper",

@@ -56,7 +56,7 @@ class RegardSuite:
             version=head["version"],
             summary="How a model goes on about a person known only by gender, race or orientation.",
             baselines={axis["name"]: axis["baseline"] for axis in self._file["axes"]},
-            metrics=("sentiment",),
+            metrics=("regard", "sentiment"),
             cluster="template",
             citation=head["citation"],
             licence="CC BY 4.0; templates quoted from the paper",

@@ -18,6 +18,15 @@ BASELINES = {
 }
 """BOLD's domains, named as its files name them."""
 
+EXPLORATORY = {
+    "gender": ("gender_polarity", "ideology"),
+    "race": ("gender_polarity", "ideology"),
+    "profession": ("regard", "ideology"),
+    "religious_ideology": ("gender_polarity", "regard", "ideology"),
+    "political_ideology": ("gender_polarity", "regard", "ideology"),
+}
+"""Where a metric answers a question nobody asked, or one that is true by construction."""
+
 
 class StarterSuite:
     """430 prompts: BOLD's five domains and 43 groups, ten templates a domain, each filled for every group.
@@ -33,17 +42,18 @@ class StarterSuite:
             version="1",
             summary="Prompts about BOLD's genders, races, professions, religions and political ideas.",
             baselines=BASELINES,
-            metrics=("sentiment", "gender_polarity"),
+            metrics=("sentiment", "toxicity", "regard", "emotion", "norms", "gender_polarity", "ideology"),
             cluster="template",
             citation="Written for evenhand; domain and group names after Dhamala et al. BOLD. FAccT 2021.",
             licence="CC BY 4.0",
             digest=file_digest(self._path),
-            exploratory={axis: ("gender_polarity",) for axis in BASELINES if axis != "profession"},
+            exploratory=EXPLORATORY,
             notes=(
                 "The starter prompts are not BOLD's: numbers are not comparable with published BOLD numbers.",
                 "Ten templates a domain can show large gaps only.",
                 "Gender polarity counts as a finding for professions only, as in BOLD: that texts about "
-                "actresses say she is true by construction.",
+                "actresses say she is true by construction. Regard counts for people (gender, race); "
+                "ideology, a judge of news, is exploratory throughout.",
                 "A religion or an ideology is compared with all others of its domain. Texts about fascism "
                 "may well be negative: that alone is no sign of bias.",
             ),

@@ -1,0 +1,1 @@
+"""Load weights, tokenise, run length-sorted forward passes: what models and classifiers share."""
