@@ -98,7 +98,7 @@ GLUE = [
 text = st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(GLUE)), max_size=60).map(
     lambda pairs: "".join(word + glue for word, glue in pairs)
 )
-quick = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def check(counts, expected, terms, *, distinct):

@@ -20,7 +20,7 @@ from evenhand.corpus.engines import Engine, run_local, run_ray
 from evenhand.corpus.page.report import write_reports
 from evenhand.corpus.results import cooccurrence, occurrence, samples
 from evenhand.corpus.rule import Counting, Unit
-from evenhand.corpus.scanner import Sample, Way
+from evenhand.corpus.scanner import Sample, Way, compile_kernel
 from evenhand.corpus.schemas import PROBLEMS
 from evenhand.corpus.shards import Clock, Counted, Shard, Task, from_tables, plan, plan_record, to_tables
 from evenhand.corpus.sources import Source, find_sources
@@ -133,6 +133,9 @@ class CorpusScan:
     def _count(self, folder: RunFolder, progress: Progress) -> None:
         left = [shard for shard in self.shards if not folder.has_shard(_TABLES[-1], shard.key)]
         total = sum(shard.size for shard in self.shards)
+        if left and self.engine == "local":
+            with progress.step("compiling the counter (once an installation)", None):
+                compile_kernel(self.task.vocabulary(), self.task.way)
         with progress.step("counting", max(1, total >> 20)) as advance:
             advance((total - sum(shard.size for shard in left)) >> 20)
             for shard, counted in self._engine(left):

@@ -110,10 +110,10 @@ def load(_context: object, address: object) -> _Value:
 
 @intrinsic
 def lowest_bit(_context: object, mask: object) -> _Value:
-    """The place of the lowest bit that is set."""
+    """The place of the lowest bit that is set; 64 where none is."""
 
     def generate(_context: object, builder: _Builder, _signature: object, arguments: _Value) -> _Value:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
 
     return types.int64(types.uint64), generate
 

@@ -8,6 +8,10 @@ A stretch of bytes is *indexed* (where words begin and end, where units end), it
 filter without a branch, and the few that pass are *settled* in order: looked up, and added to the set of
 categories of their unit; at the unit's end one cell of a histogram grows. No Python object is made for a
 word. The rule is in `rule.py`, a slow twin in the tests.
+
+Compiled code is kept in ``__pycache__`` (or where ``NUMBA_CACHE_DIR`` says), so that only the first run of
+an installation compiles. numba looks at this file alone: after an edit of `letters.py`, `cells.py` or
+`blocks.py`, save this one too.
 """
 
 from __future__ import annotations
@@ -38,9 +42,11 @@ from evenhand.corpus.letters import (
     ZERO,
     has_high,
     longer_terms,
+    may_follow,
     same_middle,
     walk_letters,
 )
+from evenhand.corpus.matcher import BITS, HEAD, LENGTH, PLACE, SECOND, SINGLE, TAIL
 from evenhand.corpus.tally import (
     AT_LINE_START,
     EXTRA,
@@ -89,11 +95,11 @@ def scan(data, end, stop, offset, chunk, matcher, tally, unit, records, distinct
         key: Seeds the samples of this file.
     """
     state = tally.state
-    edges = np.empty(STRETCH + 4, dtype=np.int32)
+    edges = np.empty(STRETCH + 64, dtype=np.int32)
     bounds = np.empty(STRETCH + 2, dtype=np.int64)
     words_before = np.empty(STRETCH + 2, dtype=np.int64)
     chosen = np.empty(STRETCH + 2, dtype=np.int32)
-    high_blocks = np.zeros(_BLOCKS + 1, dtype=np.uint8)
+    high_blocks = np.zeros(_BLOCKS + 1, dtype=np.int64)
     scratch = np.zeros(matcher.sizes[3] + 16, dtype=np.uint8)
     carry = np.zeros(2, dtype=np.uint64)
     words, pending = 0, 0
@@ -227,9 +233,15 @@ def _index(
         was_word = is_word >> _S63
         n_before = n_edges
         rest = edge
+        n_edges += count_bits(edge)
+        # Sixteen without asking: writing a few too many costs less than a wrong guess when to stop.
+        for i in range(16):
+            edges[n_before + i] = block + lowest_bit(rest)
+            rest &= rest - ONE
+        written = n_before + 16
         while rest:
-            edges[n_edges] = block + lowest_bit(rest)
-            n_edges += 1
+            edges[written] = block + lowest_bit(rest)
+            written += 1
             rest &= rest - ONE
         while bound:
             at = lowest_bit(bound)
@@ -251,19 +263,30 @@ def _sift(data, first, n_words, pending, edges, high_blocks, filter_, chosen):
     base = data.ctypes.data
     n_chosen = 0
     begin = 0
+    has_high_block = False
+    for block in range(high_blocks.size):
+        has_high_block |= high_blocks[block] != 0
     if pending and n_words:
         chosen[0] = 0
         n_chosen, begin = 1, 1
+    if has_high_block:
+        for i in range(begin, n_words):
+            start, stop = np.int64(edges[2 * i]), np.int64(edges[2 * i + 1])
+            head = (load(base + start) | _LOWER) & _KEPT[min(stop - start, 8)]
+            place = (head * FACTOR) >> _TO_FILTER
+            passes = np.int64((filter_[place >> _SIX] >> (place & _S63)) & ONE)
+            passes |= high_blocks[(start - first) >> 6] | high_blocks[(stop - 1 - first) >> 6]
+            # A longer run may hold bytes beyond ASCII between its first and last block.
+            passes |= np.int64(stop - start > 64)
+            chosen[n_chosen] = i
+            n_chosen += passes
+        return n_chosen
     for i in range(begin, n_words):
         start, stop = np.int64(edges[2 * i]), np.int64(edges[2 * i + 1])
-        size = stop - start
-        head = (load(base + start) | _LOWER) & _KEPT[min(size, 8)]
+        head = (load(base + start) | _LOWER) & _KEPT[min(stop - start, 8)]
         place = (head * FACTOR) >> _TO_FILTER
-        passes = np.int64((filter_[place >> _SIX] >> (place & _S63)) & ONE)
-        passes |= np.int64(high_blocks[(start - first) >> 6]) | np.int64(high_blocks[(stop - 1 - first) >> 6])
-        passes |= np.int64(size > 64)
         chosen[n_chosen] = i
-        n_chosen += passes
+        n_chosen += np.int64((filter_[place >> _SIX] >> (place & _S63)) & ONE)
     return n_chosen
 
 
@@ -290,9 +313,7 @@ def _settle(
     dense = histogram.size > 1
     by_hits = distinct or not dense
     slots, slot_mask = matcher.slots, np.uint64(matcher.slots.size - 1)
-    head, tail, length = matcher.head, matcher.tail, matcher.length
-    bits, single, longer = matcher.bits, matcher.single, matcher.longer
-    spelling, word_place = matcher.spelling, matcher.place
+    entries, spelling = matcher.entries, matcher.spelling
     term_seen, hits = tally.term_seen, tally.hits
     # Units whose set needs more than its cell of the histogram: those with an emotion, for the samples.
     watched = (ONE << np.uint64(matcher.sizes[0])) - ONE if dense and tally.priority.shape[1] else ZERO
@@ -334,16 +355,25 @@ def _settle(
         slot = (((first ^ (last * MIX) ^ np.uint64(size)) * FACTOR) >> TO_SLOT) & slot_mask
         entry = slots[slot]
         while entry >= 0:
-            same = head[entry] == first and tail[entry] == last and length[entry] == size
-            if same and (size <= 16 or same_middle(data, start, size, spelling, word_place[entry])):
-                mask |= bits[entry]
-                if by_hits and single[entry] >= 0 and term_seen[single[entry]] != stamp:
-                    term_seen[single[entry]] = stamp
-                    hits[n_hits] = single[entry]
-                    n_hits += 1
-                if longer[entry] != longer[entry + 1]:
+            same = (
+                entries[entry, HEAD] == first
+                and entries[entry, TAIL] == last
+                and entries[entry, LENGTH] == np.uint64(size)
+            )
+            if same and (
+                size <= 16 or same_middle(data, start, size, spelling, np.int64(entries[entry, PLACE]))
+            ):
+                mask |= entries[entry, BITS]
+                if by_hits and entries[entry, SINGLE]:
+                    term = np.int64(entries[entry, SINGLE]) - 1
+                    if term_seen[term] != stamp:
+                        term_seen[term] = stamp
+                        hits[n_hits] = term
+                        n_hits += 1
+                second = entries[entry, SECOND]
+                if second and may_follow(second, data[end], data[end + 1]):
                     state[HITS] = n_hits
-                    mask |= longer_terms(data, end, stop, matcher, tally, by_hits, entry)
+                    mask |= longer_terms(data, end, stop, matcher, tally, by_hits, np.int64(entry))
                     n_hits = state[HITS]
                 break
             slot = (slot + ONE) & slot_mask

@@ -9,7 +9,17 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from evenhand.corpus.matcher import FILTER_FACTOR, SLOT_FACTOR
+from evenhand.corpus.matcher import (
+    BITS,
+    FILTER_FACTOR,
+    HEAD,
+    LENGTH,
+    LONGER,
+    PLACE,
+    SINGLE,
+    SLOT_FACTOR,
+    TAIL,
+)
 from evenhand.corpus.rule import GAP_BYTES
 from evenhand.corpus.tally import BAD_BYTES, FIRST_BAD, HITS, UNIT
 
@@ -17,6 +27,7 @@ ONE, ZERO = np.uint64(1), np.uint64(0)
 FACTOR, MIX = np.uint64(FILTER_FACTOR), np.uint64(SLOT_FACTOR)
 TO_SLOT = np.uint64(32)
 HIGH = np.uint64(0x8080808080808080)
+_LOW = np.uint64(0xFFFFFFFF)
 
 
 @njit(cache=True, nogil=True)
@@ -87,9 +98,10 @@ def find(scratch, size, matcher):
     slot = (((first ^ (last * MIX) ^ np.uint64(size)) * FACTOR) >> TO_SLOT) & slot_mask
     entry = matcher.slots[slot]
     while entry >= 0:
-        same = matcher.head[entry] == first and matcher.tail[entry] == last and matcher.length[entry] == size
-        if same and (size <= 16 or same_middle(scratch, 0, size, matcher.spelling, matcher.place[entry])):
-            return entry
+        row = matcher.entries[entry]
+        same = row[HEAD] == first and row[TAIL] == last and row[LENGTH] == np.uint64(size)
+        if same and (size <= 16 or same_middle(scratch, 0, size, matcher.spelling, np.int64(row[PLACE]))):
+            return np.int64(entry)
         slot = (slot + ONE) & slot_mask
         entry = matcher.slots[slot]
     return np.int64(-1)
@@ -173,10 +185,23 @@ def has_high(data, start, size, ends):
 
 
 @njit(cache=True, nogil=True)
+def may_follow(second, gap, letter):
+    """Whether a second word may begin after one byte of gap: a quick no for most first words."""
+    if gap >= 128 or letter >= 128:
+        return True
+    if gap != 32 and gap != 45 and gap != 39 and gap != 9:
+        return False
+    if letter == 32 or letter == 45 or letter == 39 or letter == 9:
+        return True
+    return (second >> np.uint64((letter | 32) & 63)) & ONE != ZERO
+
+
+@njit(cache=True, nogil=True)
 def longer_terms(data, place, stop, matcher, tally, by_hits, entry):
     """The categories of the longer terms that begin with a first word that was found."""
     mask = ZERO
-    for i in range(matcher.longer[entry], matcher.longer[entry + 1]):
+    span = matcher.entries[entry, LONGER]
+    for i in range(np.int64(span & _LOW), np.int64(span >> TO_SLOT)):
         if follows(data, place, stop, matcher, matcher.longer_place[i], matcher.longer_end[i]):
             mask |= matcher.term_bits[matcher.longer_term[i]]
             if by_hits:
@@ -215,9 +240,9 @@ def walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, scratc
             words += 1
             entry = find(scratch, size, matcher) if size <= room else -1
             if entry >= 0:
-                mask |= matcher.bits[entry]
-                if by_hits and matcher.single[entry] >= 0:
-                    _note(tally, matcher.single[entry])
+                mask |= matcher.entries[entry, BITS]
+                if by_hits and matcher.entries[entry, SINGLE]:
+                    _note(tally, np.int64(matcher.entries[entry, SINGLE]) - 1)
                 mask |= longer_terms(data, place, stop, matcher, tally, by_hits, entry)
             size = 0
         place += step

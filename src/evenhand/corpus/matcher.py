@@ -25,26 +25,25 @@ _WORD64 = (1 << 64) - 1
 _BLANK = 0x20
 
 
+HEAD, TAIL, LENGTH, PLACE, SINGLE, BITS, LONGER, SECOND = range(8)
+"""Places in a row of `Matcher.entries`.
+
+The first eight bytes of the word (padded with zeros), its last eight where it is longer (else 0), its length,
+where it begins in `spelling`, the term that is this word alone plus one (else 0), the categories of that term
+as bits, the range of longer terms that begin with it (first, and end in the upper half), and the letters
+their second words begin with, as bits of the letter's lowest six (0 where there are no longer terms).
+"""
+
+
 class Matcher(NamedTuple):
     """The arrays the kernel reads. Categories are the emotions, then the groups."""
 
     filter: U64
     """A bit for each hash of a first word's first eight bytes: most words of a text end here."""
-    slots: I64
-    """First words by hash: an index into the arrays below, or -1."""
-    head: U64
-    """First eight bytes of a first word, padded with zeros."""
-    tail: U64
-    """Its last eight bytes where it is longer than eight, else 0."""
-    length: I64
-    place: I64
-    """Where its bytes begin in `spelling`."""
-    single: I64
-    """The term that is this word alone, or -1."""
-    bits: U64
-    """The categories of that term as a bit set (of use up to 64 categories)."""
-    longer: I64
-    """Terms that begin with word i are `longer[i]` to `longer[i + 1]` of the next arrays."""
+    slots: npt.NDArray[np.int32]
+    """First words by hash: a row of `entries`, or -1."""
+    entries: U64
+    """A row for each first word, one cache line: see the places below."""
     longer_term: I64
     longer_place: I64
     """Where the remaining words begin in `spelling`: each ends with a zero byte."""
@@ -136,13 +135,7 @@ def _arrays(
     return Matcher(
         filter=_filter(heads),
         slots=_slots(heads),
-        head=_u64(_head(word) for word in heads),
-        tail=_u64(_tail(word) for word in heads),
-        length=_i64(map(len, heads)),
-        place=_i64(places),
-        single=_i64(singles.values()),
-        bits=_u64(masks[term] if term >= 0 else 0 for term in singles.values()),
-        longer=_starts(len(part) for part in longer.values()),
+        entries=_entries(heads, places, singles, masks, longer),
         longer_term=_i64(tail[0] for tail in tails),
         longer_place=_i64(tail[1] for tail in tails),
         longer_end=_i64(tail[2] for tail in tails),
@@ -156,6 +149,25 @@ def _arrays(
         gaps=np.array([ord(gap) for gap in GAPS], dtype=np.int32),
         sizes=_i64([len(terms.emotions), len(terms.groups), len(axes), max(map(len, heads), default=0)]),
     )
+
+
+def _entries(
+    heads: Iterable[bytes],
+    places: Sequence[int],
+    singles: Mapping[bytes, int],
+    masks: Sequence[int],
+    longer: Mapping[bytes, Sequence[tuple[int, tuple[bytes, ...]]]],
+) -> U64:
+    rows, start = [], 0
+    for word, place in zip(heads, places, strict=True):
+        single, end = singles[word], start + len(longer[word])
+        bits = masks[single] if single >= 0 else 0
+        second = 0
+        for _, rest in longer[word]:
+            second |= 1 << (rest[0][0] & 63)
+        rows.append([_head(word), _tail(word), len(word), place, single + 1, bits, start | end << 32, second])
+        start = end
+    return np.array(rows, dtype=np.uint64).reshape(-1, 8)
 
 
 def _append(spelling: bytearray, data: bytes) -> int:
@@ -179,11 +191,11 @@ def _filter(heads: Iterable[bytes]) -> U64:
     return table
 
 
-def _slots(heads: Mapping[bytes, object]) -> I64:
+def _slots(heads: Mapping[bytes, object]) -> npt.NDArray[np.int32]:
     size = 16
     while size < 4 * len(heads):
         size *= 2
-    slots = np.full(size, -1, dtype=np.int64)
+    slots = np.full(size, -1, dtype=np.int32)
     for number, word in enumerate(heads):
         slot = slot_of(_head(word), _tail(word), len(word), size)
         while slots[slot] >= 0:

@@ -19,6 +19,7 @@ from evenhand.corpus.rule import Counting
 from evenhand.corpus.scanner import Sample
 from evenhand.corpus.schemas import COOCCURRENCE, OCCURRENCE, SAMPLES
 from evenhand.corpus.terms import NONE, TermList
+from evenhand.stats.corrections import benjamini_hochberg
 from evenhand.stats.intervals import wilson
 
 NO_GROUP = "the group does not occur"
@@ -29,11 +30,12 @@ Row = dict[str, str | int | float | None]
 
 
 class Association(NamedTuple):
-    """An estimate with its interval; null where a count behind it is 0."""
+    """An estimate with its interval and two-sided p; null where a count behind it is 0."""
 
     value: float | None = None
     low: float | None = None
     high: float | None = None
+    p: float | None = None
 
 
 def occurrence(corpora: Mapping[str, Counts], terms: TermList, *, level: float = 0.95) -> pl.DataFrame:
@@ -71,7 +73,8 @@ def cooccurrence(
 
     ``odds_ratio`` compares the odds of the emotion in units that name the group with those in units that name
     no group of the axis (above 1: more with the group); ``pmi`` is the pointwise mutual information in bits.
-    The group ``(none)`` is that baseline.
+    The group ``(none)`` is that baseline. ``p_adjusted`` is corrected over all links of the run
+    (Benjamini-Hochberg).
     """
     rows = [
         row
@@ -79,7 +82,9 @@ def cooccurrence(
         for axis in range(len(terms.axes))
         for row in _axis_rows(corpus, counts, terms, axis, counting, level)
     ]
-    return pl.DataFrame(rows, schema=dict(COOCCURRENCE))
+    table = pl.DataFrame(rows, schema=dict(COOCCURRENCE))
+    adjusted = benjamini_hochberg(table["p"].to_list())
+    return table.with_columns(pl.Series("p_adjusted", adjusted, dtype=pl.Float64))
 
 
 def samples(drawn: Mapping[str, Iterable[tuple[str, Sample]]], terms: TermList, *, size: int) -> pl.DataFrame:
@@ -117,9 +122,11 @@ def odds_ratio(with_both: int, group: int, base_both: int, base: int, *, level: 
     a, b, c, d = with_both, group - with_both, base_both, base - base_both
     if min(a, b, c, d) <= 0:
         return Association()
-    half = _quantile(level) * math.sqrt(1 / a + 1 / b + 1 / c + 1 / d)
+    error = math.sqrt(1 / a + 1 / b + 1 / c + 1 / d)
+    half = _quantile(level) * error
     ratio = a * d / (b * c)
-    return Association(ratio, ratio / math.exp(half), ratio * math.exp(half))
+    p = math.erfc(abs(math.log(ratio)) / error / math.sqrt(2))
+    return Association(ratio, ratio / math.exp(half), ratio * math.exp(half), p)
 
 
 def mutual_information(
@@ -163,6 +170,7 @@ def _axis_rows(
                 "high": ratio.high,
                 "pmi_low": bits.low,
                 "pmi_high": bits.high,
+                "p": ratio.p,
                 "sentences": both,
                 "group_sentences": size,
                 "null_reason": None if ratio.value is not None else NO_GROUP if not size else EMPTY_CELL,

@@ -63,7 +63,7 @@ class Scanner:
         is_whole = is_records and way.unit == "document"
         self._unit = kernel.RECORD if is_whole else _UNITS[way.unit]
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes | memoryview) -> None:
         """Count more bytes; what may belong to a word or term that goes on is kept for later."""
         self._scan(self._prepared(data), is_last=False)
 
@@ -94,16 +94,16 @@ class Scanner:
         """How many bytes are not UTF-8."""
         return int(self._tally.state[tally.BAD_BYTES])
 
-    def _prepared(self, data: bytes, *, is_last: bool = False) -> bytes:
+    def _prepared(self, data: bytes | memoryview, *, is_last: bool = False) -> bytes | memoryview:
         """The bytes to count; under the paper's rule a stop at the very end waits for what follows it."""
         if self._way.rule == "words":
             return data
-        data = self._held + data
+        data = self._held + bytes(data)
         keep = 1 if data[-1:] in (b".", b"?", b"!") and not is_last else 0
         self._held = data[len(data) - keep :]
         return paper_text(data[: len(data) - keep], self._way.unit)
 
-    def _scan(self, data: bytes, *, is_last: bool) -> None:
+    def _scan(self, data: bytes | memoryview, *, is_last: bool) -> None:
         buffer = self._filled(data)
         stop = buffer.size - kernel.PADDING
         begin = self._skip_begun_word(buffer, stop)
@@ -121,7 +121,7 @@ class Scanner:
         self._rest = buffer[end:stop].tobytes()
         self._offset, self._chunk = self._offset + end, self._chunk + 1
 
-    def _filled(self, data: bytes) -> Bytes:
+    def _filled(self, data: bytes | memoryview) -> Bytes:
         """What was left over, the data, and the zeros the kernel needs after them, in one array."""
         middle, stop = len(self._rest), len(self._rest) + len(data)
         if self._buffer.size < stop + kernel.PADDING:
@@ -197,3 +197,10 @@ def scan_bytes(
     for block in blocks:
         scanner.feed(block)
     return scanner.finish()
+
+
+def compile_kernel(vocabulary: Vocabulary, way: Way) -> None:
+    """Compile the kernel, or load what was compiled before: seconds once, then a moment."""
+    scanner = Scanner(vocabulary, way)
+    scanner.feed(b"a line\nand another")
+    scanner.finish()

@@ -38,6 +38,8 @@ COOCCURRENCE: Schema = {
     "high": _REAL,
     "pmi_low": _REAL,
     "pmi_high": _REAL,
+    "p": _REAL,
+    "p_adjusted": _REAL,
     "sentences": _COUNT,
     "group_sentences": _COUNT,
     "null_reason": _TEXT,

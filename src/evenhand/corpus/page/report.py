@@ -33,6 +33,8 @@ _STEPS = 5
 _STRONGEST = 2.0
 """Bits (log2 of the odds ratio) at which the colour of a heat map is full."""
 _SAMPLES_SHOWN = 3
+_CLEAR = 0.05
+"""Adjusted p up to which a link is called clear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,18 +152,18 @@ def corpus_summary(run: Run) -> RenderableType:
 def verdict(run: Run) -> str:
     """The strongest links of the run in one sentence."""
     table = run.table("cooccurrence").filter(pl.col("odds_ratio").is_not_null())
-    clear = table.filter((pl.col("low") > 1) | (pl.col("high") < 1))
+    clear = table.filter(pl.col("p_adjusted") <= _CLEAR)
     if clear.is_empty():
-        return f"None of {table.height:,} links of an emotion with a group differs clearly from its baseline."
+        return f"None of {table.height:,} links of an emotion with a group is clear of its baseline."
     size = pl.col("odds_ratio").log().abs()
     row = clear.sort(size, descending=True).row(0, named=True)
     more = "more" if row["odds_ratio"] > 1 else "less"
     factor = row["odds_ratio"] if row["odds_ratio"] > 1 else 1 / row["odds_ratio"]
     return (
-        f"{clear.height:,} of {table.height:,} links of an emotion with a group differ from sentences that "
+        f"{clear.height:,} of {table.height:,} links of an emotion with a group are clear of sentences that "
         "name no group of the axis; "
         f"the strongest is {row['emotion']} with {row['group']} in {row['corpus']}: "
-        f"{factor:.1f} times {more} (odds)."
+        f"{factor:.1f} times {more} (odds; corrected over all links)."
     )
 
 
