@@ -294,7 +294,7 @@ def test_the_key_is_not_sent_on_a_redirect(host: Host, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     "reply",
     [
-        error_reply(401, f"{'x' * 290} the key sk-a/b-9 is wrong"),
+        error_reply(401, f"{'x' * 292} sk-a/b-9 is wrong"),
         error_reply(401, "no", code="sk-a/b-9"),
         Reply(401, b'{"detail": "Bearer sk-a\\/b-9"}'),
         Reply(401, b"<p>sk-a/b-9</p>"),
