@@ -24,11 +24,11 @@ def test_list_and_show(evenhand):
     assert "nothing is named 'nothing'" in unknown.stderr
 
 
-@pytest.mark.parametrize(
-    "name",
-    "starter regard political templates gender_polarity norms toxicity emotion ideology builtin endpoint "
-    "embeddings classifiers".split(),
-)
+CARDS = ("starter", "regard", "political", "templates", "gender_polarity", "norms", "toxicity", "emotion")
+CARDS += ("ideology", "builtin", "endpoint", "embeddings", "classifiers")
+
+
+@pytest.mark.parametrize("name", CARDS)
 def test_every_card_is_rendered(evenhand, name):
     done = evenhand("show", name)
     assert done.returncode == 0, done.stderr

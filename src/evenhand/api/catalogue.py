@@ -27,7 +27,7 @@ def card(name: str) -> str:
     names = sorted(
         {entry.name for entry in available()} | {path.parent.name for path in ROOT.glob("*/card.md")}
     )
-    near = get_close_matches(name, names, n=3, cutoff=0.5)
+    near = get_close_matches(name, names, n=3, cutoff=0.6)
     raise UnknownNameError(
         f"nothing is named {name!r}",
         accepted=", ".join(names),

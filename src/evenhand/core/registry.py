@@ -176,7 +176,7 @@ def _point(kind: Kind, name: str) -> EntryPoint:
     points = _points(kind)
     if name in points:
         return points[name]
-    near = get_close_matches(name, points, n=3, cutoff=0.5)
+    near = get_close_matches(name, points, n=3, cutoff=0.6)
     raise UnknownNameError(
         f"there is no {kind[:-1]} named {name!r}",
         accepted=", ".join(sorted(points)) or "none is installed",
