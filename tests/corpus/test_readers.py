@@ -147,3 +147,13 @@ def test_wikitext():
     text = "== Head ==\n* [[Paris]] and [http://x.org the site] {| a\n| b\n|} "
     text += "[[File:x.png|thumb|a [[b]] c]] end<br/>"
     assert plain(text).split() == ["Head", "Paris", "and", "the", "site", "end"]
+
+
+def test_mixed_encodings_in_a_table_are_placed(tmp_path):
+    (tmp_path / "a.csv").write_bytes("text\nhäppy\n".encode() + b"d\xe9j\xe0 vu\nhappy\n")
+    texts, problems = records(tmp_path / "a.csv")
+    assert texts == ["häppy".encode(), "d\ufffdj\ufffd vu".encode(), b"happy"]
+    # "text", a newline, six bytes and a newline, then "d".
+    assert problems == [(13, "is not UTF-8 here; such bytes separate words")]
+    (tmp_path / "a.jsonl").write_text('{"text": "half \\ud83d happy"}\n')
+    assert records(tmp_path / "a.jsonl")[0][0].decode().replace("\ufffd", "") == "half  happy"

@@ -97,6 +97,25 @@ def test_a_killed_run_goes_on(tmp_path, engine):
     assert before.items() <= {file.name: file.stat().st_mtime_ns for file in finished.iterdir()}.items()
 
 
+def test_an_interrupted_run_stops_soon_and_says_that_work_is_kept(tmp_path):
+    with gzip.open(tmp_path / "large.txt.gz", "wb", 1) as file:
+        for _ in range(100):
+            file.write(b"".join(b"she is happy and he is sad\n" for _ in range(100_000)))
+    command = [sys.executable, "-m", "evenhand", "corpus", "large.txt.gz", "--out", "run", "--workers", "1"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    while process.poll() is None and not (tmp_path / "run" / "run.json").exists():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "Finished shards are kept" in errors
+    assert (
+        json.loads((tmp_path / "run" / "run.json").read_text())["stages"]["count"]["state"] == "interrupted"
+    )
+
+
 def test_bad_input_is_reported_and_the_rest_is_counted(tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()

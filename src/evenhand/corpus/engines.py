@@ -6,6 +6,7 @@ The local engine uses threads: the kernel, reading and unpacking all run without
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, Literal
@@ -23,19 +24,21 @@ _RETRIES = 3
 def run_local(shards: Sequence[Shard], task: Task, *, workers: int) -> Iterator[tuple[Shard, Counted]]:
     """Each shard with what was counted in it, as they finish, on this machine."""
     vocabulary = task.vocabulary()
-    waiting = iter(shards)
+    waiting, stop = iter(shards), threading.Event()
     with ThreadPoolExecutor(workers, thread_name_prefix="count") as pool:
         running: dict[Future[Counted], Shard] = {}
         try:
             while True:
                 # A few ahead of the workers: a corpus may have a million shards.
                 while len(running) < 2 * workers and (shard := next(waiting, None)) is not None:
-                    running[pool.submit(count_shard, shard, task, vocabulary)] = shard
+                    running[pool.submit(count_shard, shard, task, vocabulary, stop)] = shard
                 if not running:
                     return
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
                     yield running.pop(done), done.result()
         finally:
+            # An interrupted run must not wait for the end of a shard, which may be a large archive.
+            stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
 

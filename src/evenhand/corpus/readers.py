@@ -5,6 +5,7 @@ Everything streams. What cannot be read is reported with its file and byte, and 
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -12,13 +13,16 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from lzma import LZMAError
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import polars as pl
 
 from evenhand.corpus.sources import Format, Source, opened
 from evenhand.corpus.terms import Problem
 from evenhand.corpus.wikitext import articles
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 BLOCK = 1 << 20
 """Bytes handed over at a time."""
@@ -195,7 +199,9 @@ def _csv(
 ) -> Iterator[bytes]:
     if csv.field_size_limit() < _LONGEST_RECORD:
         csv.field_size_limit(min(_LONGEST_RECORD, sys.maxsize))
-    lines = io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline="")
+    checked = _Utf8Check(file)
+    buffered = io.BufferedReader(checked, BLOCK)
+    lines = io.TextIOWrapper(buffered, encoding="utf-8-sig", errors="replace", newline="")
     rows = csv.reader(lines, delimiter="\t" if source.format == "tsv" else ",")
     try:
         header = next(rows, [])
@@ -215,6 +221,38 @@ def _csv(
     finally:
         # The file is closed by who opened it.
         lines.detach()
+        if checked.first_bad is not None:
+            report(Problem(source.path, checked.first_bad, "is not UTF-8 here; such bytes separate words"))
+
+
+class _Utf8Check(io.RawIOBase):
+    """A stream that passes its bytes on and notes where they first are not UTF-8."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._place = file, 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self.first_bad: int | None = None
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Fill the buffer."""
+        view = memoryview(buffer)
+        data = self._file.read(view.nbytes)
+        view[: len(data)] = data
+        if self.first_bad is None:
+            self._check(data)
+        self._place += len(data)
+        return len(data)
+
+    def _check(self, data: bytes) -> None:
+        waiting = len(self._decoder.getstate()[0])
+        try:
+            self._decoder.decode(data, final=not data)
+        except UnicodeDecodeError as error:
+            self.first_bad = self._place - waiting + error.start
 
 
 def _parquet(
@@ -247,7 +285,15 @@ def _mediawiki(
 
 def _joined(texts: list[str]) -> Iterator[bytes]:
     if texts:
-        yield b"".join(text.encode("utf-8", "replace") + RECORD_END for text in texts)
+        yield b"".join(_encoded(text) + RECORD_END for text in texts)
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        # Half of a surrogate pair, as damaged JSON has it; a question mark would end a sentence.
+        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode()
 
 
 def _required(names: list[str], column: str | None) -> str:

@@ -96,7 +96,13 @@ def plan(sources: Sequence[Source], way: Way) -> list[Shard]:
     return shards
 
 
-def count_shard(shard: Shard, task: Task, vocabulary: Vocabulary) -> Counted:
+class Stopped(Exception):
+    """Counting was given up because the run ends."""
+
+
+def count_shard(
+    shard: Shard, task: Task, vocabulary: Vocabulary, stop: threading.Event | None = None
+) -> Counted:
     """The counts of a shard, with its samples and what was wrong in it."""
     source, problems = shard.source, list[Problem]()
     span = _span(shard, problems)
@@ -113,6 +119,8 @@ def count_shard(shard: Shard, task: Task, vocabulary: Vocabulary) -> Counted:
         scanner.feed(block)
         counting += time.perf_counter() - before
         total += len(block)
+        if stop is not None and stop.is_set():
+            raise Stopped
     counts = scanner.finish()
     if scanner.first_bad_byte is not None:
         where = " of the unpacked text" if source.packing else ""
