@@ -73,7 +73,7 @@ class NormsJob:
             settings={
                 **_files(self.data),
                 "word vectors": str(self.vectors or "the embedded ones"),
-                "training": f"multi-task network, {asdict(self.recipe)}",
+                "training": f"multi-task network; {_told(asdict(self.recipe))}",
                 "words": f"{words:,}",
             },
             header=("variable", "Pearson's r, held-out words", "95 % interval", "rated words"),
@@ -129,7 +129,7 @@ class EmbeddingsJob:
             title="Word vectors",
             settings={
                 **_files(self.data),
-                "training": f"skip-gram with negative sampling, {asdict(self.recipe)}",
+                "training": f"skip-gram with negative sampling; {_told(asdict(self.recipe))}",
                 "words": f"{len(vectors.words):,} x {vectors.matrix.shape[1]}",
             },
             header=("question", "result"),
@@ -184,6 +184,13 @@ def _identity(task: str, paths: Sequence[Path]) -> dict[str, Json]:
 def _files(paths: Sequence[Path]) -> dict[str, object]:
     digests = [f"{path.name}, BLAKE2b-128 {file_digest(path)}" for path in paths]
     return {"data": "; ".join(digests)}
+
+
+def _told(settings: Mapping[str, object]) -> str:
+    """Settings in words, one after the other; those inside another come last."""
+    plain = [f"{name} {value}" for name, value in settings.items() if not isinstance(value, dict)]
+    inner = [_told(value) for value in settings.values() if isinstance(value, dict)]
+    return ", ".join([*plain, *inner])
 
 
 def _use(metric: str) -> str:
