@@ -17,7 +17,9 @@ from evenhand.training.norms import (
     with_vectors,
 )
 
-QUICK = Recipe(hidden=(16, 8), input_dropout=0.0, hidden_dropout=0.0, steps=400, rate=3e-3, networks=1, folds=3)
+QUICK = Recipe(
+    hidden=(16, 8), input_dropout=0.0, hidden_dropout=0.0, steps=400, rate=3e-3, networks=1, folds=3
+)
 
 
 def taught(words: int = 240) -> tuple[WordVectors, Ratings]:
