@@ -185,6 +185,22 @@ def test_long_text_crosses_stretches():
         check(counts, count([text], terms), terms, distinct=True)
 
 
+@pytest.mark.parametrize(
+    ("axes", "groups", "is_dense"), [(4, 4, True), (1, 17, False), (3, 21, False), (1, 62, False)]
+)
+def test_any_number_of_groups(axes, groups, is_dense):
+    # Two emotions and 16, 17, 63 and 62 groups: around the histogram's limit and around 64 bits.
+    terms = wide(axes, groups)
+    built = build(terms, "words")
+    assert built.is_dense == is_dense
+    text = ". ".join(
+        f"{one} {two} {three}" for one, two, three in zip(WORDS, WORDS[3:], WORDS[7:], strict=False)
+    )
+    check(
+        scan_bytes([text.encode()], built, Way(is_distinct=True)), count([text], terms), terms, distinct=True
+    )
+
+
 def test_a_sentence_by_hand():
     # Two sentences: joy with two female terms (and one male), then fear without a group.
     counts = scan_bytes([b"She told her father: joy! Fear"], BUILT["dense"], Way(is_distinct=True))

@@ -16,8 +16,9 @@ U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
-DENSE_BITS = 16
-"""Categories up to which a histogram over all their sets is kept; above, pairs are counted one by one."""
+DENSE_BITS = 18
+"""Categories up to which a histogram over all their sets is kept (2 MiB; our own lists have 17); above, pairs
+are counted one by one."""
 FILTER_FACTOR = 0x9E3779B97F4A7C15
 SLOT_FACTOR = 0xC2B2AE3D27D4EB4F
 _FILTER_BITS = 16

@@ -25,6 +25,7 @@ from evenhand.store.run import Run
 CAVEATS = (
     "Words are counted, not feelings: a term may stand in another sense, be negated or be quoted.",
     "A sentence with an emotion and a group need not say that the group feels it or is its target.",
+    "Sentences that name a group tend to be longer, and longer ones hold more of everything: it raises odds.",
     "Intervals take sentences as independent; those of one text are not, so that they are too narrow.",
     "Groups are counted where they are named; people who are not named as members are not seen.",
 )
