@@ -74,7 +74,7 @@ def test_a_finished_shard_is_not_counted_again(tmp_path, monkeypatch):
         scan_corpus(path, out=tmp_path / "run", unit="line")
 
 
-@pytest.mark.parametrize("engine", ["local", "ray"])
+@pytest.mark.parametrize("engine", ["local", pytest.param("ray", marks=pytest.mark.slow)])
 def test_a_killed_run_goes_on(tmp_path, engine):
     if engine == "ray":
         pytest.importorskip("ray")
