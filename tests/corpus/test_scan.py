@@ -12,6 +12,7 @@ import pytest
 from tests.oracles.corpus_counts import count
 
 from evenhand.api.corpus import prepare, scan_corpus
+from evenhand.api.render import render
 from evenhand.core.errors import InputError, RunFolderError
 from evenhand.corpus import shards as shards_module
 from evenhand.corpus.results import mutual_information, odds_ratio
@@ -213,3 +214,12 @@ def test_terms_expand_shows_what_it_added(tmp_path):
     written = json.loads((tmp_path / "longer.json").read_text())
     assert "women" in written["groups"]["gender"]["female"]
     assert "young lady" in written["groups"]["gender"]["female"]
+
+
+def test_the_report_of_a_corpus_run_is_written_again_as_it_was(tmp_path):
+    text = tmp_path / "t.txt"
+    text.write_text("The angry man left. The happy woman sang.\n")
+    run = scan_corpus([text], out=tmp_path / "run")
+    first = (run.path / "report.html").read_text()
+    render(run, ("html",))
+    assert (run.path / "report.html").read_text() == first

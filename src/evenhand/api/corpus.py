@@ -12,12 +12,12 @@ from typing import TypedDict, Unpack, get_args
 import polars as pl
 
 from evenhand.api.parts import SILENT, Plan
+from evenhand.api.render import render
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress
 from evenhand.corpus.counts import Counts, no_counts
 from evenhand.corpus.engines import Engine, run_local, run_ray
-from evenhand.corpus.page.report import write_reports
 from evenhand.corpus.results import cooccurrence, occurrence, samples
 from evenhand.corpus.rule import Counting, Unit
 from evenhand.corpus.scanner import Sample, Way, compile_kernel
@@ -109,7 +109,7 @@ class CorpusScan:
             self._write(folder, results, problems)
             folder.manifest["ended"] = now()
             folder.save_manifest()
-            write_reports(folder.run())
+            render(folder.run(), ("html", "json", "md"))
             return folder.run()
 
     @property

@@ -19,7 +19,6 @@ from rich.table import Table
 from rich.text import Text
 
 from evenhand.core.digests import Json
-from evenhand.store.atomic import write_text
 from evenhand.store.run import Run
 
 CAVEATS = (
@@ -59,12 +58,6 @@ class HeatMap:
     axis: str
     emotions: tuple[str, ...]
     lines: tuple[tuple[str, tuple[Cell, ...]], ...]
-
-
-def write_reports(run: Run) -> None:
-    """Write ``report.html``, ``report.json`` and ``report.md`` beside the tables of a corpus run."""
-    for name, make in (("html", corpus_html), ("json", corpus_json), ("md", corpus_markdown)):
-        write_text(run.path / f"report.{name}", make(run))
 
 
 def corpus_html(run: Run) -> str:
