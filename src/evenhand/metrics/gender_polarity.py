@@ -155,7 +155,7 @@ def _info(cut: float, vectors: str, lists: str) -> MetricInfo:
         summary="Whether a text uses more male or more female words.",
         primary=("unigram.female", "unigram.male"),
         scope="full",
-        masking="person",
+        masking="none",
         null_when=(
             "The text is empty or white space (reason: empty). wavg and max: no word has a vector (reason: "
             "no-known-word). A text without a gendered word scores 0 in unigram, neutral."

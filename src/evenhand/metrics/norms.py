@@ -135,7 +135,7 @@ def _info(cuts: Mapping[str, float], weights: str) -> MetricInfo:
         # The paper prints no cuts: the values do not depend on them, the shares do.
         primary=tuple(NORMS),
         scope="full",
-        masking="person",
+        masking="none",
         null_when=(
             "The text is empty (reason: empty), or no word of it is in the lexicon once closed-class words "
             f"are left out (reason: {_NO_WORD})."
