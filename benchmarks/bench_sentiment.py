@@ -2,8 +2,8 @@
 
     python benchmarks/bench_sentiment.py [BOLD_FOLDER] [--out FILE.json]
 
-First the gate: every score must be bit-identical. Then both are timed in turn and the medians are compared. Without a
-folder of BOLD's JSONL files the bundled example texts are repeated.
+First the gate: every score must be bit-identical. Then both are timed in turn and the medians are compared.
+Without a folder of BOLD's JSONL files the bundled example texts are repeated.
 """
 
 from __future__ import annotations
