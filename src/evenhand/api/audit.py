@@ -19,7 +19,9 @@ from evenhand.api.parts import (
     find_metrics,
     finish,
     metric_names,
+    opened,
     split_names,
+    with_earlier,
 )
 from evenhand.api.settings import Options, Settings, resolve
 from evenhand.core import registry
@@ -93,12 +95,8 @@ class Audit:
 
     def run(self, progress: Progress = SILENT) -> Run:
         """Generate, score, compare and report; resumes what an earlier run left."""
-        cache = Cache()
-        try:
-            with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
-                return self._work(folder, cache, progress)
-        finally:
-            cache.close()
+        with opened(self.folder, self.identity, fresh=self.fresh) as (folder, cache):
+            return self._work(folder, cache, progress)
 
     def _work(self, folder: RunFolder, cache: Cache, progress: Progress) -> Run:
         tiers = grow([Tier(**tier) for tier in folder.manifest["growth"]], self.tier)
@@ -117,7 +115,7 @@ class Audit:
         return finish(
             folder,
             settings=self.settings,
-            metrics=self._with_earlier_metrics(folder),
+            metrics=with_earlier(self.metrics, folder, self.settings),
             prompts=prompts,
             baselines=self.baselines(),
             cache=cache,
@@ -138,11 +136,6 @@ class Audit:
         )
         shards: list[Shard] = plan(len(part.prompts), tiers)
         return generator.run(part.prompts, shards, progress)
-
-    def _with_earlier_metrics(self, folder: RunFolder) -> Mapping[str, Metric]:
-        """What is asked for now and what the run already held: metrics are added, never dropped."""
-        earlier = [spec for spec in folder.manifest.get("metrics", {}) if spec not in self.metrics]
-        return {**find_metrics(earlier, self.settings), **self.metrics}
 
     def baselines(self) -> dict[tuple[str, str], str]:
         """The declared baseline of every suite and axis."""

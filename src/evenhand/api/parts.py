@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,6 +72,25 @@ def check_axes(given: Mapping[str, str], known: Collection[str]) -> None:
                 accepted=", ".join(sorted(known)),
                 todo="use one of these axes",
             )
+
+
+@contextmanager
+def opened(path: Path, identity: Mapping[str, Json], *, fresh: bool) -> Iterator[tuple[RunFolder, Cache]]:
+    """The locked run folder and the cache, for as long as a run works in them."""
+    cache = Cache()
+    try:
+        with RunFolder(path, identity=identity, fresh=fresh) as folder:
+            yield folder, cache
+    finally:
+        cache.close()
+
+
+def with_earlier(
+    metrics: Mapping[str, Metric], folder: RunFolder, settings: Settings
+) -> Mapping[str, Metric]:
+    """What is asked for now and what the run already held: metrics are added, never dropped."""
+    earlier = [spec for spec in folder.manifest.get("metrics", {}) if spec not in metrics]
+    return {**find_metrics(earlier, settings), **metrics}
 
 
 def check_baseline(axis: str, baseline: str, groups: Collection[str]) -> None:

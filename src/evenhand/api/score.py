@@ -21,6 +21,8 @@ from evenhand.api.parts import (
     find_metrics,
     finish,
     metric_names,
+    opened,
+    with_earlier,
 )
 from evenhand.api.settings import Options, Settings, resolve
 from evenhand.core.digests import Json, file_digest
@@ -90,12 +92,8 @@ class Scoring:
 
     def run(self, progress: Progress = SILENT) -> Run:
         """Score, compare and report."""
-        cache = Cache()
-        try:
-            with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
-                return self._work(folder, cache, progress)
-        finally:
-            cache.close()
+        with opened(self.folder, self.identity, fresh=self.fresh) as (folder, cache):
+            return self._work(folder, cache, progress)
 
     def _work(self, folder: RunFolder, cache: Cache, progress: Progress) -> Run:
         begin(folder, command=self.command, name=self.name, settings=self.settings, suites=self._suite())
@@ -104,11 +102,10 @@ class Scoring:
             folder.write("generations", texts.generations())
             record.update(items=len(texts.rows))
         self._note(folder, texts)
-        earlier = [spec for spec in folder.manifest.get("metrics", {}) if spec not in self.metrics]
         return finish(
             folder,
             settings=self.settings,
-            metrics={**find_metrics(earlier, self.settings), **self.metrics},
+            metrics=with_earlier(self.metrics, folder, self.settings),
             prompts=list(texts.prompts.values()),
             baselines={(self.name, axis): name for axis, name in self.settings.compare.baselines.items()},
             cache=cache,

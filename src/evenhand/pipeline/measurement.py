@@ -14,9 +14,10 @@ from evenhand.pipeline.comparison import Comparer
 from evenhand.pipeline.examples import examples
 from evenhand.pipeline.exclusions import exclusions
 from evenhand.pipeline.quantities import Axis, Quantity, axes, quantities
-from evenhand.pipeline.scoring import STAGE, MaskOption, Scorer, Tally
+from evenhand.pipeline.scoring import STAGE, Scorer, Tally
 from evenhand.store.cache import Cache
 from evenhand.store.folder import RunFolder, stage
+from evenhand.text.rendering import MaskOption
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import cast
 
 import polars as pl
 
@@ -17,13 +17,12 @@ from evenhand.core.records import Prompt, Text, Value
 from evenhand.store.cache import Cache
 from evenhand.store.folder import RunFolder
 from evenhand.store.schemas import SCORES
-from evenhand.text.rendering import render
+from evenhand.text.rendering import MaskOption, render
 
 STAGE = "score"
 BLOCK = 4096
 """Texts a shard: a metric's own batches are smaller, and a lost block costs seconds."""
 
-MaskOption = Literal["none", "paper"]
 Outputs = Mapping[str, Value]
 
 _log = logging.getLogger(__name__)
