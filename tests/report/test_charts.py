@@ -77,7 +77,18 @@ def test_the_overview_has_a_block_an_axis_and_a_column_a_primary_measure(tmp_pat
         "religious ideology",
         "political ideology",
     ]
-    assert [column.output for column in matrix.columns] == ["negative", "positive", "female", "male"]
+    # Measures with findings stand first.
+    assert sorted(column.output for column in matrix.columns) == ["female", "male", "negative", "positive"]
+    found = [
+        sum(
+            cell.standing == "supported"
+            for block in matrix.blocks
+            for line in block.lines
+            if (cell := line.cells[at])
+        )
+        for at in range(4)
+    ]
+    assert found == sorted(found, reverse=True)
     assert matrix.lines == 41  # 43 groups, less the two baselines.
 
 

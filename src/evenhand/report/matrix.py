@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -71,7 +72,16 @@ def _matrix(suite: str, model: str, gaps: Iterable[Gap], found: Findings) -> Mat
         groups = axes.setdefault((row.axis, row.baseline), {})
         groups.setdefault(row.group, {})[row.metric, row.output] = gap
     used = {key for groups in axes.values() for cells in groups.values() for key in cells}
-    columns = tuple(measure for key, measure in found.measures.items() if key in used)
+    supported = Counter(
+        key
+        for groups in axes.values()
+        for cells in groups.values()
+        for key, gap in cells.items()
+        if gap.standing == "supported"
+    )
+    # Measures with findings stand first, where a wide table is seen; the others keep their order.
+    measures = [(key, measure) for key, measure in found.measures.items() if key in used]
+    columns = tuple(measure for key, measure in sorted(measures, key=lambda item: -supported[item[0]]))
     blocks = tuple(_block(axis, groups, columns) for (axis, _), groups in axes.items())
     return Matrix(suite, model, columns, blocks)
 

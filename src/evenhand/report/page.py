@@ -121,7 +121,8 @@ def page(run: Run) -> Page:
         found=found,
         highlights=tuple(_highlight(gap) for gap in found.largest[:3]),
         tallies=_tallies(found),
-        figures=tuple(drawn),
+        # Figures with a finding first: of dozens, they are what a reader came for.
+        figures=tuple(sorted(drawn, key=lambda figure: not any(panel.supported for panel in figure.panels))),
         matrices=tuple(matrices(found)),
         gaps=found.gaps[:MOST_ROWS],
         undrawn=undrawn,

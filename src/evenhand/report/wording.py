@@ -44,8 +44,6 @@ def number(value: float, *, signed: bool = False) -> str:
     """A number with about three telling digits and a real minus sign."""
     size = abs(value)
     decimals = 3 if size < 1 else 2 if size < 10 else 1 if size < 1000 else 0
-    if 0 < size < 0.001:
-        return _sign(f"{value:+.1e}" if signed else f"{value:.1e}")
     return _sign(f"{value:+,.{decimals}f}" if signed else f"{value:,.{decimals}f}")
 
 

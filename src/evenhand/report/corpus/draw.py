@@ -192,8 +192,14 @@ def _cell(row: Mapping[str, Json], drawn: Sequence[str]) -> Cell:
         detail += (
             f"; odds ratio {ratio:.2f} ({row['low']:.2f} to {row['high']:.2f}), PMI {row['pmi']:+.2f} bits"
         )
+    adjusted = row["p_adjusted"]
+    clear = isinstance(adjusted, float) and adjusted <= _CLEAR
+    if isinstance(adjusted, float):
+        detail += f", adjusted p {adjusted:.3f}"
     text = "" if percent is None else f"{percent:.2f}"
-    return Cell(str(row["emotion"]), str(row["group"]), text, detail, _shade(ratio), tuple(drawn))
+    return Cell(
+        str(row["emotion"]), str(row["group"]), text, detail, _shade(ratio) if clear else "", tuple(drawn)
+    )
 
 
 def _shade(ratio: Json) -> str:

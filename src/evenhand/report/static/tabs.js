@@ -13,7 +13,8 @@ const figures = all(".figure").map((figure) => {
   panels.forEach((entry) => bar.append(tabFor(entry, made)));
   figure.querySelector("h3").after(bar);
   bar.addEventListener("keydown", (event) => moveTab(event, made));
-  select(made, panels[0]);
+  // A figure opens on its finding, if it has one.
+  select(made, panels.find((entry) => Number(entry.panel.dataset.supported)) ?? panels[0]);
   return made;
 });
 
