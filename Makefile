@@ -56,6 +56,7 @@ docs: $(READY)   ## build the documentation into site/
 	$(BIN)/mkdocs build --quiet --strict
 
 assets:          ## rebuild every embedded model and word list from ../shared (needs a GPU)
+	@test -n "$(MINILM)" || { echo "say where all-MiniLM-L6-v2 is: make assets MINILM=FOLDER"; exit 2; }
 	$(MAKE) assets-text
 	$(MAKE) assets-causal
 	$(MAKE) assets-masked

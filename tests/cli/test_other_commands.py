@@ -25,7 +25,7 @@ def test_list_and_show(evenhand):
 
 
 CARDS = ("starter", "regard", "political", "templates", "gender_polarity", "norms", "toxicity", "emotion")
-CARDS += ("ideology", "builtin", "endpoint", "embeddings", "classifiers")
+CARDS += ("ideology", "builtin", "builtin:masked", "endpoint", "embeddings", "classifiers")
 
 
 @pytest.mark.parametrize("name", CARDS)

@@ -48,6 +48,7 @@ def _described(name: str) -> str:
 
 
 def _written(name: str) -> str:
+    name = name.replace(":", "-")  # builtin:masked is kept in a folder
     if name != Path(name).name:
         return ""
     folders = (ROOT / "classifiers" / f"{name}.md", ROOT / "suites" / f"{name}.md", ROOT / name / "card.md")

@@ -8,7 +8,7 @@ from evenhand.core.assets import asset
 from evenhand.core.errors import InputError
 from evenhand.core.registry import need
 
-MODELS = {"builtin": "builtin", "builtin:masked": "builtin-masked"}
+MODELS = {"builtin": "builtin", "builtin:masked": "builtin-masked", "builtin-masked": "builtin-masked"}
 """Name of a model to its asset folder."""
 
 

@@ -18,4 +18,4 @@ def command(
     from evenhand.api.export import export
 
     target = export(model, folder)
-    output.print(f"wrote {target}: evenhand audit {target}", highlight=False, markup=False, soft_wrap=True)
+    output.print(f"wrote {target}", highlight=False, markup=False, soft_wrap=True)

@@ -20,10 +20,14 @@ from evenhand.neural.tokens import PlainCodec
 
 def load(name: str = "causal", *, execution: Execution | None = None) -> CausalModel:
     """The embedded causal language model; its int8 weights are computed with in float32."""
-    if name != "causal":
+    if name == "masked":
         raise InputError(
-            f"there is no embedded model {name!r}", accepted="builtin (a causal model)", todo="use builtin"
+            "builtin:masked fills gaps; it does not continue prompts",
+            accepted="builtin, or another causal model",
+            todo="use it as a trunk (`evenhand train TASK DATA --backbone builtin:masked`) or export it",
         )
+    if name != "causal":
+        raise InputError(f"there is no embedded model {name!r}", accepted="builtin", todo="use builtin")
     execution = execution or Execution()
     folder = asset("builtin")
     config = read_config(folder)
