@@ -151,7 +151,7 @@ def _tallies(found: Findings) -> tuple[Tally, ...]:
         "supported": "adjusted p of at most 0.05",
         "unclear": "too few texts to say",
         "small": "the interval leaves no room for 5 points, or 5 % of a mean's range",
-        "missing": "no estimate; the reason is in the table",
+        "missing": "no test was possible; the reason is in the table",
     }
     total, start, tallies = max(1, len(found.judged)), 0.0, []
     for standing, word in WORDS.items():
