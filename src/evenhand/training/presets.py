@@ -1,0 +1,67 @@
+"""How the papers trained their classifiers, by name: what ``train TASK --preset NAME`` starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from evenhand.core.errors import InputError
+from evenhand.training.recipe import Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A backbone and how it is trained; an option of the command wins over it."""
+
+    task: str
+    backbone: str
+    recipe: Recipe
+    longest: int
+    """Tokens a text is cut to."""
+    runs: int = 1
+    """Trainings with seeds of their own, over which accuracy is averaged."""
+    source: str = ""
+    """The paper and section, and what is ours where it does not say."""
+
+
+_REGARD = "Sheng et al. 2019, appendix A.1 and section 4"
+
+PRESETS: Final[Mapping[str, Preset]] = {
+    "regard-bert": Preset(
+        "regard",
+        "bert-base-uncased",
+        Recipe(epochs=5),
+        longest=50,
+        runs=5,
+        source=f"{_REGARD}; batch and learning rate are BERT's usual ones",
+    ),
+    "regard-lstm": Preset(
+        "regard",
+        "lstm",
+        Recipe(epochs=20, rate=1e-3, warmup=0.0, weight_decay=0.0),
+        longest=50,
+        runs=5,
+        source=f"{_REGARD}; the learning rate is Adam's usual one",
+    ),
+    "regard-lstm-pretrained": Preset(
+        "regard",
+        "lstm:embedded",
+        Recipe(epochs=20, rate=1e-3, warmup=0.0, weight_decay=0.0),
+        longest=50,
+        runs=5,
+        source=f"{_REGARD}; the vectors are the embedded ones",
+    ),
+}
+
+
+def preset_of(name: str, task: str) -> Preset:
+    """The preset of a name; an error where there is none, or where it trains something else."""
+    found = PRESETS.get(name)
+    if found is None or found.task != task:
+        known = ", ".join(name for name, preset in PRESETS.items() if preset.task == task)
+        what = "there is no preset" if found is None else f"the preset is for {found.task}, not {task}:"
+        raise InputError(
+            f"{what} {name!r}", accepted=known or f"none: {task} has no preset", todo="name one of these"
+        )
+    return found
