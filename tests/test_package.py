@@ -18,8 +18,8 @@ LAYERS = [
     {"suites", "models", "metrics", "mitigations"},
     {"pipeline", "corpus", "training", "annotate"},
     {"report"},
-    {"papers"},
     {"api"},
+    {"papers"},
     {"cli"},
 ]
 LEVEL = {folder: level for level, folders in enumerate(LAYERS) for folder in folders}
@@ -35,6 +35,7 @@ def test_public_names_are_pinned():
         "card",
         "export",
         "render",
+        "replicate",
         "scan_corpus",
         "score",
         "train",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from evenhand.api.score import score
     from evenhand.api.train import train
     from evenhand.core.errors import EvenhandError
+    from evenhand.papers.replicate import replicate
     from evenhand.store.run import Run
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "card",
     "export",
     "render",
+    "replicate",
     "scan_corpus",
     "score",
     "train",
@@ -43,6 +45,7 @@ _WHERE = {
     "card": "evenhand.api.catalogue",
     "export": "evenhand.api.export",
     "render": "evenhand.api.render",
+    "replicate": "evenhand.papers.replicate",
     "scan_corpus": "evenhand.api.corpus",
     "score": "evenhand.api.score",
     "train": "evenhand.api.train",

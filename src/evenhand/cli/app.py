@@ -14,7 +14,20 @@ from typing import Annotated
 import typer
 
 from evenhand._version import __version__
-from evenhand.cli import audit, clean, corpus, doctor, export, init, listing, report, score, terms, train
+from evenhand.cli import (
+    audit,
+    clean,
+    corpus,
+    doctor,
+    export,
+    init,
+    listing,
+    replicate,
+    report,
+    score,
+    terms,
+    train,
+)
 from evenhand.cli.console import say
 from evenhand.core.errors import EvenhandError
 
@@ -31,6 +44,7 @@ app.command("score")(score.command)
 app.command("corpus")(corpus.command)
 app.add_typer(terms.app, name="terms")
 app.command("train")(train.command)
+app.command("replicate")(replicate.command)
 app.command("report")(report.command)
 app.command("list")(listing.list_command)
 app.command("show")(listing.show_command)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 import typer
@@ -32,12 +34,19 @@ def carry_out(prepared: Prepared, *, dry_run: bool) -> None:
     show_plan(prepared.plan())
     if dry_run:
         return
-    try:
+    with resumable():
         run = prepared.run(TerminalProgress())
+    _end(run)
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Work that Ctrl-C may stop: what is finished is kept, and the user is told."""
+    try:
+        yield
     except KeyboardInterrupt:
         warn("stopped. Finished shards are kept: the same command goes on from here.")
         raise typer.Exit(INTERRUPTED) from None
-    _end(run)
 
 
 def _end(run: Run) -> None:

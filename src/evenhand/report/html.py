@@ -36,7 +36,7 @@ def html_report(run: Run) -> str:
     """The report of a run as one HTML page."""
     content = page(run)
     tables: dict[str, Json] = {table: columns(run.table(table)) for table in _TABLES}
-    style, script = _static(("report.css",)), _script()
+    style, script = stylesheet(), _script()
     shell = len(_rendered(content, style, script, embedded(tables), _NO_TEXTS).encode("utf-8", "replace"))
     shown = texts(run, budget=SIZE_LIMIT - shell)
     return _rendered(content, style, script, embedded(tables | {"examples": shown.data}), shown)
@@ -48,6 +48,11 @@ def embedded(value: Json) -> Markup:
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     return Markup(text)
+
+
+def stylesheet() -> str:
+    """The style every page of ours shares."""
+    return _static(("report.css",))
 
 
 def policy(style: str, script: str) -> str:

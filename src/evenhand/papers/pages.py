@@ -1,0 +1,130 @@
+"""A replication as Markdown and as one HTML page in the style of the report."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from pathlib import Path
+
+import jinja2
+import polars as pl
+from markupsafe import Markup
+
+from evenhand.papers.records import Claim, Figure, Replication, Table
+from evenhand.report.html import policy, stylesheet
+from evenhand.report.markdown import escaped
+from evenhand.report.wording import MINUS
+
+ROWS_SHOWN = 400
+"""Rows of a table on the page; the Parquet file has all."""
+_STYLE = """
+figure { margin: 1rem 0 0; }
+figure img { max-width: 100%; height: auto; background: #fff; border-radius: 6px; padding: .5rem; }
+tr.printed td, tr.printed th { color: var(--soft); font-style: italic; }
+"""
+
+
+def table_markdown(table: Table) -> str:
+    """A table as a GitHub Markdown page."""
+    lines = [f"# {_name(table.id)}: {escaped(table.title)}", "", *_grid(table.frame, table.decimals)]
+    return "\n".join([*lines, *_notes(table.notes)]) + "\n"
+
+
+def claims_markdown(claims: Sequence[Claim]) -> str:
+    """The paper's numbers beside ours, a line each."""
+    rows = [
+        [claim.section, claim.claim, claim.paper, claim.ours or "-", claim.source, claim.remark]
+        for claim in claims
+    ]
+    head = ["Section", "Claim", "Paper", "Ours", "Source", "Remark"]
+    return "\n".join(["# Claims of the text, paper and ours", "", *_lines(head, rows)]) + "\n"
+
+
+def markdown_page(replication: Replication) -> str:
+    """The replication as one Markdown page."""
+    parts = [f"# {escaped(replication.title)}", f"Paper: {escaped(replication.citation)}"]
+    parts += ["## Read this first", *(f"- {escaped(remark)}" for remark in replication.remarks)]
+    for exhibit in replication.exhibits:
+        parts += [f"## {_name(exhibit.id)}: {escaped(exhibit.title)}", ""]
+        if isinstance(exhibit, Figure):
+            parts += [f"![{escaped(exhibit.alt)}]({exhibit.id}.svg)"]
+        else:
+            parts += ["\n".join(_grid(exhibit.frame, exhibit.decimals))]
+        parts += _notes(exhibit.notes)
+    if replication.claims:
+        parts += ["The numbers of the paper's text stand beside ours in [claims.md](claims.md)."]
+    return "\n\n".join(parts) + "\n"
+
+
+def html_page(replication: Replication) -> str:
+    """The replication as one HTML page that asks nothing of the network and runs nothing."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style = stylesheet() + _STYLE
+    return environment.get_template("page.html.j2").render(
+        replication=replication,
+        exhibits=[_shown(exhibit) for exhibit in replication.exhibits],
+        style=Markup(style),
+        policy=policy(style, ""),
+    )
+
+
+def cell(value: object, decimals: int) -> str:
+    """A value as a reader sees it; a missing one is a dash, never zero."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.{decimals}f}".replace("-", MINUS)
+    if isinstance(value, int):
+        return f"{value:,}".replace("-", MINUS)
+    return str(value)
+
+
+def _shown(exhibit: Table | Figure) -> dict[str, object]:
+    shown: dict[str, object] = {"id": exhibit.id, "name": _name(exhibit.id), "title": exhibit.title}
+    shown["notes"] = exhibit.notes
+    if isinstance(exhibit, Figure):
+        encoded = base64.b64encode(exhibit.svg.encode()).decode()
+        return shown | {"image": f"data:image/svg+xml;base64,{encoded}", "alt": exhibit.alt}
+    frame = exhibit.frame.head(ROWS_SHOWN)
+    return shown | {
+        "columns": [_words(column) for column in frame.columns],
+        "numeric": [kind.is_numeric() for kind in frame.dtypes],
+        "rows": [[cell(value, exhibit.decimals) for value in row] for row in frame.iter_rows()],
+        "printed": [source.startswith("paper") for source in _sources(frame)],
+        "left_out": exhibit.frame.height - frame.height,
+    }
+
+
+def _sources(frame: pl.DataFrame) -> list[str]:
+    return frame["source"].to_list() if "source" in frame.columns else [""] * frame.height
+
+
+def _grid(frame: pl.DataFrame, decimals: int) -> list[str]:
+    rows = [[cell(value, decimals) for value in row] for row in frame.iter_rows()]
+    return _lines([_words(column) for column in frame.columns], rows)
+
+
+def _lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    body = ["| " + " | ".join(escaped(value) for value in row) + " |" for row in rows]
+    return ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head), *body]
+
+
+def _notes(notes: Sequence[str]) -> list[str]:
+    return ["", *(f"- {escaped(note)}" for note in notes)] if notes else []
+
+
+def _words(column: str) -> str:
+    return column.replace("_", " ")
+
+
+def _name(identifier: str) -> str:
+    kind, _, number = identifier.partition("_")
+    return f"{kind.capitalize()} {number.replace('_', ' ')}"

@@ -1,0 +1,184 @@
+"""``replicate``: the tables and figures of a paper, on the given models, paper beside ours."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol, TypedDict, Unpack
+
+from evenhand.api.parts import SILENT, Plan, split_names
+from evenhand.core.digests import Json
+from evenhand.core.errors import InputError
+from evenhand.core.protocols import Progress
+from evenhand.papers.exhibits import write
+from evenhand.papers.records import Replication
+from evenhand.store.folder import RunFolder, default_folder, now, stage
+from evenhand.store.run import Run
+
+PAPERS = ("bold", "regard", "affective", "political")
+STAGE = "replicate"
+RUNS = "runs"
+"""Where a replication keeps the runs of single models."""
+
+
+class ReplicateOptions(TypedDict, total=False):
+    """The options of ``replicate``."""
+
+    data: Path | str | None
+    tables: str | Sequence[str] | None
+    model: str | Sequence[str] | None
+    human: Path | str | None
+    full: bool
+    seed: int | None
+    device: str | None
+    batch: int | None
+    offline: bool
+    out: Path | str | None
+    fresh: bool
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of a paper."""
+
+    data: Path | None
+    exhibits: tuple[str, ...]
+    """Ids such as ``table_3``; all of the paper's where none was named."""
+    models: tuple[str, ...]
+    """Empty where the paper's own default is wanted."""
+    human: Path | None
+    full: bool
+    seed: int
+    execution: Mapping[str, Json]
+    """``device``, ``batch`` and ``offline`` as ``audit`` takes them; only those that were given."""
+
+
+class Prepared(Protocol):
+    """A replication that is ready to run: data found and checked, nothing computed."""
+
+    @property
+    def identity(self) -> Mapping[str, Json]:
+        """What its numbers depend on: data digests, models, sampling, subset, seed."""
+        ...
+
+    def plan(self) -> Sequence[str]:
+        """What will be done, a line each: sources, texts, the subset and the estimated time."""
+        ...
+
+    def run(self, folder: Path, progress: Progress) -> Replication:
+        """The exhibits; runs of single models are kept in ``folder / RUNS``: a second start resumes."""
+        ...
+
+
+class Paper(Protocol):
+    """The module of a paper, ``evenhand.papers.<name>``."""
+
+    EXHIBITS: tuple[str, ...]
+    """All it can write, in the paper's order: ``table_1``, ``figure_2`` ..."""
+
+    def prepare(self, request: Request) -> Prepared:
+        """The replication with its data found and checked."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Replicating:
+    """A replication and the folder it is written to."""
+
+    paper: str
+    prepared: Prepared
+    identity: Mapping[str, Json]
+    folder: Path
+    command: str
+    fresh: bool
+
+    def plan(self) -> Plan:
+        """What will be done, before it is done."""
+        lines = (*self.prepared.plan(), f"folder  {self.folder}")
+        return Plan(title=f"replicate {self.paper}", lines=lines, folder=self.folder)
+
+    def run(self, progress: Progress = SILENT) -> Run:
+        """Compute and write every exhibit; what single runs finished is not done again."""
+        with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
+            if self.fresh:
+                shutil.rmtree(self.folder / RUNS, ignore_errors=True)
+            folder.manifest.update(command=self.command, name=self.paper, ended=None, warnings=[])
+            with stage(folder, STAGE) as record:
+                replication = self.prepared.run(self.folder, progress)
+                record["files"] = [path.name for path in write(replication, self.folder)]
+            folder.manifest.update(ended=now(), warnings=list(replication.warnings))
+            folder.save_manifest()
+            return folder.run()
+
+
+def replicate(paper: str, *, progress: Progress = SILENT, **options: Unpack[ReplicateOptions]) -> Run:
+    """The folder with a paper's tables and figures: ``table_3.parquet``, ``table_3.md``, ``figure_2.svg`` ...
+
+    Arguments are those of ``evenhand replicate``. A model may be named more than once; without one the
+    paper's default sources are used. ``full`` takes all of the paper's prompts instead of a stated subset.
+    """
+    return prepare(paper, **options).run(progress)
+
+
+def prepare(paper: str, **options: Unpack[ReplicateOptions]) -> Replicating:
+    """A replication with everything found and checked, so that ``plan`` can be shown before ``run``."""
+    if paper not in PAPERS:
+        raise InputError(
+            f"the paper {paper!r} is not known", accepted=", ".join(PAPERS), todo="name one of these"
+        )
+    module: Paper = import_module(f"evenhand.papers.{paper}")
+    out = options.get("out")
+    prepared = module.prepare(_request(module.EXHIBITS, options))
+    identity: dict[str, Json] = {"command": "replicate", "paper": paper, **prepared.identity}
+    return Replicating(
+        paper=paper,
+        prepared=prepared,
+        identity=identity,
+        folder=Path(out) if out else default_folder("replicate", paper, identity),
+        command=options.get("command") or f"evenhand replicate {paper}",
+        fresh=options.get("fresh", False),
+    )
+
+
+def _request(known: Sequence[str], options: ReplicateOptions) -> Request:
+    given = {
+        "device": options.get("device"),
+        "batch": options.get("batch"),
+        "offline": options.get("offline"),
+    }
+    return Request(
+        data=_existing(options.get("data"), "--data"),
+        exhibits=_chosen(known, split_names(options.get("tables"))),
+        models=split_names(options.get("model")) or (),
+        human=_existing(options.get("human"), "--human"),
+        full=options.get("full", False),
+        seed=options.get("seed") or 0,
+        execution={key: value for key, value in given.items() if value is not None},
+    )
+
+
+def _existing(path: Path | str | None, option: str) -> Path | None:
+    if path is None:
+        return None
+    if not Path(path).exists():
+        raise InputError(
+            f"{option} names {path}, which is not there", accepted="a file or folder", todo="check the path"
+        )
+    return Path(path)
+
+
+def _chosen(known: Sequence[str], names: Sequence[str] | None) -> tuple[str, ...]:
+    """Exhibits by id; a bare number is a table."""
+    wanted = [f"table_{name}" if name.isdigit() else name.lower() for name in names or known]
+    for name in wanted:
+        if name not in known:
+            raise InputError(
+                f"--tables names {name!r}, which this replication does not have",
+                accepted=", ".join(known),
+                todo="name some of these; a bare number is a table",
+            )
+    return tuple(name for name in known if name in wanted)

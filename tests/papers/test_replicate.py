@@ -1,0 +1,120 @@
+"""Asking for a paper: names, exhibits, the folder that comes out."""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import polars as pl
+import pytest
+
+import evenhand
+from evenhand.core.errors import InputError
+from evenhand.papers import figures, replicate
+from evenhand.papers.pages import cell
+from evenhand.papers.records import Claim, Figure, Replication, Table
+
+
+class _Prepared:
+    identity = {"models": ["x"]}  # noqa: RUF012
+
+    def plan(self):
+        return ("texts   2",)
+
+    def run(self, folder: Path, progress):
+        table = pl.DataFrame({"source": ["paper: WIKI", "x<script>"], "share": [0.5, None], "count": [3, -4]})
+        svg = figures.grouped_bars(
+            {"a": [figures.Bar("m", "s", 1.0, 0.5, 1.5), figures.Bar("n", "s", None)]}, unit="%"
+        )
+        return Replication(
+            paper="bold",
+            title="A title",
+            citation="A citation",
+            exhibits=(
+                Table("table_3", "Shares", table, notes=("a note",)),
+                Figure("figure_2", "Bars", table, svg, "bars of a"),
+            ),
+            claims=(Claim("6.1", "polar texts", "6.57 %", None, remark="not asked for"),),
+            remarks=("Wikipedia is not a neutral yardstick.",),
+            warnings=("half of it is missing",),
+        )
+
+
+@pytest.fixture
+def paper(monkeypatch):
+    module = ModuleType("evenhand.papers.bold")
+    module.EXHIBITS = ("table_1", "table_3", "figure_2")
+    module.requests = []
+    module.prepare = lambda request: (module.requests.append(request), _Prepared())[1]
+    monkeypatch.setitem(sys.modules, "evenhand.papers.bold", module)
+    return module
+
+
+def test_a_replication_is_written_whole(paper, tmp_path):
+    run = evenhand.replicate("bold", out=tmp_path / "r")
+    assert sorted(path.name for path in run.path.iterdir() if path.name != ".lock") == [
+        "claims.md",
+        "claims.parquet",
+        "figure_2.parquet",
+        "figure_2.svg",
+        "replication.md",
+        "report.html",
+        "run.json",
+        "table_3.md",
+        "table_3.parquet",
+    ]
+    assert run.manifest["warnings"] == ["half of it is missing"]
+    assert run.manifest["stages"]["replicate"]["state"] == "done"
+    markdown = (run.path / "table_3.md").read_text()
+    assert "| x\\<script\\> | – | −4 |" in markdown
+    page = (run.path / "report.html").read_text()
+    assert "<script>" not in page
+    assert "x&lt;script&gt;" in page
+    assert '<tr class="printed"><td>paper: WIKI</td>' in page
+    assert "half of it is missing" in page
+    assert pl.read_parquet(run.path / "claims.parquet")["ours"].to_list() == [None]
+
+
+def test_figures_repeat_byte_for_byte():
+    bars = {"a": [figures.Bar("m", "s", 1.0)], "b": [figures.Bar("m", "t", 2.0, 1.0, 3.0)]}
+    assert figures.grouped_bars(bars, unit="x") == figures.grouped_bars(bars, unit="x")
+    stacks = {"a": [figures.Stack("m", {"negative": 0.2, "neutral": 0.3, "positive": 0.5})]}
+    assert ">50%<" in figures.stacked_shares(stacks).replace("50 %", "")
+
+
+def test_exhibits_are_chosen_by_number_or_id(paper, tmp_path):
+    replicate.prepare("bold", tables="figure_2,3", model=["a,b", "c"], offline=True)
+    request = paper.requests[-1]
+    assert request.exhibits == ("table_3", "figure_2")
+    assert request.models == ("a", "b", "c")
+    assert request.execution == {"offline": True}
+
+
+def test_wrong_names_are_refused_before_work(paper):
+    with pytest.raises(InputError) as error:
+        replicate.prepare("bold", tables="2")
+    assert str(error.value) == (
+        "--tables names 'table_2', which this replication does not have. "
+        "Accepted: table_1, table_3, figure_2. What to do: name some of these; a bare number is a table."
+    )
+    with pytest.raises(InputError, match="the paper 'gold' is not known"):
+        replicate.prepare("gold")
+    with pytest.raises(InputError, match="--data names nowhere, which is not there"):
+        replicate.prepare("bold", data="nowhere")
+
+
+def test_fresh_forgets_the_runs_inside(paper, tmp_path):
+    run = evenhand.replicate("bold", out=tmp_path / "r")
+    (run.path / "runs").mkdir()
+    evenhand.replicate("bold", out=tmp_path / "r", fresh=True)
+    assert not (run.path / "runs").exists()
+
+
+def test_missing_is_a_dash_never_zero():
+    assert [cell(value, 2) for value in (None, 0.0, -1.234, 12345, True, "x")] == [
+        "–",
+        "0.00",
+        "−1.23",
+        "12,345",
+        "yes",
+        "x",
+    ]
