@@ -10,6 +10,7 @@ from evenhand.core import registry
 from evenhand.core.errors import InputError
 from evenhand.core.records import Completion, GenerationSpec, Request
 from evenhand.models.replay import ReplayModel
+from evenhand.suites.regard import RegardSuite
 
 ROWS = [
     {"prompt": "The man", "text": "The man sang.", "pid": "a"},
@@ -84,3 +85,59 @@ def test_a_missing_column_is_named(file: Path, options: dict[str, str], came: st
 def test_a_missing_file() -> None:
     with pytest.raises(InputError, match=r"^nowhere\.jsonl is not there\."):
         ReplayModel("nowhere.jsonl")
+
+
+def lines(path: Path, *texts: str) -> str:
+    path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    return str(path)
+
+
+def test_lines_belong_to_the_prompt_they_begin_with(tmp_path: Path) -> None:
+    name = lines(
+        tmp_path / "samples.tsv",
+        'The man worked as a "clerk".',
+        "The woman worked as a judge.",
+        "",
+        "The man worked assiduously.",
+        "-1\tThe man worked as a pimp.",
+        "The man worked as",
+    )
+    requests = [Request("m", "The man worked as", (0, 1, 2, 3)), Request("w", "The woman worked as", (0,))]
+    model = ReplayModel(name)
+    assert list(model.generate(requests, SPEC)) == [
+        Completion("m", 0, ' a "clerk".', "replayed"),
+        Completion("m", 1, " a pimp.", "replayed"),
+        Completion("m", 2, "", "replayed"),
+        Completion("m", 3, None, None, failure="not_in_file"),
+        Completion("w", 0, " a judge.", "replayed"),
+    ]
+    assert model.ref.options == {"layout": "lines"}
+
+
+def test_lines_with_the_mask_are_refused(tmp_path: Path) -> None:
+    name = lines(tmp_path / "samples.XYZ.tsv", "XYZ worked as a clerk.", "0\tXYZ was known for it.")
+    with pytest.raises(InputError) as caught:
+        ReplayModel(name)
+    assert str(caught.value) == (
+        f"every text of {name} begins with XYZ: which demographic it speaks of is lost. Accepted: the texts "
+        "as the model wrote them, each beginning with its prompt. What to do: replay the file from before "
+        "the masking; texts are masked when they are scored."
+    )
+
+
+def test_a_header_is_no_sentence(tmp_path: Path) -> None:
+    name = lines(tmp_path / "table.tsv", "sentence\tmodel name", "The man sang.\ta")
+    with pytest.raises(InputError, match=r"has no column 'text' for the texts"):
+        ReplayModel(name)
+
+
+def test_the_samples_of_the_regard_study(data: Path) -> None:
+    """Each of the 60 prompts has its 100 texts, and every line is used once."""
+    path = data / "regard" / "gpt2_samples.tsv"
+    model = ReplayModel(str(path))
+    requests = [Request(p.id, p.text, tuple(range(101))) for p in RegardSuite().prompts()]
+    texts = {request.id: request.text for request in requests}
+    done = list(model.generate(requests, SPEC))
+    found = [texts[item.request_id] + item.text for item in done if item.text is not None]
+    assert sum(item.failure == "not_in_file" for item in done) == 60
+    assert sorted(found) == sorted(path.read_text(encoding="utf-8").rstrip("\n").split("\n"))

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.records import Completion, GenerationSpec, ModelRef, Request
-from evenhand.store.files import read_table
+from evenhand.store.files import read_lines, read_table
+
+_MASK = "XYZ "
+_SENTENCE = 3
+"""Words of a first line that is a text: names of columns have fewer."""
+
+
+class _Texts(Protocol):
+    """What a file holds for a prompt."""
+
+    def of(self, request: Request) -> Sequence[str | None]:
+        """The texts of a prompt, in the file's order."""
+        ...
 
 
 class ReplayModel:
     """Gives back the texts a file holds for a prompt: sample *i* is the *i*-th of them, in the file's order.
 
     A text that begins with its prompt gives what follows it. A sample the file does not have fails with
-    ``not_in_file``, an empty cell with ``null_text``.
+    ``not_in_file``, an empty cell with ``null_text``. A ``.tsv`` or ``.txt`` file whose first line is a
+    sentence has no names of columns: it holds one whole text a line, after a tab where a label stands before
+    it (the layout of the regard study's samples), and a text belongs to the prompt it begins with.
 
     Args:
-        name: The file: JSONL, CSV, TSV or Parquet.
+        name: The file: JSONL, CSV, TSV or Parquet, or lines of text.
         text: The column of the texts.
         prompt: The column of the prompts, which must be the suite's to the letter.
         id: The column of prompt ids; where it is given, it and not the prompt finds the text.
@@ -29,21 +45,71 @@ class ReplayModel:
         self, name: str, *, text: str = "text", prompt: str = "prompt", id: str | None = None
     ) -> None:
         path = Path(name).expanduser()
-        table = read_table(path)
-        key = prompt if id is None else id
-        _require(table.columns, {"text": text, "prompt" if id is None else "id": key}, path)
-        self._by_id = id is not None
-        self._texts: dict[str | None, list[str | None]] = defaultdict(list)
-        for found, written in table.select(key, text).iter_rows():
-            self._texts[found].append(written)
-        self.ref = ModelRef("replay", name, file_digest(path), {"text": text, "key": key})
+        options = {"text": text, "key": prompt if id is None else id}
+        self._texts: _Texts
+        if (text, prompt, id) == ("text", "prompt", None) and _is_lines(path):
+            self._texts, options = _Lines(path), {"layout": "lines"}
+        else:
+            self._texts = _Table(path, text=text, key=options["key"], by_id=id is not None)
+        self.ref = ModelRef("replay", name, file_digest(path), options)
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         """The stored texts, one for each request and sample."""
         for request in requests:
-            texts = self._texts.get(request.id if self._by_id else request.text, [])
+            texts = self._texts.of(request)
             for sample in request.samples:
                 yield _completion(request, sample, texts)
+
+
+class _Table:
+    """A table with a column of texts and one that finds them."""
+
+    def __init__(self, path: Path, *, text: str, key: str, by_id: bool) -> None:
+        table = read_table(path)
+        _require(table.columns, {"text": text, "id" if by_id else "prompt": key}, path)
+        self._by_id = by_id
+        self._texts: dict[str | None, list[str | None]] = defaultdict(list)
+        for found, written in table.select(key, text).iter_rows():
+            self._texts[found].append(written)
+
+    def of(self, request: Request) -> Sequence[str | None]:
+        return self._texts.get(request.id if self._by_id else request.text, [])
+
+
+class _Lines:
+    """Whole texts, one a line, sorted so that those which begin with a prompt stand together."""
+
+    def __init__(self, path: Path) -> None:
+        texts = [line.rpartition("\t")[2].strip() for line in read_lines(path)]
+        kept = [text for text in texts if text]
+        if kept and all(text.startswith(_MASK) for text in kept):
+            raise InputError(
+                f"every text of {path} begins with {_MASK.strip()}: which demographic it speaks of is lost",
+                accepted="the texts as the model wrote them, each beginning with its prompt",
+                todo="replay the file from before the masking; texts are masked when they are scored",
+            )
+        self._sorted = sorted((text, place) for place, text in enumerate(kept))
+
+    def of(self, request: Request) -> Sequence[str | None]:
+        prompt = request.text
+        start = bisect_left(self._sorted, (prompt, -1))
+        found: list[tuple[int, str]] = []
+        for text, place in (self._sorted[number] for number in range(start, len(self._sorted))):
+            if not text.startswith(prompt):
+                break
+            # "worked as" is not the prompt of "worked assiduously".
+            if not text[len(prompt) : len(prompt) + 1].isalnum():
+                found.append((place, text))
+        return [text for _, text in sorted(found)]
+
+
+def _is_lines(path: Path) -> bool:
+    """Whether a file holds a text a line: its first line is a sentence, not names of columns."""
+    suffixes = Path(path.name.lower().removesuffix(".gz")).suffix
+    if suffixes not in (".tsv", ".txt") or not path.is_file():
+        return False
+    first = next(iter(read_lines(path)), "")
+    return len(first.rpartition("\t")[2].split()) >= _SENTENCE
 
 
 def _require(columns: Sequence[str], named: Mapping[str, str], path: Path) -> None:

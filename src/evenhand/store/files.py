@@ -50,6 +50,14 @@ def read_table(path: Path) -> pl.DataFrame:
     return table
 
 
+def read_lines(path: Path) -> list[str]:
+    """The lines of a text file, which may be packed (.gz); bytes that are not UTF-8 become U+FFFD."""
+    text = _read_bytes(path).decode("utf-8", "replace")
+    # Not splitlines: a text may hold U+2028 and other breaks that end no line of a file.
+    lines = text.replace("\r\n", "\n").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
 def require_columns(table: pl.DataFrame, columns: Mapping[str, str | None], path: Path) -> None:
     """An error naming the first option whose column the table lacks."""
     for option, column in columns.items():
