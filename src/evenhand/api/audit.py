@@ -15,6 +15,7 @@ from evenhand.api.parts import (
     begin,
     check_axes,
     check_baseline,
+    check_strata,
     compare_identity,
     find_metrics,
     finish,
@@ -35,6 +36,9 @@ from evenhand.pipeline.tables import spread
 from evenhand.store.cache import Cache
 from evenhand.store.folder import RunFolder, default_folder, stage
 from evenhand.store.run import Run
+
+_HUMAN = "wikipedia"
+"""The model that is no model: the texts people wrote, which come with the run's suite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +221,7 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         retry_failed=options.get("retry_failed", False),
     )
     prepared.baselines()  # a wrong one is refused before anything is generated
+    check_strata(settings.compare.strata, [prompt for part in parts for prompt in part.prompts])
     return prepared
 
 
@@ -230,17 +235,16 @@ def _part(suite: Suite, settings: Settings) -> _Part:
 def _suites(suite: str | Sequence[str] | Suite | None, settings: Settings) -> list[Suite]:
     if isinstance(suite, Suite):
         return [suite]
-    found: list[Suite] = []
-    for name in settings.suite.names:
-        family, _, rest = name.partition(":")
-        found.append(registry.suite(family, {"name": rest} if rest else {}))
-    return found
+    return [registry.suite(name, execution=settings.execution.record()) for name in settings.suite.names]
 
 
 def _find_model(model: str | Model | None, settings: Settings) -> Model:
     if model is not None and not isinstance(model, str):
         return model
-    return registry.model(settings.model.name, settings.model.options, settings.execution.record())
+    options = dict(settings.model.options)
+    if settings.model.name == _HUMAN:
+        options.setdefault("suite", settings.suite.names[0])
+    return registry.model(settings.model.name, options, settings.execution.record())
 
 
 def _counted(generations: pl.DataFrame) -> dict[str, Json]:

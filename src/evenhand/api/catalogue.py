@@ -9,7 +9,8 @@ from pathlib import Path
 
 from evenhand.core import registry
 from evenhand.core.assets import ROOT
-from evenhand.core.errors import UnknownNameError
+from evenhand.core.errors import InputError, UnknownNameError
+from evenhand.core.records import Execution
 from evenhand.core.registry import Entry, Kind
 
 
@@ -41,9 +42,14 @@ def _described(name: str) -> str:
         if all(entry.name != name for entry in registry.available(kind)):
             continue
         factory = registry.factory(kind, name)
+        described = f"# {name}\n\n{inspect.getdoc(factory) or ''}"
         if kind == "models" or registry.required(factory):
-            return f"# {name}\n\n{inspect.getdoc(factory) or ''}"
-        return _as_markdown(name, getattr(registry.create(kind, name, {}), "info", None))
+            return described
+        try:
+            made = registry.create(kind, name, {}, Execution(offline=True))
+        except InputError:
+            return described  # a suite whose data is not on this machine still has a card
+        return _as_markdown(name, getattr(made, "info", None))
     return ""
 
 

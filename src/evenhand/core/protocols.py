@@ -38,6 +38,20 @@ class Suite(Protocol):
 
 
 @runtime_checkable
+class HumanSuite(Suite, Protocol):
+    """A suite that comes with texts people wrote for its prompts, to compare models with."""
+
+    @property
+    def human_name(self) -> str:
+        """What these texts are called in tables, such as WIKI."""
+        ...
+
+    def human_texts(self) -> Mapping[str, str]:
+        """Prompt id to the text, which begins with the prompt."""
+        ...
+
+
+@runtime_checkable
 class Model(Protocol):
     """Text in, text out: enough for every hosted API."""
 

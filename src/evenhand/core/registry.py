@@ -95,9 +95,15 @@ def required(build: Callable[..., object]) -> list[str]:
     return [item.name for item in parameters if item.default is item.empty and item.name != "execution"]
 
 
-def suite(name: str, options: Mapping[str, Option] | None = None) -> Suite:
-    """The suite of that name."""
-    return cast(Suite, create("suites", name, options or {}))
+def suite(
+    spec: str, options: Mapping[str, Option] | None = None, execution: Execution | None = None
+) -> Suite:
+    """The suite of a spec: ``starter``, or ``bold:FOLDER``, whose rest is the option ``name``."""
+    family, _, rest = spec.partition(":")
+    given: dict[str, Option] = dict(options or {})
+    if rest:
+        given["name"] = rest
+    return cast(Suite, create("suites", family, given, execution))
 
 
 def metric(
