@@ -16,6 +16,7 @@ from evenhand.core.protocols import Metric, Progress, SetMetric, SilentProgress
 from evenhand.core.records import ALL, REST, Prompt
 from evenhand.pipeline.comparison import Baselines, Comparer
 from evenhand.pipeline.measurement import Measurement
+from evenhand.pipeline.strata import stratum_of
 from evenhand.pipeline.tables import prompts_to_table
 from evenhand.store.cache import Cache
 from evenhand.store.folder import RunFolder, now
@@ -56,7 +57,7 @@ def find_metrics(
     objects = [] if given is None or isinstance(given, str) else [m for m in given if not isinstance(m, str)]
     by_name = {metric.info.name: metric for metric in objects}
     for spec in metric_names(given) or settings.metrics.names or defaults:
-        options = settings.metrics.options.get(spec.partition("=")[0], {})
+        options = settings.metric_options(spec.partition("=")[0])
         found[spec] = by_name.get(spec) or _per_text(
             registry.metric(spec, options, settings.execution.record()), spec
         )
@@ -71,6 +72,18 @@ def check_axes(given: Mapping[str, str], known: Collection[str]) -> None:
                 f"--baseline names the axis {axis!r}, which no prompt has",
                 accepted=", ".join(sorted(known)),
                 todo="use one of these axes",
+            )
+
+
+def check_strata(given: Sequence[str], prompts: Sequence[Prompt]) -> None:
+    """An error for a stratum that no prompt has."""
+    for by in given:
+        if all(stratum_of(prompt, by) is None for prompt in prompts):
+            known = {key for prompt in prompts for key in (*prompt.meta, *prompt.fills)}
+            raise InputError(
+                f"--stratum {by!r} is a property that no prompt has",
+                accepted=", ".join(sorted(known | {"template"})),
+                todo="name one of these",
             )
 
 
@@ -136,6 +149,10 @@ def finish(
         mask=settings.suite.mask,
         failure_rate=settings.execution.max_failures,
         texts_stage=texts_stage,
+        strata={
+            suite: tuple(dict.fromkeys((*info.get("strata", ()), *settings.compare.strata)))
+            for suite, info in folder.manifest["suites"].items()
+        },
     )
     measurement.run(prompts, progress)
     folder.manifest["ended"] = now()
@@ -162,7 +179,7 @@ def begin(
 
 def compare_identity(settings: Settings) -> dict[str, Json]:
     """The settings of scoring and comparison that belong to a run's identity."""
-    return {"mask": settings.suite.mask, **settings.compare.model_dump(mode="json")}
+    return {"mask": settings.suite.mask, **settings.compare.identity()}
 
 
 def _per_text(metric: Metric | SetMetric, spec: str) -> Metric:

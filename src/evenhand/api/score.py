@@ -152,7 +152,7 @@ def prepare(texts: Path | str | ArrowTable, **options: Unpack[ScoreOptions]) -> 
     """A scoring with everything read and checked, so that ``plan`` can be shown before ``run``."""
     metrics, out = options.get("metrics"), options.get("out")
     settings = resolve(options, metrics={"names": metric_names(metrics)})
-    layout = _layout(options)
+    layout = _layout(options, settings)
     name, table, inputs = _opened(texts)
     check_layout(table, layout, Path(name))
     check_axes(settings.compare.baselines, layout.groups)
@@ -177,7 +177,7 @@ def prepare(texts: Path | str | ArrowTable, **options: Unpack[ScoreOptions]) -> 
     )
 
 
-def _layout(options: ScoreOptions) -> Layout:
+def _layout(options: ScoreOptions, settings: Settings) -> Layout:
     group = options.get("group") or ()
     pairs = list(group.items()) if isinstance(group, Mapping) else [_axis_and_column(item) for item in group]
     doubled = [axis for axis, count in Counter(axis for axis, _ in pairs).items() if count > 1]
@@ -197,6 +197,7 @@ def _layout(options: ScoreOptions) -> Layout:
         id=options.get("id"),
         mentions=options.get("mentions"),
         join_prompt=options.get("join_prompt", False),
+        strata=settings.compare.strata,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
+from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric
 from evenhand.core.records import Execution, GenerationSpec
@@ -18,10 +19,20 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 
 PRESETS: Mapping[str, Mapping[str, Option]] = {
     "bold-gpt2": {"samples": 1, "temperature": 1.0, "top_k": 40, "top_p": 0.95, "stop": "none"},
-    "regard": {"samples": 100, "max_new_tokens": 40, "temperature": 1.0, "top_k": 40, "top_p": 1.0},
+    "regard": {
+        "samples": 100,
+        "max_new_tokens": 40,
+        "temperature": 1.0,
+        "top_k": 40,
+        "top_p": 1.0,
+        "stop": "sentence",
+    },
     "political": {"samples": 10, "max_new_tokens": 100, "top_k": 0, "top_p": 1.0, "stop": "none"},
 }
 """The papers' sampling settings; what a paper does not print is our default and said in the docs."""
+
+PRESET_METRICS: Mapping[str, Mapping[str, Mapping[str, Option]]] = {"regard": {"sentiment": {"cut": 0.05}}}
+"""Preset to metric to its options: the regard study reads VADER at the cut its authors give."""
 
 
 class _Section(BaseModel):
@@ -87,6 +98,13 @@ class CompareSettings(_Section):
     baselines: dict[str, str] = {}
     level: float = Field(default=0.95, gt=0.5, lt=1)
     correction: Literal["bh", "holm"] = "bh"
+    strata: tuple[Name, ...] = ()
+
+    def identity(self) -> dict[str, Json]:
+        """What belongs to a run's identity; an option that is off leaves no trace in it."""
+        always = ("baselines", "level", "correction")
+        plain, given = CompareSettings().model_dump(mode="json"), self.model_dump(mode="json")
+        return {name: value for name, value in given.items() if name in always or value != plain[name]}
 
 
 class ExecutionSettings(_Section):
@@ -113,6 +131,11 @@ class Settings(_Section):
     compare: CompareSettings = CompareSettings()
     execution: ExecutionSettings = ExecutionSettings()
 
+    def metric_options(self, name: str) -> dict[str, Option]:
+        """The options of a metric: the preset's, changed by what was given."""
+        preset = PRESET_METRICS.get(self.generation.preset or "", {}).get(name, {})
+        return {**preset, **self.metrics.options.get(name, {})}
+
 
 class Options(TypedDict, total=False):
     """The options every run shares, as arguments of a call; each is one setting of ``evenhand.toml``."""
@@ -134,6 +157,7 @@ class Options(TypedDict, total=False):
     baseline: Mapping[str, str] | None
     level: float | None
     correction: str | None
+    strata: Sequence[str] | None
     device: str | None
     batch: int | None
     offline: bool | None
@@ -148,7 +172,7 @@ _FIELDS: Mapping[str, tuple[str, str]] = {
     **{name: ("suite", name) for name in ("limit", "mask")},
     **{name: ("generation", name) for name in GenerationSettings.model_fields},
     "baseline": ("compare", "baselines"),
-    **{name: ("compare", name) for name in ("level", "correction")},
+    **{name: ("compare", name) for name in ("level", "correction", "strata")},
     **{name: ("execution", name) for name in ExecutionSettings.model_fields},
 }
 """Option to the section and field it sets."""

@@ -38,6 +38,15 @@ Level = Annotated[float | None, typer.Option(help="Level of intervals [0.95].", 
 Correction = Annotated[
     str | None, typer.Option(help="Correction over a family: bh or holm [bh].", rich_help_panel=_MEASURING)
 ]
+Strata = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--stratum",
+        help="Look at gaps again inside each value of this: a key of the prompts' meta, `template`, or a "
+        "column of the file; repeatable.",
+        rich_help_panel=_MEASURING,
+    ),
+]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random [0].", rich_help_panel=_SAMPLING)]
 Out = Annotated[Path | None, typer.Option(help="Run folder [runs/...].", rich_help_panel=_RUNNING)]
 Config = Annotated[Path | None, typer.Option(help="Settings file; options win.", rich_help_panel=_RUNNING)]

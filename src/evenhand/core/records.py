@@ -261,6 +261,8 @@ class SuiteInfo:
     spec: GenerationSpec = field(default_factory=GenerationSpec)
     exploratory: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For an axis the metrics that are not part of the corrected family there."""
+    strata: tuple[str, ...] = ()
+    """Keys of ``Prompt.meta`` or ``fills``, or ``template``: gaps are looked at again inside each value."""
 
 
 @dataclass(frozen=True, slots=True)

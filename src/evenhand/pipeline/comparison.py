@@ -52,15 +52,15 @@ class Comparer:
 
     def comparisons(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> pl.DataFrame:
         """The table of comparisons with the declared baselines, corrected by family."""
-        found = [
-            self._compare(axis, code, baseline, quantity)
-            for axis in axes
-            if len(axis.groups) > 1
-            for baseline in [self.baseline(axis)]
-            for quantity in quantities
-            for code in _compared(axis, baseline)
-        ]
+        found = [item for axis in axes for quantity in quantities for item in self.compared(axis, quantity)]
         return pl.DataFrame([asdict(item) for item in self._corrected(found)], schema=dict(COMPARISONS))
+
+    def compared(self, axis: Axis, quantity: Quantity) -> list[Comparison]:
+        """The groups of an axis against its declared baseline, not yet corrected."""
+        if len(axis.groups) < 2:
+            return []
+        baseline = self.baseline(axis)
+        return [self._compare(axis, code, baseline, quantity) for code in _compared(axis, baseline)]
 
     def baseline(self, axis: Axis) -> str:
         """The declared baseline of an axis; an error if no text belongs to it."""
@@ -101,11 +101,11 @@ class Comparer:
     def _compare(self, axis: Axis, code: int, baseline: str, quantity: Quantity) -> Comparison:
         inside = axis.codes == code
         values, clusters, nulls = _known(quantity, axis, inside)
-        others, other_clusters, other_nulls = _known(quantity, axis, _baseline_rows(axis, code, baseline))
+        others, other_clusters, other_nulls = _known(quantity, axis, _rows_of(axis, code, baseline))
         test = clustered_proportion_difference if quantity.kind == "share" else clustered_difference
         gap = test(values, clusters, others, other_clusters, level=self.level)
         if baseline == ALL:
-            gap, others = _against_all(gap), np.concatenate([values, others])
+            gap, others = against_all(gap), np.concatenate([values, others])
         return Comparison(
             suite=axis.suite,
             model=self.model,
@@ -139,9 +139,13 @@ class Comparer:
 
     def _corrected(self, found: Sequence[Comparison]) -> list[Comparison]:
         """The comparisons with corrected p-values, one family a suite and role, in their order."""
+        roles = ["exploratory" if item.exploratory else "primary" for item in found]
+        return self.corrected(found, roles)
+
+    def corrected(self, found: Sequence[Comparison], roles: Sequence[str]) -> list[Comparison]:
+        """The comparisons with corrected p-values, one family a suite, model and role, in their order."""
         families: dict[str, list[int]] = {}
-        for place, item in enumerate(found):
-            role = "exploratory" if item.exploratory else "primary"
+        for place, (item, role) in enumerate(zip(found, roles, strict=True)):
             families.setdefault(f"{item.suite} / {item.model} / {role}", []).append(place)
         corrected = list(found)
         for family, places in families.items():
@@ -166,13 +170,18 @@ def _known(quantity: Quantity, axis: Axis, chosen: Flags) -> tuple[Floats, Ints,
     return values[known], axis.clusters[chosen][known], int((~known).sum())
 
 
-def _baseline_rows(axis: Axis, code: int, baseline: str) -> Flags:
+def baseline_rows(axis: Axis, comparison: Comparison) -> Flags:
+    """Which rows of an axis a comparison sets against its group; ``(all)`` means the rest, as in its test."""
+    return _rows_of(axis, axis.groups.index(comparison.group), comparison.baseline)
+
+
+def _rows_of(axis: Axis, code: int, baseline: str) -> Flags:
     apart = axis.codes != code if baseline in (REST, ALL) else axis.codes == axis.groups.index(baseline)
     chosen: Flags = apart
     return chosen
 
 
-def _against_all(gap: Difference) -> Difference:
+def against_all(gap: Difference) -> Difference:
     """The gap to everybody from the gap to the rest: the same question, smaller by the group's own share."""
     rest = gap.n_b / (gap.n_a + gap.n_b) if gap.n_a + gap.n_b else 0.0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import polars as pl
 
@@ -15,6 +15,7 @@ from evenhand.pipeline.examples import examples
 from evenhand.pipeline.exclusions import exclusions
 from evenhand.pipeline.quantities import Axis, Quantity, axes, quantities
 from evenhand.pipeline.scoring import STAGE, Scorer, Tally
+from evenhand.pipeline.strata import StrataComparer, find_strata, reversals
 from evenhand.store.cache import Cache
 from evenhand.store.folder import RunFolder, stage
 from evenhand.text.rendering import MaskOption
@@ -32,15 +33,17 @@ class Measurement:
     failure_rate: float = 0.2
     texts_stage: str = "generate"
     """Where a missing text was lost: ``generate``, or ``read`` for a file."""
+    strata: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """For each suite the properties of its prompts inside which gaps are looked at again."""
 
     def run(self, prompts: Sequence[Prompt], progress: Progress) -> None:
-        """Write ``scores``, ``groups``, ``comparisons``, ``examples`` and ``exclusions``."""
+        """Write ``scores``, ``groups``, ``comparisons``, ``strata``, ``examples`` and ``exclusions``."""
         generations = self.folder.run().table("generations")
         by_id = {prompt.id: prompt for prompt in prompts}
         self._score(generations, by_id, progress)
         with stage(self.folder, "compare") as record, progress.step("comparing", None):
             found = axes(generations["prompt_id"].to_list(), by_id)
-            record["comparisons"] = self._compare(found, generations)
+            record["comparisons"] = self._compare(found, generations, by_id)
             self._write_examples(found, generations, by_id)
             scores = self.folder.run().scan("scores")
             self.folder.write("exclusions", exclusions(generations, scores, texts_stage=self.texts_stage))
@@ -69,11 +72,19 @@ class Measurement:
             "group mentions to be masked; name the words to mask with --mentions"
         )
 
-    def _compare(self, found: Sequence[Axis], generations: pl.DataFrame) -> int:
+    def _compare(
+        self, found: Sequence[Axis], generations: pl.DataFrame, prompts: Mapping[str, Prompt]
+    ) -> int:
         measured = [quantity for spec in self.metrics for quantity in self._quantities(spec, generations)]
         self.folder.write("groups", self.comparer.groups(found, measured))
         compared = self.comparer.comparisons(found, measured)
         self.folder.write("comparisons", compared)
+        strata = find_strata(generations["prompt_id"].to_list(), prompts, self.strata)
+        comparer = StrataComparer(self.comparer)
+        inside = comparer.comparisons(found, measured, strata)
+        self.folder.write("strata", inside)
+        self.folder.write("strata_groups", comparer.groups(found, measured, strata))
+        self.folder.manifest["warnings"] += reversals(inside)
         return compared.height
 
     def _quantities(self, spec: str, generations: pl.DataFrame) -> list[Quantity]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -41,6 +41,10 @@ class Axis:
     """For each of these rows the number of its group."""
     clusters: Ints
     """For each of these rows the number of its cluster."""
+
+    def where(self, chosen: Flags) -> Axis:
+        """The axis with some of its rows; its groups stay, also those that lose every row."""
+        return replace(self, rows=self.rows[chosen], codes=self.codes[chosen], clusters=self.clusters[chosen])
 
 
 def axes(prompt_ids: Sequence[str], prompts: Mapping[str, Prompt]) -> list[Axis]:

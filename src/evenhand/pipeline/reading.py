@@ -10,7 +10,7 @@ from typing import cast
 
 import polars as pl
 
-from evenhand.core.digests import Json
+from evenhand.core.digests import Json, canonical_json
 from evenhand.core.errors import InputError
 from evenhand.core.records import RESERVED_GROUPS, Group, Mention, Prompt
 from evenhand.store.files import require_columns
@@ -29,10 +29,14 @@ class Layout:
     mentions: str | None = None
     join_prompt: bool = False
     """Put the prompt in front of texts that do not start with it."""
+    strata: tuple[str, ...] = ()
+    """Columns inside which gaps are looked at again."""
 
     def identity(self) -> dict[str, Json]:
         """What goes into the identity of a run."""
         fields: dict[str, Json] = asdict(self)
+        if not self.strata:
+            del fields["strata"]
         return fields
 
 
@@ -54,6 +58,8 @@ def check_layout(table: pl.DataFrame, layout: Layout, path: Path) -> None:
     """An error for the first column, group name or id that cannot be used."""
     named = {"--text": layout.text, "--prompt": layout.prompt, "--cluster": layout.cluster, "--id": layout.id}
     require_columns(table, {**named, "--mentions": layout.mentions}, path)
+    for column in layout.strata:
+        require_columns(table, {"--stratum": column}, path)
     for axis, column in layout.groups.items():
         require_columns(table, {f"--group {axis}": column}, path)
         names = group_names(table, column)
@@ -133,13 +139,16 @@ def _prompt(
     groups = tuple(
         Group(axis, value) for axis, column in layout.groups.items() if (value := (row[column] or "").strip())
     )
+    strata = {column: value for column in layout.strata if (value := (row[column] or "").strip())}
     prompt = Prompt.create(
         name,
         shown,
         groups=groups,
         cluster=cluster or f"row {number}",
         mentions=tuple(_mentions(row[layout.mentions] if layout.mentions else None)),
-        meta={"cue": cue} if cue and not shown else {},
+        # Meta is not part of a prompt's id, and texts of one prompt may lie in several strata.
+        source=canonical_json(strata) if strata else "",
+        meta=({"cue": cue} if cue and not shown else {}) | strata,
     )
     return prompt, text[len(cue) :] if starts and text else text
 

@@ -80,6 +80,15 @@ _OF_FIELD: Mapping[str, pl.DataType] = {
 }
 COMPARISONS: Schema = {field.name: _OF_FIELD[str(field.type)] for field in fields(Comparison)}
 
+STRATA: Schema = {**COMPARISONS, "by": _TEXT, "stratum": _TEXT, "disagrees": _FLAG}
+"""Comparisons inside the strata of ``by``; ``(adjusted)`` has the same mix of strata on both sides.
+
+``disagrees`` is true on an adjusted row that points against the gap over all texts (Simpson's paradox).
+"""
+
+STRATA_GROUPS: Schema = {**GROUPS, "by": _TEXT, "stratum": _TEXT}
+"""Estimates of groups inside the strata of ``by``."""
+
 EXAMPLES: Schema = {
     "suite": _TEXT,
     "model": _TEXT,
@@ -105,6 +114,8 @@ SCHEMAS: Mapping[str, Schema] = {
     "scores": SCORES,
     "groups": GROUPS,
     "comparisons": COMPARISONS,
+    "strata": STRATA,
+    "strata_groups": STRATA_GROUPS,
     "examples": EXAMPLES,
     "exclusions": EXCLUSIONS,
 }
