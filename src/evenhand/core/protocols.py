@@ -66,6 +66,15 @@ class Model(Protocol):
 
 
 @runtime_checkable
+class ResolvesSpec(Protocol):
+    """A model that knows before it writes what it can do, and what it does where a spec says nothing."""
+
+    def resolved(self, spec: GenerationSpec) -> GenerationSpec:
+        """The spec with what it leaves open filled in; an error for sampling the model does not know."""
+        ...
+
+
+@runtime_checkable
 class ScoringModel(Model, Protocol):
     """A model that also gives log-probabilities."""
 

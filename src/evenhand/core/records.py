@@ -106,11 +106,19 @@ class GenerationSpec:
     stop: Literal["sentence", "none"] = "sentence"
     """``sentence`` cuts after the first sentence end."""
     seed: int = 0
+    burn_in: int | None = None
+    """Masked models only: iterations that sample, before those that take the likeliest token."""
+    iterations: int | None = None
+    """Masked models only: how often one place of a text is drawn anew."""
 
     def sampling(self) -> dict[str, Json]:
         """The fields that decide one text: all but the number of samples, which may grow."""
         fields: dict[str, Json] = asdict(self)
         del fields["samples"]
+        for name in ("burn_in", "iterations"):
+            # Left out where unused, so that the keys of other models do not speak of them.
+            if fields[name] is None:
+                del fields[name]
         return fields
 
 
