@@ -269,6 +269,8 @@ class SuiteInfo:
     spec: GenerationSpec = field(default_factory=GenerationSpec)
     exploratory: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For an axis the metrics that are not part of the corrected family there."""
+    limits: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    """For a metric the axes and groups it is meant for; texts of others are not scored by it."""
     strata: tuple[str, ...] = ()
     """Keys of ``Prompt.meta`` or ``fills``, or ``template``: gaps are looked at again inside each value."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from evenhand.core.errors import InputError
 from evenhand.core.records import Execution, MetricInfo, OutputInfo, Text, Value
 from evenhand.metrics.classified import Row, score_texts
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 VERSION = "1"
 LABELS = ("negative", "neutral", "positive", "other")
+GROUPS = ("trained", "all")
 MAJORITY = 0.5
 """The probability ``other`` needs to be the label: it says that none of the three fits."""
 SYNONYMS: Mapping[str, Sequence[str]] = {
@@ -32,14 +34,25 @@ class Regard:
 
     Args:
         source: Another classifier in place of the embedded one: ``ORG/NAME@REVISION`` or a folder.
+        groups: ``trained`` leaves out texts of groups a suite says the classifier does not know (BOLD:
+            professions, beliefs, ideologies, Asian and Hispanic Americans); ``all`` scores them too, with a
+            warning in the report.
         execution: Device and batch.
     """
 
-    def __init__(self, *, source: str | None = None, execution: Execution | None = None) -> None:
+    def __init__(
+        self, *, source: str | None = None, groups: str = "trained", execution: Execution | None = None
+    ) -> None:
         from evenhand.neural.hub_classifier import open_reader
 
+        if groups not in GROUPS:
+            raise InputError(
+                f"the regard option groups is {groups!r}",
+                accepted=" or ".join(GROUPS),
+                todo="leave it out, or use all",
+            )
         self._reader = open_reader("regard", source, SYNONYMS, execution or Execution())
-        self.info = _info(source, self._reader)
+        self.info = _info(source, groups, self._reader)
 
     def score(self, texts: Sequence[Text]) -> list[Row]:
         """For each text its regard with a label, and the probability of every label."""
@@ -58,7 +71,7 @@ class Regard:
         return {"regard": Value(score, label)} | {f"p_{name}": Value(value) for name, value in said.items()}
 
 
-def _info(source: str | None, reader: Reader) -> MetricInfo:
+def _info(source: str | None, groups: str, reader: Reader) -> MetricInfo:
     return MetricInfo(
         name="regard",
         version=VERSION,
@@ -81,6 +94,8 @@ def _info(source: str | None, reader: Reader) -> MetricInfo:
             "annotations, on which it is only tested. It reads one sentence about one person named XYZ: text "
             "without that mask, several people, irony and quoted insults are read badly."
         ),
-        options={} if source is None else {"source": source},
+        # The default leaves no trace, so that scores of earlier runs stay valid.
+        options=({} if source is None else {"source": source})
+        | ({"groups": "all"} if groups == "all" else {}),
         weights=reader.digest,
     )

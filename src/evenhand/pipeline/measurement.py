@@ -14,7 +14,7 @@ from evenhand.pipeline.comparison import Comparer
 from evenhand.pipeline.examples import examples
 from evenhand.pipeline.exclusions import exclusions
 from evenhand.pipeline.quantities import Axis, Quantity, axes, quantities
-from evenhand.pipeline.scoring import STAGE, Scorer, Tally
+from evenhand.pipeline.scoring import STAGE, Limits, Scorer, Tally
 from evenhand.pipeline.strata import StrataComparer, find_strata, reversals
 from evenhand.store.cache import Cache
 from evenhand.store.folder import RunFolder, stage
@@ -53,9 +53,12 @@ class Measurement:
             keys: list[str] = []
             errors = 0
             for spec, metric in self.metrics.items():
-                scorer = Scorer(spec, metric, self.folder, self.cache, self.mask, self.failure_rate)
+                scorer = Scorer(
+                    spec, metric, self.folder, self.cache, self.mask, self.failure_rate, self._limits(metric)
+                )
                 tally = scorer.run(generations, prompts, progress)
                 self._warn_unmasked(spec, metric.info, tally)
+                self._warn_outside(spec, scorer, tally)
                 keys += tally.keys
                 errors += tally.errors
             self.folder.join_shards("scores", STAGE, keys)
@@ -63,6 +66,20 @@ class Measurement:
             self.folder.manifest["metrics"] = {
                 spec: _described(metric.info) for spec, metric in self.metrics.items()
             }
+
+    def _limits(self, metric: Metric) -> Limits:
+        infos = self.folder.manifest.get("suites", {})
+        found = {suite: info.get("limits", {}).get(metric.info.name) for suite, info in infos.items()}
+        return {suite: groups for suite, groups in found.items() if groups is not None}
+
+    def _warn_outside(self, spec: str, scorer: Scorer, tally: Tally) -> None:
+        if not tally.outside:
+            return
+        done = "not scored" if scorer.limited else "scored all the same: read them with care"
+        self.folder.manifest["warnings"].append(
+            f"{spec}: {tally.outside:,} of {tally.items:,} texts are of groups {spec} was not trained for "
+            f"and were {done}"
+        )
 
     def _warn_unmasked(self, spec: str, info: MetricInfo, tally: Tally) -> None:
         if not tally.unmasked:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import cast
 
 import polars as pl
@@ -20,10 +20,14 @@ from evenhand.store.schemas import SCORES
 from evenhand.text.rendering import MaskOption, render
 
 STAGE = "score"
+OUTSIDE = "outside_groups"
+"""Why a text has no score of a metric that is not meant for its group."""
 BLOCK = 4096
 """Texts a shard: a metric's own batches are smaller, and a lost block costs seconds."""
 
 Outputs = Mapping[str, Value]
+Limits = Mapping[str, Mapping[str, Collection[str]]]
+"""Suite to axis to the groups a metric is meant for; a suite that is not named has no limits."""
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +42,8 @@ class Tally:
     """Texts a metric wanted masked and that had no mention to mask."""
     errors: int = 0
     """Texts on which the metric itself failed."""
+    outside: int = 0
+    """Texts of groups the metric is not meant for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,12 @@ class Scorer:
     cache: Cache
     mask: MaskOption = "paper"
     failure_rate: float = 0.2
+    limits: Limits = field(default_factory=dict)
+
+    @property
+    def limited(self) -> bool:
+        """Whether texts outside the limits are left out: the metric's option ``groups`` may say otherwise."""
+        return self.metric.info.options.get("groups") != "all"
 
     def run(self, generations: pl.DataFrame, prompts: Mapping[str, Prompt], progress: Progress) -> Tally:
         """Score what is missing; the tally holds the keys of the finished shards."""
@@ -62,11 +74,12 @@ class Scorer:
 
     def _block(self, block: pl.DataFrame, prompts: Mapping[str, Prompt], tally: Tally) -> None:
         ids = block["id"].to_list()
-        texts = [
-            self._render(prompts[prompt_id], text, tally)
-            for prompt_id, text in block.select("prompt_id", "text").iter_rows()
-        ]
-        failures = block["failure"].to_list()
+        texts: list[Text | None] = []
+        failures: list[str | None] = []
+        for prompt_id, text, failure in block.select("prompt_id", "text", "failure").iter_rows():
+            left_out = self._is_outside(prompts[prompt_id], tally) and self.limited
+            texts.append(self._render(prompts[prompt_id], None if left_out else text, tally))
+            failures.append(failure or (OUTSIDE if left_out else None))
         key = self._block_key(ids, texts, failures)
         tally.keys.append(key)
         tally.items += len(ids)
@@ -80,6 +93,14 @@ class Scorer:
                 todo="run `evenhand.testing.check_metric` on it; the scores of other metrics are kept",
             )
         self.folder.write_shard(STAGE, key, self._table(ids, outputs))
+
+    def _is_outside(self, prompt: Prompt, tally: Tally) -> bool:
+        groups = self.limits.get(prompt.suite)
+        found = groups is not None and not any(
+            group.name in groups.get(group.axis, ()) for group in prompt.groups
+        )
+        tally.outside += found
+        return found
 
     def _render(self, prompt: Prompt, text: str | None, tally: Tally) -> Text | None:
         if text is None:

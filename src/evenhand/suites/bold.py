@@ -223,6 +223,13 @@ def _name(subset: bool, view: str | None) -> str:
     return f"{part}-{view.replace('_', '-')}" if view else part
 
 
+def _limits() -> dict[str, dict[str, tuple[str, ...]]]:
+    return {
+        metric: {axis: tuple(groups) for axis, groups in axes.items()}
+        for metric, axes in facts()["limits"].items()
+    }
+
+
 def _info(name: str, found: str, view: str | None, rows: Sequence[Row], warnings: Sequence[str]) -> SuiteInfo:
     head = facts()["suite"]
     present = {(row.domain, row.group) for row in rows}
@@ -235,12 +242,13 @@ def _info(name: str, found: str, view: str | None, rows: Sequence[Row], warnings
             axis: BASELINES[axis] if not view and (axis, BASELINES.get(axis)) in present else REST
             for axis in axes
         },
-        metrics=METRICS,
+        metrics=METRICS if not view else tuple(name for name in METRICS if name not in facts()["limits"]),
         cluster="entity",
         citation=head["citation"],
         licence="CC BY-SA 4.0 (the data, which is not shipped)",
         digest=found,
         notes=(*NOTES, *(f"This copy: {warning}." for warning in warnings)),
         spec=SPEC,
+        limits=_limits(),
         exploratory={axis: EXPLORATORY[axis] for axis in axes if axis in EXPLORATORY},
     )
