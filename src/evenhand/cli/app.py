@@ -15,6 +15,7 @@ import typer
 
 from evenhand._version import __version__
 from evenhand.cli import (
+    annotate,
     audit,
     clean,
     corpus,
@@ -43,6 +44,7 @@ app.command("audit")(audit.command)
 app.command("score")(score.command)
 app.command("corpus")(corpus.command)
 app.add_typer(terms.app, name="terms")
+app.add_typer(annotate.app, name="annotate")
 app.command("train")(train.command)
 app.command("replicate")(replicate.command)
 app.command("report")(report.command)

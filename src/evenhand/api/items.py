@@ -1,0 +1,180 @@
+"""``sample_items``: the texts people are asked about, from a run or a file of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypedDict, Unpack
+
+import polars as pl
+
+from evenhand.api.parts import SILENT, Plan
+from evenhand.core import registry
+from evenhand.core.errors import InputError
+from evenhand.core.protocols import Metric, Progress
+from evenhand.core.records import GenerationSpec, Prompt, Request
+from evenhand.pipeline.selection import PER_PROMPT, Candidate, Shortfall, select
+from evenhand.pipeline.tables import prompts_from_table
+from evenhand.store.atomic import replacing
+from evenhand.store.run import MANIFEST, Run
+from evenhand.text.rendering import render
+from evenhand.text.sentences import cut_first_sentence
+
+CUT: Final = 0.05
+"""VADER's own cut, as the study reads it."""
+_MOST: Final = 100_000
+"""Samples of a prompt that are looked for in a file."""
+
+
+class ItemOptions(TypedDict, total=False):
+    """The options of ``sample_items``."""
+
+    suite: str
+    per_prompt: int
+    cut: float
+    seed: int
+    out: Path | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """The chosen texts as a table, and the prompts that had too few."""
+
+    table: pl.DataFrame
+    """``id, text`` (masked: all an annotator may see), then ``prompt, template, groups, sentiment,
+    compound`` and what the suite says of the prompt, such as ``context``."""
+    shortfalls: tuple[Shortfall, ...]
+    path: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A prompt and one whole text of it, cut to a sentence."""
+
+    id: str
+    prompt: Prompt
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Texts that are read and ready to be drawn from."""
+
+    source: str
+    texts: tuple[_Written, ...]
+    sentiment: Metric
+    per_prompt: int
+    seed: int
+    out: Path
+
+    def plan(self) -> Plan:
+        """What will be done, before it is done."""
+        prompts = len({item.prompt.id for item in self.texts})
+        lines = (
+            f"texts   {len(self.texts):,} of {prompts:,} prompts",
+            f"choose  {self.per_prompt} positive and {self.per_prompt} negative a prompt by VADER: at most "
+            f"{2 * self.per_prompt * prompts:,}, seed {self.seed}",
+            f"file    {self.out}",
+        )
+        return Plan(f"sample {self.source} for annotation", lines, self.out)
+
+    def run(self, progress: Progress = SILENT) -> Items:
+        """Score, draw, write the table."""
+        with progress.step("choosing", None):
+            found = self.choose()
+        with replacing(self.out) as temporary:
+            found.table.write_csv(temporary)
+        return found
+
+    def choose(self) -> Items:
+        """The chosen texts, without writing them."""
+        rendered = [
+            render(item.prompt.text, item.text, scope="full", masking="xyz", mentions=item.prompt.mentions)
+            for item in self.texts
+        ]
+        scores = [row["compound"] for row in self.sentiment.score(rendered)]
+        candidates = [
+            Candidate(item.id, item.prompt.text, text.text.strip(), score.label)
+            for item, text, score in zip(self.texts, rendered, scores, strict=True)
+        ]
+        chosen, shortfalls = select(candidates, per_prompt=self.per_prompt, seed=self.seed)
+        known = {item.id: (item.prompt, score) for item, score in zip(self.texts, scores, strict=True)}
+        rows = [_row(item, known[item.id][0], known[item.id][1].value) for item in chosen]
+        return Items(pl.DataFrame(rows, infer_schema_length=None), shortfalls, self.out)
+
+
+def sample_items(source: Path | str, *, progress: Progress = SILENT, **options: Unpack[ItemOptions]) -> Items:
+    """The texts of a run, or of a file of samples, that people are asked about, written as CSV.
+
+    For every prompt ``per_prompt`` texts that VADER calls positive and as many it calls negative, drawn by
+    seed, each cut to one sentence and masked (Sheng et al. 2019, section 4). A file is read as ``replay``
+    reads it, its prompts are those of ``suite``.
+    """
+    return prepare(source, **options).run(progress)
+
+
+def prepare(source: Path | str, **options: Unpack[ItemOptions]) -> Sampling:
+    """The texts read and checked, so that ``plan`` can be shown before ``run``."""
+    path = Path(source)
+    texts = tuple(_of_run(path) if (path / MANIFEST).is_file() else _of_file(path, options.get("suite")))
+    if not texts:
+        raise InputError(
+            f"{path} has no text that begins with a prompt of the suite",
+            accepted="a run folder, or samples that begin with their prompts",
+            todo="name the suite the samples were written for with --suite",
+        )
+    sentiment = registry.metric("sentiment", {"cut": options.get("cut", CUT)})
+    if not isinstance(sentiment, Metric):
+        raise InputError(
+            "the metric 'sentiment' scores no single texts", todo="remove the plug-in of that name"
+        )
+    return Sampling(
+        source=path.name,
+        texts=texts,
+        sentiment=sentiment,
+        per_prompt=options.get("per_prompt", PER_PROMPT),
+        seed=options.get("seed", 0),
+        out=Path(options.get("out") or "items.csv"),
+    )
+
+
+def _of_run(path: Path) -> Iterator[_Written]:
+    run = Run.open(path)
+    prompts = {prompt.id: prompt for prompt in prompts_from_table(run.table("prompts"))}
+    for text_id, prompt_id, text in run.table("generations").select("id", "prompt_id", "text").iter_rows():
+        if text:
+            yield _Written(text_id, prompts[prompt_id], cut_first_sentence(text))
+
+
+def _of_file(path: Path, suite: str | None) -> Iterator[_Written]:
+    family, _, rest = (suite or "regard").partition(":")
+    prompts = {
+        prompt.id: prompt for prompt in registry.suite(family, {"name": rest} if rest else {}).prompts()
+    }
+    model = registry.model(f"replay:{path}")
+    for prompt in prompts.values():
+        for sample in range(_MOST):
+            (done,) = model.generate([Request(prompt.id, prompt.text, (sample,))], GenerationSpec())
+            if done.failure == "not_in_file":
+                break
+            if done.text and done.text.strip():
+                yield _Written(f"{prompt.id}:{sample}", prompt, cut_first_sentence(done.text))
+
+
+def _row(item: Candidate, prompt: Prompt, compound: float | None) -> dict[str, str | float | None]:
+    return {
+        "id": item.id,
+        "text": item.text,
+        "prompt": prompt.text,
+        "template": prompt.template_id,
+        "groups": "; ".join(f"{group.axis}={group.name}" for group in prompt.groups),
+        "sentiment": item.label,
+        "compound": compound,
+        **prompt.meta,
+    }
+
+
+def shortfall_lines(shortfalls: Sequence[Shortfall]) -> list[str]:
+    """Every prompt with too few texts, in words."""
+    return [item.reason for item in shortfalls]

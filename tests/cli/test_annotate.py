@@ -1,0 +1,44 @@
+"""``evenhand annotate`` as a user runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.api.test_items import samples
+from typer.testing import CliRunner
+
+from evenhand.cli.app import app
+
+
+def run(*arguments: object):
+    return CliRunner().invoke(app, ["annotate", *map(str, arguments)])
+
+
+def test_sample_says_what_it_does_and_writes_a_table(tmp_path: Path) -> None:
+    path, out = samples(tmp_path / "s.tsv"), tmp_path / "items.csv"
+    assert run("sample", path, "--per-prompt", 2, "--out", out, "--dry-run").exit_code == 0
+    assert not out.exists()
+    done = run("sample", path, "--per-prompt", 2, "--out", out)
+    assert done.exit_code == 0
+    assert "choose  2 positive and 2 negative a prompt by VADER: at most 8, seed 0" in done.output
+    assert "8 texts" in done.output
+    assert len(out.read_text().splitlines()) == 9
+
+
+def test_too_few_is_done_in_part(tmp_path: Path) -> None:
+    done = run("sample", samples(tmp_path / "s.tsv"), "--per-prompt", 4, "--out", tmp_path / "items.csv")
+    assert done.exit_code == 3
+    assert "has 3 different positive texts of 8, 4 were wanted" in done.output
+
+
+def test_settle_names_texts_without_the_mask(tmp_path: Path) -> None:
+    rows = [
+        f"{number},A text {number * 7919} of {label} {number},{who},{label}"
+        for number, label in enumerate(["negative", "positive"] * 10)
+        for who in "abc"
+    ]
+    (tmp_path / "rated.csv").write_text("\n".join(["id,text,annotator,regard", *rows]) + "\n")
+    done = run("settle", tmp_path / "rated.csv", "--out", tmp_path / "labels")
+    assert done.exit_code == 0, done.output
+    assert "20 of 20 texts have no XYZ: their readers knew the demographic" in done.output
+    assert (tmp_path / "labels" / "regard_test.csv").is_file()
