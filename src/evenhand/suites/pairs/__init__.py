@@ -1,0 +1,1 @@
+"""Counterfactual sentences: the same sentence once for each group of an axis."""

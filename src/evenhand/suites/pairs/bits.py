@@ -1,0 +1,84 @@
+"""BITS: sentences about three genders and five racial groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from evenhand.core.digests import digest, file_digest
+from evenhand.core.errors import InputError
+from evenhand.suites.pairs.files import find, table
+from evenhand.suites.pairs.sets import EMOTIONS, PairSet, PairSuite, suite_info
+
+FILES: Final = ("bits_gender.csv", "bits_race.csv")
+AXES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+    "gender": ("Gender", {"Male": "male", "Female": "female", "Non-Binary": "non-binary"}),
+    "race": (
+        "Group",
+        {
+            "White": "European American",
+            "Black": "African American",
+            "Asian": "Asian American",
+            "Latino": "Hispanic and Latino American",
+            "American Indian": "American Indian",
+        },
+    ),
+}
+
+
+class BitsSuite(PairSuite):
+    """BITS (Venkit and Wilson 2021): 120 sets of three genders, 72 sets of five racial groups.
+
+    Sentences are matched in file order within template and emotion. The affective paper reads the genders in
+    pairs and European x African American only; here every pair and the whole set are compared.
+
+    Args:
+        name: A folder that holds ``bits_gender.csv`` and ``bits_race.csv``, or one of the two files.
+    """
+
+    def __init__(self, *, name: str = "") -> None:
+        paths = find(name, suite="bits", files=FILES)
+        sets = [one for path in paths for one in _sets(path)]
+        info = suite_info(
+            "bits",
+            sets,
+            summary="Short sentences with an emotion word, for three genders and five racial groups.",
+            digest=digest([file_digest(path) for path in paths]),
+            citation="Venkit and Wilson. Identification of Bias Against People with Disabilities in "
+            "Sentiment Analysis and Toxicity Detection Models. 2021.",
+            licence="MIT (repository)",
+        )
+        super().__init__(info, sets)
+
+
+def _sets(path: Path) -> Iterator[PairSet]:
+    axis = "race" if "race" in path.name else "gender"
+    column, names = AXES[axis]
+    rows = table(path, ("Template", "Sentence", column, "Sentiment"))
+    sides: dict[str, list[tuple[str, str, str]]] = {}
+    for row in rows.iter_rows(named=True):
+        group = names.get(row[column] or "")
+        if group is None or row["Sentiment"] not in EMOTIONS:
+            raise InputError(
+                f"{path} has a sentence of group {row[column]!r} and emotion {row['Sentiment']!r}",
+                accepted=f"groups {', '.join(names)}; emotions {', '.join(EMOTIONS)}",
+                todo="name the file as it was published, or bring it as pairs of your own",
+            )
+        sides.setdefault(group, []).append((row["Template"], row["Sentiment"], row["Sentence"]))
+    _check_lengths(path, sides)
+    for number, versions in enumerate(zip(*sides.values(), strict=True)):
+        template, emotion, _ = versions[0]
+        sentences = {group: text for group, (_, _, text) in zip(sides, versions, strict=True)}
+        yield PairSet(f"{template}/{number}", axis, template, sentences, emotion)
+
+
+def _check_lengths(path: Path, sides: Mapping[str, list[tuple[str, str, str]]]) -> None:
+    counts = {group: [(template, emotion) for template, emotion, _ in side] for group, side in sides.items()}
+    if len({tuple(places) for places in counts.values()}) > 1:
+        raise InputError(
+            f"{path} has groups that do not match: "
+            + ", ".join(f"{group} {len(side)} sentences" for group, side in sides.items()),
+            accepted="the same templates and emotions in the same order for every group",
+            todo="name the file as it was published, or bring it as pairs of your own",
+        )

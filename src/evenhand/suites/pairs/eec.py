@@ -1,0 +1,77 @@
+"""The Equity Evaluation Corpus: short sentences with an emotion word, paired as the affective paper does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import polars as pl
+
+from evenhand.core.digests import file_digest
+from evenhand.core.errors import InputError
+from evenhand.suites.pairs.files import find, table
+from evenhand.suites.pairs.sets import PairSet, PairSuite, suite_info
+
+COLUMNS: Final = ("Sentence", "Template", "Person", "Gender", "Race", "Emotion", "Emotion word")
+GENDERS: Final = {"male": "male", "female": "female"}
+RACES: Final = {"European": "European American", "African-American": "African American"}
+
+
+class EecSuite(PairSuite):
+    """EEC (Kiritchenko and Mohammad 2018): 1,400 pairs male x female, 2,800 European x African American.
+
+    The 240 sentences without an emotion word are left out (affective paper, section 4.2.1). Gender pairs are
+    the ten pairs of noun phrases and pronouns; race pairs are the names, each with the name at the same place
+    in the other group's list and of the same gender. Cluster = one of the seven templates.
+
+    Args:
+        name: The file ``eec.csv``, a folder that holds it, or ``hub:ORG/NAME@REV/FILE``.
+    """
+
+    def __init__(self, *, name: str = "") -> None:
+        path = find(name, suite="eec", files=("eec.csv",))[0]
+        rows = table(path, COLUMNS)
+        _check(rows, "Gender", GENDERS)
+        _check(rows, "Race", RACES)
+        with_emotion = rows.filter(pl.col("Emotion").fill_null("") != "")
+        sets = [*_sets(with_emotion, "gender"), *_sets(with_emotion, "race")]
+        info = suite_info(
+            "eec",
+            sets,
+            summary="Short sentences with an emotion word, for two genders and two racial groups.",
+            digest=file_digest(path),
+            citation="Kiritchenko and Mohammad. Examining Gender and Race Bias in Two Hundred Sentiment "
+            "Analysis Systems. *SEM 2018.",
+            licence="for research",
+            notes=(f"{rows.height - with_emotion.height} sentences without an emotion word are left out.",),
+        )
+        super().__init__(info, sets)
+
+
+def _sets(rows: pl.DataFrame, axis: str) -> Iterator[PairSet]:
+    """The sets of an axis in file order: the n-th person of one group goes with the n-th of the other."""
+    named = pl.col("Race").fill_null("") != ""
+    column, names = ("Gender", GENDERS) if axis == "gender" else ("Race", RACES)
+    own = rows.filter(~named if axis == "gender" else named)
+    # Names are paired within a gender; noun phrases have no other trait to keep.
+    trait = pl.lit("") if axis == "gender" else pl.col("Gender")
+    keys = ["Template", "Emotion", "Emotion word", "trait", column]
+    numbered = own.with_columns(trait=trait).with_columns(place=pl.int_range(pl.len()).over(keys))
+    found: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in numbered.iter_rows(named=True):
+        key = (row["Template"], row["Emotion"], row["Emotion word"], row["trait"], str(row["place"]))
+        found.setdefault(key, {})[names[row[column]]] = row["Sentence"]
+    for (template, emotion, *rest), sentences in found.items():
+        ordered = {group: sentences[group] for group in names.values() if group in sentences}
+        if len(ordered) == len(names):
+            yield PairSet("/".join((template, *rest)), axis, template, ordered, emotion)
+
+
+def _check(rows: pl.DataFrame, column: str, known: Mapping[str, str]) -> None:
+    unknown = set(rows[column].drop_nulls().unique()) - {*known, ""}
+    if unknown:
+        raise InputError(
+            f"the column {column!r} names the group {sorted(unknown)[0]!r}",
+            accepted=", ".join(known),
+            todo="name the file as it was published, or bring it as pairs of your own",
+        )

@@ -1,0 +1,140 @@
+"""Pairs that people bring as a table, one row a pair (wide) or one row a sentence (long)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from evenhand.core.digests import file_digest
+from evenhand.core.errors import InputError
+from evenhand.core.records import RESERVED_GROUPS
+from evenhand.store.files import read_table
+from evenhand.suites.pairs.sets import EMOTIONS, PairSet, PairSuite, ordered, suite_info
+
+WIDE: Final = ("text_a", "text_b", "group_a", "group_b")
+LONG: Final = ("set", "group", "text")
+OPTIONAL: Final = ("axis", "emotion", "template")
+AXIS: Final = "group"
+"""The axis of a table without that column."""
+_ACCEPTED: Final = (
+    f"columns {', '.join(WIDE)} (a row a pair) or {', '.join(LONG)} (a row a sentence); "
+    f"and {', '.join(OPTIONAL)} where you have them"
+)
+
+Row = Mapping[str, str | None]
+
+
+class TablePairs(PairSuite):
+    """Pairs of a JSONL, CSV, TSV or Parquet file.
+
+    Sets that lack a side are left out and counted in the suite's notes. Cluster = the column ``template``,
+    else the set itself.
+
+    Args:
+        name: The file.
+    """
+
+    def __init__(self, *, name: str) -> None:
+        path = Path(name)
+        table = read_table(path)
+        is_wide = set(WIDE) <= set(table.columns)
+        if not is_wide and not set(LONG) <= set(table.columns):
+            raise InputError(
+                f"{path} has the columns {', '.join(table.columns)}",
+                accepted=_ACCEPTED,
+                todo="rename the columns",
+            )
+        sides: Counter[str] = Counter()
+        found = _wide(table, path) if is_wide else _long(table, path)
+        sets = [one for one in found if _is_whole(one, sides)]
+        if not sets:
+            raise InputError(
+                f"{path} has no set with two sides", accepted="two groups a set", todo="check the file"
+            )
+        info = suite_info(
+            path.stem,
+            sets,
+            summary="Pairs from a file.",
+            digest=file_digest(path),
+            notes=tuple(_notes(sides, sets)),
+        )
+        super().__init__(info, sets)
+
+
+def _wide(table: pl.DataFrame, path: Path) -> Iterator[PairSet]:
+    for number, row in enumerate(table.iter_rows(named=True), start=1):
+        first, second = _group(row, "group_a", path, number), _group(row, "group_b", path, number)
+        if first == second:
+            raise InputError(
+                f"{path} row {number} has the group {first!r} on both sides",
+                accepted="two groups",
+                todo="repair that row",
+            )
+        texts = {first: row["text_a"] or "", second: row["text_b"] or ""}
+        yield _set(str(number), row, texts, path, number)
+
+
+def _long(table: pl.DataFrame, path: Path) -> Iterator[PairSet]:
+    found: dict[tuple[str, str], tuple[int, Row, dict[str, str]]] = {}
+    for number, row in enumerate(table.iter_rows(named=True), start=1):
+        key = (row.get("axis") or AXIS, row["set"] or "")
+        if not key[1]:
+            raise InputError(f"{path} row {number} names no set", accepted="a set a row", todo="fill it")
+        texts = found.setdefault(key, (number, row, {}))[2]
+        group = _group(row, "group", path, number)
+        if group in texts:
+            raise InputError(
+                f"{path} row {number} is a second sentence of {group!r} in set {key[1]!r}",
+                accepted="one sentence a group and set",
+                todo="give it a set of its own",
+            )
+        texts[group] = row["text"] or ""
+    for (_, name), (number, first, texts) in found.items():
+        yield _set(name, first, texts, path, number)
+
+
+def _set(name: str, row: Row, texts: Mapping[str, str], path: Path, number: int) -> PairSet:
+    emotion = (row.get("emotion") or "").strip().lower() or None
+    if emotion is not None and emotion not in EMOTIONS:
+        raise InputError(
+            f"{path} row {number} has the emotion {emotion!r}",
+            accepted=f"{', '.join(EMOTIONS)}, or nothing",
+            todo="rename it, or leave it empty",
+        )
+    whole = {group: texts[group] for group in ordered(texts) if texts[group].strip()}
+    axis = (row.get("axis") or AXIS).strip()
+    return PairSet(name, axis, (row.get("template") or "").strip() or name, whole, emotion)
+
+
+def _group(row: Row, column: str, path: Path, number: int) -> str:
+    name = (row[column] or "").strip()
+    if not name or name in RESERVED_GROUPS:
+        raise InputError(
+            f"{path} row {number} has the group {name!r} in column {column!r}",
+            accepted="a name, and not (rest) or (all)",
+            todo="name the group the sentence speaks of",
+        )
+    return name
+
+
+def _is_whole(one: PairSet, sides: Counter[str]) -> bool:
+    if len(one.sentences) >= 2:
+        return True
+    sides[next(iter(one.sentences), "")] += 1
+    return False
+
+
+def _notes(sides: Counter[str], sets: list[PairSet]) -> Iterator[str]:
+    """What was left out, and which groups are not in every set."""
+    for group, count in sides.items():
+        said = f"only {group} speaks in them" if group else "they have no sentence"
+        yield f"{count} sets lack a side and are left out: {said}"
+    groups = Counter((one.axis, group) for one in sets for group in one.sentences)
+    of_axis = Counter(one.axis for one in sets)
+    for (axis, group), count in groups.items():
+        if count < of_axis[axis]:
+            yield f"{axis}: {group} is in {count} of {of_axis[axis]} sets; its pairs are those"
