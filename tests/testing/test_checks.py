@@ -277,8 +277,8 @@ def test_a_suite_that_changes_its_mind() -> None:
         check_suite(Fickle())
 
 
-NEEDS_INPUT = {"templates"}
-"""Suites that are a user's own file."""
+NEEDS_INPUT = {"templates", "eec", "bits", "crows"}
+"""Suites that are a user's own file, or published by others."""
 
 
 @pytest.mark.parametrize(
