@@ -1,0 +1,246 @@
+"""Two groups in counterfactual pairs: how often a class is predicted for each, and how strongly.
+
+The measures of the affective paper (section 4.2.2), with intervals that resample whole templates. ``a`` is
+the first group of a pair, ``b`` the second; signs follow the paper's average confidence score: positive means
+that the second group has the higher intensities.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.core.errors import InputError
+from evenhand.core.records import Estimate
+from evenhand.stats._arrays import (
+    Floats,
+    Ids,
+    Ints,
+    RandomSource,
+    checked_values,
+    cluster_codes,
+)
+from evenhand.stats.hypothesis_tests import paired_t, wilcoxon
+from evenhand.stats.results import NO_VALUES, NO_VARIATION, Measure, TestResult
+
+Bools: TypeAlias = npt.NDArray[np.bool_]
+Pairs: TypeAlias = Literal["all", "agreeing"]
+Score: TypeAlias = Literal["predicted", "emotion"]
+
+THRESHOLD: Final = 0.80
+"""Demographic parity below which the paper speaks of bias (Feldman et al. 2015)."""
+NEVER: Final = "never predicted"
+ZEROS: Final = "every second intensity is 0"
+NONE: Final = -1
+"""The code of a class or a truth that is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parity:
+    """How often something happens to two groups."""
+
+    ratio: Estimate
+    """Smaller share / larger share, from 0 to 1; 1 is parity."""
+    share_a: float | None
+    share_b: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairedIntensities:
+    """How strongly something is found in the two sides of pairs."""
+
+    avg_delta: Estimate
+    """Mean of the absolute difference (eq. 4); 0 is equal."""
+    acs: Estimate
+    """Mean of 1 - a / b (eq. 5), over pairs whose b is not 0; negative: a is higher."""
+    difference: Estimate
+    """Mean of b - a; negative: a is higher."""
+    t: TestResult
+    """Student's paired test, which takes pairs as independent."""
+    signed_rank: TestResult
+    effect_size: Measure
+    """Mean of b - a in standard deviations of b - a (Cohen's d for pairs)."""
+    n_zero: int
+    """Pairs left out of the ACS since b is 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetComparison:
+    """Three or more groups in the same sentences."""
+
+    parity: Estimate
+    """Smallest share / largest share over all groups."""
+    spread: Estimate
+    """Mean over sets of the largest intensity minus the smallest."""
+    friedman: TestResult
+    """Friedman's rank test over sets."""
+
+
+def select(
+    predicted_a: npt.ArrayLike,
+    predicted_b: npt.ArrayLike,
+    truth: npt.ArrayLike,
+    *,
+    emotion: int,
+    pairs: Pairs,
+    score: Score,
+) -> Bools:
+    """Which pairs the intensities of an emotion are compared on; classes are codes, -1 where there is none.
+
+    ``agreeing``: both predictions are the emotion, and it is the ground truth where there is one. ``all``:
+    the ground truth is the emotion; pairs without a ground truth all count for the emotion's own intensity,
+    and for the predicted class's where at least one side is predicted as the emotion.
+    """
+    first, second, true = _codes(predicted_a, predicted_b, truth)
+    is_truth, unknown = true == emotion, true == NONE
+    if pairs == "agreeing":
+        both: Bools = (first == emotion) & (second == emotion) & (is_truth | unknown)
+        return both
+    either = (first == emotion) | (second == emotion)
+    chosen: Bools = is_truth | (unknown if score == "emotion" else unknown & either)
+    return chosen
+
+
+def parity(
+    hits_a: npt.ArrayLike,
+    hits_b: npt.ArrayLike,
+    clusters: Ids = None,
+    *,
+    rng: RandomSource,
+    resamples: int = 2_000,
+    level: float = 0.95,
+) -> Parity:
+    """Demographic parity of two groups over pairs (eq. 3): the smaller share over the larger.
+
+    Over pairs that truly have the class, it is equal opportunity. Null where neither group has a hit.
+    """
+    first, second = _hits(hits_a), _hits(hits_b)
+    if first.size != second.size:
+        raise InputError(
+            f"a has {first.size} hits and b has {second.size}", accepted="pairs: as many in a as in b"
+        )
+    hits = np.stack([first, second], axis=1)
+    ratio = _parity(hits, clusters, rng=rng, resamples=resamples, level=level)
+    shares = hits.mean(axis=0).tolist() if len(hits) else [None, None]
+    return Parity(ratio, *shares)
+
+
+def paired_intensities(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    clusters: Ids = None,
+    *,
+    rng: RandomSource,
+    resamples: int = 2_000,
+    level: float = 0.95,
+) -> PairedIntensities:
+    """Average delta, ACS, tests and effect size of two columns of intensities, a row a pair."""
+    first, second = checked_values(a, "a"), checked_values(b, "b")
+    if first.size != second.size:
+        raise InputError(
+            f"a has {first.size} values and b has {second.size}",
+            accepted="pairs: as many values in a as in b",
+        )
+    usable = second != 0
+    ones, gaps = np.ones_like(first), second - first
+    ratios = np.where(usable, 1 - first / np.where(usable, second, 1.0), 0.0)
+    resampled = Resampled(cluster_codes(clusters, first.size), rng, resamples, level)
+    none = ZEROS if first.size else NO_VALUES
+    return PairedIntensities(
+        avg_delta=resampled.mean(np.abs(gaps), ones),
+        acs=resampled.mean(ratios, usable.astype(np.float64), reason=none),
+        difference=resampled.mean(gaps, ones),
+        t=paired_t(first, second),
+        signed_rank=wilcoxon(first, second),
+        effect_size=_effect(gaps),
+        n_zero=int(first.size - np.count_nonzero(usable)),
+    )
+
+
+def compare_sets(
+    hits: npt.ArrayLike,
+    intensities: npt.ArrayLike,
+    clusters: Ids = None,
+    *,
+    rng: RandomSource,
+    resamples: int = 2_000,
+    level: float = 0.95,
+) -> SetComparison:
+    """Whole sets of groups: both arrays are (sets, groups); intensities without a value are NaN.
+
+    Hits are read over all sets, intensities over the sets where every group has one.
+    """
+    happened = np.asarray(hits, dtype=np.float64)
+    values = np.asarray(intensities, dtype=np.float64)
+    codes = cluster_codes(clusters, len(happened))
+    whole = np.isfinite(values).all(axis=1)
+    spread = np.ptp(values[whole], axis=1) if whole.any() else np.empty(0)
+    how = partial(Resampled, rng=rng, resamples=resamples, level=level)
+    return SetComparison(
+        parity=_parity(happened, codes, rng=rng, resamples=resamples, level=level),
+        spread=how(codes[whole]).mean(spread, np.ones_like(spread)),
+        friedman=_friedman(values[whole]),
+    )
+
+
+def flips(predicted_a: npt.ArrayLike, predicted_b: npt.ArrayLike) -> Bools:
+    """The pairs whose predicted class changes with the group; a side without a class makes none."""
+    first, second, _ = _codes(predicted_a, predicted_b, np.full(np.asarray(predicted_a).shape, NONE))
+    changed: Bools = (first != second) & (first != NONE) & (second != NONE)
+    return changed
+
+
+def _smallest_over_largest(sums: Floats) -> Floats:
+    largest = sums.max(axis=1)
+    return np.where(largest > 0, sums.min(axis=1) / np.where(largest > 0, largest, 1.0), np.nan)
+
+
+def _parity(hits: Floats, clusters: Ids, *, rng: RandomSource, resamples: int, level: float) -> Estimate:
+    resampled = Resampled(cluster_codes(clusters, len(hits)), rng, resamples, level)
+    reason = NEVER if len(hits) else NO_VALUES
+    # All groups have the same number of sentences, so the ratio of counts is the ratio of shares.
+    return resampled.ratio(hits, _smallest_over_largest, len(hits), reason)
+
+
+def _effect(gaps: Floats) -> Measure:
+    if gaps.size < 2:
+        return Measure(None, "one pair" if gaps.size else NO_VALUES)
+    if float(np.ptp(gaps)) == 0:
+        return Measure(None, NO_VARIATION)
+    return Measure(float(gaps.mean() / gaps.std(ddof=1)))
+
+
+def _friedman(values: Floats) -> TestResult:
+    n, method = len(values), "Friedman"
+    if n < 2 or values.shape[1] < 3:
+        reason = "fewer than three groups" if n >= 2 else "one set" if n else NO_VALUES
+        return TestResult(None, None, None, None, n, method, null_reason=reason)
+    if float(np.ptp(values, axis=1).max()) == 0:
+        return TestResult(None, values.shape[1] - 1, None, None, n, method, null_reason=NO_VARIATION)
+    from scipy.stats import friedmanchisquare
+
+    found = friedmanchisquare(*values.T)
+    return TestResult(
+        float(found.statistic), float(values.shape[1] - 1), float(found.pvalue), None, n, method
+    )
+
+
+def _hits(values: npt.ArrayLike) -> Floats:
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != 1 or not np.isin(found, (0.0, 1.0)).all():
+        raise InputError(f"hits of shape {found.shape}", accepted="one true or false a pair")
+    return found
+
+
+def _codes(first: npt.ArrayLike, second: npt.ArrayLike, truth: npt.ArrayLike) -> tuple[Ints, Ints, Ints]:
+    found = tuple(np.asarray(codes, dtype=np.intp) for codes in (first, second, truth))
+    if len({codes.shape for codes in found}) > 1:
+        raise InputError(
+            f"{found[0].size} and {found[1].size} predictions came with {found[2].size} ground truths",
+            accepted="one of each a pair, -1 where there is none",
+        )
+    return found[0], found[1], found[2]
