@@ -16,14 +16,8 @@ import numpy.typing as npt
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
-from evenhand.stats._arrays import (
-    Floats,
-    Ids,
-    Ints,
-    RandomSource,
-    checked_values,
-    cluster_codes,
-)
+from evenhand.stats._arrays import Floats, Ids, Ints, RandomSource, checked_values, cluster_codes
+from evenhand.stats._resampled import Resampled
 from evenhand.stats.hypothesis_tests import paired_t, wilcoxon
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, Measure, TestResult
 
