@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import ALL, REST
-from evenhand.pipeline.comparison import Comparer
+from evenhand.pipeline.comparison import Comparer, as_table
 from evenhand.pipeline.quantities import Axis, Quantity
 
 
@@ -24,7 +24,7 @@ def _share(values, primary=True, output="negative"):
 
 def _compared(axis, *quantities, baseline="b", **more):
     comparer = Comparer(model="model", baselines={("s", "ax"): baseline}, **more)
-    return comparer.comparisons([axis], list(quantities))
+    return as_table(comparer.comparisons([axis], list(quantities)))
 
 
 def test_estimate_is_group_minus_baseline():
@@ -132,7 +132,7 @@ def test_order_of_rows_changes_nothing():
         quantity = Quantity("m", "compound", "mean", values[index], True)
         axis = _axis(codes[index], clusters[index])
         comparer = Comparer("model", {("s", "ax"): "b"})
-        return comparer.comparisons([axis], [quantity]), comparer.groups([axis], [quantity])
+        return as_table(comparer.comparisons([axis], [quantity])), comparer.groups([axis], [quantity])
 
     for left, right in zip(table(np.arange(60)), table(order), strict=True):
         numbers = [name for name, kind in left.schema.items() if kind == pl.Float64]
@@ -156,5 +156,5 @@ def test_against_all_asks_the_same_question_as_against_the_rest():
 
 def test_a_metric_may_be_exploratory_on_an_axis():
     comparer = Comparer("model", {("s", "ax"): "b"}, exploratory={("s", "ax"): ("m",)})
-    rows = comparer.comparisons([_axis([0] * 4 + [1] * 4)], [_share([1, 1, 1, 0, 1, 0, 0, 0])]).to_dicts()
-    assert [row["exploratory"] for row in rows] == [True]
+    rows = comparer.comparisons([_axis([0] * 4 + [1] * 4)], [_share([1, 1, 1, 0, 1, 0, 0, 0])])
+    assert [row.exploratory for row in rows] == [True]

@@ -14,6 +14,7 @@ from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric, Progress, SetMetric, SilentProgress
 from evenhand.core.records import ALL, REST, Prompt
+from evenhand.pipeline.analysis import Analysis
 from evenhand.pipeline.comparison import Baselines, Comparer
 from evenhand.pipeline.measurement import Measurement
 from evenhand.pipeline.strata import stratum_of
@@ -129,36 +130,48 @@ def finish(
 ) -> Run:
     """Score, compare and report what is in the folder."""
     folder.write("prompts", prompts_to_table(prompts))
-    comparer = Comparer(
-        model=folder.manifest["name"],
-        baselines=baselines,
-        level=settings.compare.level,
-        correction=settings.compare.correction,
-        seed=settings.generation.seed,
-        exploratory={
-            (suite, axis): metrics
-            for suite, info in folder.manifest["suites"].items()
-            for axis, metrics in info.get("exploratory", {}).items()
-        },
-    )
     measurement = Measurement(
         folder,
         cache,
         metrics,
-        comparer,
+        _analysis(folder, settings, baselines),
         mask=settings.suite.mask,
         failure_rate=settings.execution.max_failures,
         texts_stage=texts_stage,
-        strata={
-            suite: tuple(dict.fromkeys((*info.get("strata", ()), *settings.compare.strata)))
-            for suite, info in folder.manifest["suites"].items()
-        },
     )
     measurement.run(prompts, progress)
     folder.manifest["ended"] = now()
     folder.save_manifest()
     render(folder.run())
     return folder.run()
+
+
+def _analysis(folder: RunFolder, settings: Settings, baselines: Baselines) -> Analysis:
+    """How the run is analysed: its settings, and what its suites say of themselves."""
+    compare, suites = settings.compare, folder.manifest["suites"]
+    comparer = Comparer(
+        model=folder.manifest["name"],
+        baselines=baselines,
+        level=compare.level,
+        correction=compare.correction,
+        seed=settings.generation.seed,
+        exploratory={
+            (suite, axis): metrics
+            for suite, info in suites.items()
+            for axis, metrics in info.get("exploratory", {}).items()
+        },
+        test=compare.test,
+    )
+    return Analysis(
+        comparer,
+        strata={
+            suite: tuple(dict.fromkeys((*info.get("strata", ()), *compare.strata)))
+            for suite, info in suites.items()
+        },
+        pairs=compare.pairs,
+        intersections=compare.intersections,
+        check=compare.check,
+    )
 
 
 def begin(

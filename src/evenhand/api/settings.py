@@ -98,7 +98,11 @@ class CompareSettings(_Section):
     baselines: dict[str, str] = {}
     level: float = Field(default=0.95, gt=0.5, lt=1)
     correction: Literal["bh", "holm"] = "bh"
+    test: Literal["cluster", "binomial", "chi-square", "paired-t", "wilcoxon"] = "cluster"
     strata: tuple[Name, ...] = ()
+    pairs: bool = False
+    intersections: bool = True
+    check: Literal["auto", "all", "none"] = "auto"
 
     def identity(self) -> dict[str, Json]:
         """What belongs to a run's identity; an option that is off leaves no trace in it."""
@@ -157,7 +161,11 @@ class Options(TypedDict, total=False):
     baseline: Mapping[str, str] | None
     level: float | None
     correction: str | None
+    test: str | None
     strata: Sequence[str] | None
+    pairs: bool | None
+    intersections: bool | None
+    check: str | None
     device: str | None
     batch: int | None
     offline: bool | None
@@ -172,7 +180,7 @@ _FIELDS: Mapping[str, tuple[str, str]] = {
     **{name: ("suite", name) for name in ("limit", "mask")},
     **{name: ("generation", name) for name in GenerationSettings.model_fields},
     "baseline": ("compare", "baselines"),
-    **{name: ("compare", name) for name in ("level", "correction", "strata")},
+    **{name: ("compare", name) for name in CompareSettings.model_fields if name != "baselines"},
     **{name: ("execution", name) for name in ExecutionSettings.model_fields},
 }
 """Option to the section and field it sets."""

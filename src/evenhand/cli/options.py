@@ -38,6 +38,24 @@ Level = Annotated[float | None, typer.Option(help="Level of intervals [0.95].", 
 Correction = Annotated[
     str | None, typer.Option(help="Correction over a family: bh or holm [bh].", rich_help_panel=_MEASURING)
 ]
+Test = Annotated[
+    str | None,
+    typer.Option(
+        help="Test behind p-values: cluster, or a paper's own: binomial, chi-square, paired-t, wilcoxon "
+        "[cluster].",
+        rich_help_panel=_MEASURING,
+    ),
+]
+Pairs = Annotated[
+    bool,
+    typer.Option("--pairs", help="Compare every group with every other one too.", rich_help_panel=_MEASURING),
+]
+Check = Annotated[
+    str | None,
+    typer.Option(
+        help="Check supported gaps by permutation: auto, all or none [auto].", rich_help_panel=_MEASURING
+    ),
+]
 Strata = Annotated[
     list[str] | None,
     typer.Option(

@@ -334,3 +334,15 @@ class Comparison:
     correction: str
     method: str
     null_reason: str | None
+    cliffs_delta: float | None = None
+    """P(group > baseline) - P(group < baseline) for one text of each; from -1 to 1."""
+    ratio: float | None = None
+    """Group over baseline; null where a mean is not positive."""
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+    nulls: str | None = None
+    """Texts without a value on both sides, by reason: a JSON object."""
+    p_permutation: float | None = None
+    """Of the check by exchanging groups between clusters; only supported gaps are checked."""
+    check: str | None = None
+    """``agrees``, ``disagrees``, or why a supported gap was not checked."""

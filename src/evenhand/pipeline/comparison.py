@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Literal
+from itertools import combinations
 
 import numpy as np
 import polars as pl
@@ -12,20 +13,19 @@ import polars as pl
 from evenhand.core.errors import InputError
 from evenhand.core.records import ALL, REST, Comparison, Estimate
 from evenhand.core.seeds import generator
-from evenhand.pipeline.quantities import Axis, Flags, Floats, Ints, Quantity
+from evenhand.pipeline.families import Correction, by_family
+from evenhand.pipeline.gaps import Side, Sizes, Test, counted, judged, sizes
+from evenhand.pipeline.quantities import Axis, Flags, Quantity
 from evenhand.stats.bootstrap import cluster_bootstrap_mean
-from evenhand.stats.contrasts import clustered_difference, clustered_proportion_difference
-from evenhand.stats.corrections import benjamini_hochberg, holm
-from evenhand.stats.effects import cohens_h, hedges_g
-from evenhand.stats.intervals import clustered_proportion
+from evenhand.stats.intervals import clustered_mean, clustered_proportion
 from evenhand.stats.results import Difference
 from evenhand.store.schemas import COMPARISONS, GROUPS
 
-Correction = Literal["bh", "holm"]
 Baselines = Mapping[tuple[str, str], str]
 """(suite, axis) to a group's name, ``(rest)`` or ``(all)``."""
 
-_CORRECT = {"bh": benjamini_hochberg, "holm": holm}
+_MANY_CLUSTERS = 20_000
+"""From here on a bootstrap and a t interval of a mean agree in every digit that is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class Comparer:
     seed: int = 0
     exploratory: Mapping[tuple[str, str], Collection[str]] = field(default_factory=dict)
     """(suite, axis) to the metrics that are exploratory there."""
+    test: Test = "cluster"
 
     def groups(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> pl.DataFrame:
         """The table of per-group estimates."""
@@ -50,10 +51,21 @@ class Comparer:
         ]
         return pl.DataFrame(rows, schema=dict(GROUPS))
 
-    def comparisons(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> pl.DataFrame:
-        """The table of comparisons with the declared baselines, corrected by family."""
+    def comparisons(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> list[Comparison]:
+        """The comparisons with the declared baselines, corrected by family."""
         found = [item for axis in axes for quantity in quantities for item in self.compared(axis, quantity)]
-        return pl.DataFrame([asdict(item) for item in self._corrected(found)], schema=dict(COMPARISONS))
+        return self.corrected(found, ["exploratory" if item.exploratory else "primary" for item in found])
+
+    def pairs(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> list[Comparison]:
+        """Every group against every other one on the primary outputs: exploratory, one family a suite."""
+        found = [
+            replace(self._compare(axis, first, axis.groups[second], quantity), exploratory=True)
+            for axis in axes
+            for quantity in quantities
+            if quantity.is_primary
+            for first, second in combinations(range(len(axis.groups)), 2)
+        ]
+        return self.corrected(found, ["pairs"] * len(found))
 
     def compared(self, axis: Axis, quantity: Quantity) -> list[Comparison]:
         """The groups of an axis against its declared baseline, not yet corrected."""
@@ -73,10 +85,22 @@ class Comparer:
             todo=f"name a baseline with --baseline {axis.name}=GROUP",
         )
 
+    def is_exploratory(self, axis: Axis, quantity: Quantity) -> bool:
+        """Whether comparisons of this output on this axis stand outside the primary family."""
+        return not quantity.is_primary or quantity.metric in self.exploratory.get((axis.suite, axis.name), ())
+
+    def corrected(self, found: Sequence[Comparison], roles: Sequence[str]) -> list[Comparison]:
+        """The comparisons with corrected p-values, one family a suite, model and role, in their order."""
+        names = [f"{item.suite} / {item.model} / {role}" for item, role in zip(found, roles, strict=True)]
+        adjusted = by_family([item.p for item in found], names, self.correction)
+        return [
+            replace(item, p_adjusted=p.adjusted, family=p.family, family_size=p.size)
+            for item, p in zip(found, adjusted, strict=True)
+        ]
+
     def _group_row(self, axis: Axis, code: int, quantity: Quantity) -> dict[str, object]:
-        inside = axis.codes == code
-        values, clusters, nulls = _known(quantity, axis, inside)
-        estimate = self._estimate(quantity, axis, code, values, clusters)
+        side = Side.of(quantity, axis, axis.codes == code)
+        estimate = self._estimate(quantity, axis, code, side)
         return {
             "suite": axis.suite,
             "model": self.model,
@@ -85,27 +109,42 @@ class Comparer:
             "metric": quantity.metric,
             "output": quantity.output,
             "kind": quantity.kind,
-            **asdict(replace(estimate, n_null=nulls)),
+            **asdict(replace(estimate, n_null=side.nulls.total())),
+            "nulls": counted(side.nulls),
         }
 
-    def _estimate(
-        self, quantity: Quantity, axis: Axis, code: int, values: Floats, clusters: Ints
-    ) -> Estimate:
+    def _estimate(self, quantity: Quantity, axis: Axis, code: int, side: Side) -> Estimate:
         if quantity.kind == "share":
-            return clustered_proportion(values, clusters, level=self.level)
+            return clustered_proportion(side.values, side.clusters, level=self.level)
+        if np.unique(side.clusters).size >= _MANY_CLUSTERS:
+            return clustered_mean(side.values, side.clusters, level=self.level)
         rng = generator(
             self.seed, "group", axis.suite, axis.name, axis.groups[code], quantity.metric, quantity.output
         )
-        return cluster_bootstrap_mean(values, clusters, rng=rng, level=self.level)
+        return cluster_bootstrap_mean(side.values, side.clusters, rng=rng, level=self.level)
 
     def _compare(self, axis: Axis, code: int, baseline: str, quantity: Quantity) -> Comparison:
-        inside = axis.codes == code
-        values, clusters, nulls = _known(quantity, axis, inside)
-        others, other_clusters, other_nulls = _known(quantity, axis, _rows_of(axis, code, baseline))
-        test = clustered_proportion_difference if quantity.kind == "share" else clustered_difference
-        gap = test(values, clusters, others, other_clusters, level=self.level)
+        group = Side.of(quantity, axis, axis.codes == code)
+        other = Side.of(quantity, axis, _rows_of(axis, code, baseline))
+        gap = judged(quantity, group, other, level=self.level, test=self.test)
         if baseline == ALL:
-            gap, others = against_all(gap), np.concatenate([values, others])
+            gap, other = against_all(gap), _joined(group, other)
+        return self._comparison(axis, code, baseline, quantity, gap, (group, other))
+
+    def _comparison(
+        self,
+        axis: Axis,
+        code: int,
+        baseline: str,
+        quantity: Quantity,
+        gap: Difference,
+        sides: tuple[Side, Side],
+    ) -> Comparison:
+        group, other = sides
+        size = (
+            sizes(quantity, group, other, level=self.level) if baseline != ALL else _of_all(quantity, sides)
+        )
+        nulls = group.nulls + other.nulls if baseline != ALL else other.nulls
         return Comparison(
             suite=axis.suite,
             model=self.model,
@@ -123,62 +162,29 @@ class Comparer:
             n=gap.n_a,
             n_clusters=gap.n_clusters,
             min_detectable=gap.min_detectable,
-            n_baseline=others.size,
-            n_null=nulls + other_nulls,
-            group_value=_mean(values),
-            baseline_value=_mean(others),
-            effect_size=_effect_size(quantity, values, others),
-            exploratory=not quantity.is_primary
-            or quantity.metric in self.exploratory.get((axis.suite, axis.name), ()),
+            n_baseline=other.values.size,
+            n_null=nulls.total(),
+            group_value=group.mean,
+            baseline_value=other.mean,
+            exploratory=self.is_exploratory(axis, quantity),
             family="",
             family_size=0,
             correction=self.correction,
             method=gap.method,
             null_reason=gap.null_reason,
+            nulls=counted(nulls),
+            **size._asdict(),
         )
 
-    def _corrected(self, found: Sequence[Comparison]) -> list[Comparison]:
-        """The comparisons with corrected p-values, one family a suite and role, in their order."""
-        roles = ["exploratory" if item.exploratory else "primary" for item in found]
-        return self.corrected(found, roles)
 
-    def corrected(self, found: Sequence[Comparison], roles: Sequence[str]) -> list[Comparison]:
-        """The comparisons with corrected p-values, one family a suite, model and role, in their order."""
-        families: dict[str, list[int]] = {}
-        for place, (item, role) in enumerate(zip(found, roles, strict=True)):
-            families.setdefault(f"{item.suite} / {item.model} / {role}", []).append(place)
-        corrected = list(found)
-        for family, places in families.items():
-            adjusted = _CORRECT[self.correction]([found[place].p for place in places])
-            size = sum(found[place].p is not None for place in places)
-            for place, p in zip(places, adjusted, strict=True):
-                corrected[place] = replace(found[place], p_adjusted=p, family=family, family_size=size)
-        return corrected
-
-
-def _compared(axis: Axis, baseline: str) -> range | list[int]:
-    """The groups that are compared: of two groups each against the other, one says it all."""
-    if baseline in (REST, ALL) and len(axis.groups) == 2:
-        return range(1)
-    return [code for code, group in enumerate(axis.groups) if group != baseline]
-
-
-def _known(quantity: Quantity, axis: Axis, chosen: Flags) -> tuple[Floats, Ints, int]:
-    """The values and clusters of the chosen rows that have a value, and how many have none."""
-    values = quantity.values[axis.rows[chosen]]
-    known = ~np.isnan(values)
-    return values[known], axis.clusters[chosen][known], int((~known).sum())
+def as_table(found: Iterable[Comparison]) -> pl.DataFrame:
+    """Comparisons as a table."""
+    return pl.DataFrame([asdict(item) for item in found], schema=dict(COMPARISONS))
 
 
 def baseline_rows(axis: Axis, comparison: Comparison) -> Flags:
     """Which rows of an axis a comparison sets against its group; ``(all)`` means the rest, as in its test."""
     return _rows_of(axis, axis.groups.index(comparison.group), comparison.baseline)
-
-
-def _rows_of(axis: Axis, code: int, baseline: str) -> Flags:
-    apart = axis.codes != code if baseline in (REST, ALL) else axis.codes == axis.groups.index(baseline)
-    chosen: Flags = apart
-    return chosen
 
 
 def against_all(gap: Difference) -> Difference:
@@ -198,13 +204,28 @@ def against_all(gap: Difference) -> Difference:
     )
 
 
-def _mean(values: Floats) -> float | None:
-    return float(values.mean()) if values.size else None
+def _compared(axis: Axis, baseline: str) -> range | list[int]:
+    """The groups that are compared: of two groups each against the other, one says it all."""
+    if baseline in (REST, ALL) and len(axis.groups) == 2:
+        return range(1)
+    return [code for code, group in enumerate(axis.groups) if group != baseline]
 
 
-def _effect_size(quantity: Quantity, values: Floats, others: Floats) -> float | None:
-    if not values.size or not others.size:
-        return None
-    if quantity.kind == "share":
-        return cohens_h(float(values.mean()), float(others.mean()))
-    return hedges_g(values, others).value
+def _rows_of(axis: Axis, code: int, baseline: str) -> Flags:
+    apart = axis.codes != code if baseline in (REST, ALL) else axis.codes == axis.groups.index(baseline)
+    chosen: Flags = apart
+    return chosen
+
+
+def _joined(group: Side, rest: Side) -> Side:
+    return Side(
+        np.concatenate([group.values, rest.values]),
+        np.concatenate([group.clusters, rest.clusters]),
+        Counter(group.nulls + rest.nulls),
+    )
+
+
+def _of_all(quantity: Quantity, sides: tuple[Side, Side]) -> Sizes:
+    """Effect sizes against everybody; no ratio: its interval would count the group on both sides."""
+    group, everybody = sides
+    return sizes(quantity, group, everybody, level=0.95)._replace(ratio=None, ratio_low=None, ratio_high=None)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 
 import polars as pl
 
 from evenhand.core.digests import Json
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import MetricInfo, Prompt
-from evenhand.pipeline.comparison import Comparer
+from evenhand.pipeline.analysis import Analysis, Findings
 from evenhand.pipeline.examples import examples
 from evenhand.pipeline.exclusions import exclusions
-from evenhand.pipeline.quantities import Axis, Quantity, axes, quantities
+from evenhand.pipeline.quantities import Axis, Quantity, quantities
 from evenhand.pipeline.scoring import STAGE, Limits, Scorer, Tally
-from evenhand.pipeline.strata import StrataComparer, find_strata, reversals
 from evenhand.store.cache import Cache
 from evenhand.store.folder import RunFolder, stage
 from evenhand.text.rendering import MaskOption
@@ -28,23 +27,21 @@ class Measurement:
     folder: RunFolder
     cache: Cache
     metrics: Mapping[str, Metric]
-    comparer: Comparer
+    analysis: Analysis
     mask: MaskOption = "paper"
     failure_rate: float = 0.2
     texts_stage: str = "generate"
     """Where a missing text was lost: ``generate``, or ``read`` for a file."""
-    strata: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """For each suite the properties of its prompts inside which gaps are looked at again."""
 
     def run(self, prompts: Sequence[Prompt], progress: Progress) -> None:
-        """Write ``scores``, ``groups``, ``comparisons``, ``strata``, ``examples`` and ``exclusions``."""
+        """Write ``scores``, the tables of the analysis, ``examples`` and ``exclusions``."""
         generations = self.folder.run().table("generations")
         by_id = {prompt.id: prompt for prompt in prompts}
         self._score(generations, by_id, progress)
         with stage(self.folder, "compare") as record, progress.step("comparing", None):
-            found = axes(generations["prompt_id"].to_list(), by_id)
-            record["comparisons"] = self._compare(found, generations, by_id)
-            self._write_examples(found, generations, by_id)
+            found = self._analysed(generations, by_id)
+            record["comparisons"] = found.tables["comparisons"].height
+            self._write_examples(found.axes, generations, by_id)
             scores = self.folder.run().scan("scores")
             self.folder.write("exclusions", exclusions(generations, scores, texts_stage=self.texts_stage))
 
@@ -89,20 +86,13 @@ class Measurement:
             "group mentions to be masked; name the words to mask with --mentions"
         )
 
-    def _compare(
-        self, found: Sequence[Axis], generations: pl.DataFrame, prompts: Mapping[str, Prompt]
-    ) -> int:
+    def _analysed(self, generations: pl.DataFrame, prompts: Mapping[str, Prompt]) -> Findings:
         measured = [quantity for spec in self.metrics for quantity in self._quantities(spec, generations)]
-        self.folder.write("groups", self.comparer.groups(found, measured))
-        compared = self.comparer.comparisons(found, measured)
-        self.folder.write("comparisons", compared)
-        strata = find_strata(generations["prompt_id"].to_list(), prompts, self.strata)
-        comparer = StrataComparer(self.comparer)
-        inside = comparer.comparisons(found, measured, strata)
-        self.folder.write("strata", inside)
-        self.folder.write("strata_groups", comparer.groups(found, measured, strata))
-        self.folder.manifest["warnings"] += reversals(inside)
-        return compared.height
+        found = self.analysis.findings(generations["prompt_id"].to_list(), prompts, measured)
+        for name, table in found.tables.items():
+            self.folder.write(name, table)
+        self.folder.manifest["warnings"] += found.warnings
+        return found
 
     def _quantities(self, spec: str, generations: pl.DataFrame) -> list[Quantity]:
         scores = self.folder.run().scan("scores").filter(pl.col("metric") == spec).collect()
@@ -113,9 +103,8 @@ class Measurement:
     ) -> None:
         infos = {spec: metric.info for spec, metric in self.metrics.items()}
         scores = self.folder.run().scan("scores")
-        chosen = examples(
-            self.comparer.model, found, infos, scores, generations, prompts, seed=self.comparer.seed
-        )
+        comparer = self.analysis.comparer
+        chosen = examples(comparer.model, found, infos, scores, generations, prompts, seed=comparer.seed)
         self.folder.write("examples", chosen)
 
 

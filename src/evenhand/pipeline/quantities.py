@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -17,6 +18,10 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
+UNKNOWN = "not scored"
+"""The reason of a text that has no score, where the metric gave none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """One number a text; NaN marks a null, and never leaves this package."""
@@ -26,6 +31,19 @@ class Quantity:
     kind: Literal["share", "mean"]
     values: Floats
     is_primary: bool
+    reasons: tuple[str, ...] = ()
+    """Why texts have no value."""
+    reason: Ints | None = None
+    """For each text the number of its reason, or -1; None where no reasons are known."""
+
+    def nulls(self, rows: Ints) -> Counter[str]:
+        """How many of these texts have no value, by reason."""
+        empty = rows[np.isnan(self.values[rows])]
+        if self.reason is None or not self.reasons:
+            return Counter({UNKNOWN: int(empty.size)}) if empty.size else Counter()
+        counts = np.bincount(self.reason[empty] + 1, minlength=len(self.reasons) + 1).tolist()
+        names = (UNKNOWN, *self.reasons)
+        return Counter({name: count for name, count in zip(names, counts, strict=True) if count})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +81,26 @@ def quantities(spec: str, info: MetricInfo, scores: pl.DataFrame, text_ids: pl.S
     """The quantities of one metric, aligned with ``text_ids``."""
     frame = pl.DataFrame({"text_id": text_ids})
     for output in info.outputs:
-        of_output = scores.filter(pl.col("output") == output.name).select("text_id", "value", "label")
+        columns = ("text_id", "value", "label", "null_reason")
+        of_output = scores.filter(pl.col("output") == output.name).select(columns)
         aligned = frame.join(of_output, on="text_id", how="left", maintain_order="left")
+        reasons, reason = _reasons(aligned["null_reason"])
         if output.kind != "label":
             values = aligned["value"].to_numpy().astype(np.float64)
-            yield Quantity(spec, output.name, "mean", values, output.name in info.primary)
-        yield from _shares(spec, info, output, aligned["label"])
+            yield Quantity(spec, output.name, "mean", values, output.name in info.primary, reasons, reason)
+        for name, shares in _shares(output, aligned["label"]):
+            yield Quantity(spec, name, "share", shares, name in info.primary, reasons, reason)
 
 
-def _shares(spec: str, info: MetricInfo, output: OutputInfo, labels: pl.Series) -> Iterator[Quantity]:
+def _shares(output: OutputInfo, labels: pl.Series) -> Iterator[tuple[str, Floats]]:
     for label, name in output.shares().items():
-        values = (labels == label).cast(pl.Float64).to_numpy().astype(np.float64)
-        yield Quantity(spec, name, "share", values, name in info.primary)
+        yield name, (labels == label).cast(pl.Float64).to_numpy().astype(np.float64)
+
+
+def _reasons(column: pl.Series) -> tuple[tuple[str, ...], Ints]:
+    names = tuple(column.drop_nulls().unique().sort().to_list())
+    numbers = column.replace_strict(names, range(len(names)), default=-1, return_dtype=pl.Int64)
+    return names, numbers.fill_null(-1).to_numpy()
 
 
 def _axis(suite: str, name: str, members: Sequence[tuple[int, str, int]]) -> Axis:

@@ -17,7 +17,13 @@ from evenhand.stats.contrasts import (
 from evenhand.stats.corrections import benjamini_hochberg, holm
 from evenhand.stats.distances import wasserstein2_1d
 from evenhand.stats.effects import cliffs_delta, cohens_h, hedges_g
-from evenhand.stats.hypothesis_tests import chi_square, paired_t, two_proportions, wilcoxon
+from evenhand.stats.hypothesis_tests import (
+    chi_square,
+    paired_difference,
+    paired_t,
+    two_proportions,
+    wilcoxon,
+)
 from evenhand.stats.intervals import clustered_mean, clustered_proportion, clustered_ratio, wilson
 from evenhand.stats.permutation import cluster_permutation
 from evenhand.stats.power import clusters_needed, design_effect, detectable_gap, pilot
@@ -66,6 +72,7 @@ __all__ = [
     "hedges_g",
     "holm",
     "krippendorff_alpha",
+    "paired_difference",
     "paired_t",
     "pilot",
     "resample_clusters",

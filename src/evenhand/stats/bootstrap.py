@@ -25,8 +25,8 @@ from evenhand.stats._moments import moments
 from evenhand.stats._quantiles import normal_cdf, normal_quantile, t_quantile
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER
 
-_BLOCK = 2_000_000
-"""Draws held in memory at a time (16 MB)."""
+_BLOCK = 200_000
+"""Draws made at a time: what they gather (3 MB) stays in the cache of one core."""
 
 
 def cluster_bootstrap_mean(
@@ -138,10 +138,13 @@ def _cluster_sums(y: Floats, codes: Ints) -> tuple[Floats, Floats]:
 def _resampled_means(sums: Floats, sizes: Floats, generator: np.random.Generator, resamples: int) -> Floats:
     means = np.empty(resamples)
     rows = max(1, _BLOCK // sums.size)
+    # Sum and size side by side in one complex number: one gather and one sum instead of two.
+    both = sums + 1j * sizes
     for start in range(0, resamples, rows):
         block = means[start : start + rows]
         drawn = generator.integers(sums.size, size=(block.size, sums.size), dtype=np.int32)
-        block[:] = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+        totals = both[drawn].sum(axis=1)
+        block[:] = totals.real / totals.imag
     return means
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from evenhand.core.errors import InputError
 from evenhand.stats._arrays import Floats, checked_level, checked_values
 from evenhand.stats._newcombe import Newcombe
-from evenhand.stats._quantiles import normal_quantile, t_two_sided
+from evenhand.stats._quantiles import normal_quantile, t_quantile, t_two_sided
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, Difference, TestResult
 
 _NORMAL = math.inf
@@ -87,6 +87,44 @@ def paired_t(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
     if float(np.ptp(differences)) == 0:
         return TestResult(None, n - 1, None, mean, n, method, null_reason=NO_VARIATION)
     return TestResult(mean / se, n - 1, t_two_sided(mean / se, n - 1), mean, n, method)
+
+
+def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike, *, level: float = 0.95) -> Difference:
+    """The mean of a minus b over pairs, with Student's t interval and test: `paired_t` with an interval."""
+    differences, n = _differences(a, b), np.asarray(a).size
+    found = paired_t(a, b)
+    if found.p is None or found.estimate is None or found.df is None:
+        return Difference(
+            found.estimate,
+            None,
+            None,
+            None,
+            found.df,
+            None,
+            checked_level(level),
+            n,
+            n,
+            n,
+            None,
+            found.method,
+            found.null_reason,
+        )
+    se = float(differences.std(ddof=1)) / math.sqrt(n)
+    alpha = t_quantile((1 + checked_level(level)) / 2, found.df)
+    return Difference(
+        estimate=found.estimate,
+        low=found.estimate - alpha * se,
+        high=found.estimate + alpha * se,
+        se=se,
+        df=found.df,
+        p=found.p,
+        level=level,
+        n_a=n,
+        n_b=n,
+        n_clusters=n,
+        min_detectable=(alpha + t_quantile(0.8, found.df)) * se,
+        method=found.method,
+    )
 
 
 def wilcoxon(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:

@@ -9,6 +9,7 @@ import polars as pl
 
 from evenhand.core.errors import RunFolderError
 from evenhand.core.records import Comparison
+from evenhand.store.corpus_tables import CORPUS_SCHEMAS
 
 Schema = Mapping[str, pl.DataType]
 
@@ -68,8 +69,9 @@ GROUPS: Schema = {
     "n_null": _COUNT,
     "n_clusters": _COUNT,
     "null_reason": _TEXT,
+    "nulls": _TEXT,
 }
-"""``kind`` is ``share`` (0 to 1) or ``mean``."""
+"""``kind`` is ``share`` (0 to 1) or ``mean``; ``nulls`` counts ``n_null`` by reason, as a JSON object."""
 
 _OF_FIELD: Mapping[str, pl.DataType] = {
     "str": _TEXT,
@@ -88,6 +90,30 @@ STRATA: Schema = {**COMPARISONS, "by": _TEXT, "stratum": _TEXT, "disagrees": _FL
 
 STRATA_GROUPS: Schema = {**GROUPS, "by": _TEXT, "stratum": _TEXT}
 """Estimates of groups inside the strata of ``by``."""
+
+OMNIBUS: Schema = {
+    "suite": _TEXT,
+    "model": _TEXT,
+    "axis": _TEXT,
+    "metric": _TEXT,
+    "output": _TEXT,
+    "statistic": _REAL,
+    "df_between": _REAL,
+    "df_error": _REAL,
+    "p": _REAL,
+    "p_adjusted": _REAL,
+    "n": _COUNT,
+    "n_clusters": _COUNT,
+    "n_groups": _COUNT,
+    "groups_left_out": _COUNT,
+    "exploratory": _FLAG,
+    "family": _TEXT,
+    "family_size": _COUNT,
+    "correction": _TEXT,
+    "method": _TEXT,
+    "null_reason": _TEXT,
+}
+"""One answer an axis and output: do its groups differ at all?"""
 
 EXAMPLES: Schema = {
     "suite": _TEXT,
@@ -114,21 +140,26 @@ SCHEMAS: Mapping[str, Schema] = {
     "scores": SCORES,
     "groups": GROUPS,
     "comparisons": COMPARISONS,
+    "omnibus": OMNIBUS,
+    "pairs": COMPARISONS,
     "strata": STRATA,
     "strata_groups": STRATA_GROUPS,
     "examples": EXAMPLES,
     "exclusions": EXCLUSIONS,
 }
+"""The tables of an audit or of scored texts."""
+
+EVERY_SCHEMA: Mapping[str, Schema] = {**SCHEMAS, **CORPUS_SCHEMAS}
 
 
 def empty(name: str) -> pl.DataFrame:
     """A table of that name without rows."""
-    return pl.DataFrame(schema=dict(SCHEMAS[name]))
+    return pl.DataFrame(schema=dict(EVERY_SCHEMA[name]))
 
 
 def checked(name: str, table: pl.DataFrame) -> pl.DataFrame:
     """The table, if its columns are the schema's; columns of other types are an error, never cast."""
-    schema = pl.Schema(SCHEMAS[name])
+    schema = pl.Schema(EVERY_SCHEMA[name])
     if table.schema == schema:
         return table
     wrong = [f"{column} is {kind}" for column, kind in table.schema.items() if schema.get(column) != kind]

@@ -1,0 +1,118 @@
+"""The check of supported gaps: a second opinion that assumes nothing but that labels can be exchanged.
+
+A permutation test of B arrangements has no p-value below 1 / (B + 1), so that it can speak for a family only
+where B is large enough: to call a gap supported among a thousand takes more than 20,000. Where the family,
+the number of clusters or the time does not allow it, the table says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from evenhand.core.records import Comparison
+from evenhand.core.seeds import generator
+from evenhand.pipeline.comparison import Comparer, baseline_rows
+from evenhand.pipeline.quantities import Axis, Quantity
+from evenhand.stats.permutation import cluster_permutation
+
+Check = Literal["auto", "all", "none"]
+ALPHA = 0.05
+LEAST, MOST = 2_000, 20_000
+"""Arrangements drawn for one gap."""
+BUDGET = 500_000_000
+"""Clusters x arrangements of all checks of a run in ``auto``: some seconds."""
+AGREES, DISAGREES = "agrees", "disagrees"
+TOO_MANY = "not checked: the family is too large for the arrangements there are"
+TOO_LONG = "not checked: it would take long; --check all does it"
+
+
+class _Family(NamedTuple):
+    size: int
+    rejected: int
+
+
+@dataclass(slots=True)
+class Checker:
+    """Checks the supported primary gaps of a run by permutation."""
+
+    comparer: Comparer
+    check: Check = "auto"
+    spent: int = 0
+
+    def checked(
+        self, found: Sequence[Comparison], axes: Sequence[Axis], quantities: Sequence[Quantity]
+    ) -> list[Comparison]:
+        """The comparisons, those that are supported with the p-value and the verdict of the check."""
+        if self.check == "none" or self.comparer.test != "cluster":
+            return list(found)
+        families = _families(found)
+        by_axis = {(axis.suite, axis.name): axis for axis in axes}
+        by_output = {(quantity.metric, quantity.output): quantity for quantity in quantities}
+        return [
+            self._checked(
+                item,
+                by_axis[item.suite, item.axis],
+                by_output[item.metric, item.output],
+                families[item.family],
+            )
+            if _is_supported(item)
+            else item
+            for item in found
+        ]
+
+    def _checked(self, item: Comparison, axis: Axis, quantity: Quantity, family: _Family) -> Comparison:
+        bar = self._bar(family)
+        resamples = min(MOST, max(LEAST, math.ceil(2 / bar)))
+        if resamples * bar < 1:
+            return replace(item, check=TOO_MANY)
+        if self.check == "auto" and self.spent + resamples * item.n_clusters > BUDGET:
+            return replace(item, check=TOO_LONG)
+        self.spent += resamples * item.n_clusters
+        inside = axis.codes == axis.groups.index(item.group)
+        values = quantity.values[axis.rows]
+        used = (inside | baseline_rows(axis, item)) & ~np.isnan(values)
+        rng = generator(
+            self.comparer.seed, "check", item.suite, item.axis, item.group, item.metric, item.output
+        )
+        found = cluster_permutation(
+            values[used], inside[used], axis.clusters[used], rng=rng, resamples=resamples
+        )
+        if found.p is None or (found.is_exact and 2 / found.arrangements > bar):
+            return replace(item, p_permutation=found.p, check=TOO_MANY)
+        return replace(item, p_permutation=found.p, check=AGREES if found.p <= bar else DISAGREES)
+
+    def _bar(self, family: _Family) -> float:
+        """The raw p-value at which the last supported gap of the family still is one."""
+        if self.comparer.correction == "holm":
+            return ALPHA / (family.size - family.rejected + 1)
+        return ALPHA * family.rejected / family.size
+
+
+def unconfirmed(found: Sequence[Comparison]) -> list[str]:
+    """A warning where supported gaps do not stand up to the check."""
+    judged = [item for item in found if item.check in (AGREES, DISAGREES)]
+    against = [item for item in judged if item.check == DISAGREES]
+    if not against:
+        return []
+    names = ", ".join(f"{item.group} {item.metric} {item.output}" for item in against[:3])
+    return [
+        f"{len(against):,} of {len(judged):,} supported gaps do not stand up to the permutation check "
+        f"({names}{' ...' if len(against) > 3 else ''}): doubt them"
+    ]
+
+
+def _is_supported(item: Comparison) -> bool:
+    return not item.exploratory and item.p_adjusted is not None and item.p_adjusted <= ALPHA
+
+
+def _families(found: Sequence[Comparison]) -> Mapping[str, _Family]:
+    families: dict[str, _Family] = {}
+    for item in found:
+        size, rejected = families.get(item.family, _Family(item.family_size, 0))
+        families[item.family] = _Family(size, rejected + _is_supported(item))
+    return families

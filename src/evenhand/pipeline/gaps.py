@@ -1,0 +1,123 @@
+"""One gap: the values of two sides, the test that judges it, and how large it is."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+
+from evenhand.pipeline.quantities import Axis, Flags, Floats, Ints, Quantity
+from evenhand.stats.contrasts import clustered_difference, clustered_proportion_difference
+from evenhand.stats.effects import cliffs_delta, cohens_h, hedges_g
+from evenhand.stats.hypothesis_tests import paired_difference, two_proportions, wilcoxon
+from evenhand.stats.intervals import clustered_ratio
+from evenhand.stats.results import Difference
+
+Test = Literal["cluster", "binomial", "chi-square", "paired-t", "wilcoxon"]
+TESTS: tuple[Test, ...] = get_args(Test)
+"""``cluster`` is the default; the others are the papers' own, which take texts or pairs for independent."""
+NOT_CLUSTERED: Mapping[Test, str] = {
+    "binomial": "the binomial proportion test of shares takes every text for independent",
+    "chi-square": "the chi-square test of shares takes every text for independent",
+    "paired-t": "the paired t test compares the means of clusters that both groups have, and no others",
+    "wilcoxon": "Wilcoxon's test compares the means of clusters that both groups have, and no others",
+}
+"""What a reader must know of a named test."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one side of a comparison has on one output: known values only."""
+
+    values: Floats
+    clusters: Ints
+    nulls: Counter[str]
+
+    @classmethod
+    def of(cls, quantity: Quantity, axis: Axis, chosen: Flags) -> Side:
+        """The chosen rows of an axis."""
+        rows = axis.rows[chosen]
+        values = quantity.values[rows]
+        known = ~np.isnan(values)
+        return cls(values[known], axis.clusters[chosen][known], quantity.nulls(rows))
+
+    @property
+    def mean(self) -> float | None:
+        """The mean, or share; null without values."""
+        return float(self.values.mean()) if self.values.size else None
+
+
+class Sizes(NamedTuple):
+    """How large a gap is, whatever the number of texts."""
+
+    effect_size: float | None = None
+    """Cohen's h for shares, Hedges' g for means."""
+    cliffs_delta: float | None = None
+    ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+
+
+def judged(quantity: Quantity, a: Side, b: Side, *, level: float, test: Test = "cluster") -> Difference:
+    """Side a minus side b, judged by the test; one that does not fit the output gives way to ``cluster``."""
+    is_share = quantity.kind == "share"
+    if test in ("binomial", "chi-square") and is_share:
+        return _unclustered(a, b, level, test)
+    if test in ("paired-t", "wilcoxon"):
+        return _paired(a, b, level, test)
+    judge = clustered_proportion_difference if is_share else clustered_difference
+    return judge(a.values, a.clusters, b.values, b.clusters, level=level)
+
+
+def sizes(quantity: Quantity, a: Side, b: Side, *, level: float) -> Sizes:
+    """The effect sizes and the ratio of two sides; all null where a side is empty."""
+    share_a, share_b = a.mean, b.mean
+    if share_a is None or share_b is None:
+        return Sizes()
+    effect: float | None
+    delta: float | None
+    if quantity.kind == "share":
+        # Of yes and no, P(a > b) - P(a < b) = a (1 - b) - b (1 - a): the difference itself.
+        effect, delta = cohens_h(share_a, share_b), share_a - share_b
+    else:
+        effect, delta = hedges_g(a.values, b.values).value, cliffs_delta(a.values, b.values).value
+    if min(share_a, share_b) <= 0:
+        return Sizes(effect, delta)
+    ratio = clustered_ratio(a.values, a.clusters, b.values, b.clusters, level=level)
+    return Sizes(effect, delta, ratio.value, ratio.low, ratio.high)
+
+
+def counted(nulls: Counter[str]) -> str:
+    """Null reasons as a JSON object, in the order of their names."""
+    return json.dumps(dict(sorted(nulls.items())), ensure_ascii=False)
+
+
+def _unclustered(a: Side, b: Side, level: float, test: Test) -> Difference:
+    successes = int(a.values.sum()), int(b.values.sum())
+    found = two_proportions(successes[0], a.values.size, successes[1], b.values.size, level=level)
+    # Of a table of two rows and two columns, chi-square is the square of z: one p-value.
+    return replace(found, method="chi-square") if test == "chi-square" else found
+
+
+def _paired(a: Side, b: Side, level: float, test: Test) -> Difference:
+    shared = np.intersect1d(a.clusters, b.clusters)
+    means = [_means(side, shared) for side in (a, b)]
+    found = replace(paired_difference(*means, level=level), n_a=a.values.size, n_b=b.values.size)
+    if test == "paired-t":
+        return found
+    ranked = wilcoxon(*means)
+    return replace(found, p=ranked.p, method=ranked.method, null_reason=ranked.null_reason)
+
+
+def _means(side: Side, shared: Ints) -> Floats:
+    """The mean of each shared cluster on one side."""
+    place = np.searchsorted(shared, side.clusters)
+    inside = np.isin(side.clusters, shared)
+    count = np.bincount(place[inside], minlength=shared.size)
+    total = np.bincount(place[inside], weights=side.values[inside], minlength=shared.size)
+    means: Floats = total / count
+    return means
