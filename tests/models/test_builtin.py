@@ -20,7 +20,7 @@ CPU = Execution(device="cpu")
 def model() -> CausalModel:
     if not (ROOT / "builtin" / "model.safetensors").exists():
         pytest.skip("the embedded model is not in this checkout")
-    return builtin.load(execution=CPU)
+    return builtin.causal(CPU)
 
 
 def test_the_embedded_model_writes_english_sentences(model: CausalModel) -> None:
@@ -55,7 +55,7 @@ def test_it_keeps_the_contract(model: CausalModel) -> None:
 
 
 def test_an_unknown_embedded_model() -> None:
-    with pytest.raises(InputError, match=r"^there is no embedded model 'other'\. Accepted: builtin"):
+    with pytest.raises(InputError, match=r"^there is no embedded model 'other'\. Accepted: builtin, builtin"):
         builtin.load("other", execution=CPU)
 
 

@@ -10,6 +10,7 @@ from tests.models import tiny
 from torch import Tensor
 
 from evenhand.core.errors import InputError
+from evenhand.core.protocols import ResolvesSpec
 from evenhand.core.records import GenerationSpec, ModelRef, Request
 from evenhand.models.causal import CausalModel
 from evenhand.models.decoding import Loop
@@ -20,10 +21,10 @@ from evenhand.neural.tokens import HubCodec
 SHAPE = Shape(300, tiny.CONTEXT, 2, 32, 4)
 
 
-def model(*, takes_control_codes: bool = False) -> CausalModel:
+def model(*control_codes: str) -> CausalModel:
     codec = HubCodec.of(tiny.tokenizer(), ends=frozenset({0}))
     loop = Loop(Gpt2(SHAPE, tiny.gpt2().state_dict()), codec)
-    return CausalModel(ModelRef("causal", "tiny", "r"), loop, takes_control_codes=takes_control_codes)
+    return CausalModel(ModelRef("causal", "tiny", "r"), loop, None, frozenset(control_codes))
 
 
 def log_probability(tokens: list[int]) -> float:
@@ -96,9 +97,36 @@ def test_a_steered_model_is_another_model() -> None:
 
 
 def test_a_control_code_goes_before_the_prompt() -> None:
-    ctrl = model(takes_control_codes=True)
+    ctrl = model("Books")
     spec = GenerationSpec(max_new_tokens=5, temperature=0, stop="none")
     by_hand = next(ctrl.generate([Request("x", "Books The man", (0,))], spec))
     by_spec = next(ctrl.generate([Request("x", "The man", (0,))], replace(spec, control_code="Books")))
     by_model = next(replace(ctrl, control_code="Books").generate([Request("x", "The man", (0,))], spec))
     assert by_hand.text == by_spec.text == by_model.text
+
+
+def test_only_known_control_codes_are_taken() -> None:
+    spec = GenerationSpec(max_new_tokens=4, control_code="Recipes")
+    with pytest.raises(InputError) as caught:
+        model("Wikipedia", "Books").resolved(spec)
+    assert str(caught.value) == (
+        "control code 'Recipes' for the model 'tiny'. Accepted: Books, Wikipedia. "
+        "What to do: choose one of these."
+    )
+
+
+@pytest.mark.parametrize("field", ["burn_in", "iterations"])
+def test_iterations_are_for_masked_models(field: str) -> None:
+    spec = replace(GenerationSpec(max_new_tokens=4), **{field: 3})
+    with pytest.raises(InputError) as caught:
+        model().generate([Request("x", "The man", (0,))], spec)
+    assert str(caught.value) == (
+        f"{field} 3 for the model 'tiny'. Accepted: burn-in and iterations are for masked models such as "
+        f"builtin:masked. What to do: leave {field} out, or take a preset for causal models."
+    )
+
+
+def test_a_spec_that_fits_is_left_as_it_is() -> None:
+    spec = GenerationSpec(max_new_tokens=4)
+    assert model().resolved(spec) == spec
+    assert isinstance(model(), ResolvesSpec)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from huggingface_hub.errors import LocalEntryNotFoundError
 from tests.models import tiny
-from transformers import BertConfig, BertForMaskedLM, CTRLConfig, CTRLLMHeadModel
+from transformers import CTRLConfig, CTRLLMHeadModel
 
 from evenhand.core import registry
 from evenhand.core.digests import file_digest
@@ -203,17 +203,14 @@ def test_a_native_architecture_with_a_map_is_loaded_without_it(copy: Path) -> No
     assert next(load(str(copy), execution=CPU).generate([Request("x", "The man", (0,))], GREEDY)).text
 
 
-def test_a_masked_model_is_refused(tmp_path: Path) -> None:
-    config = BertConfig(
-        vocab_size=300, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
-    )
-    folder = tiny.save(BertForMaskedLM(config), tmp_path / "bert")
+def test_a_model_that_writes_nothing_is_refused(copy: Path) -> None:
+    change_config(copy, architectures=["GPT2ForSequenceClassification"])
     with pytest.raises(InputError) as caught:
-        load(str(folder), execution=CPU)
+        load(str(copy), execution=CPU)
     assert str(caught.value) == (
-        f"the model {str(folder)!r} is BertForMaskedLM, which writes no text forward. Accepted: a causal "
-        "language model such as GPT2LMHeadModel, LlamaForCausalLM, CTRLLMHeadModel. What to do: name a "
-        "causal model."
+        f"the model {str(copy)!r} is GPT2ForSequenceClassification, which writes no text. Accepted: a causal "
+        "language model such as GPT2LMHeadModel, LlamaForCausalLM, CTRLLMHeadModel, or a masked one such as "
+        "BertForMaskedLM. What to do: name a causal or a masked language model."
     )
 
 
@@ -325,7 +322,7 @@ def test_half_precision_is_refused_on_a_cpu(gpt2: Path) -> None:
 
 
 def test_control_codes_are_for_ctrl(gpt2: Path) -> None:
-    with pytest.raises(InputError, match=r"^control code 'Wikipedia'\. Accepted: control codes are for CTRL"):
+    with pytest.raises(InputError, match=r"^control code 'Wikipedia' for the model .*\. Accepted: control"):
         load(str(gpt2), control_code="Wikipedia", execution=CPU)
     spec = replace(GREEDY, control_code="Wikipedia")
     with pytest.raises(InputError, match=r"^control code 'Wikipedia' for the model "):
@@ -353,8 +350,28 @@ def test_ctrl_is_written_with_a_control_code(ctrl: Path) -> None:
     by_hand = next(plain.generate([Request("x", "Books The man", (0,))], GREEDY))
     assert next(books.generate(request, GREEDY)).text == by_hand.text
     assert next(plain.generate(request, replace(GREEDY, control_code="Books"))).text == by_hand.text
-    with pytest.raises(InputError, match=r"^control code 'Recipes'\. Accepted: .*Wikipedia"):
+    with pytest.raises(InputError, match=r"^control code 'Recipes' for .*\. Accepted: .*Wikipedia"):
         load(str(ctrl), control_code="Recipes", execution=CPU)
+
+
+def test_a_control_code_the_tokenizer_lacks_is_refused_before_anything_is_written(ctrl: Path) -> None:
+    model = load(str(ctrl), execution=CPU)
+    assert model.resolved(replace(GREEDY, control_code="Opinion")).control_code == "Opinion"
+    with pytest.raises(InputError, match=r"^control code 'Thought' for .*\. Accepted: .*, Thoughts, "):
+        model.resolved(replace(GREEDY, control_code="Thought"))
+
+
+def test_a_control_code_is_no_part_of_the_text(ctrl: Path) -> None:
+    spec = replace(GREEDY, repetition_penalty=1.2)
+    model = load(str(ctrl), control_code="Books", execution=CPU)
+    original = CTRLLMHeadModel.from_pretrained(ctrl)
+    prompt = model.loop.codec.encode(["Books The man"])[0]
+    expected = tiny.greedy(original, prompt, 8, repetition_penalty=1.2)
+    done = next(model.generate([Request("x", "The man", (0,))], spec))
+    codec = model.loop.codec
+    assert done.text == codec.decode([*prompt, *expected])[len(codec.decode(prompt)) :]
+    assert "Books" not in str(done.text)
+    assert done.prompt_tokens == len(prompt)
 
 
 def test_gguf(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

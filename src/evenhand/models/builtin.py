@@ -1,7 +1,9 @@
-"""The language model that ships with evenhand: small, offline, and described by its card."""
+"""The language models that ship with evenhand: small, offline, and described by their cards."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import cast
 
 from evenhand.core.assets import asset
@@ -10,30 +12,39 @@ from evenhand.core.errors import InputError, ModelError
 from evenhand.core.records import Execution, ModelRef
 from evenhand.models.causal import CausalModel, identity_options
 from evenhand.models.decoding import DEFAULT_BATCH, Loop
+from evenhand.models.gibbs import GibbsLoop
+from evenhand.models.masked import MaskedModel
+from evenhand.models.masked import identity_options as masked_options
 from evenhand.neural import quantised
+from evenhand.neural.bert import Bert
+from evenhand.neural.bert_weights import BertShape
 from evenhand.neural.checkpoints import read_config
 from evenhand.neural.devices import device_of
 from evenhand.neural.gpt2 import Gpt2
 from evenhand.neural.gpt2_weights import Shape
+from evenhand.neural.masked_tokens import MaskedCodec
 from evenhand.neural.tokens import PlainCodec
 
 
-def load(name: str = "causal", *, execution: Execution | None = None) -> CausalModel:
-    """The embedded causal language model; its int8 weights are computed with in float32."""
-    if name == "masked":
+def load(name: str = "causal", *, execution: Execution | None = None) -> CausalModel | MaskedModel:
+    """The embedded causal or masked language model; int8 weights are computed with in float32."""
+    build = _MODELS.get(name)
+    if build is None:
         raise InputError(
-            "builtin:masked fills gaps; it does not continue prompts",
-            accepted="builtin, or another causal model",
-            todo="use it as a trunk (`evenhand train TASK DATA --backbone builtin:masked`) or export it",
+            f"there is no embedded model {name!r}",
+            accepted="builtin, builtin:masked",
+            todo="use one of these",
         )
-    if name != "causal":
-        raise InputError(f"there is no embedded model {name!r}", accepted="builtin", todo="use builtin")
-    execution = execution or Execution()
+    return build(execution or Execution())
+
+
+def causal(execution: Execution) -> CausalModel:
+    """The embedded causal language model."""
     folder = asset("builtin")
     config = read_config(folder)
     shape = Shape.of(config)
     if shape is None:
-        raise ModelError(f"{folder} holds no GPT-2 model", accepted="GPT-2", todo="install evenhand again")
+        raise _damaged(folder)
     weights = folder / "model.safetensors"
     engine = Gpt2(shape, quantised.load(weights), device=device_of(execution.device))
     codec = PlainCodec.read(folder / "tokenizer.json", end=cast(int, config["eos_token_id"]))
@@ -45,4 +56,36 @@ def load(name: str = "causal", *, execution: Execution | None = None) -> CausalM
             options=identity_options(codec, dtype=engine.dtype, device=engine.device),
         ),
         Loop(engine, codec, execution.batch or DEFAULT_BATCH),
+    )
+
+
+def masked(execution: Execution) -> MaskedModel:
+    """The embedded masked language model; its tokenizer is the causal one's."""
+    folder = asset("builtin-masked")
+    shape = BertShape.of(read_config(folder))
+    if shape is None:
+        raise _damaged(folder)
+    weights = folder / "model.safetensors"
+    engine = Bert(shape, quantised.load(weights), device=device_of(execution.device))
+    codec = MaskedCodec.read(asset("builtin", "tokenizer.json"), vocabulary=shape.vocabulary)
+    return MaskedModel(
+        ModelRef(
+            backend="builtin",
+            name="builtin:masked",
+            revision=file_digest(weights),
+            options=masked_options(codec, dtype=engine.dtype, device=engine.device),
+        ),
+        GibbsLoop(engine, codec, execution.batch),
+    )
+
+
+_MODELS: Mapping[str, Callable[[Execution], CausalModel | MaskedModel]] = {
+    "causal": causal,
+    "masked": masked,
+}
+
+
+def _damaged(folder: Path) -> ModelError:
+    return ModelError(
+        f"{folder} holds no model of its kind", accepted="the shipped one", todo="install evenhand again"
     )

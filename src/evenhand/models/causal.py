@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -10,7 +10,7 @@ import torch
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Steering
 from evenhand.core.records import Completion, GenerationSpec, ModelRef, Request
-from evenhand.models.decoding import VERSION, Loop
+from evenhand.models.decoding import VERSION, Loop, check_spec
 from evenhand.neural.devices import dtype_name
 from evenhand.neural.tokens import Codec
 
@@ -23,20 +23,24 @@ class CausalModel:
     loop: Loop
     control_code: str | None = None
     """What every prompt is preceded by where the spec names nothing else (CTRL)."""
-    takes_control_codes: bool = False
+    control_codes: frozenset[str] = frozenset()
+    """The codes its tokenizer knows; none but CTRL models have any."""
+
+    def resolved(self, spec: GenerationSpec) -> GenerationSpec:
+        """The spec as it is; an error for sampling this model does not know."""
+        check_spec(spec, self.loop.engine.context)
+        _refuse_iterations(spec, self.ref.name)
+        if spec.control_code is not None:
+            known_code(spec.control_code, self.control_codes, self.ref.name)
+        return spec
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
-        """Completions as they finish, one for each request and sample."""
+        """Completions as they finish, one for each request and sample; a control code is no part of them."""
+        self.resolved(spec)
         code = spec.control_code or self.control_code
-        if code is None:
-            return self.loop.run(requests, spec)
-        if not self.takes_control_codes:
-            raise InputError(
-                f"control code {code!r} for the model {self.ref.name!r}",
-                accepted="control codes are for CTRL models",
-                todo="leave the control code out",
-            )
-        return self.loop.run([replace(item, text=f"{code} {item.text}") for item in requests], spec)
+        if code is not None:
+            requests = [replace(item, text=f"{code} {item.text}") for item in requests]
+        return self.loop.run(requests, spec)
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[tuple[float, int]]:
         """For each text its natural log-probability and the number of tokens it was summed over.
@@ -78,6 +82,27 @@ def identity_options(codec: Codec, *, dtype: torch.dtype, device: torch.device) 
         "device": device.type,
         "loop": VERSION,
     }
+
+
+def known_code(code: str, codes: Collection[str], name: str) -> str:
+    """The control code, or an error where the model does not know it."""
+    if code in codes:
+        return code
+    raise InputError(
+        f"control code {code!r} for the model {name!r}",
+        accepted=", ".join(sorted(codes)) if codes else "control codes are for CTRL models",
+        todo="choose one of these" if codes else "leave the control code out",
+    )
+
+
+def _refuse_iterations(spec: GenerationSpec, name: str) -> None:
+    for field, value in (("burn_in", spec.burn_in), ("iterations", spec.iterations)):
+        if value is not None:
+            raise InputError(
+                f"{field} {value} for the model {name!r}",
+                accepted="burn-in and iterations are for masked models such as builtin:masked",
+                todo=f"leave {field} out, or take a preset for causal models",
+            )
 
 
 def _total(parts: Sequence[torch.Tensor]) -> tuple[float, int]:

@@ -38,7 +38,7 @@ class HubEngine:
         self._model = model
         self._accepted = inspect.signature(model.forward).parameters
         self.device: torch.device = model.device
-        self.context = _context(model)
+        self.context = context_of(model)
 
     @torch.no_grad()
     def prefill(self, rows: Sequence[Sequence[int]]) -> list[Prefix]:
@@ -172,7 +172,8 @@ def _no_cache(name: str, reason: str) -> ModelError:
     )
 
 
-def _context(model: PreTrainedModel) -> int:
+def context_of(model: PreTrainedModel) -> int:
+    """The longest row a model reads, in tokens."""
     config = model.config.get_text_config()
     sizes = [getattr(config, name, None) for name in _CONTEXT_FIELDS]
     return next((size for size in sizes if isinstance(size, int) and size > 0), _UNLIMITED)

@@ -60,7 +60,7 @@ class PlainCodec:
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text."""
         return [
-            encoding.ids for encoding in self.tokenizer.encode_batch_fast([_clean(text) for text in texts])
+            encoding.ids for encoding in self.tokenizer.encode_batch_fast([clean(text) for text in texts])
         ]
 
     def decode(self, tokens: Sequence[int]) -> str:
@@ -88,7 +88,7 @@ class HubCodec:
         """The ids of each text, with the tokens the tokenizer itself puts in front."""
         if not texts:
             return []
-        ids: list[list[int]] = self.tokenizer([_clean(text) for text in texts], verbose=False)["input_ids"]
+        ids: list[list[int]] = self.tokenizer([clean(text) for text in texts], verbose=False)["input_ids"]
         return ids
 
     def decode(self, tokens: Sequence[int]) -> str:
@@ -99,7 +99,7 @@ class HubCodec:
         return cast(str, text)
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """The text without lone surrogates, which no tokenizer takes."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 

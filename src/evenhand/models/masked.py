@@ -1,0 +1,39 @@
+"""A masked language model on this machine: writes by filling masks after a prompt, again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from evenhand.core.records import Completion, GenerationSpec, ModelRef, Request
+from evenhand.models.gibbs import VERSION, GibbsLoop
+from evenhand.neural.devices import dtype_name
+from evenhand.neural.masked_tokens import MaskedCodec
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedModel:
+    """A local model that fills gaps, as a ``Model`` that continues prompts."""
+
+    ref: ModelRef
+    loop: GibbsLoop
+
+    def resolved(self, spec: GenerationSpec) -> GenerationSpec:
+        """The spec with burn-in and iterations filled in; an error for sampling this model does not know."""
+        return self.loop.resolved(spec)
+
+    def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
+        """Completions as they finish, one for each request and sample."""
+        return self.loop.run(requests, self.resolved(spec))
+
+
+def identity_options(codec: MaskedCodec, *, dtype: torch.dtype, device: torch.device) -> dict[str, str]:
+    """What decides a masked model's texts besides its weights and the spec."""
+    return {
+        "tokenizer": codec.digest,
+        "dtype": dtype_name(dtype),
+        "device": device.type,
+        "loop": VERSION,
+    }
