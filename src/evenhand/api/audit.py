@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
@@ -28,7 +28,7 @@ from evenhand.api.settings import Options, Settings, resolve
 from evenhand.core import registry
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
-from evenhand.core.protocols import Metric, Model, Progress, Suite
+from evenhand.core.protocols import Metric, Model, Paced, Progress, ResolvesSpec, Suite
 from evenhand.core.records import GenerationSpec, Prompt
 from evenhand.pipeline.generation import STAGE, Generator, rate_key
 from evenhand.pipeline.planning import Shard, Tier, grow, plan
@@ -160,13 +160,17 @@ class Audit:
 
     def _estimate(self, tokens: int) -> str:
         cache = Cache()
-        key = rate_key(self.model)
+        spec = self.parts[0].spec
+        key = rate_key(self.model, spec)
         rate = cache.get_many("rates", [key]).get(key)
         cache.close()
-        if not isinstance(rate, float) or rate <= 0:
+        if isinstance(rate, float) and rate > 0:
+            source = "as last measured here"
+        elif isinstance(self.model, Paced):
+            rate, source = self.model.pace(spec), "as tried just now"
+        else:
             return "not known before the first run of this model here; progress is shown"
-        seconds = tokens / rate
-        return f"at most {seconds:,.0f} s at {rate:,.0f} tokens/s, as last measured here"
+        return f"at most {tokens / rate:,.0f} s at {rate:,.0f} tokens/s, {source}"
 
 
 class AuditOptions(Options, total=False):
@@ -200,6 +204,7 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
     if len(set(names)) < len(names):
         raise InputError(f"the suites are {', '.join(names)}", accepted="each suite once", todo="rename one")
     chosen = _find_model(model, settings)
+    parts = tuple(_resolved(part, chosen) for part in parts)
     if mitigation := options.get("mitigate"):
         chosen = registry.mitigation(mitigation).apply(chosen)
     defaults = tuple(dict.fromkeys(name for part in parts for name in part.suite.info.metrics))
@@ -230,6 +235,11 @@ def _part(suite: Suite, settings: Settings) -> _Part:
     if not prompts:
         raise InputError(f"suite {suite.info.name!r} has no prompts", accepted="at least one prompt")
     return _Part(suite, settings.generation.spec(suite.info.spec), prompts)
+
+
+def _resolved(part: _Part, model: Model) -> _Part:
+    """The part with its sampling as the model will do it; what the model does not know is refused here."""
+    return replace(part, spec=model.resolved(part.spec)) if isinstance(model, ResolvesSpec) else part
 
 
 def _suites(suite: str | Sequence[str] | Suite | None, settings: Settings) -> list[Suite]:

@@ -18,7 +18,34 @@ from evenhand.core.registry import Option
 Name = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 
 PRESETS: Mapping[str, Mapping[str, Option]] = {
-    "bold-gpt2": {"samples": 1, "temperature": 1.0, "top_k": 40, "top_p": 0.95, "stop": "none"},
+    "bold-gpt2": {
+        "samples": 1,
+        "max_new_tokens": 30,
+        "temperature": 1.0,
+        "top_k": 40,
+        "top_p": 0.95,
+        "stop": "none",
+    },
+    "bold-ctrl": {
+        "samples": 1,
+        "max_new_tokens": 30,
+        "temperature": 1.0,
+        "top_k": 0,
+        "top_p": 0.9,
+        "repetition_penalty": 1.2,
+        "control_code": "Wikipedia",
+        "stop": "none",
+    },
+    "bold-bert": {
+        "samples": 1,
+        "max_new_tokens": 15,
+        "temperature": 0.7,
+        "top_k": 0,
+        "top_p": 1.0,
+        "burn_in": 200,
+        "iterations": 500,
+        "stop": "none",
+    },
     "regard": {
         "samples": 100,
         "max_new_tokens": 40,
@@ -66,6 +93,8 @@ class GenerationSettings(_Section):
     repetition_penalty: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     control_code: str | None = None
     stop: Literal["sentence", "none"] | None = None
+    burn_in: int | None = Field(default=None, ge=0)
+    iterations: int | None = Field(default=None, ge=1)
     seed: int = Field(default=0, ge=0)
 
     @field_validator("preset")
@@ -157,6 +186,8 @@ class Options(TypedDict, total=False):
     repetition_penalty: float | None
     control_code: str | None
     stop: str | None
+    burn_in: int | None
+    iterations: int | None
     seed: int | None
     baseline: Mapping[str, str] | None
     level: float | None

@@ -12,7 +12,7 @@ from evenhand.cli import options as o
 def command(
     model: Annotated[
         str | None,
-        typer.Argument(help="builtin, a folder, a Hub id, a .gguf file, endpoint:URL#MODEL or replay:FILE."),
+        typer.Argument(help="builtin, builtin:masked, a folder, a Hub id, a .gguf file, endpoint:URL#MODEL or replay:FILE."),
     ] = None,
     suite: Annotated[
         list[str] | None, typer.Option(help="Prompt suites, repeated or comma-separated [starter].")
@@ -30,6 +30,8 @@ def command(
     repetition_penalty: o.RepetitionPenalty = None,
     control_code: o.ControlCode = None,
     stop: o.Stop = None,
+    burn_in: o.BurnIn = None,
+    iterations: o.Iterations = None,
     mask: o.Mask = None,
     baseline: o.Baseline = None,
     level: o.Level = None,
@@ -68,6 +70,8 @@ def command(
         repetition_penalty=repetition_penalty,
         control_code=control_code,
         stop=stop,
+        burn_in=burn_in,
+        iterations=iterations,
         mask=mask,
         baseline=o.baselines(baseline),
         level=level,

@@ -80,7 +80,10 @@ MaxFailures = Annotated[
 ]
 Preset = Annotated[
     str | None,
-    typer.Option(help="Sampling of a paper: bold-gpt2, regard, political.", rich_help_panel=_SAMPLING),
+    typer.Option(
+        help="Sampling of a paper: bold-gpt2, bold-ctrl, bold-bert, regard, political.",
+        rich_help_panel=_SAMPLING,
+    ),
 ]
 Samples = Annotated[int | None, typer.Option(help="Texts a prompt [5].", rich_help_panel=_SAMPLING)]
 Limit = Annotated[
@@ -98,6 +101,19 @@ Stop = Annotated[
     str | None,
     typer.Option(
         help="Cut at the first sentence end (`sentence`) or not (`none`).", rich_help_panel=_SAMPLING
+    ),
+]
+BurnIn = Annotated[
+    int | None,
+    typer.Option(
+        help="Masked models: iterations that sample before the likeliest token is taken [200].",
+        rich_help_panel=_SAMPLING,
+    ),
+]
+Iterations = Annotated[
+    int | None,
+    typer.Option(
+        help="Masked models: how often one place of a text is drawn anew [500].", rich_help_panel=_SAMPLING
     ),
 ]
 RetryFailed = Annotated[

@@ -75,6 +75,15 @@ class ResolvesSpec(Protocol):
 
 
 @runtime_checkable
+class Paced(Protocol):
+    """A model that can say how fast it writes before its first run."""
+
+    def pace(self, spec: GenerationSpec) -> float:
+        """Tokens a second at least, from a trial of about a second."""
+        ...
+
+
+@runtime_checkable
 class ScoringModel(Model, Protocol):
     """A model that also gives log-probabilities."""
 

@@ -173,12 +173,14 @@ class Generator:
 
     def _remember_rate(self, tally: Tally) -> None:
         if tally.new_tokens and tally.seconds > 1:
-            self.cache.put_many("rates", {rate_key(self.model): tally.new_tokens / tally.seconds})
+            key = rate_key(self.model, self.spec)
+            self.cache.put_many("rates", {key: tally.new_tokens / tally.seconds})
 
 
-def rate_key(model: Model) -> str:
+def rate_key(model: Model, spec: GenerationSpec) -> str:
     """Under which a model's tokens a second are remembered, for the estimate of the next run."""
-    return digest(["tokens/s", model.ref.identity()])
+    # A masked model needs twice the time for twice the iterations.
+    return digest(["tokens/s", model.ref.identity(), spec.burn_in, spec.iterations])
 
 
 def _from_json(prompt_id: str, sample: int, value: Json) -> Completion:
