@@ -10,6 +10,7 @@ import polars as pl
 from evenhand.core.errors import RunFolderError
 from evenhand.core.records import Comparison
 from evenhand.store.corpus_tables import CORPUS_SCHEMAS
+from evenhand.store.probe_tables import PROBE_SCHEMAS
 
 Schema = Mapping[str, pl.DataType]
 
@@ -149,7 +150,7 @@ SCHEMAS: Mapping[str, Schema] = {
 }
 """The tables of an audit or of scored texts."""
 
-EVERY_SCHEMA: Mapping[str, Schema] = {**SCHEMAS, **CORPUS_SCHEMAS}
+EVERY_SCHEMA: Mapping[str, Schema] = {**SCHEMAS, **CORPUS_SCHEMAS, **PROBE_SCHEMAS}
 
 
 def empty(name: str) -> pl.DataFrame:
