@@ -12,7 +12,9 @@ from evenhand.cli import options as o
 def command(
     model: Annotated[
         str | None,
-        typer.Argument(help="builtin, builtin:masked, a folder, a Hub id, a .gguf file, endpoint:URL#MODEL or replay:FILE."),
+        typer.Argument(
+            help="builtin, builtin:masked, a folder, a Hub id, a .gguf file, endpoint:URL#MODEL, replay:FILE."
+        ),
     ] = None,
     suite: Annotated[
         list[str] | None, typer.Option(help="Prompt suites, repeated or comma-separated [starter].")

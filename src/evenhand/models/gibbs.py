@@ -12,6 +12,7 @@ and no row sees another. Iterations that cannot change the text are not computed
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -36,6 +37,8 @@ VERSION = "gibbs-1"
 BURN_IN, ITERATIONS = 200, 500
 """BOLD's settings (appendix A.2.1), where the spec names none."""
 _BATCH = {"cpu": 64, "cuda": 512}
+_USUAL_PROMPT = 12
+"""Tokens of a prompt with the two that frame its row, for an estimate."""
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +50,11 @@ class GibbsLoop:
     engine: MaskedEngine
     codec: MaskedCodec
     batch: int | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows at a time."""
+        return self.batch or _BATCH.get(self.engine.device.type, _BATCH["cpu"])
 
     def run(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         """One completion for each request and sample, as they finish.
@@ -63,6 +71,20 @@ class GibbsLoop:
             else:
                 jobs += [_Job(request, sample, tuple(prompt)) for sample in request.samples]
         yield from _Table(self, spec, jobs).run()
+
+    def pace(self, spec: GenerationSpec) -> float:
+        """Tokens a second where every iteration of a resolved spec is computed, from two passes."""
+        device, size = self.engine.device, spec.max_new_tokens
+        length = min(size + _USUAL_PROMPT, self.engine.context)
+        tokens = torch.full((self.rows, length), self.codec.mask, device=device)
+        lengths = torch.full((self.rows,), length, device=device)
+        started = 0.0
+        for _ in range(2):
+            # The first pass warms up; reading an answer waits for the device.
+            started = time.perf_counter()
+            self.engine.logits(tokens, lengths, lengths - 1)[0, 0].item()
+        seconds = time.perf_counter() - started
+        return self.rows * size / (seconds * (spec.iterations or 1))
 
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
         """The spec with its iterations named, or an error for what no masked model can do."""
@@ -122,7 +144,7 @@ class _Table:
         self._loop, self._spec = loop, spec
         # The longest first: a later row fits into the columns of an earlier one.
         self._waiting = deque(sorted(jobs, key=lambda job: (-len(job.prompt), job.prompt)))
-        self._places = loop.batch or _BATCH.get(loop.engine.device.type, 64)
+        self._places = loop.rows
 
     def run(self) -> Iterator[Completion]:
         while self._waiting:

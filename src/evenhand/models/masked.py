@@ -28,6 +28,10 @@ class MaskedModel:
         """Completions as they finish, one for each request and sample."""
         return self.loop.run(requests, self.resolved(spec))
 
+    def pace(self, spec: GenerationSpec) -> float:
+        """Tokens a second at least, from two passes over a full batch: every iteration is counted."""
+        return self.loop.pace(self.resolved(spec))
+
 
 def identity_options(codec: MaskedCodec, *, dtype: torch.dtype, device: torch.device) -> dict[str, str]:
     """What decides a masked model's texts besides its weights and the spec."""
