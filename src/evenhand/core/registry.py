@@ -30,8 +30,10 @@ EXTRAS: Mapping[str, str] = {
     "httpx": "api",
     "stamina": "api",
     "ray": "ray",
+    "textblob": "train",
     "pyarrow": "corpus",
     "fsspec": "corpus",
+    "mwparserfromhell": "corpus",
     "umap": "viz",
 }
 """Optional library to the extra that installs it."""
