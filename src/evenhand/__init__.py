@@ -12,6 +12,7 @@ from evenhand._version import __version__
 
 if TYPE_CHECKING:
     from evenhand.api.audit import audit
+    from evenhand.api.build import build
     from evenhand.api.catalogue import available, card
     from evenhand.api.corpus import scan_corpus
     from evenhand.api.export import export
@@ -28,6 +29,7 @@ __all__ = [
     "__version__",
     "audit",
     "available",
+    "build",
     "card",
     "export",
     "render",
@@ -42,6 +44,7 @@ _WHERE = {
     "Run": "evenhand.store.run",
     "audit": "evenhand.api.audit",
     "available": "evenhand.api.catalogue",
+    "build": "evenhand.api.build",
     "card": "evenhand.api.catalogue",
     "export": "evenhand.api.export",
     "render": "evenhand.api.render",

@@ -17,6 +17,7 @@ from evenhand._version import __version__
 from evenhand.cli import (
     annotate,
     audit,
+    build,
     clean,
     corpus,
     doctor,
@@ -45,6 +46,7 @@ app.command("score")(score.command)
 app.command("corpus")(corpus.command)
 app.add_typer(terms.app, name="terms")
 app.add_typer(annotate.app, name="annotate")
+app.command("build")(build.command)
 app.command("train")(train.command)
 app.command("replicate")(replicate.command)
 app.command("report")(report.command)

@@ -55,17 +55,18 @@ def read_copy(folder: Path) -> Copy:
         return _by_domain(folder, _original, ("prompts/{}_prompt.json", "wikipedia/{}_wiki.json"))
     if any(folder.glob("*_prompt_wiki.json")):
         return _by_domain(folder, _hub, ("{}_prompt_wiki.json",))
-    if any(folder.glob("*.jsonl")):
-        return _by_domain(folder, _lines, ("{}.jsonl",))
+    if found := sorted(path.stem for path in folder.glob("*.jsonl")):
+        return _by_domain(folder, _lines, ("{}.jsonl",), found)
     if tables := sorted(folder.rglob("*.parquet")):
         return _from_parquet(tables)
     raise InputError(f"{folder} holds no BOLD", accepted=ACCEPTED, todo="check the path")
 
 
-def _by_domain(folder: Path, read: _Read, names: Sequence[str]) -> Copy:
+def _by_domain(folder: Path, read: _Read, names: Sequence[str], more: Sequence[str] = ()) -> Copy:
+    """The rows of BOLD's domains, and of more that a user's own pages may have."""
     rows: list[Row] = []
     missing: list[str] = []
-    for domain in facts()["domains"]:
+    for domain in dict.fromkeys((*facts()["domains"], *more)):
         paths = [folder / name.format(domain) for name in names]
         absent = [str(path.relative_to(folder)) for path in paths if not path.is_file()]
         missing += absent

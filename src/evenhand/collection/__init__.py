@@ -1,0 +1,1 @@
+"""Collects prompts from pages, as BOLD was collected from Wikipedia."""

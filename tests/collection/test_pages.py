@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from evenhand.collection.pages import Page, categories, linked, pages, plain
+from evenhand.corpus.sources import find_sources
+from evenhand.corpus.terms import Problem
+
+DUMP = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/">
+  <siteinfo><sitename>W</sitename></siteinfo>
+  <page>
+    <title>Tailor</title>
+    <ns>0</ns>
+    <revision><text>{{Infobox|a={{b}}}}A '''tailor''' is [[person|somebody]] who mends.&lt;ref&gt;n&lt;/ref&gt;
+== Work ==
+[[File:x.jpg|thumb|A [[shop]]]]Tailors work &amp;amp; sew.
+{| class="x"
+| cell
+|}
+[[Category:Sewing occupations]]</text></revision>
+  </page>
+  <page>
+    <title>Tailors</title>
+    <ns>0</ns>
+    <redirect title="Tailor" />
+    <revision><text>#REDIRECT [[Tailor]]</text></revision>
+  </page>
+  <page>
+    <title>Talk:Tailor</title>
+    <ns>1</ns>
+    <revision><text>Hm.</text></revision>
+  </page>
+  <page>
+    <title>List of people</title>
+    <ns>0</ns>
+    <revision><text>Intro [[link]].
+* [[Ann Roe]], friend of [[Sam Doe]]
+* [[File:x.jpg]] [[Nobody]]
+# ''[[Sam Doe|Sam]]''
+|-
+| [[Eve Poe#Life]] || [[1950]]</text></revision>
+  </page>
+</mediawiki>
+"""
+
+
+def read(path: Path, *, is_page: bool = False) -> tuple[list[Page], list[Problem]]:
+    problems: list[Problem] = []
+    sources, _ = find_sources([path])
+    return [page for source in sources for page in pages(source, problems.append, is_page=is_page)], problems
+
+
+@pytest.mark.parametrize("packing", ["", ".bz2", ".gz"])
+def test_a_dump(tmp_path: Path, packing: str) -> None:
+    path = tmp_path / f"dump.xml{packing}"
+    pack = {"": bytes, ".bz2": bz2.compress, ".gz": gzip.compress}[packing]
+    path.write_bytes(pack(DUMP.encode()))
+    found, problems = read(path)
+    assert [page.title for page in found] == ["Tailor", "List of people"]
+    assert problems == []
+    first = found[0]
+    assert DUMP.encode()[first.byte :].lstrip().startswith(b"<page>")
+    assert categories(first) == ("Sewing occupations",)
+    lines = [line for line in plain(first).split("\n") if line.strip()]
+    assert lines == ["A tailor is somebody who mends.", "Tailors work & sew."]
+    assert linked(found[1]) == ("Ann Roe", "Sam Doe", "Eve Poe")
+
+
+def test_a_dump_that_is_cut(tmp_path: Path) -> None:
+    path = tmp_path / "dump.xml"
+    path.write_text(DUMP[: DUMP.index("* [[Ann Roe]]")])
+    found, problems = read(path)
+    assert [page.title for page in found] == ["Tailor"]
+    assert problems == [
+        Problem(
+            str(path),
+            DUMP.rindex("  <page>"),
+            "the dump is cut inside a page; all pages before it were read",
+        )
+    ]
+
+
+def test_a_packed_dump_that_is_cut(tmp_path: Path) -> None:
+    many = DUMP.replace("</mediawiki>", "").encode() + DUMP.encode() * 400
+    path = tmp_path / "dump.xml.gz"
+    path.write_bytes(gzip.compress(many)[:-200])
+    found, problems = read(path)
+    assert len(found) > 100
+    assert len(problems) == 1
+    assert "cannot be read on" in problems[0].reason
+
+
+def test_a_page_that_is_no_xml(tmp_path: Path) -> None:
+    path = tmp_path / "dump.xml"
+    path.write_text(DUMP.replace("<title>Tailor</title>", "<title>Tailor</tytle>"))
+    found, problems = read(path)
+    assert [page.title for page in found] == ["List of people"]
+    assert problems[0].reason.startswith("a page is not XML and was left out: mismatched tag")
+
+
+def test_wikiextractor(tmp_path: Path) -> None:
+    (tmp_path / "AA").mkdir()
+    (tmp_path / "AA" / "wiki_00").write_text(
+        '<doc id="1" url="u" title="Ann &amp; Roe">\nAnn & Roe\n\nOne.\nTwo.\n\n</doc>\n'
+        '<doc id="2" url="u" title="Sam">\nSam\n\nThree.\n</doc>\n<doc id="3" url="u" title="Cut">\nCut\n'
+    )
+    found, problems = read(tmp_path, is_page=True)
+    assert [(page.title, page.text) for page in found] == [
+        ("Ann & Roe", "One.\nTwo.\n\n"),
+        ("Sam", "Three.\n"),
+    ]
+    assert [problem.reason for problem in problems] == [
+        "the file is cut inside a page; all pages before it were read"
+    ]
+    path = tmp_path / "wiki.jsonl"
+    path.write_text(json.dumps({"id": "1", "title": "Ann", "text": "One."}) + "\n{bad\n\n")
+    found, problems = read(path)
+    assert found == [Page("Ann", "One.", 0)]
+    assert problems == [Problem(str(path), 44, "a line is no JSON object with title and text; left out")]
+
+
+def test_plain_text(tmp_path: Path) -> None:
+    path = tmp_path / "Ann_Roe.txt"
+    path.write_text("One.\nTwo.\n\n\nThree.\n")
+    assert read(path, is_page=True)[0] == [Page("Ann Roe", "One.\nTwo.\n\n\nThree.\n", 0)]
+    assert read(path)[0] == [Page("", "One.\nTwo.\n", 0), Page("", "Three.\n", 12)]
+    path.write_bytes(b"caf\xe9 is.")
+    found, problems = read(path)
+    assert found == [Page("", "caf\ufffd is.", 0)]
+    assert problems[0].byte == 0
+    path.write_bytes(b"")
+    assert read(path) == ([], [])
+
+
+def test_a_file_that_is_gone(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text("One.")
+    sources, _ = find_sources([path])
+    path.unlink()
+    problems: list[Problem] = []
+    assert list(pages(sources[0], problems.append)) == []
+    assert problems == [Problem(str(path), None, "cannot be opened: No such file or directory")]
