@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol, TypedDict, Unpack
 
@@ -14,9 +14,14 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress
 from evenhand.core.registry import need
 from evenhand.store.folder import default_folder
-from evenhand.training.classifier_job import LINEAR, ClassifierJob, read_examples
+from evenhand.training.analysers import ANALYSERS
+from evenhand.training.classifier_job import ClassifierJob
+from evenhand.training.examples import read_examples
+from evenhand.training.fitting import ENSEMBLE, LINEAR, LSTM, kind_of, members_of
 from evenhand.training.job_folder import JobFolder
+from evenhand.training.presets import Preset, preset_of
 from evenhand.training.recipe import Recipe
+from evenhand.training.repeated import RepeatedJob
 from evenhand.training.tasks import TASKS, task_of
 from evenhand.training.word_jobs import EmbeddingsJob, NormsJob, check_files
 
@@ -26,11 +31,13 @@ RATES: Final = {"builtin": 1e-4, "builtin:masked": 2e-4}
 """Learning rates that suit the small embedded networks; other backbones have 2e-5, usual for BERT's size."""
 
 _DEFAULT: Final = Recipe()
+_LSTM: Final = Recipe(epochs=20, rate=1e-3, warmup=0.0, weight_decay=0.0)
 _NEURAL: Final = ("epochs", "batch", "learning_rate", "max_length", "patience")
+_CLASSIFIERS: Final = ("text", "label", "valid", "test", "runs", "preset")
 _UNUSED: Final = {
-    LINEAR: _NEURAL,
-    "norms": ("text", "label", "valid", *_NEURAL),
-    "embeddings": ("backbone", "text", "label", "valid", "batch", "learning_rate", "max_length", "patience"),
+    **dict.fromkeys((LINEAR, *ANALYSERS), _NEURAL),
+    "norms": (*_CLASSIFIERS, *_NEURAL),
+    "embeddings": ("backbone", *_CLASSIFIERS, "batch", "learning_rate", "max_length", "patience"),
 }
 """Options that would be ignored; they are refused instead."""
 
@@ -43,6 +50,9 @@ class TrainOptions(TypedDict, total=False):
     text: str | None
     label: str | None
     valid: Path | str | None
+    test: Path | str | None
+    preset: str | None
+    runs: int | None
     epochs: int | None
     batch: int | None
     learning_rate: float | None
@@ -79,7 +89,9 @@ class Trained:
     """Weights or words, ``card.md`` and ``training.json``."""
     measures: Mapping[str, float]
     """Held-out measures: ``accuracy`` (with ``_low``, ``_high``), ``macro_f1``, ``calibration_error``,
-    ``majority``, ``n``; for norms ``r_VARIABLE``; for embeddings ``analogies`` and ``similarity``."""
+    ``majority``, ``n``, the same of further test texts with ``test_`` before them; over several runs
+    ``dev_accuracy`` and ``test_accuracy`` with ``_low``, ``_high``, ``_sd``, and by context; for norms
+    ``r_VARIABLE``; for embeddings ``analogies`` and ``similarity``."""
 
     @property
     def card(self) -> str:
@@ -142,41 +154,78 @@ def prepare(task: str, data: Path | str | Sequence[Path | str], **options: Unpac
     return Training(task, job, folder, options.get("fresh", False))
 
 
-def _classifier_job(task: str, paths: Sequence[Path], options: TrainOptions) -> ClassifierJob:
+def _classifier_job(task: str, paths: Sequence[Path], options: TrainOptions) -> Job:
     if len(paths) != 1:
         raise InputError(
             f"{len(paths)} files to train {task} on",
-            accepted="one table, and another to test on with --valid",
+            accepted="one table, and others to test on with --valid and --test",
             todo="join the files",
         )
-    backbone = options.get("backbone") or default_backbone()
-    given = options.get("valid")
-    valid = Path(given) if given else None
+    preset = preset_of(name, task) if (name := options.get("preset")) else None
+    backbone = options.get("backbone") or (preset.backbone if preset else default_backbone())
+    _check_backbone(backbone)
+    valid, test = (Path(given) if given else None for given in (options.get("valid"), options.get("test")))
+    check_files([path for path in (valid, test) if path])
     columns = (options.get("text") or "text", options.get("label") or "label")
     seed = options.get("seed", 0)
     examples = read_examples(
-        paths[0], task_of(task), valid=valid, text=columns[0], label=columns[1], seed=seed
+        paths[0], task_of(task), valid=valid, test=test, text=columns[0], label=columns[1], seed=seed
     )
-    for library in () if backbone == LINEAR else ("torch", "tokenizers", "transformers"):
-        need(library)
-    return ClassifierJob(
+    job = ClassifierJob(
         task=task_of(task),
         data=paths[0],
         valid=valid,
         columns=columns,
         examples=examples,
         backbone=backbone,
-        recipe=Recipe(
-            epochs=options.get("epochs") or _DEFAULT.epochs,
-            batch=options.get("batch") or _DEFAULT.batch,
-            rate=options.get("learning_rate") or RATES.get(backbone, _DEFAULT.rate),
-            patience=options.get("patience"),
-            seed=seed,
-        ),
-        longest=options.get("max_length") or MAX_LENGTH,
+        recipe=_recipe(backbone, preset, options),
+        longest=options.get("max_length") or (preset.longest if preset else MAX_LENGTH),
         device=options.get("device") or "auto",
         offline=options.get("offline", False),
+        test=test,
     )
+    runs = options.get("runs") or (preset.runs if preset else 1)
+    return RepeatedJob(job, runs, _context_of(task)) if runs > 1 else job
+
+
+def _recipe(backbone: str, preset: Preset | None, options: TrainOptions) -> Recipe:
+    """The recipe of the preset, or of the backbone's kind, changed by what was given."""
+    if preset is not None:
+        start = preset.recipe
+    elif kind_of(backbone) == LSTM:
+        start = _LSTM
+    else:
+        rated = members_of(backbone)[0] if kind_of(backbone) == ENSEMBLE else backbone
+        start = replace(_DEFAULT, rate=RATES.get(rated, _DEFAULT.rate))
+    return replace(
+        start,
+        epochs=options.get("epochs") or start.epochs,
+        batch=options.get("batch") or start.batch,
+        rate=options.get("learning_rate") or start.rate,
+        patience=options.get("patience"),
+        seed=options.get("seed", 0),
+    )
+
+
+def _check_backbone(backbone: str) -> None:
+    """Import what a backbone needs, or say which extra brings it."""
+    kind = kind_of(backbone)
+    if kind == "textblob":
+        need("textblob")
+    if kind == ENSEMBLE:
+        members_of(backbone)
+    needed = {LINEAR: (), "vader": (), "textblob": (), LSTM: ("torch",)}
+    for library in needed.get(kind, ("torch", "tokenizers", "transformers")):
+        need(library)
+
+
+def _context_of(task: str) -> Callable[[str], str]:
+    """Which bias context a masked text opens with; no context for other tasks."""
+    if task != "regard":
+        return lambda text: ""
+    from evenhand.suites.regard import RegardSuite
+
+    return RegardSuite().context_of
 
 
 def _word_job(task: str, paths: tuple[Path, ...], options: TrainOptions) -> Job:
@@ -201,12 +250,20 @@ def default_backbone() -> str:
 
 def _check_options(task: str, options: TrainOptions) -> None:
     """An error for a number out of range, or an option that this training would ignore."""
-    kind = LINEAR if options.get("backbone") == LINEAR else task
+    backbone = options.get("backbone") or ""
+    kind = backbone if backbone in (LINEAR, *ANALYSERS) else task
     for name in _UNUSED.get(kind, ()):
         if options.get(name) is not None:
             flag = "--" + name.replace("_", "-")
             raise InputError(f"{flag} means nothing for {kind}", todo=f"leave {flag} out")
-    for name, least in (("epochs", 1), ("batch", 1), ("max_length", 4), ("patience", 1), ("seed", 0)):
+    for name, least in (
+        ("epochs", 1),
+        ("batch", 1),
+        ("max_length", 4),
+        ("patience", 1),
+        ("runs", 1),
+        ("seed", 0),
+    ):
         number = options.get(name)
         if isinstance(number, int) and number < least:
             flag = "--" + name.replace("_", "-")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenhand.cli import options as o
+from evenhand.training.presets import PRESETS
 
 if TYPE_CHECKING:
     from evenhand.api.train import Trained, Training
@@ -27,7 +28,8 @@ def command(
     backbone: Annotated[
         str | None,
         typer.Option(
-            help="linear, builtin, builtin:masked, a Hub id or a folder; for norms a file of word vectors.",
+            help="linear, builtin, builtin:masked, a Hub id or a folder; lstm, lstm:embedded, lstm:FILE; "
+            "vader, textblob; ensemble:NAME or ensemble:A+B+C; for norms a file of word vectors.",
             rich_help_panel=_HOW,
         ),
     ] = None,
@@ -41,8 +43,23 @@ def command(
         Path | None,
         typer.Option(help="Another table to test on [a fifth of DATA].", rich_help_panel=_DATA),
     ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(help="A third table, tested on at the end.", rich_help_panel=_DATA),
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="A paper's training: " + ", ".join(PRESETS) + ".",
+            rich_help_panel=_HOW,
+        ),
+    ] = None,
+    runs: Annotated[
+        int | None,
+        typer.Option(help="Train this often with other seeds, and average [1].", rich_help_panel=_HOW),
+    ] = None,
     epochs: Annotated[
-        int | None, typer.Option(help="Times each text is met [5].", rich_help_panel=_HOW)
+        int | None, typer.Option(help="Times each text is met [5; lstm 20].", rich_help_panel=_HOW)
     ] = None,
     batch: Annotated[int | None, typer.Option(help="Texts at a time [32].", rich_help_panel=_HOW)] = None,
     learning_rate: Annotated[
@@ -76,6 +93,9 @@ def command(
         text=text,
         label=label,
         valid=valid,
+        test=test,
+        preset=preset,
+        runs=runs,
         epochs=epochs,
         batch=batch,
         learning_rate=learning_rate,
@@ -107,6 +127,6 @@ def _show(trained: Trained) -> None:
     from evenhand.cli.console import output
 
     for name, value in trained.measures.items():
-        shown = f"{value:,.0f}" if name in ("n", "words") else f"{value:.3f}"
+        shown = f"{value:,.0f}" if name == "words" or name.split("_")[-1] == "n" else f"{value:.3f}"
         output.print(f"{name:<18} {shown}", highlight=False, markup=False)
     output.print(f"card: {trained.folder / 'card.md'}", highlight=False, markup=False, soft_wrap=True)

@@ -144,8 +144,13 @@ def heads_of(config: Mapping[str, object]) -> tuple[Head, ...]:
 
 def is_ours(folder: Path) -> bool:
     """Whether a folder holds a classifier in our own format."""
+    return format_of(folder) == FORMAT
+
+
+def format_of(folder: Path) -> str | None:
+    """What the folder's config.json calls its ``model_type``; None where it has none."""
     path = folder / "config.json"
-    return path.is_file() and json.loads(path.read_text(encoding="utf-8")).get("model_type") == FORMAT
+    return json.loads(path.read_text(encoding="utf-8")).get("model_type") if path.is_file() else None
 
 
 def open_folder(folder: Path, execution: Execution) -> Classifier:

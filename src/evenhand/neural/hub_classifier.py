@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 import torch
@@ -11,10 +12,14 @@ import torch
 from evenhand.core.digests import digest
 from evenhand.core.errors import ModelError
 from evenhand.core.records import Execution
+from evenhand.neural import ensemble, lstm
 from evenhand.neural.batching import length_sorted
-from evenhand.neural.checkpoints import weight_files, weights_digest
-from evenhand.neural.classifier import HeadReader, Probabilities, Reader, embedded, is_ours, open_folder
+from evenhand.neural.checkpoints import read_config, weight_files, weights_digest
+from evenhand.neural.classifier import FORMAT as OURS
+from evenhand.neural.classifier import HeadReader, Probabilities, Reader, embedded, format_of, open_folder
 from evenhand.neural.devices import device_of
+from evenhand.neural.ensemble import EnsembleReader
+from evenhand.neural.lstm import LstmReader
 from evenhand.neural.sources import locate
 
 if TYPE_CHECKING:
@@ -41,6 +46,11 @@ class HubReader:
         self._tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
             source.folder, local_files_only=True, trust_remote_code=False
         )
+        if self._tokenizer.pad_token_id is None:
+            # GPT-2 has no token for padding, and its head must know which one stands for it.
+            self._tokenizer.pad_token = self._tokenizer.eos_token
+        if self._model.config.pad_token_id is None:
+            self._model.config.pad_token_id = self._tokenizer.pad_token_id
         self._device = device_of(execution.device)
         self._rows = execution.batch or _ROWS
         self._model.eval().to(self._device)
@@ -74,9 +84,42 @@ def open_reader(head: str, source: str | None, synonyms: Synonyms, execution: Ex
     if source is None:
         return HeadReader(embedded(execution), head)
     found = locate(source, offline=execution.offline) if "@" not in source else None
-    if found is not None and is_ours(found.folder):
+    kind = format_of(found.folder) if found is not None else None
+    if found is None or kind not in (OURS, lstm.FORMAT, ensemble.FORMAT):
+        return HubReader(source, synonyms, execution)
+    if kind == OURS:
         return HeadReader(open_folder(found.folder, execution), head)
-    return HubReader(source, synonyms, execution)
+    if kind == lstm.FORMAT:
+        return Folded(LstmReader(found.folder, execution), synonyms, source)
+    return EnsembleReader(
+        [open_reader(head, str(folder), synonyms, execution) for folder in _members(found.folder)]
+    )
+
+
+class Folded:
+    """A reader whose labels are told in our words."""
+
+    def __init__(self, reader: Reader, synonyms: Synonyms, name: str) -> None:
+        self._reader = reader
+        self._columns = _columns(name, [label.lower() for label in reader.labels], synonyms)
+        self.labels = tuple(self._columns)
+        self.digest = reader.digest
+
+    def read(self, texts: Sequence[str]) -> Probabilities:
+        """One row a text, one column a label of ours."""
+        said = self._reader.read(texts)
+        return np.stack([said[:, places].sum(1) for places in self._columns.values()], axis=1)
+
+
+def _members(folder: Path) -> list[Path]:
+    names = cast("Sequence[str]", read_config(folder)["members"])
+    if not names or any(name != Path(name).name or name in ("", ".", "..") for name in names):
+        raise ModelError(
+            f"the members of {folder} are {', '.join(map(repr, names)) or 'none'}",
+            accepted="folders inside it",
+            todo="train the ensemble again",
+        )
+    return [folder / name for name in names]
 
 
 def _columns(name: str, theirs: Sequence[str], synonyms: Synonyms) -> dict[str, list[int]]:
@@ -89,6 +132,7 @@ def _columns(name: str, theirs: Sequence[str], synonyms: Synonyms) -> dict[str, 
         raise ModelError(
             f"the labels of {name} are {', '.join(theirs)}",
             accepted="; ".join(f"{ours}: {', '.join((ours, *names))}" for ours, names in synonyms.items()),
-            todo="name a model made for this question, or rename `id2label` in a copy of its config.json",
+            todo="name a model made for this question, rename `id2label` in a copy of its config.json, or say "
+            "what its labels mean (`evenhand probe --label THEIRS=OURS`)",
         )
     return known

@@ -58,6 +58,18 @@ class RegardSuite:
                 for context in self._file.contexts:
                     yield from self._filled(Group(axis.name, group.name), group.surface, context)
 
+    def context_of(self, masked: str) -> str:
+        """The bias context whose template a masked text begins with; empty where none fits.
+
+        >>> RegardSuite().context_of("XYZ worked as a nurse.")
+        'occupation'
+        """
+        for context in self._file.contexts:
+            for template in context.templates:
+                if masked.startswith(template) and not masked[len(template) :][:1].isalnum():
+                    return context.name
+        return ""
+
     def _filled(self, group: Group, surface: str, context: Context) -> Iterator[Prompt]:
         placeholder = self._file.suite.placeholder
         for number, template in enumerate(context.templates, start=1):

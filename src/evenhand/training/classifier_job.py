@@ -1,9 +1,10 @@
-"""One training of a classifier: its data divided, a backbone tuned, measured, stored with a card."""
+"""One training of a classifier: its data divided, a backbone fitted, measured, stored with a card."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+import csv
+import io
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -12,41 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.core.digests import Json, file_digest
-from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress
 from evenhand.store.atomic import naming_storage_errors, write_text
+from evenhand.training.analysers import ANALYSERS, CUTS
 from evenhand.training.card import classifier_card
+from evenhand.training.examples import Examples
+from evenhand.training.fitting import LINEAR, LSTM, Fit, Fitted, kind_of
 from evenhand.training.held_out import HeldOut
 from evenhand.training.job_folder import JobFolder
-from evenhand.training.labelled_table import LabelledTexts, check_enough, read_labelled
+from evenhand.training.labelled_table import LabelledTexts
 from evenhand.training.linear_text import LinearText
-from evenhand.training.recipe import Epoch, Recipe
-from evenhand.training.split import SHARE, divide, repeated
+from evenhand.training.recipe import Recipe
+from evenhand.training.split import SHARE
 from evenhand.training.tasks import Task
 
 BUILTIN: Final = "builtin"
-LINEAR: Final = "linear"
-
-
-@dataclass(frozen=True, slots=True)
-class Examples:
-    """Texts to learn from, texts to test on, and what was noticed about them."""
-
-    train: LabelledTexts
-    held_out: LabelledTexts
-    labels: tuple[str, ...]
-    """The labels that occur, in the task's order."""
-    notes: tuple[str, ...]
-
-    def truth(self, data: LabelledTexts) -> NDArray[np.int64]:
-        """The labels of texts by number."""
-        return np.array([self.labels.index(label) for label in data.labels], dtype=np.int64)
-
-    @property
-    def majority_label(self) -> str:
-        """The most frequent label of the training texts; the first of the task's order on a tie."""
-        counts = self.train.counts()
-        return max(self.labels, key=lambda label: counts[label])
+PREDICTIONS: Final = "predictions.csv"
+"""What was said of every unseen text: ``part, text, label, said`` and a probability a label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +46,14 @@ class ClassifierJob:
     longest: int
     device: str = "auto"
     offline: bool = False
+    test: Path | None = None
+    """A table of further texts to test on."""
 
     def identity(self) -> dict[str, Json]:
         """What decides the result, apart from the machine."""
-        neural = {} if self.backbone == LINEAR else {**asdict(self.recipe), "max_length": self.longest}
+        neural = {**asdict(self.recipe), "max_length": self.longest} if self._is_trained() else {}
+        further = {"test": file_digest(self.test)} if self.test else {}
+        vectors = {"vectors": self._vectors()} if kind_of(self.backbone) == LSTM else {}
         return {
             "task": self.task.name,
             "data": file_digest(self.data),
@@ -74,96 +61,89 @@ class ClassifierJob:
             "columns": list(self.columns),
             "backbone": self.backbone,
             "seed": self.recipe.seed,
+            **further,
+            **vectors,
             **neural,
         }
+
+    def _vectors(self) -> str:
+        from evenhand.training.lstm import vectors_identity
+
+        return vectors_identity(self.backbone.partition(":")[2])
 
     def lines(self) -> tuple[str, ...]:
         """What will be done."""
         examples = self.examples
         train, held_out = len(examples.train.texts), len(examples.held_out.texts)
         return (
-            f"texts    {train:,} to learn from, {held_out:,} held out; labels {', '.join(examples.labels)}",
+            f"texts    {train:,} to learn from, {held_out:,} held out{self._further()}; labels "
+            f"{', '.join(examples.labels)}",
             f"backbone {self.backbone}"
-            + ("" if self.backbone == LINEAR else f", {self._recipe()}: {self._steps():,} steps"),
+            + (f", {self._recipe()}: {self._steps():,} steps" if self._is_trained() else ""),
             *(f"note     {note}" for note in examples.notes),
         )
+
+    def _further(self) -> str:
+        return "" if self.examples.test is None else f", {len(self.examples.test.texts):,} to test on"
 
     def run(self, folder: JobFolder, progress: Progress) -> Mapping[str, float]:
         """Train, store, measure; the measures by name."""
         with progress.step("yardstick", None):
             linear = self._linear()
-        yardstick = self._outcome(linear.probabilities(self.examples.held_out.texts))
         if self.backbone == LINEAR:
             with naming_storage_errors(folder.path):
                 linear.save(folder.path)
-            return self._finish(folder, yardstick, None, {}, [])
-        return self._tune(folder, yardstick, progress)
+            return self._finish(folder, Fitted(linear.probabilities, {}), None)
+        fitted = self.fit().run(self.examples, folder.path, progress, checkpoint=folder.checkpoint)
+        yardstick = self._outcome(self.examples.held_out, linear.probabilities(self.examples.held_out.texts))
+        return self._finish(folder, fitted, yardstick)
 
-    def _tune(self, folder: JobFolder, yardstick: HeldOut, progress: Progress) -> Mapping[str, float]:
-        from evenhand.neural.devices import device_of
-        from evenhand.training.backbones import open_backbone
-        from evenhand.training.finetune import Coded, FineTuning
-
-        examples = self.examples
-        backbone = open_backbone(
-            self.backbone,
-            task=self.task.name,
-            labels=examples.labels,
-            longest=self.longest,
-            seed=self.recipe.seed,
-            offline=self.offline,
-        )
-        coded = [
-            Coded(backbone.encode(data.texts), examples.truth(data))
-            for data in (examples.train, examples.held_out)
-        ]
-        device = device_of(self.device)
-        tuning = FineTuning(backbone.network, self.recipe, padding=backbone.padding, device=device)
-        started = time.monotonic()
-        with progress.step("training", self._steps()) as advance, naming_storage_errors(folder.path):
-            history = tuning.run(*coded, checkpoint=folder.checkpoint, on_step=advance)
-            backbone.save(folder.path)
-        outcome = self._outcome(tuning.logits(coded[1].rows).softmax(-1).numpy())
-        seconds = f"{time.monotonic() - started:,.0f} s on {device.type}, since it was last started"
-        used = {
-            "weights at the start": backbone.revision,
-            "tokens read": str(backbone.longest),
-            "time": seconds,
-        }
-        return self._finish(folder, outcome, yardstick, used, history)
+    def fit(self) -> Fit:
+        """How the backbone is fitted."""
+        return Fit(self.task.name, self.backbone, self.recipe, self.longest, self.device, self.offline)
 
     def _linear(self) -> LinearText:
         train = self.examples.train
         return LinearText.fitted(train.texts, self.examples.truth(train), self.examples.labels)
 
-    def _outcome(self, probabilities: NDArray[np.floating]) -> HeldOut:
+    def _outcome(self, data: LabelledTexts, probabilities: NDArray[np.floating]) -> HeldOut:
         examples = self.examples
-        truth = examples.truth(examples.held_out)
+        truth = examples.truth(data)
         return HeldOut.of(probabilities, truth, examples.labels, majority_label=examples.majority_label)
 
-    def _finish(
-        self,
-        folder: JobFolder,
-        held_out: HeldOut,
-        yardstick: HeldOut | None,
-        used: Mapping[str, str],
-        history: Sequence[Epoch],
-    ) -> Mapping[str, float]:
+    def _finish(self, folder: JobFolder, fitted: Fitted, yardstick: HeldOut | None) -> Mapping[str, float]:
+        said = {part: fitted.probabilities(data.texts) for part, data in self.examples.unseen().items()}
+        outcomes = {part: self._outcome(data, said[part]) for part, data in self.examples.unseen().items()}
+        write_text(folder.path / PREDICTIONS, self._predictions(said))
         text = classifier_card(
             title=f"Classifier `{self.task.name}`",
-            settings=self._settings() | dict(used),
-            held_out=held_out,
+            settings=self._settings() | dict(fitted.used),
+            held_out=outcomes["dev"],
             yardstick=yardstick,
-            history=history,
-            notes=(*self.examples.notes, *self._honesty()),
-            use=_use(self.task.name, folder.path, loadable=self.backbone != LINEAR),
+            history=fitted.history,
+            notes=(*self.examples.notes, *self._honesty(), *_further(outcomes)),
+            use=_use(self.task.name, folder.path, self.backbone),
         )
         write_text(folder.path / "card.md", text)
-        measures = held_out.measures()
+        measures = outcomes["dev"].measures()
         if yardstick is not None:
             measures |= {"linear_accuracy": yardstick.measures()["accuracy"]}
-        folder.finish(measures, {"held_out": held_out.to_json()})
+        if "test" in outcomes:
+            measures |= {f"test_{name}": value for name, value in outcomes["test"].measures().items()}
+        details = {"held_out" if part == "dev" else part: found.to_json() for part, found in outcomes.items()}
+        folder.finish(measures, details)
         return measures
+
+    def _predictions(self, said: Mapping[str, NDArray[np.floating]]) -> str:
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        labels = self.examples.labels
+        writer.writerow(("part", "text", "label", "said", *(f"p_{label}" for label in labels)))
+        for part, data in self.examples.unseen().items():
+            for text, label, row in zip(data.texts, data.labels, said[part], strict=True):
+                guess = labels[int(row.argmax())]
+                writer.writerow((part, text, label, guess, *(f"{value:.4f}" for value in row)))
+        return buffer.getvalue()
 
     def _settings(self) -> dict[str, object]:
         train, held_out = self.examples.train.counts(), self.examples.held_out.counts()
@@ -183,17 +163,21 @@ class ClassifierJob:
             "texts (training + held out)": counts,
             "held out": how + "; near-identical texts stay on one side" * (self.valid is None),
             "backbone": self.backbone,
-            **({} if self.backbone == LINEAR else {"training": self._recipe()}),
+            **({"training": self._recipe()} if self._is_trained() else {}),
         }
 
     def _steps(self) -> int:
-        return -(-len(self.examples.train.texts) // self.recipe.batch) * self.recipe.epochs
+        return self.fit().steps(len(self.examples.train.texts))
+
+    def _is_trained(self) -> bool:
+        return self.backbone not in (LINEAR, *ANALYSERS)
 
     def _recipe(self) -> str:
         recipe = self.recipe
         stop = "" if recipe.patience is None else f", stops after {recipe.patience} epochs without gain"
+        optimiser = "AdamW" if recipe.weight_decay else "Adam"
         return (
-            f"AdamW, {recipe.epochs} epochs, batch {recipe.batch}, learning rate {recipe.rate:g}, "
+            f"{optimiser}, {recipe.epochs} epochs, batch {recipe.batch}, learning rate {recipe.rate:g}, "
             f"at most {self.longest} tokens a text, seed {recipe.seed}{stop}"
         )
 
@@ -212,47 +196,21 @@ class ClassifierJob:
         return tuple(notes)
 
 
-def read_examples(
-    data: Path, task: Task, *, valid: Path | None, text: str, label: str, seed: int
-) -> Examples:
-    """The examples of a table: divided by seed, or tested on the table ``valid``."""
-    whole = read_labelled(data, task, text=text, label=label)
-    check_enough(whole, data)
-    notes = [f"{count} rows left out: {reason}" for reason, count in whole.skipped.items()]
-    if valid is None:
-        found = divide(whole.texts, whole.labels, seed=seed)
-        train, held_out = _chosen(whole, found.train), _chosen(whole, found.held_out)
-    else:
-        train, held_out = whole, read_labelled(valid, task, text=text, label=label)
-        notes += _check_valid(train, held_out, valid)
-    known = {*train.labels, *held_out.labels}
-    return Examples(train, held_out, tuple(name for name in task.labels if name in known), tuple(notes))
+def _further(outcomes: Mapping[str, HeldOut]) -> list[str]:
+    """The result on further test texts, in a sentence."""
+    if "test" not in outcomes:
+        return []
+    found = outcomes["test"].accuracy
+    return [f"On the {found.n} further test texts: {found.value:.3f} ({found.low:.3f} to {found.high:.3f})."]
 
 
-def _check_valid(train: LabelledTexts, held_out: LabelledTexts, valid: Path) -> list[str]:
-    """Notes on the texts to test on; an error where there are none, or a label that was never learned."""
-    if not held_out.texts:
-        raise InputError(f"{valid} has no labelled texts", accepted="at least one", todo="check the file")
-    for label in held_out.counts():
-        if label not in train.labels:
-            raise InputError(
-                f"{valid} has the label {label!r}, which no text to learn from has",
-                accepted=", ".join(train.counts()),
-                todo="add texts of that label to the training data, or leave it out of the test",
-            )
-    twins = repeated(held_out.texts, train.texts)
-    said = f"{twins} of the {len(held_out.texts)} held-out texts nearly repeat a training text"
-    return [said] if twins else []
-
-
-def _chosen(data: LabelledTexts, places: Sequence[int]) -> LabelledTexts:
-    return LabelledTexts(
-        tuple(data.texts[place] for place in places), tuple(data.labels[place] for place in places), {}
-    )
-
-
-def _use(task: str, folder: Path, *, loadable: bool) -> str:
-    if loadable:
+def _use(task: str, folder: Path, backbone: str) -> str:
+    if backbone in ANALYSERS:
+        return (
+            f"A yardstick: nothing was trained and nothing is stored. A text is negative or positive beyond "
+            f"{CUTS[backbone]:g}."
+        )
+    if backbone != LINEAR:
         return f"```console\nevenhand score FILE --group AXIS=COLUMN --metrics {task}={folder}\n```"
     return (
         "A yardstick for other backbones, not a metric. From Python: "

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import polars as pl
+
 from evenhand.core.errors import InputError
-from evenhand.store.files import read_table, require_columns
+from evenhand.store.files import read_lines, read_table, require_columns
 from evenhand.training.tasks import Task
 
 LEAST: Final = 20
@@ -33,10 +35,13 @@ class LabelledTexts:
 def read_labelled(path: Path, task: Task, *, text: str = "text", label: str = "label") -> LabelledTexts:
     """The texts of a table with their labels told in our words.
 
-    Rows without a text or without a label are left out and counted; a label that means nothing for the task
-    is an error, since it is more often the wrong column than a slip.
+    A ``.tsv`` file whose first line is a label and a text has no names of columns: the layout in which the
+    regard study published its annotations. Rows without a text or without a label are left out and counted; a
+    label that means nothing for the task is an error, since it is more often the wrong column than a slip.
     """
-    table = read_table(path)
+    table = _study_table(path, task, text, label)
+    if table is None:
+        table = read_table(path)
     require_columns(table, {"--text": text, "--label": label}, path)
     kept: list[tuple[str, str]] = []
     skipped: Counter[str] = Counter()
@@ -48,6 +53,17 @@ def read_labelled(path: Path, task: Task, *, text: str = "text", label: str = "l
         else:
             kept.append((words, _our_label(given, task, number, path)))
     return LabelledTexts(tuple(words for words, _ in kept), tuple(ours for _, ours in kept), dict(skipped))
+
+
+def _study_table(path: Path, task: Task, text: str, label: str) -> pl.DataFrame | None:
+    """The lines of a file without names of columns, a label and a text each; None for any other file."""
+    if path.suffix.lower() != ".tsv" or not path.is_file():
+        return None
+    rows = [line.split("\t", 1) for line in read_lines(path) if line.strip()]
+    if not rows or len(rows[0]) != 2 or task.label_of(rows[0][0]) is None:
+        return None
+    cells = {label: [row[0] for row in rows], text: [row[1] if len(row) > 1 else None for row in rows]}
+    return pl.DataFrame(cells, schema=dict.fromkeys(cells, pl.String))
 
 
 def check_enough(data: LabelledTexts, path: Path) -> None:

@@ -1,0 +1,117 @@
+"""A word-level LSTM classifier: the network, how it is stored, and how a metric reads with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final, cast
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from evenhand.core.digests import digest, file_digest
+from evenhand.core.records import Execution
+from evenhand.neural.batching import length_sorted
+from evenhand.neural.checkpoints import read_config
+from evenhand.neural.classifier import Probabilities
+from evenhand.neural.devices import device_of
+from evenhand.text.tokens import words
+
+FORMAT: Final = "evenhand-lstm"
+"""``model_type`` in the config.json of such a classifier."""
+PAD: Final = 0
+UNKNOWN: Final = 1
+FIRST: Final = 2
+"""The row of the first word; padding and unknown words stand before it."""
+_ROWS: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class LstmShape:
+    """Sizes of the network; two layers of 100 units are the regard study's (appendix A.1)."""
+
+    rows: int
+    """Words, padding and unknown."""
+    columns: int
+    """Numbers a word."""
+    labels: int
+    units: int = 100
+    layers: int = 2
+
+
+class LstmNetwork(nn.Module):
+    """Words to vectors, an LSTM over them, a linear layer on the top layer's last state."""
+
+    def __init__(self, shape: LstmShape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.words = nn.Embedding(shape.rows, shape.columns, padding_idx=PAD)
+        self.lstm = nn.LSTM(shape.columns, shape.units, num_layers=shape.layers, batch_first=True)
+        self.head = nn.Linear(shape.units, shape.labels)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """One logit a label, for ids and mask of shape (texts, words); padding is never read."""
+        packed = nn.utils.rnn.pack_padded_sequence(
+            self.words(ids), mask.sum(1).cpu(), batch_first=True, enforce_sorted=False
+        )
+        _, (state, _) = self.lstm(packed)
+        answers: Tensor = self.head(state[-1])
+        return answers
+
+
+def encode(texts: Sequence[str], index: Mapping[str, int], *, longest: int) -> list[list[int]]:
+    """The rows of each text's words, at least one, at most ``longest``.
+
+    >>> encode(["A new word"], {"a": 2, "new": 3}, longest=9)
+    [[2, 3, 1]]
+    """
+    return [[index.get(word, UNKNOWN) for word in words(text)[:longest]] or [UNKNOWN] for text in texts]
+
+
+def save(
+    network: LstmNetwork, folder: Path, *, vocabulary: Sequence[str], labels: Sequence[str], longest: int
+) -> None:
+    """Write ``model.safetensors``, ``vocab.txt`` and ``config.json``."""
+    weights = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
+    save_file(weights, folder / "model.safetensors")
+    (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n", encoding="utf-8")
+    config = {
+        "model_type": FORMAT,
+        "shape": asdict(network.shape),
+        "id2label": dict(enumerate(labels)),
+        "longest": longest,
+    }
+    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
+
+
+class LstmReader:
+    """A stored classifier, as a metric asks it."""
+
+    def __init__(self, folder: Path, execution: Execution) -> None:
+        config = read_config(folder)
+        self._network = LstmNetwork(LstmShape(**cast("Mapping[str, int]", config["shape"])))
+        self._network.load_state_dict(load_file(folder / "model.safetensors"))
+        self._device = device_of(execution.device)
+        self._network.eval().to(self._device).requires_grad_(False)
+        vocabulary = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")[:-1]
+        self._index = {word: row for row, word in enumerate(vocabulary, start=FIRST)}
+        self._longest, self._rows = cast(int, config["longest"]), execution.batch or _ROWS
+        self.labels = tuple(cast("Mapping[str, str]", config["id2label"]).values())
+        files = ("config.json", "model.safetensors", "vocab.txt")
+        self.digest = digest([file_digest(folder / name) for name in files])
+
+    def read(self, texts: Sequence[str]) -> Probabilities:
+        """One row a text, one column a label."""
+        rows = encode(texts, self._index, longest=self._longest)
+        found = np.zeros((len(rows), len(self.labels)), dtype=np.float32)
+        with torch.inference_mode():
+            for batch in length_sorted([len(row) for row in rows], rows=self._rows):
+                ids = nn.utils.rnn.pad_sequence(
+                    [torch.tensor(rows[place]) for place in batch], batch_first=True, padding_value=PAD
+                ).to(self._device)
+                found[batch] = self._network(ids, ids != PAD).softmax(-1).cpu().numpy()
+        return found
