@@ -124,8 +124,8 @@ def test_a_dump_with_a_list(tmp_path: Path, rules: Path) -> None:
     """The list comes after the page it links to: a first pass reads the lists."""
     sentence = "In May 1980, Ann Roe won a great prize for acting."
     entries = {
-XX a {{{{x}}}}pilot of big planes in the north. {sentence}\n"
-        "[[Category:1950 births]]",
+        "Ann Roe": "'''Ann Roe''' is a {{x}}pilot of big planes in the north. "
+        f"{sentence}\n[[Category:1950 births]]",
         "List of actresses": "* [[Ann Roe]]\n* [[Eve Poe]]",
         "Other": "Other is a page about another thing that nobody wants to read.",
     }

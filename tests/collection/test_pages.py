@@ -16,7 +16,7 @@ DUMP = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/">
   <page>
     <title>Tailor</title>
     <ns>0</ns>
-    <revision><text>{{Infobox|a={{b}}}}A '''tailor''' is [[person|somebody]] who mends.&lt;ref&gt;n&lt;/ref&gt;
+    <revision><text>{{Infobox|a={{b}}}}A '''tailor''' is [[man|somebody]] who mends.&lt;ref&gt;n&lt;/ref&gt;
 == Work ==
 [[File:x.jpg|thumb|A [[shop]]]]Tailors work &amp;amp; sew.
 {| class="x"
