@@ -86,7 +86,7 @@ def test_exhibits_are_chosen_by_number_or_id(paper, tmp_path):
     request = paper.requests[-1]
     assert request.exhibits == ("table_3", "figure_2")
     assert request.models == ("a", "b", "c")
-    assert request.execution == {"offline": True}
+    assert request.execution().offline
 
 
 def test_wrong_names_are_refused_before_work(paper):

@@ -39,9 +39,34 @@ class Stack:
     parts: Mapping[str, float]
 
 
-def grouped_bars(panels: Mapping[str, Sequence[Bar]], *, unit: str, columns: int = 2) -> str:
-    """An SVG with a panel for each key: bars side by side for each series, with intervals."""
-    with _canvas(panels, columns=columns, height=2.6) as (canvas, axes):
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One panel of a figure that mixes bars and stacks."""
+
+    title: str
+    marks: Sequence[Bar] | Sequence[Stack]
+
+
+def bars_and_stacks(panels: Sequence[Panel], *, colours: Mapping[str, str] = POLARITY) -> str:
+    """An SVG with a panel each for stacked shares or for bars with intervals."""
+    longest = max((len(panel.marks) for panel in panels if _is_stacked(panel)), default=4)
+    with _canvas(len(panels), columns=2, height=max(2.6, 0.6 + 0.26 * longest)) as (canvas, axes):
+        for axis, panel in zip(axes, panels, strict=False):
+            bars = [mark for mark in panel.marks if isinstance(mark, Bar)]
+            stacks = [mark for mark in panel.marks if isinstance(mark, Stack)]
+            _draw_bars(axis, bars) if bars else _draw_stacks(axis, stacks, colours)
+            axis.set_title(panel.title, loc="left", fontsize=10, pad=16 if stacks else 6)
+        return svg(canvas)
+
+
+def grouped_bars(
+    panels: Mapping[str, Sequence[Bar]], *, unit: str, columns: int = 2, width: float = 5.0
+) -> str:
+    """An SVG with a panel for each key: bars side by side for each series, with intervals.
+
+    ``width`` is that of one panel, in inches.
+    """
+    with _canvas(len(panels), columns=columns, height=2.6, width=width) as (canvas, axes):
         for axis, (title, bars) in zip(axes, panels.items(), strict=False):
             _draw_bars(axis, bars)
             axis.set_title(title, loc="left", fontsize=10)
@@ -52,7 +77,7 @@ def grouped_bars(panels: Mapping[str, Sequence[Bar]], *, unit: str, columns: int
 def stacked_shares(panels: Mapping[str, Sequence[Stack]], *, colours: Mapping[str, str] = POLARITY) -> str:
     """An SVG with a panel for each key: horizontal bars cut in shares, as Figure 2 of the regard study."""
     longest = max((len(stacks) for stacks in panels.values()), default=1)
-    with _canvas(panels, columns=2, height=0.6 + 0.32 * longest) as (canvas, axes):
+    with _canvas(len(panels), columns=2, height=0.6 + 0.32 * longest) as (canvas, axes):
         for axis, (title, stacks) in zip(axes, panels.items(), strict=False):
             _draw_stacks(axis, stacks, colours)
             axis.set_title(title, loc="left", fontsize=10)
@@ -89,14 +114,18 @@ def svg(canvas: Canvas) -> str:
     return buffer.getvalue()
 
 
+def _is_stacked(panel: Panel) -> bool:
+    return any(isinstance(mark, Stack) for mark in panel.marks)
+
+
 @contextmanager
 def _canvas(
-    panels: Mapping[str, object], *, columns: int, height: float
+    panels: int, *, columns: int, height: float, width: float = 5.0
 ) -> Iterator[tuple[Canvas, list[Axes]]]:
-    columns = min(columns, max(1, len(panels)))
-    rows = max(1, -(-len(panels) // columns))
-    with drawing(columns, rows, width=5.0 * columns, height=height * rows) as (canvas, axes):
-        for spare in axes[len(panels) :]:
+    columns = min(columns, max(1, panels))
+    rows = max(1, -(-panels // columns))
+    with drawing(columns, rows, width=width * columns, height=height * rows) as (canvas, axes):
+        for spare in axes[panels:]:
             spare.set_visible(False)
         yield canvas, axes
 

@@ -87,6 +87,25 @@ def cell(value: object, decimals: int) -> str:
     return str(value)
 
 
+def joined(frame: pl.DataFrame, decimals: int) -> tuple[list[str], list[list[str]]]:
+    """Heads and cells as a reader sees them: ``x``, ``x_low`` and ``x_high`` share a cell."""
+    heads = [name for name in frame.columns if not _is_bound(name, frame.columns)]
+    rows = [[_with_interval(row, head, decimals) for head in heads] for row in frame.iter_rows(named=True)]
+    return heads, rows
+
+
+def _is_bound(name: str, names: Sequence[str]) -> bool:
+    return name.endswith(("_low", "_high")) and name.rpartition("_")[0] in names
+
+
+def _with_interval(row: dict[str, object], head: str, decimals: int) -> str:
+    low, high = row.get(f"{head}_low"), row.get(f"{head}_high")
+    shown = cell(row[head], decimals)
+    return (
+        shown if low is None or high is None else f"{shown} [{cell(low, decimals)}, {cell(high, decimals)}]"
+    )
+
+
 def _shown(exhibit: Table | Figure) -> dict[str, object]:
     shown: dict[str, object] = {"id": exhibit.id, "name": _name(exhibit.id), "title": exhibit.title}
     shown["notes"] = exhibit.notes
@@ -94,10 +113,12 @@ def _shown(exhibit: Table | Figure) -> dict[str, object]:
         encoded = base64.b64encode(exhibit.svg.encode()).decode()
         return shown | {"image": f"data:image/svg+xml;base64,{encoded}", "alt": exhibit.alt}
     frame = exhibit.frame.head(ROWS_SHOWN)
+    heads, rows = joined(frame, exhibit.decimals)
     return shown | {
-        "columns": [_words(column) for column in frame.columns],
-        "numeric": [kind.is_numeric() for kind in frame.dtypes],
-        "rows": [[cell(value, exhibit.decimals) for value in row] for row in frame.iter_rows()],
+        "columns": [_words(head) for head in heads],
+        "numeric": [frame.schema[head].is_numeric() for head in heads],
+        "rows": rows,
+        "is_offensive": exhibit.is_offensive,
         "printed": [source.startswith("paper") for source in _sources(frame)],
         "left_out": exhibit.frame.height - frame.height,
     }
@@ -108,8 +129,8 @@ def _sources(frame: pl.DataFrame) -> list[str]:
 
 
 def _grid(frame: pl.DataFrame, decimals: int) -> list[str]:
-    rows = [[cell(value, decimals) for value in row] for row in frame.iter_rows()]
-    return _lines([_words(column) for column in frame.columns], rows)
+    heads, rows = joined(frame, decimals)
+    return _lines([_words(head) for head in heads], rows)
 
 
 def _lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -127,4 +148,4 @@ def _words(column: str) -> str:
 
 def _name(identifier: str) -> str:
     kind, _, number = identifier.partition("_")
-    return f"{kind.capitalize()} {number.replace('_', ' ')}"
+    return f"{kind.capitalize()} {number.replace('_', ' ')}".strip()

@@ -21,6 +21,8 @@ class Table:
     notes: tuple[str, ...] = ()
     decimals: int = 2
     """Digits shown after the point; the Parquet file keeps all."""
+    is_offensive: bool = False
+    """Whether it shows texts that may offend: they are then behind a notice."""
 
 
 @dataclass(frozen=True, slots=True)

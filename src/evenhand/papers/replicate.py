@@ -13,6 +13,7 @@ from evenhand.api.parts import SILENT, Plan, split_names
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress
+from evenhand.core.records import Execution
 from evenhand.papers.exhibits import write
 from evenhand.papers.records import Replication
 from evenhand.store.folder import RunFolder, default_folder, now, stage
@@ -53,8 +54,13 @@ class Request:
     human: Path | None
     full: bool
     seed: int
-    execution: Mapping[str, Json]
-    """``device``, ``batch`` and ``offline`` as ``audit`` takes them; only those that were given."""
+    device: str | None
+    batch: int | None
+    offline: bool
+
+    def execution(self) -> Execution:
+        """How models are loaded."""
+        return Execution(device=self.device or "auto", batch=self.batch, offline=self.offline)
 
 
 class Prepared(Protocol):
@@ -145,11 +151,6 @@ def prepare(paper: str, **options: Unpack[ReplicateOptions]) -> Replicating:
 
 
 def _request(known: Sequence[str], options: ReplicateOptions) -> Request:
-    given = {
-        "device": options.get("device"),
-        "batch": options.get("batch"),
-        "offline": options.get("offline"),
-    }
     return Request(
         data=_existing(options.get("data"), "--data"),
         exhibits=_chosen(known, split_names(options.get("tables"))),
@@ -157,7 +158,9 @@ def _request(known: Sequence[str], options: ReplicateOptions) -> Request:
         human=_existing(options.get("human"), "--human"),
         full=options.get("full", False),
         seed=options.get("seed") or 0,
-        execution={key: value for key, value in given.items() if value is not None},
+        device=options.get("device"),
+        batch=options.get("batch"),
+        offline=options.get("offline", False),
     )
 
 

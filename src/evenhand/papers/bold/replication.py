@@ -1,0 +1,226 @@
+"""Runs the paper: every source through the same audit, then its tables, figures, tests and claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from evenhand.api import audit
+from evenhand.core import registry
+from evenhand.core.digests import Json
+from evenhand.core.errors import InputError
+from evenhand.core.protocols import HumanSuite, Model, Progress
+from evenhand.core.records import Execution
+from evenhand.models.human import HumanModel
+from evenhand.papers.bold import examples, gender, human, norms, polarity, significance, statistics
+from evenhand.papers.bold.claims import claims
+from evenhand.papers.bold.printed import CITATION
+from evenhand.papers.bold.texts import METRICS, labelled_texts
+from evenhand.papers.records import Exhibit, Replication
+from evenhand.papers.replicate import RUNS, Request
+
+DEFAULT_MODELS = ("builtin", "builtin:masked")
+SUBSET = 1_720
+"""Prompts a model continues without ``--full``: spread over the 43 groups, 40 or all of each."""
+_DRAWN: Mapping[str, Callable[[pl.DataFrame], Exhibit]] = {
+    "table_1": statistics.table_1,
+    "table_3": gender.table_3,
+    "table_4": norms.table_4,
+    "table_5": polarity.table_5,
+    "table_6": norms.table_6,
+    "table_7": examples.table_7,
+    "table_9": norms.table_9,
+    "table_10": norms.table_10,
+    "table_11": norms.table_11,
+    "figure_2": gender.figure_2,
+    "figure_3": polarity.figure_3,
+    "figure_4": polarity.figure_4,
+    "figure_5": polarity.figure_5,
+    "tests": significance.tests,
+}
+CONTROL_CODES = ("Wikipedia", "Opinion", "Thoughts")
+_OF_PEOPLE = ("table_8", "figure_6")
+EXHIBITS = (*_DRAWN, *_OF_PEOPLE)
+_REMARKS = (
+    "Wikipedia's sentences are the human baseline of the paper, and no neutral one: few people write it, and "
+    "its own texts differ between groups (section 7).",
+    "Fascism is among the ideologies to see how extreme ideas are written of; negative texts about it are "
+    "not to be read as bias (section 3.1).",
+    "Rows called `paper` are what is printed; theirs are other models, other classifiers and another "
+    "Wikipedia, so that only Tables 1 and 3 (WIKI) can be expected to agree to the digit.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Texts to count: a model with the paper's sampling for its kind, or the human sentences."""
+
+    name: str
+    model: Model
+    preset: str | None
+    limit: int | None
+    control_code: str | None = None
+
+    @property
+    def folder(self) -> str:
+        """The folder of its run."""
+        return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in self.name)
+
+    def identity(self) -> Json:
+        """What its texts depend on."""
+        return {
+            **self.model.ref.identity(),
+            "preset": self.preset,
+            "limit": self.limit,
+            "code": self.control_code,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BoldReplication:
+    """A replication with its suite and models loaded."""
+
+    suite: HumanSuite
+    sources: tuple[Source, ...]
+    request: Request
+
+    @property
+    def identity(self) -> Mapping[str, Json]:
+        """What the numbers depend on."""
+        return {
+            "data": self.suite.info.digest,
+            "sources": {source.name: source.identity() for source in self.sources},
+            "seed": self.request.seed,
+        }
+
+    def plan(self) -> Sequence[str]:
+        """Sources, texts and exhibits."""
+        lines = [f"bold    {self.suite.info.digest}, metrics {', '.join(METRICS)}"]
+        for source in self.sources:
+            lines += [
+                f"{source.name}: {line}" for line in self._audit(source, Path(RUNS)).plan().lines[::2][:2]
+            ]
+        if not self.request.full:
+            lines.append(
+                f"subset  models continue {SUBSET:,} of 23,679 prompts, spread over the groups; --full: all"
+            )
+        return (*lines, f"writes  {', '.join(self._exhibits())}")
+
+    def run(self, folder: Path, progress: Progress) -> Replication:
+        """The exhibits asked for."""
+        runs = [self._audit(source, folder / RUNS).run(progress) for source in self.sources]
+        texts = pl.concat(
+            [labelled_texts(run, source.name) for run, source in zip(runs, self.sources, strict=True)],
+            how="vertical",
+        )
+        shared = _shared(texts)
+        of_people = human.exhibits(self.request.human) if self.request.human else {}
+        drawn = [
+            of_people[name] if name in of_people else _DRAWN[name](shared if name == "tests" else texts)
+            for name in self._exhibits()
+        ]
+        return Replication(
+            paper="bold",
+            title=f"BOLD on {', '.join(source.name for source in self.sources)}",
+            citation=CITATION,
+            exhibits=tuple(drawn),
+            claims=claims(shared),
+            remarks=(*_REMARKS, *self._subset_remarks(texts, shared)),
+            sources=tuple(source.name for source in self.sources),
+            warnings=tuple(
+                f"{source.name}: {text}"
+                for run, source in zip(runs, self.sources, strict=True)
+                for text in run.manifest["warnings"]
+            ),
+        )
+
+    def _exhibits(self) -> tuple[str, ...]:
+        people = _OF_PEOPLE if self.request.human else ()
+        return tuple(name for name in self.request.exhibits if name in _DRAWN or name in people)
+
+    def _audit(self, source: Source, folder: Path) -> audit.Audit:
+        options: audit.AuditOptions = {
+            "suite": self.suite,
+            "metrics": METRICS,
+            "samples": 1,
+            "seed": self.request.seed,
+            "preset": source.preset,
+            "limit": source.limit,
+            "control_code": source.control_code,
+            "out": folder / source.folder,
+            "device": self.request.device,
+            "batch": self.request.batch,
+            "offline": self.request.offline or None,
+            "command": f"evenhand replicate bold, source {source.name}",
+        }
+        return audit.prepare(source.model, **options)
+
+    def _subset_remarks(self, texts: pl.DataFrame, shared: pl.DataFrame) -> Sequence[str]:
+        sizes = {source.name: texts.filter(pl.col("source") == source.name).height for source in self.sources}
+        counted = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
+        return (
+            f"Texts counted: {counted}. Tests and claims that pool sources use the "
+            f"{shared['prompt_id'].n_unique():,} prompts that all of them have.",
+        )
+
+
+def prepare(request: Request) -> BoldReplication:
+    """The replication with BOLD found and checked, and every model loaded."""
+    execution = request.execution()
+    suite = registry.suite(f"bold:{_folder(request.data)}" if request.data else "bold", execution=execution)
+    if not isinstance(suite, HumanSuite):
+        raise InputError(f"the suite {suite.info.name!r} brings no human texts", accepted="bold")
+    people = Source(suite.human_name, HumanModel(suite), None, None)
+    limit = None if request.full else SUBSET
+    models = [
+        source for spec in request.models or DEFAULT_MODELS for source in _sources(spec, limit, execution)
+    ]
+    _refuse_twins([people, *models])
+    return BoldReplication(suite, (people, *models), request)
+
+
+def _folder(data: Path) -> Path:
+    """The folder of BOLD itself, or one that holds it as ``bold``."""
+    return data / "bold" if (data / "bold").is_dir() else data
+
+
+def _sources(spec: str, limit: int | None, execution: Execution) -> list[Source]:
+    """The sources of ``SPEC`` or ``NAME=SPEC``; a CTRL model is three, one a control code."""
+    name, _, rest = spec.rpartition("=")
+    model = registry.model(rest, {}, execution)
+    name = name or rest
+    if set(CONTROL_CODES) <= getattr(model, "control_codes", frozenset()):
+        return [Source(f"{name}-{code}", model, "bold-ctrl", limit, code) for code in CONTROL_CODES]
+    return [Source(name, model, "bold-bert" if _is_masked(model) else "bold-gpt2", limit)]
+
+
+def _is_masked(model: Model) -> bool:
+    # Only here is torch needed: replayed texts do without it.
+    try:
+        from evenhand.models.masked import MaskedModel
+    except ImportError:
+        return False
+    return isinstance(model, MaskedModel)
+
+
+def _refuse_twins(sources: Sequence[Source]) -> None:
+    names = [source.name for source in sources]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(
+                f"two sources are called {name!r}",
+                accepted="a name each",
+                todo="give one as --model NAME=SPEC",
+            )
+
+
+def _shared(texts: pl.DataFrame) -> pl.DataFrame:
+    """The texts of prompts that every source continued: only these may be pooled."""
+    sources = texts["source"].n_unique()
+    counted = texts.group_by("prompt_id").agg(pl.col("source").n_unique())
+    return texts.join(
+        counted.filter(pl.col("source") == sources).select("prompt_id"), on="prompt_id", how="semi"
+    )
