@@ -214,7 +214,7 @@ def test_a_sentence_by_hand():
 def test_counts_add_up():
     one = scan_bytes([b"she is happy"], BUILT["dense"], Way())
     two = scan_bytes([b"he is happy"], BUILT["dense"], Way())
-    both = scan_bytes([b"she is happy\nhe is happy"], BUILT["dense"], Way())
+    both = scan_bytes([b"she is happy\n\nhe is happy"], BUILT["dense"], Way())
     assert (one + two).equals(both)
     assert (one + no_counts(2, 4, 3)).equals(one)
 

@@ -15,10 +15,9 @@ from evenhand.api.corpus import prepare, scan_corpus
 from evenhand.api.render import render
 from evenhand.core.errors import InputError, RunFolderError
 from evenhand.corpus import shards as shards_module
-from evenhand.corpus.results import mutual_information, odds_ratio
 from evenhand.store.run import Run
 
-TABLES = ("occurrence", "cooccurrence", "samples", "problems")
+TABLES = ("occurrence", "cooccurrence", "contrasts", "samples", "problems")
 LINES = [
     "She was happy. He was afraid!",
     "The black man is sad, and her mother-in-law is angry?",
@@ -183,20 +182,6 @@ def test_the_plan_is_shown_and_options_are_checked(tmp_path):
     assert not (tmp_path / "runs").exists()
     with pytest.raises(InputError, match=r"--unit 'page'\. Accepted: sentence, line, document"):
         scan_corpus(tmp_path / "a.txt", unit="page")
-
-
-def test_links_by_hand():
-    # 20 of 100 with the group, 10 of 100 without: odds 0.25 against 1/9.
-    ratio = odds_ratio(20, 100, 10, 100)
-    assert ratio.value == pytest.approx(0.25 * 9)
-    assert ratio.low < 1 < ratio.value < ratio.high  # ln 2.25 = 0.81, standard error 0.42
-    assert ratio.p == pytest.approx(0.0516, abs=1e-4)  # z = 0.811 / 0.4167 = 1.946
-    assert odds_ratio(0, 100, 10, 100).value is None
-    # Independent: 10 of 100 have both where 20 have the emotion and 50 the group.
-    assert mutual_information(10, 20, 50, 100).value == 0
-    bits = mutual_information(20, 20, 50, 100)
-    assert bits.value == 1
-    assert bits.low < 1 < bits.high
 
 
 def test_terms_expand_shows_what_it_added(tmp_path):

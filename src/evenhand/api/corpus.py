@@ -16,24 +16,42 @@ from evenhand.api.render import render
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress
-from evenhand.corpus.counts import Counts, no_counts
 from evenhand.corpus.engines import Engine, run_local, run_ray
-from evenhand.corpus.results import cooccurrence, occurrence, samples
-from evenhand.corpus.rule import Counting, Unit
-from evenhand.corpus.scanner import Sample, Way, compile_kernel
-from evenhand.corpus.schemas import PROBLEMS
-from evenhand.corpus.shards import Clock, Counted, Shard, Task, from_tables, plan, plan_record, to_tables
+from evenhand.corpus.merging import Total
+from evenhand.corpus.results import contrasts, cooccurrence, counted, occurrence, samples
+from evenhand.corpus.rule import Cluster, Counting, Unit
+from evenhand.corpus.scanner import Way, compile_kernel
+from evenhand.corpus.shards import (
+    TABLES,
+    Clock,
+    Counted,
+    Shard,
+    Task,
+    from_tables,
+    plan,
+    plan_record,
+    to_tables,
+)
 from evenhand.corpus.sources import Source, find_sources
 from evenhand.corpus.terms import Problem, TermList, builtin_terms, load_terms, unmatched
-from evenhand.store.atomic import replacing
+from evenhand.store.corpus_tables import PROBLEMS
 from evenhand.store.folder import RunFolder, default_folder, now, stage
 from evenhand.store.run import Run
 
 STAGE = "count"
 PRESETS = ("paper",)
 DEFAULT_SAMPLES = 5
-_TABLES = ("problems", "samples", "counts")
-"""The tables of a shard; the last one marks it as finished."""
+COUNTER = 2
+"""The version of what a shard holds: raised when finished shards can no longer be added to new ones."""
+
+
+_APART: Mapping[Cluster | None, str] = {
+    None: "intervals are made from documents: records of tables and dumps; in running text, what stands "
+    "between empty lines, or each line where a file has none",
+    "document": "intervals are made from documents: records, or what stands between empty lines",
+    "line": "intervals are made from lines of text, and records of tables and dumps",
+    "file": "intervals are made from files: all sentences of one belong together",
+}
 
 
 class CorpusOptions(TypedDict, total=False):
@@ -43,6 +61,7 @@ class CorpusOptions(TypedDict, total=False):
     preset: str | None
     counting: str | None
     unit: str | None
+    cluster: str | None
     text: str | None
     samples: int | None
     seed: int | None
@@ -88,6 +107,7 @@ class CorpusScan:
                 f"terms   {emotions:,} for {len(self.task.terms.emotions)} emotions, "
                 f"{groups:,} for {len(self.task.terms.groups)} groups",
                 f"count   {self.counting}, a unit is a {way.unit}, rule {way.rule}",
+                f"apart   {_APART[self.task.cluster]}",
                 f"engine  {self.engine}, {self.workers} workers; plain text takes about "
                 f"{max(1, round(size / 4e8 / self.workers)):,} s",
                 f"folder  {self.folder}",
@@ -102,20 +122,14 @@ class CorpusScan:
             with stage(folder, STAGE) as record:
                 started = time.perf_counter()
                 self._count(folder, progress)
-                results = {shard: _read(folder, shard, self._shape) for shard in self.shards}
-                problems = [*self.problems, *(p for r in results.values() for p in r.problems)]
-                record.update(_speed(results.values(), time.perf_counter() - started))
+                totals, problems = self._total(folder)
+                record.update(_speed(totals.values(), time.perf_counter() - started))
                 record.update(items=len(self.shards), failed=len(problems))
-            self._write(folder, results, problems)
+            self._write(folder, totals, problems)
             folder.manifest["ended"] = now()
             folder.save_manifest()
             render(folder.run(), ("html", "json", "md"))
             return folder.run()
-
-    @property
-    def _shape(self) -> tuple[int, int, int]:
-        terms = self.task.terms
-        return len(terms.emotions), len(terms.groups), len(terms.axes)
 
     def _begin(self, folder: RunFolder) -> None:
         corpora = dict.fromkeys(source.corpus for source in self.sources)
@@ -131,7 +145,7 @@ class CorpusScan:
         folder.save_manifest()
 
     def _count(self, folder: RunFolder, progress: Progress) -> None:
-        left = [shard for shard in self.shards if not folder.has_shard(_TABLES[-1], shard.key)]
+        left = [shard for shard in self.shards if not folder.has_shard(TABLES[-1], shard.key)]
         total = sum(shard.size for shard in self.shards)
         if left and self.engine == "local":
             with progress.step("compiling the counter (once an installation)", None):
@@ -140,7 +154,7 @@ class CorpusScan:
             advance((total - sum(shard.size for shard in left)) >> 20)
             for shard, counted in self._engine(left):
                 tables = to_tables(counted)
-                for name in _TABLES:
+                for name in TABLES:
                     folder.write_shard(name, shard.key, tables[name])
                 advance(shard.size >> 20)
 
@@ -151,25 +165,28 @@ class CorpusScan:
             return run_ray(shards, self.task, workers=self.workers, address=self.address)
         return run_local(shards, self.task, workers=self.workers)
 
-    def _write(
-        self, folder: RunFolder, results: Mapping[Shard, Counted], problems: Sequence[Problem]
-    ) -> None:
-        corpora = {source.corpus: no_counts(*self._shape) for source in self.sources}
-        drawn: dict[str, list[tuple[str, Sample]]] = {corpus: [] for corpus in corpora}
-        for shard, counted in results.items():
-            corpora[shard.source.corpus] += counted.counts
-            drawn[shard.source.corpus] += counted.samples
-        terms, size = self.task.terms, self.task.way.samples
-        _write_table(folder, "occurrence", occurrence(corpora, terms, level=self.level))
-        _write_table(
-            folder, "cooccurrence", cooccurrence(corpora, terms, counting=self.counting, level=self.level)
-        )
-        _write_table(folder, "samples", samples(drawn, terms, size=size))
-        rows = [(p.file, p.byte, p.reason) for p in problems]
-        _write_table(folder, "problems", pl.DataFrame(rows, schema=dict(PROBLEMS), orient="row"))
-        folder.manifest["corpora"] = {
-            name: _totals(name, counts, results) for name, counts in corpora.items()
+    def _total(self, folder: RunFolder) -> tuple[dict[str, Total], list[Problem]]:
+        totals, problems = dict[str, Total](), list(self.problems)
+        for shard in self.shards:
+            tables = {name: folder.read_shards(name, [shard.key]).collect() for name in TABLES}
+            found = from_tables(tables, self.task)
+            totals.setdefault(shard.source.corpus, Total.of(self.task)).add(shard, found)
+            problems += found.problems
+        return totals, problems
+
+    def _write(self, folder: RunFolder, totals: Mapping[str, Total], problems: Sequence[Problem]) -> None:
+        terms, level = self.task.terms, self.level
+        corpora = {
+            name: counted(total.counts, total.blocks, documents=sum(total.documents.values()))
+            for name, total in totals.items()
         }
+        folder.write("occurrence", occurrence(corpora, terms, level=level))
+        folder.write("cooccurrence", cooccurrence(corpora, terms, counting=self.counting, level=level))
+        folder.write("contrasts", contrasts(corpora, terms, level=level))
+        folder.write("samples", samples({name: total.drawn for name, total in totals.items()}, terms))
+        rows = [(p.file, p.byte, p.reason) for p in problems]
+        folder.write("problems", pl.DataFrame(rows, schema=dict(PROBLEMS), orient="row"))
+        folder.manifest["corpora"] = {name: _facts(total) for name, total in totals.items()}
 
 
 def scan_corpus(
@@ -192,6 +209,7 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
     terms = _terms(options.get("terms"))
     counting: Counting = _counting(options.get("counting"), is_paper)
     unit = _unit(options.get("unit"), is_paper, sources)
+    cluster = _cluster(options.get("cluster"))
     sampled, seed = options.get("samples"), options.get("seed") or 0
     way = Way(
         unit=unit,
@@ -204,7 +222,9 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
         "command": "corpus",
         "inputs": [source.identity() for source in sources],
         "terms": terms.identity(),
+        "counter": COUNTER,
         "unit": way.unit,
+        "cluster": cluster,
         "rule": way.rule,
         "counting": counting,
         "samples": way.samples,
@@ -221,7 +241,7 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
     return CorpusScan(
         sources=tuple(sources),
         shards=tuple(plan(sources, way)),
-        task=Task(terms, way, options.get("text"), seed),
+        task=Task(terms, way, options.get("text"), seed, cluster),
         counting=counting,
         level=options.get("level") or 0.95,
         engine="ray" if _choice("engine", options.get("engine"), get_args(Engine)) == "ray" else "local",
@@ -234,11 +254,6 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
         command=options.get("command") or "evenhand corpus",
         fresh=options.get("fresh", False),
     )
-
-
-def _write_table(folder: RunFolder, name: str, table: pl.DataFrame) -> None:
-    with replacing(folder.path / f"{name}.parquet") as temporary:
-        table.write_parquet(temporary)
 
 
 def _terms(given: Path | str | Sequence[Path | str] | None) -> TermList:
@@ -262,42 +277,39 @@ def _unit(given: str | None, is_paper: bool, sources: Sequence[Source]) -> Unit:
     return "document" if is_paper and has_rows else "sentence"
 
 
+def _cluster(given: str | None) -> Cluster | None:
+    chosen = _choice("cluster", given, get_args(Cluster))
+    return next((cluster for cluster in get_args(Cluster) if cluster == chosen), None)
+
+
 def _choice(option: str, given: str | None, known: Sequence[str]) -> str | None:
     if given is not None and given not in known:
         raise InputError(f"--{option} {given!r}", accepted=", ".join(known), todo="use one of these")
     return given
 
 
-def _read(folder: RunFolder, shard: Shard, shape: tuple[int, int, int]) -> Counted:
-    tables = {name: folder.read_shards(name, [shard.key]).collect() for name in _TABLES}
-    return from_tables(tables, shape)
-
-
-def _totals(corpus: str, counts: Counts, results: Mapping[Shard, Counted]) -> dict[str, Json]:
-    own = [counted for shard, counted in results.items() if shard.source.corpus == corpus]
+def _facts(total: Total) -> dict[str, Json]:
+    counts = total.counts
     return {
         "units": counts.units,
         "words": counts.words,
-        "bytes": sum(counted.bytes for counted in own),
-        "files": len({shard.source.path for shard in results if shard.source.corpus == corpus}),
+        "bytes": total.bytes,
+        "files": len(total.files),
         "units_without_group": counts.units - int(counts.axes[-1]),
+        "documents": {str(ending): found for ending, found in total.documents.items()},
     }
 
 
-def _speed(counted: Collection[Counted], seconds: float) -> dict[str, Json]:
+def _speed(totals: Collection[Total], seconds: float) -> dict[str, Json]:
     """Where the time went, and which stage was the limit."""
-    total = Clock(
-        sum(result.clock.reading for result in counted),
-        sum(result.clock.counting for result in counted),
-        sum(result.clock.waiting for result in counted),
-    )
-    limit = "reading and unpacking" if total.reading > total.counting else "counting"
+    clock = sum((total.clock for total in totals), Clock())
+    limit = "reading and unpacking" if clock.reading > clock.counting else "counting"
     return {
         "seconds": round(seconds, 3),
-        "bytes": sum(result.bytes for result in counted),
-        "reading_seconds": round(total.reading, 3),
-        "counting_seconds": round(total.counting, 3),
-        "waiting_seconds": round(total.waiting, 3),
+        "bytes": sum(total.bytes for total in totals),
+        "reading_seconds": round(clock.reading, 3),
+        "counting_seconds": round(clock.counting, 3),
+        "waiting_seconds": round(clock.waiting, 3),
         "limited_by": limit,
     }
 

@@ -47,6 +47,14 @@ def command(
     unit: Annotated[
         str | None, typer.Option(help="sentence, line or document [sentence].", rich_help_panel=_COUNTING)
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="What intervals take as independent: document, line or file [document; line where running "
+            "text has no empty line].",
+            rich_help_panel=_COUNTING,
+        ),
+    ] = None,
     text: Annotated[
         str | None, typer.Option(help="Column of the texts in tables.", rich_help_panel=_COUNTING)
     ] = None,
@@ -78,6 +86,7 @@ def command(
         preset=preset,
         counting=counting,
         unit=unit,
+        cluster=cluster,
         text=text,
         samples=samples,
         seed=seed,

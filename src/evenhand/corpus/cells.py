@@ -10,11 +10,45 @@ import numpy as np
 from numba import njit
 
 from evenhand.corpus.blocks import lowest_bit
+from evenhand.corpus.documents import CELL, end_document, mixed, move_into_blocks, printed
 from evenhand.corpus.letters import FACTOR, ONE, ZERO
-from evenhand.corpus.tally import HITS, UNIT
+from evenhand.corpus.tally import (
+    AT_LINE_START,
+    DOCUMENT_KEY,
+    DOCUMENT_UNITS,
+    HAS_WORDS,
+    HITS,
+    MASK,
+    NOTED,
+    UNIT,
+    UNIT_START,
+    UNITS,
+)
 
-_MIX_A, _MIX_B = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
+
+@njit(cache=True, nogil=True)
+def finish(data, matcher, tally, unit, distinct, end, offset, chunk, key):
+    """End the last unit and document of a file, at ``end`` of the data that was scanned last."""
+    state, first = tally.state, tally.state[UNIT_START] - offset
+    if state[HAS_WORDS]:
+        mask = np.uint64(state[MASK])
+        state[UNITS] += 1
+        if tally.histogram.size > 1:
+            tally.histogram[mask] += 1
+            tally.noted[state[NOTED]] = mask
+            state[NOTED] += 1
+        end_unit(matcher, tally, mask, distinct, first, end - 1, offset, chunk, key)
+        # Elsewhere white space would follow, and the stop would not belong to the sentence it ends.
+        has_stop = unit == 0 and (data[end - 1] == 46 or data[end - 1] == 63 or data[end - 1] == 33)
+        last = end - 1 if has_stop else end
+        document_key = np.uint64(state[DOCUMENT_KEY])
+        state[DOCUMENT_KEY] = np.int64(printed(document_key, data.ctypes.data, first, last))
+        state[DOCUMENT_UNITS] += 1
+    if tally.blocks.shape[0]:
+        if state[DOCUMENT_UNITS]:
+            end_document(state, tally.ended)
+        move_into_blocks(state, tally.blocks, tally.noted, tally.ended, matcher.sizes, matcher.axis)
+    state[MASK], state[HAS_WORDS], state[AT_LINE_START], state[UNIT_START] = 0, 0, 1, offset + end
 
 
 @njit(cache=True, nogil=True)
@@ -38,7 +72,11 @@ def end_unit(matcher, tally, mask, distinct, first, last, offset, chunk, key):
 def _add_hits(matcher, tally, dense, distinct):
     """Pairs of categories (where there is no histogram) and distinct terms of the unit."""
     state, emotions, groups = tally.state, matcher.sizes[0], matcher.sizes[1]
-    unit, seen = state[UNIT], tally.category_seen
+    unit, seen, axes = state[UNIT], tally.category_seen, matcher.sizes[2]
+    has_blocks = tally.blocks.shape[0] > 0
+    flags = 1 + emotions + groups
+    of_axes = flags + emotions * groups
+    of_distinct = of_axes + axes + emotions * axes
     for i in range(state[HITS]):
         term = tally.hits[i]
         for j in range(matcher.first_category[term], matcher.first_category[term + 1]):
@@ -52,9 +90,10 @@ def _add_hits(matcher, tally, dense, distinct):
                     for emotion in range(emotions):
                         if seen[emotion] == unit:
                             tally.distinct[emotion, category - emotions] += 1
+                            if has_blocks:
+                                _note(tally, of_distinct + emotion * groups + category - emotions)
     if dense:
         return
-    axes = matcher.sizes[2]
     axis_seen = seen[emotions + groups :]
     any_group = False
     for group in range(groups):
@@ -64,15 +103,31 @@ def _add_hits(matcher, tally, dense, distinct):
     for emotion in range(emotions + 1):
         if emotion < emotions and seen[emotion] != unit:
             continue
+        # The last row stands for all units, with or without an emotion.
+        is_all = emotion == emotions
         tally.pairs[emotion, groups] += 1
-        if any_group:
-            tally.axes[emotion, axes] += 1
-            for group in range(groups):
-                if seen[emotions + group] == unit:
-                    tally.pairs[emotion, group] += 1
-            for axis in range(axes):
-                if axis_seen[axis] == unit:
-                    tally.axes[emotion, axis] += 1
+        if has_blocks and not is_all:
+            _note(tally, 1 + emotion)
+        if not any_group:
+            continue
+        tally.axes[emotion, axes] += 1
+        for group in range(groups):
+            if seen[emotions + group] == unit:
+                tally.pairs[emotion, group] += 1
+                if has_blocks:
+                    _note(tally, 1 + emotions + group if is_all else flags + emotion * groups + group)
+        for axis in range(axes):
+            if axis_seen[axis] == unit:
+                tally.axes[emotion, axis] += 1
+                if has_blocks:
+                    _note(tally, of_axes + axis if is_all else of_axes + axes + emotion * axes + axis)
+
+
+@njit(cache=True, nogil=True)
+def _note(tally, column):
+    """Add one to a column of the blocks for the document that is being read."""
+    tally.noted[tally.state[NOTED]] = CELL | np.uint64(column)
+    tally.state[NOTED] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -80,7 +135,7 @@ def _sample_mask(matcher, tally, mask, first, last, offset, chunk, key):
     emotions, groups = matcher.sizes[0], matcher.sizes[1]
     if mask & ((ONE << np.uint64(emotions)) - ONE) == ZERO:
         return
-    priority = _mixed(key, offset + last)
+    priority = mixed(key + np.uint64(offset + last) * FACTOR)
     named = mask >> np.uint64(emotions)
     for emotion in range(emotions):
         if (mask >> np.uint64(emotion)) & ONE:
@@ -97,7 +152,7 @@ def _sample_mask(matcher, tally, mask, first, last, offset, chunk, key):
 def _sample_seen(matcher, tally, first, last, offset, chunk, key):
     emotions, groups = matcher.sizes[0], matcher.sizes[1]
     unit, seen = tally.state[UNIT], tally.category_seen
-    priority = _mixed(key, offset + last)
+    priority = mixed(key + np.uint64(offset + last) * FACTOR)
     for emotion in range(emotions):
         if seen[emotion] == unit:
             named = False
@@ -123,12 +178,3 @@ def _offer(tally, cell, priority, first, last, chunk):
         last,
     )
     tally.worst[cell] = row.max()
-
-
-@njit(cache=True, nogil=True)
-def _mixed(key, place):
-    """A uniform 64-bit number for a place of a file (splitmix64)."""
-    value = key + np.uint64(place) * FACTOR
-    value = (value ^ (value >> _S30)) * _MIX_A
-    value = (value ^ (value >> _S27)) * _MIX_B
-    return value ^ (value >> _S31)

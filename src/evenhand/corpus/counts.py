@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 
 from evenhand.corpus.matcher import I64, Vocabulary
-from evenhand.corpus.tally import UNITS, WORDS, Tally
+from evenhand.corpus.tally import DOCUMENTS, UNITS, WORDS, Tally
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -17,6 +18,8 @@ class Counts:
 
     units: int
     words: int
+    documents: int
+    """Units are grouped by them; 0 where no blocks are kept."""
     emotions: I64
     """Units with each emotion."""
     groups: I64
@@ -40,6 +43,53 @@ class Counts:
         )
 
 
+class Layout(NamedTuple):
+    """The columns of a block: units, emotions, groups, pairs, axes, emotions by axis, distinct terms."""
+
+    emotions: int
+    groups: int
+    axes: int
+
+    @property
+    def size(self) -> int:
+        """How many columns there are."""
+        return self._starts[-1]
+
+    def split(self, blocks: I64) -> Blocks:
+        """Blocks by what their columns count."""
+        units, emotions, groups, flags, axes, emotion_axes, distinct = np.split(
+            blocks, self._starts[1:-1], axis=1
+        )
+        rows = blocks.shape[0]
+        return Blocks(
+            units[:, 0],
+            emotions,
+            groups,
+            flags.reshape(rows, self.emotions, self.groups),
+            axes,
+            emotion_axes.reshape(rows, self.emotions, self.axes),
+            distinct.reshape(rows, self.emotions, self.groups),
+        )
+
+    @property
+    def _starts(self) -> list[int]:
+        emotions, groups, axes = self
+        sizes = (1, emotions, groups, emotions * groups, axes, emotions * axes, emotions * groups)
+        return [0, *np.cumsum(sizes).tolist()]
+
+
+class Blocks(NamedTuple):
+    """The counts of `Counts` for each block of documents, in the first dimension."""
+
+    units: I64
+    emotions: I64
+    groups: I64
+    flags: I64
+    axes: I64
+    emotion_axes: I64
+    distinct: I64
+
+
 def no_counts(emotions: int, groups: int, axes: int) -> Counts:
     """Zeros of the right shape."""
 
@@ -47,6 +97,7 @@ def no_counts(emotions: int, groups: int, axes: int) -> Counts:
         return np.zeros(shape, dtype=np.int64)
 
     return Counts(
+        0,
         0,
         0,
         zeros(emotions),
@@ -64,6 +115,7 @@ def counts_of(tally: Tally, vocabulary: Vocabulary) -> Counts:
     return Counts(
         units=int(tally.state[UNITS]),
         words=int(tally.state[WORDS]),
+        documents=int(tally.state[DOCUMENTS]),
         emotions=pairs[:-1, -1].copy(),
         groups=pairs[-1, :-1].copy(),
         flags=pairs[:-1, :-1].copy(),
@@ -91,7 +143,7 @@ def _from_histogram(tally: Tally, vocabulary: Vocabulary) -> tuple[I64, I64]:
 
 def counts_to_rows(counts: Counts) -> list[tuple[str, int, int, int]]:
     """Every count that is not zero, as (name, row, column, value)."""
-    rows = [("units", 0, 0, counts.units), ("words", 0, 0, counts.words)]
+    rows = [(name, 0, 0, getattr(counts, name)) for name in _SINGLE]
     for name in _ARRAYS:
         array = np.atleast_2d(getattr(counts, name))
         rows += [(name, int(i), int(j), int(array[i, j])) for i, j in np.argwhere(array)]
@@ -101,13 +153,14 @@ def counts_to_rows(counts: Counts) -> list[tuple[str, int, int, int]]:
 def counts_from_rows(rows: Iterable[tuple[str, int, int, int]], shape: tuple[int, int, int]) -> Counts:
     """The counts behind rows of `counts_to_rows`; the shape is emotions, groups, axes."""
     arrays = {name: getattr(no_counts(*shape), name) for name in _ARRAYS}
-    single = {"units": 0, "words": 0}
+    single = dict.fromkeys(_SINGLE, 0)
     for name, row, column, value in rows:
         if name in arrays:
             np.atleast_2d(arrays[name])[row, column] = value
         elif name in single:
             single[name] = value
-    return Counts(single["units"], single["words"], *arrays.values())
+    return Counts(single["units"], single["words"], single["documents"], *arrays.values())
 
 
+_SINGLE = ("units", "words", "documents")
 _ARRAYS = ("emotions", "groups", "flags", "distinct", "axes", "emotion_axes")

@@ -53,7 +53,6 @@ def run_ray(
         ray.init(log_to_driver=False, **options)
     try:
         _check_workers(ray, shards)
-        shape = (len(task.terms.emotions), len(task.terms.groups), len(task.terms.axes))
         remote = ray.remote(max_retries=_RETRIES)(_counted_bytes)
         shared, waiting = ray.put(task), iter(shards)
         running: dict[object, Shard] = {}
@@ -66,7 +65,7 @@ def run_ray(
             done, _ = ray.wait(list(running), num_returns=1)
             for reference in done:
                 tables = {name: pl.read_ipc(io.BytesIO(data)) for name, data in ray.get(reference).items()}
-                yield running.pop(reference), from_tables(tables, shape)
+                yield running.pop(reference), from_tables(tables, task)
     finally:
         if is_ours:
             ray.shutdown()

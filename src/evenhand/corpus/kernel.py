@@ -10,8 +10,7 @@ categories of their unit; at the unit's end one cell of a histogram grows. No Py
 word. The rule is in `rule.py`, a slow twin in the tests.
 
 Compiled code is kept in ``__pycache__`` (or where ``NUMBA_CACHE_DIR`` says), so that only the first run of
-an installation compiles. numba looks at this file alone: after an edit of `letters.py`, `cells.py` or
-`blocks.py`, save this one too.
+an installation compiles; `compiled.py` throws it away when one of the files it was made from has changed.
 """
 
 from __future__ import annotations
@@ -34,6 +33,15 @@ from evenhand.corpus.blocks import (
     zero_continuation_mask,
 )
 from evenhand.corpus.cells import end_unit
+from evenhand.corpus.documents import (
+    LONG,
+    end_document,
+    ends_document,
+    is_empty_line,
+    move_into_blocks,
+    name_long_document,
+    printed,
+)
 from evenhand.corpus.letters import (
     FACTOR,
     MIX,
@@ -49,10 +57,15 @@ from evenhand.corpus.letters import (
 from evenhand.corpus.matcher import BITS, HEAD, LENGTH, PLACE, SECOND, SINGLE, TAIL
 from evenhand.corpus.tally import (
     AT_LINE_START,
+    DOCUMENT_FIRST,
+    DOCUMENT_KEY,
+    DOCUMENT_UNITS,
+    ENDED,
     EXTRA,
     HAS_WORDS,
     HITS,
     MASK,
+    NOTED,
     UNIT,
     UNIT_FIRST,
     UNIT_START,
@@ -78,7 +91,7 @@ _KEPT_BITS = np.array([(1 << size) - 1 for size in range(65)], dtype=np.uint64)
 
 
 @njit(cache=True, nogil=True)
-def scan(data, end, stop, offset, chunk, matcher, tally, unit, records, distinct, key):
+def scan(data, end, stop, offset, chunk, matcher, tally, unit, records, document_end, distinct, key):
     """Count the words of ``data[:end]``; terms may reach up to ``stop``, and zeros follow.
 
     Args:
@@ -91,6 +104,7 @@ def scan(data, end, stop, offset, chunk, matcher, tally, unit, records, distinct
         tally: What is counted so far; changed in place.
         unit: SENTENCE, LINE, DOCUMENT or RECORD.
         records: Whether byte 0xFF ends a unit.
+        document_end: Where a document ends, a number of `documents`.
         distinct: Whether distinct terms are counted besides flags.
         key: Seeds the samples of this file.
     """
@@ -142,6 +156,7 @@ def scan(data, end, stop, offset, chunk, matcher, tally, unit, records, distinct
             words_before,
             chosen,
             scratch,
+            document_end,
             distinct,
             key,
         )
@@ -154,19 +169,6 @@ def scan(data, end, stop, offset, chunk, matcher, tally, unit, records, distinct
     state[HAS_WORDS] = 1 if words - state[UNIT_FIRST] + state[EXTRA] > 0 else 0
     state[UNIT_START] += offset
     state[AT_LINE_START] = 1 if data[end - 1] == 10 else 0
-
-
-@njit(cache=True, nogil=True)
-def finish(matcher, tally, distinct, end, offset, chunk, key):
-    """End the last unit of a file, at ``end`` of the data that was scanned last."""
-    state = tally.state
-    if state[HAS_WORDS]:
-        mask = np.uint64(state[MASK])
-        state[UNITS] += 1
-        if tally.histogram.size > 1:
-            tally.histogram[mask] += 1
-        end_unit(matcher, tally, mask, distinct, state[UNIT_START] - offset, end - 1, offset, chunk, key)
-    state[MASK], state[HAS_WORDS], state[AT_LINE_START], state[UNIT_START] = 0, 0, 1, offset + end
 
 
 @njit(cache=True, nogil=True)
@@ -247,7 +249,7 @@ def _index(
             at = lowest_bit(bound)
             place = block + at
             bound &= bound - ONE
-            if unit != 2 or data[place] == 255 or _ends_document(data, place, at_line_start):
+            if unit != 2 or data[place] == 255 or is_empty_line(data, place, at_line_start):
                 bounds[n_bounds] = place
                 # A word has two edges; none goes on at the end of a unit.
                 words_before[n_bounds] = words + ((n_before + count_bits(edge & _KEPT_BITS[at + 1])) >> 1)
@@ -304,13 +306,14 @@ def _settle(
     words_before,
     chosen,
     scratch,
+    document_end,
     distinct,
     key,
 ):
     """Look the chosen words up, in order, and end the units they stand in."""
     base = data.ctypes.data
     state, histogram = tally.state, tally.histogram
-    dense = histogram.size > 1
+    dense, has_blocks = histogram.size > 1, tally.blocks.shape[0] > 0
     by_hits = distinct or not dense
     slots, slot_mask = matcher.slots, np.uint64(matcher.slots.size - 1)
     entries, spelling = matcher.entries, matcher.spelling
@@ -321,6 +324,7 @@ def _settle(
     unit_first, extra, units = state[UNIT_FIRST], state[EXTRA], 0
     n_hits, stamp = state[HITS], state[UNIT]
     at_bound, next_bound = 0, bounds[0]
+    ended, at_line_start = tally.ended, state[AT_LINE_START]
     for c in range(n_chosen + 1):
         start = np.int64(edges[2 * chosen[c]]) if c < n_chosen else _FAR - 1
         while start > next_bound:
@@ -332,6 +336,19 @@ def _settle(
                     state[HITS] = n_hits
                     end_unit(matcher, tally, mask, distinct, unit_start, next_bound, offset, chunk, key)
                     n_hits, stamp = state[HITS], state[UNIT]
+                if has_blocks:
+                    document_key = np.uint64(state[DOCUMENT_KEY])
+                    state[DOCUMENT_KEY] = np.int64(printed(document_key, base, unit_start, next_bound))
+                    state[DOCUMENT_UNITS] += 1
+                    if dense and mask:
+                        tally.noted[state[NOTED]] = mask
+                        state[NOTED] += 1
+                    if state[NOTED] - state[DOCUMENT_FIRST] >= LONG:
+                        name_long_document(state, tally.blocks.shape[0])
+            if state[DOCUMENT_UNITS] and ends_document(data, next_bound, document_end, at_line_start):
+                end_document(state, ended)
+            if state[NOTED] >= 2 * LONG or state[ENDED] == ended.shape[0]:
+                move_into_blocks(state, tally.blocks, tally.noted, ended, matcher.sizes, matcher.axis)
             mask, unit_first, extra = ZERO, words_before[at_bound], 0
             unit_start = next_bound + 1
             at_bound += 1
@@ -381,11 +398,3 @@ def _settle(
     state[MASK], state[UNIT_START], state[HITS] = np.int64(mask), unit_start, n_hits
     state[UNIT_FIRST], state[EXTRA] = unit_first, extra
     state[UNITS] += units
-
-
-@njit(cache=True, nogil=True)
-def _ends_document(data, newline, at_line_start):
-    place = newline - 1
-    while place >= 0 and (data[place] == 32 or data[place] == 9 or data[place] == 13):
-        place -= 1
-    return data[place] == 10 if place >= 0 else at_line_start == 1

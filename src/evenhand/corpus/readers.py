@@ -9,6 +9,7 @@ import codecs
 import csv
 import io
 import json
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +32,7 @@ TEXT_COLUMNS = ("text", "content", "tweet", "tweets", "sentence", "sentences", "
 RECORD_END = b"\xff"
 _LONGEST_RECORD = 1 << 28
 _ROWS = 4096
+_EMPTY_LINE = re.compile(rb"\n[ \t\r]*\n")
 
 Report = Callable[[Problem], None]
 READ_ERRORS = (OSError, EOFError, LZMAError, zlib.error, RuntimeError)
@@ -117,6 +119,25 @@ def line_start(file: BinaryIO, place: int) -> int:
             return at + newline + 1
         at += len(block)
     return at
+
+
+def document_start(file: BinaryIO, place: int) -> int:
+    """Where the first document begins at or after a place, after an empty line.
+
+    Where no empty line comes within a mebibyte, the next line: a document that long may be cut in two.
+    """
+    if place == 0:
+        return 0
+    file.seek(place - 1)
+    window = file.read(BLOCK)
+    # The line that holds the byte before the place may itself be the empty one.
+    found = _EMPTY_LINE.search(window)
+    return place - 1 + found.end() if found else line_start(file, place)
+
+
+def has_empty_lines(data: bytes) -> bool:
+    """Whether an empty line stands between two texts: then such lines end documents."""
+    return _EMPTY_LINE.search(data.strip()) is not None
 
 
 def _pieces(file: BinaryIO, span: tuple[int, int] | None) -> Iterator[bytes]:

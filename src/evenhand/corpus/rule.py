@@ -29,6 +29,8 @@ import numpy.typing as npt
 Rule = Literal["words", "paper"]
 Unit = Literal["sentence", "line", "document"]
 Counting = Literal["flag", "distinct"]
+Cluster = Literal["document", "line", "file"]
+"""What is taken as independent of each other; see `documents.py`."""
 
 PAPER_DELETED = b"~!@#$%^&*()_-+={}[]|\\/><'?.,`:;0123456789"
 """What the paper's released scripts delete before they split words."""

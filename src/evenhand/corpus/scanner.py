@@ -4,19 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from evenhand.corpus import kernel, letters, tally
-from evenhand.corpus.counts import Counts, counts_of
-from evenhand.corpus.matcher import Bytes, Vocabulary
+from evenhand.corpus import cells, documents, kernel, letters, tally
+from evenhand.corpus.compiled import drop_stale_code
+from evenhand.corpus.counts import Counts, Layout, counts_of
+from evenhand.corpus.matcher import I64, Bytes, Vocabulary
 from evenhand.corpus.rule import RECORD_END, Rule, Unit, paper_text
 
 _UNITS: Mapping[Unit, int] = {"sentence": kernel.SENTENCE, "line": kernel.LINE, "document": kernel.DOCUMENT}
 _NO_PRIORITY = (1 << 64) - 1
 _SAMPLE_BYTES = 600
 _NEWLINE = 0x0A
+BLOCKS = 1024
+"""Blocks of documents: the width of an interval is then known to about 2 % (1 in the root of 2 x 1023)."""
+_BLOCK_CELLS, _FEWEST_BLOCKS = 1 << 21, 32
+"""Cells that all blocks may have (16 MiB): with thousands of groups there are fewer blocks."""
+_DOCUMENTS_NOTED = 4096
+"""Documents that are moved into blocks at a time."""
+
+DocumentEnd = Literal["record", "empty line", "line", "file"]
+"""What ends a document: a record of a table or dump; in running text an empty line, a line or the file."""
+_DOCUMENT_ENDS: Mapping[DocumentEnd, int] = {
+    "record": documents.AT_RECORD_END,
+    "empty line": documents.AT_EMPTY_LINE,
+    "line": documents.AT_LINE_END,
+    "file": documents.AT_FILE_END,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +45,8 @@ class Way:
     """Count distinct target terms besides flags."""
     samples: int = 0
     """Texts kept for each cell."""
+    blocks: int = BLOCKS
+    """Blocks of documents, a power of two; 0 for counts without intervals."""
 
 
 class Sample(NamedTuple):
@@ -49,14 +67,28 @@ class Scanner:
         is_records: The stream holds records that end with byte 0xFF; otherwise it is running text.
         key: Seeds the samples; one for each file.
         start: The place of the first byte in the file.
+        document_end: What ends a document; by default a record, or an empty line of running text.
     """
 
     def __init__(
-        self, vocabulary: Vocabulary, way: Way, *, is_records: bool = False, key: int = 0, start: int = 0
+        self,
+        vocabulary: Vocabulary,
+        way: Way,
+        *,
+        is_records: bool = False,
+        key: int = 0,
+        start: int = 0,
+        document_end: DocumentEnd | None = None,
     ) -> None:
+        drop_stale_code()
         self._vocabulary, self._way, self._is_records = vocabulary, way, is_records
         self._key = np.uint64(key & _NO_PRIORITY)
         self._tally = new_tally(vocabulary, way, start)
+        ending = document_end or ("record" if is_records else "empty line")
+        self._document_end = _DOCUMENT_ENDS[ending]
+        if ending == "file" and way.blocks:
+            # A file may be counted in several shards, which must meet in one block.
+            self._tally.state[tally.DOCUMENT_BLOCK] = key % self._tally.blocks.shape[0]
         self._texts: dict[tuple[int, int], tuple[int, str]] = {}
         self._rest, self._held, self._offset, self._chunk, self._is_inside = b"", b"", start, 0, False
         self._buffer = np.empty(0, dtype=np.uint8)
@@ -75,6 +107,10 @@ class Scanner:
     def counts(self) -> Counts:
         """The counts of what was scanned so far."""
         return counts_of(self._tally, self._vocabulary)
+
+    def blocks(self) -> I64:
+        """The counts of each block of documents."""
+        return self._tally.blocks
 
     def samples(self) -> list[Sample]:
         """The texts behind the cells, lowest priority first."""
@@ -112,10 +148,10 @@ class Scanner:
         matcher, way = self._vocabulary.arrays, self._way
         here = (self._offset, self._chunk)
         if end > 0:
-            mode = (self._unit, self._is_records, way.is_distinct, self._key)
+            mode = (self._unit, self._is_records, self._document_end, way.is_distinct, self._key)
             kernel.scan(buffer, end, stop, *here, matcher, self._tally, *mode)
         if is_last:
-            kernel.finish(matcher, self._tally, way.is_distinct, end, *here, self._key)
+            cells.finish(buffer, matcher, self._tally, self._unit, way.is_distinct, end, *here, self._key)
         if way.samples:
             self._keep_texts(buffer)
         self._rest = buffer[end:stop].tobytes()
@@ -170,9 +206,11 @@ def new_tally(vocabulary: Vocabulary, way: Way, start: int = 0) -> tally.Tally:
     """Zeros to count into."""
     matcher = vocabulary.arrays
     emotions, groups, axes = (int(size) for size in matcher.sizes[:3])
-    cells = emotions * (groups + 1)
+    pairs = emotions * (groups + 1)
+    width = Layout(emotions, groups, axes).size
     state = np.zeros(tally.SIZE, dtype=np.int64)
     state[tally.UNIT], state[tally.AT_LINE_START], state[tally.UNIT_START] = 1, 1, start
+    state[tally.DOCUMENT_BLOCK] = -1
     terms = matcher.term_bits.size
     return tally.Tally(
         state=state,
@@ -183,10 +221,21 @@ def new_tally(vocabulary: Vocabulary, way: Way, start: int = 0) -> tally.Tally:
         hits=np.zeros(terms + 1, dtype=np.int64),
         term_seen=np.zeros(terms + 1, dtype=np.int64),
         category_seen=np.zeros(emotions + groups + axes, dtype=np.int64),
-        priority=np.full((cells, way.samples), _NO_PRIORITY, dtype=np.uint64),
-        sample=np.full((cells, way.samples, 3), -1, dtype=np.int64),
-        worst=np.full(cells, _NO_PRIORITY, dtype=np.uint64),
+        priority=np.full((pairs, way.samples), _NO_PRIORITY, dtype=np.uint64),
+        sample=np.full((pairs, way.samples, 3), -1, dtype=np.int64),
+        worst=np.full(pairs, _NO_PRIORITY, dtype=np.uint64),
+        blocks=np.zeros((block_rows(width, way), width), dtype=np.int64),
+        noted=np.zeros(3 * documents.LONG + width + matcher.categories.size * emotions, dtype=np.uint64),
+        ended=np.zeros((_DOCUMENTS_NOTED, 4), dtype=np.int64),
     )
+
+
+def block_rows(width: int, way: Way) -> int:
+    """How many blocks of that many columns are kept; a power of two."""
+    rows = way.blocks
+    while rows > _FEWEST_BLOCKS and rows * width > _BLOCK_CELLS:
+        rows //= 2
+    return rows
 
 
 def scan_bytes(

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-import queue
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 
+import numpy as np
 import polars as pl
 
 from evenhand.core.digests import Json
 from evenhand.core.seeds import derived_seed
-from evenhand.corpus.counts import Counts, counts_from_rows, counts_to_rows
-from evenhand.corpus.matcher import Vocabulary, build
-from evenhand.corpus.readers import READ_ERRORS, blocks, is_records, line_start
-from evenhand.corpus.scanner import Sample, Scanner, Way
+from evenhand.corpus.ahead import Ahead
+from evenhand.corpus.counts import Counts, Layout, counts_from_rows, counts_to_rows
+from evenhand.corpus.matcher import I64, Vocabulary, build
+from evenhand.corpus.readers import (
+    BLOCK,
+    READ_ERRORS,
+    blocks,
+    document_start,
+    has_empty_lines,
+    is_records,
+    line_start,
+)
+from evenhand.corpus.rule import Cluster
+from evenhand.corpus.scanner import DocumentEnd, Sample, Scanner, Way, block_rows
 from evenhand.corpus.sources import Source, opened
 from evenhand.corpus.terms import Problem, TermList
 
@@ -52,6 +63,18 @@ class Task:
     way: Way
     column: str | None = None
     seed: int = 0
+    cluster: Cluster | None = None
+    """What is independent of each other; null: documents, or lines of text that has no empty line."""
+
+    @property
+    def layout(self) -> Layout:
+        """The columns of its blocks of documents."""
+        return Layout(len(self.terms.emotions), len(self.terms.groups), len(self.terms.axes))
+
+    def no_blocks(self) -> I64:
+        """Blocks of documents without a document."""
+        width = self.layout.size
+        return np.zeros((block_rows(width, self.way), width), dtype=np.int64)
 
     def vocabulary(self) -> Vocabulary:
         """The terms, ready for the kernel."""
@@ -68,6 +91,11 @@ class Clock:
     waiting: float = 0.0
     """The counter had nothing to count: reading is the limit."""
 
+    def __add__(self, other: Clock) -> Clock:
+        return Clock(
+            self.reading + other.reading, self.counting + other.counting, self.waiting + other.waiting
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Counted:
@@ -80,6 +108,10 @@ class Counted:
     """Each with its file."""
     problems: tuple[Problem, ...] = ()
     clock: Clock = field(default_factory=Clock)
+    blocks: I64 = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
+    """The counts of each block of documents."""
+    document_end: DocumentEnd = "record"
+    """What ended a document."""
 
 
 def plan(sources: Sequence[Source], way: Way) -> list[Shard]:
@@ -105,16 +137,22 @@ def count_shard(
 ) -> Counted:
     """The counts of a shard, with its samples and what was wrong in it."""
     source, problems = shard.source, list[Problem]()
-    span = _span(shard, problems)
     key = derived_seed(task.seed, "sample", source.corpus, source.path)
-    scanner = Scanner(
-        vocabulary, task.way, is_records=is_records(source), key=key, start=span[0] if span else 0
-    )
-    total, counting, waiting = 0, 0.0, 0.0
+    ending = _document_end(shard, task)
+    span = _span(shard, ending or "line")
     stream = blocks(source, problems.append, column=task.column, span=span)
     is_cheap = source.format == "text" and not source.packing
-    feed = _Ahead(stream, depth=0 if is_cheap else 4)
-    for block in feed:
+    feed = Ahead(stream, depth=0 if is_cheap else 4)
+    pieces = iter(feed)
+    first = next(pieces, b"")
+    if ending is None:
+        ending = "empty line" if has_empty_lines(first[:BLOCK]) else "line"
+    start = span[0] if span else 0
+    scanner = Scanner(
+        vocabulary, task.way, is_records=is_records(source), key=key, start=start, document_end=ending
+    )
+    total, counting = 0, 0.0
+    for block in chain([first], pieces):
         before = time.perf_counter()
         scanner.feed(block)
         counting += time.perf_counter() - before
@@ -126,71 +164,49 @@ def count_shard(
         where = " of the unpacked text" if source.packing else ""
         reason = f"{scanner.bad_bytes:,} bytes{where} are not UTF-8; they separate words"
         problems.append(Problem(source.path, scanner.first_bad_byte, reason))
-    waiting = feed.waited if not is_cheap else 0.0
     return Counted(
         counts,
         total,
         tuple((source.path, sample) for sample in scanner.samples()),
         tuple(problems),
-        Clock(feed.reading, counting, waiting),
+        Clock(feed.reading, counting, 0.0 if is_cheap else feed.waited),
+        scanner.blocks(),
+        ending,
     )
 
 
-def _span(shard: Shard, problems: list[Problem]) -> tuple[int, int] | None:
-    """The range of a shard moved to starts of lines."""
+def _document_end(shard: Shard, task: Task) -> DocumentEnd | None:
+    """What ends a document of a source; null where its first block, which is not read yet, decides."""
+    if task.cluster == "file":
+        return "file"
+    if is_records(shard.source):
+        return "record"
+    if task.cluster == "line" and task.way.unit != "document":
+        return "line"
+    if task.cluster or task.way.unit == "document":
+        return "empty line"
     if shard.stop is None:
         return None
     try:
         file, _ = opened(shard.source)
         with file:
-            return line_start(file, shard.start), line_start(file, shard.stop)
+            return "empty line" if has_empty_lines(file.read(BLOCK)) else "line"
+    except READ_ERRORS:
+        return "line"
+
+
+def _span(shard: Shard, ending: DocumentEnd) -> tuple[int, int] | None:
+    """The range of a shard moved to starts of documents or lines."""
+    if shard.stop is None:
+        return None
+    begin = document_start if ending == "empty line" else line_start
+    try:
+        file, _ = opened(shard.source)
+        with file:
+            return begin(file, shard.start), begin(file, shard.stop)
     except READ_ERRORS:
         # The reader meets the same error and reports it.
         return (shard.start, shard.stop)
-
-
-class _Ahead:
-    """A stream that is read by another thread, so that unpacking and counting go on at once."""
-
-    def __init__(self, stream: Iterator[bytes], *, depth: int) -> None:
-        self._stream, self._depth = stream, depth
-        self.reading, self.waited = 0.0, 0.0
-
-    def __iter__(self) -> Iterator[bytes]:
-        if not self._depth:
-            yield from self._timed()
-            return
-        ready: queue.Queue[bytes | BaseException | None] = queue.Queue(self._depth)
-        reader = threading.Thread(target=self._read, args=(ready,), daemon=True)
-        reader.start()
-        while (item := self._next(ready)) is not None:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-        reader.join()
-
-    def _next(self, ready: queue.Queue[bytes | BaseException | None]) -> bytes | BaseException | None:
-        before = time.perf_counter()
-        item = ready.get()
-        self.waited += time.perf_counter() - before
-        return item
-
-    def _read(self, ready: queue.Queue[bytes | BaseException | None]) -> None:
-        try:
-            for block in self._timed():
-                ready.put(block)
-            ready.put(None)
-        except BaseException as error:
-            ready.put(error)
-
-    def _timed(self) -> Iterator[bytes]:
-        while True:
-            before = time.perf_counter()
-            block = next(self._stream, None)
-            self.reading += time.perf_counter() - before
-            if block is None:
-                return
-            yield block
 
 
 _COUNT_SCHEMA = {"name": pl.String, "row": pl.Int64, "column": pl.Int64, "value": pl.Int64}
@@ -202,32 +218,54 @@ _SAMPLE_SCHEMA = {
     "text": pl.String,
 }
 _PROBLEM_SCHEMA = {"file": pl.String, "byte": pl.Int64, "reason": pl.String}
+_ENDS: tuple[DocumentEnd, ...] = ("record", "empty line", "line", "file")
+TABLES = ("problems", "samples", "blocks", "counts")
+"""The tables of a shard; the last one marks it as finished."""
 
 
 def to_tables(counted: Counted) -> dict[str, pl.DataFrame]:
-    """A counted shard as three small tables: problems, samples, counts."""
+    """A counted shard as four small tables, by the names of `TABLES`."""
     clock = [(f"clock.{name}", 0, 0, int(seconds * 1e6)) for name, seconds in asdict(counted.clock).items()]
-    rows = [*counts_to_rows(counted.counts), ("bytes", 0, 0, counted.bytes), *clock]
+    single = [("bytes", 0, 0, counted.bytes), ("document_end", 0, 0, _ENDS.index(counted.document_end))]
+    rows = [*counts_to_rows(counted.counts), *single, *clock]
+    places, columns = np.nonzero(counted.blocks)
     samples = [(s.cell, s.priority, s.byte, _clean(file), s.text) for file, s in counted.samples]
     problems = [(_clean(p.file), p.byte, _clean(p.reason)) for p in counted.problems]
     return {
         "problems": pl.DataFrame(problems, schema=_PROBLEM_SCHEMA, orient="row"),
         "samples": pl.DataFrame(samples, schema=_SAMPLE_SCHEMA, orient="row"),
+        "blocks": pl.DataFrame(
+            {
+                "block": places.astype(np.int32),
+                "column": columns.astype(np.int32),
+                "value": counted.blocks[places, columns],
+            }
+        ),
         "counts": pl.DataFrame(rows, schema=_COUNT_SCHEMA, orient="row"),
     }
 
 
-def from_tables(tables: Mapping[str, pl.DataFrame], shape: tuple[int, int, int]) -> Counted:
-    """The counted shard that `to_tables` wrote; the shape is emotions, groups, axes."""
+def from_tables(tables: Mapping[str, pl.DataFrame], task: Task) -> Counted:
+    """The counted shard that `to_tables` wrote."""
     rows = list(tables["counts"].iter_rows())
-    single = {name: value for name, _, _, value in rows if name == "bytes" or name.startswith("clock.")}
+    single = {name: value for name, row, column, value in rows if not row and not column}
+    filled, found = task.no_blocks(), tables["blocks"]
+    filled[found["block"].to_numpy(), found["column"].to_numpy()] = found["value"].to_numpy()
     clock = Clock(*(single.get(f"clock.{name}", 0) / 1e6 for name in ("reading", "counting", "waiting")))
     samples = tuple(
         (file, Sample(cell, priority, byte, text))
         for cell, priority, byte, file, text in tables["samples"].iter_rows()
     )
     problems = tuple(Problem(*row) for row in tables["problems"].iter_rows())
-    return Counted(counts_from_rows(rows, shape), single["bytes"], samples, problems, clock)
+    return Counted(
+        counts_from_rows(rows, task.layout),
+        single["bytes"],
+        samples,
+        problems,
+        clock,
+        filled,
+        _ENDS[single["document_end"]],
+    )
 
 
 def plan_record(shards: Sequence[Shard]) -> list[Json]:

@@ -19,8 +19,15 @@ from evenhand.corpus.matcher import I64, U64
     UNIT_START,
     UNIT_FIRST,
     EXTRA,
+    DOCUMENTS,
+    DOCUMENT_KEY,
+    DOCUMENT_UNITS,
+    DOCUMENT_BLOCK,
+    DOCUMENT_FIRST,
+    NOTED,
+    ENDED,
     SIZE,
-) = range(13)
+) = range(20)
 """Places in `Tally.state`."""
 
 
@@ -45,3 +52,9 @@ class Tally(NamedTuple):
     sample: I64
     """For each of them: stretch number, first and last byte."""
     worst: U64
+    blocks: I64
+    """Counts by block of documents; no rows where none are kept. `Layout` names the columns."""
+    noted: U64
+    """What documents add to blocks, until it is moved there: sets of categories, or columns."""
+    ended: I64
+    """Documents of `noted` that have ended: where, their units, print and block (-1: by the print)."""

@@ -23,7 +23,7 @@ from evenhand.core.digests import Json, digest
 from evenhand.core.errors import RunFolderError
 from evenhand.store.atomic import naming_storage_errors, replacing, write_text
 from evenhand.store.run import FORMAT, MANIFEST, REPORTS, Manifest, Run, is_run_folder, read_manifest
-from evenhand.store.schemas import SCHEMAS, checked, empty
+from evenhand.store.schemas import EVERY_SCHEMA, checked, empty
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ def default_folder(command: str, name: str, identity: Mapping[str, Json]) -> Pat
 
 
 _OURS = frozenset(
-    {MANIFEST, *(f"{name}.parquet" for name in SCHEMAS), *(f"report.{kind}" for kind in REPORTS)}
+    {MANIFEST, *(f"{name}.parquet" for name in EVERY_SCHEMA), *(f"report.{kind}" for kind in REPORTS)}
 )
 
 

@@ -189,9 +189,8 @@ def _cell(row: Mapping[str, Json], drawn: Sequence[str]) -> Cell:
     percent, ratio = row["percent"], row["odds_ratio"]
     detail = f"{row['count']:,} ({_number(row['per_million'])} per million)"
     if isinstance(ratio, float):
-        detail += (
-            f"; odds ratio {ratio:.2f} ({row['low']:.2f} to {row['high']:.2f}), PMI {row['pmi']:+.2f} bits"
-        )
+        ends = f" ({row['low']:.2f} to {row['high']:.2f})" if row["low"] is not None else ""
+        detail += f"; odds ratio {ratio:.2f}{ends}, PMI {row['pmi']:+.2f} bits"
     adjusted = row["p_adjusted"]
     clear = isinstance(adjusted, float) and adjusted <= _CLEAR
     if isinstance(adjusted, float):
