@@ -178,7 +178,8 @@ def test_corpora_are_set_against_the_first(tmp_path):
     rates = table.filter(pl.col("group") == "")
     assert set(table["corpus"]) == {"b", "again"}
     assert set(table["baseline"]) == {"a"}
-    # Of 400 texts, a has joy in 266 + 58 + 80 sentences: every third, every seventh, every fifth; b in 342 more.
+    # Of 400 texts, a has joy in 266 (not every third) + 58 (every seventh) + 80 (every fifth) sentences,
+    # b in the 342 others of the second kind too.
     joy = rates.filter((pl.col("corpus") == "b") & (pl.col("emotion") == "joy")).row(0, named=True)
     assert joy["ratio"] == pytest.approx((404 + 342) / 404)
     assert joy["low"] > 1
