@@ -55,7 +55,9 @@ def bars_and_stacks(panels: Sequence[Panel], *, colours: Mapping[str, str] = POL
             bars = [mark for mark in panel.marks if isinstance(mark, Bar)]
             stacks = [mark for mark in panel.marks if isinstance(mark, Stack)]
             _draw_bars(axis, bars) if bars else _draw_stacks(axis, stacks, colours)
-            axis.set_title(panel.title, loc="left", fontsize=10, pad=16 if stacks else 6)
+            axis.set_title(panel.title, loc="left", fontsize=10)
+        if any(_is_stacked(panel) for panel in panels):
+            _key(canvas, colours)
         return svg(canvas)
 
 
@@ -66,7 +68,7 @@ def grouped_bars(
 
     ``width`` is that of one panel, in inches.
     """
-    with _canvas(len(panels), columns=columns, height=2.6, width=width) as (canvas, axes):
+    with _canvas(len(panels), columns=columns, height=3.2, width=width) as (canvas, axes):
         for axis, (title, bars) in zip(axes, panels.items(), strict=False):
             _draw_bars(axis, bars)
             axis.set_title(title, loc="left", fontsize=10)
@@ -81,6 +83,7 @@ def stacked_shares(panels: Mapping[str, Sequence[Stack]], *, colours: Mapping[st
         for axis, (title, stacks) in zip(axes, panels.items(), strict=False):
             _draw_stacks(axis, stacks, colours)
             axis.set_title(title, loc="left", fontsize=10)
+        _key(canvas, colours)
         return svg(canvas)
 
 
@@ -133,7 +136,7 @@ def _canvas(
 def _draw_bars(axis: Axes, bars: Sequence[Bar]) -> None:
     labels = list(dict.fromkeys(bar.label for bar in bars))
     names = list(dict.fromkeys(bar.series for bar in bars))
-    width = 0.8 / max(1, len(names))
+    width = min(0.8 / max(1, len(names)), 0.4)
     for bar in bars:
         if bar.value is None:
             continue
@@ -161,7 +164,7 @@ def _draw_stacks(axis: Axes, stacks: Sequence[Stack], colours: Mapping[str, str]
                 light = part == "neutral"
                 where = (left + share / 2, row)
                 axis.annotate(
-                    f"{share:.0%}",
+                    f"{share:.0%}".replace("%", " %"),
                     where,
                     ha="center",
                     va="center",
@@ -171,15 +174,13 @@ def _draw_stacks(axis: Axes, stacks: Sequence[Stack], colours: Mapping[str, str]
             left += share
     axis.set_yticks(range(len(stacks)), [stack.label for stack in reversed(stacks)])
     axis.set_xlim(0, 1)
+    axis.set_ylim(-0.6, len(stacks) - 0.4)
     axis.set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"])
-    axis.legend(
-        [_swatch(colour) for colour in colours.values()],
-        list(colours),
-        fontsize=7,
-        ncols=3,
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.02),
-    )
+
+
+def _key(canvas: Canvas, colours: Mapping[str, str]) -> None:
+    swatches = [_swatch(colour) for colour in colours.values()]
+    canvas.legend(swatches, list(colours), loc="outside lower center", ncols=len(colours), fontsize=8)
 
 
 def _swatch(colour: str) -> Patch:
