@@ -55,6 +55,15 @@ def test_ids_may_find_the_texts(file: Path) -> None:
     assert done == [Completion("b", 0, " danced.", "replayed")]
 
 
+def test_the_generations_of_a_run_are_found_by_prompt_id(tmp_path: Path) -> None:
+    path = tmp_path / "generations.parquet"
+    pl.DataFrame({"id": ["g"], "prompt_id": ["p1"], "text": [" and left"]}).write_parquet(path)
+    model = ReplayModel(str(path))
+    (found,) = model.generate([Request("p1", "She came", (0,))], GenerationSpec())
+    assert found.text == " and left"
+    assert model.ref.options == {"text": "text", "key": "prompt_id"}
+
+
 def test_the_reference_follows_the_file(tmp_path: Path) -> None:
     path = tmp_path / "texts.jsonl"
     path.write_text(json.dumps(ROWS[0]))

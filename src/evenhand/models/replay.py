@@ -14,6 +14,7 @@ from evenhand.core.records import Completion, GenerationSpec, ModelRef, Request
 from evenhand.store.files import read_lines, read_table
 
 _MASK = "XYZ "
+_ID = "prompt_id"
 _SENTENCE = 3
 """Words of a first line that is a text: names of columns have fewer."""
 
@@ -38,19 +39,20 @@ class ReplayModel:
         name: The file: JSONL, CSV, TSV or Parquet, or lines of text.
         text: The column of the texts.
         prompt: The column of the prompts, which must be the suite's to the letter.
-        id: The column of prompt ids; where it is given, it and not the prompt finds the text.
+        id: The column of prompt ids; where it is given, it and not the prompt finds the text. A file with a
+            column ``prompt_id`` and none of prompts, as a run's ``generations.parquet``, is found by it.
     """
 
     def __init__(
         self, name: str, *, text: str = "text", prompt: str = "prompt", id: str | None = None
     ) -> None:
         path = Path(name).expanduser()
-        options = {"text": text, "key": prompt if id is None else id}
         self._texts: _Texts
         if (text, prompt, id) == ("text", "prompt", None) and _is_lines(path):
             self._texts, options = _Lines(path), {"layout": "lines"}
         else:
-            self._texts = _Table(path, text=text, key=options["key"], by_id=id is not None)
+            found = _Table(path, text=text, prompt=prompt, id=id)
+            self._texts, options = found, {"text": text, "key": found.key}
         self.ref = ModelRef("replay", name, file_digest(path), options)
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
@@ -64,12 +66,15 @@ class ReplayModel:
 class _Table:
     """A table with a column of texts and one that finds them."""
 
-    def __init__(self, path: Path, *, text: str, key: str, by_id: bool) -> None:
+    def __init__(self, path: Path, *, text: str, prompt: str, id: str | None) -> None:
         table = read_table(path)
-        _require(table.columns, {"text": text, "id" if by_id else "prompt": key}, path)
-        self._by_id = by_id
+        if id is None and prompt not in table.columns and _ID in table.columns:
+            id = _ID
+        self.key = prompt if id is None else id
+        _require(table.columns, {"text": text, "prompt" if id is None else "id": self.key}, path)
+        self._by_id = id is not None
         self._texts: dict[str | None, list[str | None]] = defaultdict(list)
-        for found, written in table.select(key, text).iter_rows():
+        for found, written in table.select(self.key, text).iter_rows():
             self._texts[found].append(written)
 
     def of(self, request: Request) -> Sequence[str | None]:
