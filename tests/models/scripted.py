@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -28,6 +28,12 @@ class Scripted:
         return ScriptedBatch(self, rows)
 
     def log_probs(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
+        raise NotImplementedError
+
+    def output(self) -> tuple[Tensor, Tensor | None]:
+        raise NotImplementedError
+
+    def hidden_states(self, rows: Sequence[Sequence[int]]) -> Iterator[Tensor]:
         raise NotImplementedError
 
 

@@ -10,7 +10,7 @@ from tests.models import tiny
 from torch import Tensor
 
 from evenhand.core.errors import InputError
-from evenhand.core.protocols import ResolvesSpec
+from evenhand.core.protocols import Candidates, ResolvesSpec
 from evenhand.core.records import GenerationSpec, ModelRef, Request
 from evenhand.models.causal import CausalModel
 from evenhand.models.decoding import Loop
@@ -77,8 +77,11 @@ def test_surrogates_in_a_text_are_no_error() -> None:
 
 
 class Nothing:
-    def __call__(self, hidden: Tensor, logits: Tensor, rows: Sequence[int]) -> Tensor:
-        return logits
+    def begin(self, *, keep: int) -> Nothing:
+        return self
+
+    def __call__(self, hidden: Tensor, logits: Tensor, rows: Sequence[int], uniforms: Tensor) -> Candidates:
+        return Candidates(logits)
 
 
 def test_a_steered_model_is_another_model() -> None:

@@ -92,17 +92,58 @@ class ScoringModel(Model, Protocol):
         ...
 
 
-class Steering(Protocol):
-    """Changes the next token's logits; created anew for every batch that is sampled."""
+class Candidates(NamedTuple):
+    """What may come next in each row."""
 
-    def __call__(self, hidden: torch.Tensor, logits: torch.Tensor, rows: Sequence[int]) -> torch.Tensor:
-        """New logits (rows x vocabulary) from the last hidden states; ``rows`` number the texts."""
+    logits: torch.Tensor
+    """Rows x candidates."""
+    tokens: torch.Tensor | None = None
+    """The token behind each logit, rows x candidates; None where they are the whole vocabulary in order."""
+
+
+class Guide(Protocol):
+    """Changes what may come next in the texts of one batch, and may remember each of them."""
+
+    def __call__(
+        self, hidden: torch.Tensor, logits: torch.Tensor, rows: Sequence[int], uniforms: torch.Tensor
+    ) -> Candidates:
+        """What may come next, from the last hidden states and the model's own logits.
+
+        ``rows`` number the texts, never two alike; ``uniforms`` are the numbers in [0, 1) their next tokens
+        will be drawn with.
+        """
         ...
+
+
+class Steering(Protocol):
+    """Steers a model while it writes."""
+
+    def begin(self, *, keep: int) -> Guide:
+        """A guide that remembers nothing yet; sampling looks at the ``keep`` likeliest tokens (0: all)."""
+        ...
+
+
+class Anatomy(NamedTuple):
+    """What a steering may know of a model: logits are ``hidden @ table.T + bias``."""
+
+    table: torch.Tensor
+    """The output table, vocabulary x width."""
+    bias: torch.Tensor | None
+    encode: Callable[[Sequence[str]], list[list[int]]]
+    """The tokens of texts, without those a tokenizer puts in front."""
 
 
 @runtime_checkable
 class SteerableModel(ScoringModel, Protocol):
-    """A local model whose next-token logits can be changed while it writes."""
+    """A local model whose next tokens can be changed while it writes."""
+
+    def anatomy(self) -> Anatomy:
+        """Its output table and tokenizer; an error where logits are not a product with a table."""
+        ...
+
+    def hidden_states(self, texts: Sequence[str], *, longest: int) -> Iterator[torch.Tensor]:
+        """For each text its last hidden states, tokens x width, of at most ``longest`` tokens."""
+        ...
 
     def steered(self, steering: Steering, *, name: str, options: Mapping[str, str]) -> Model:
         """The same model with a steering; ``name`` and ``options`` become part of its identity."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from evenhand.core.errors import InputError
-from evenhand.core.protocols import Steering
+from evenhand.core.protocols import Anatomy, Steering
 from evenhand.core.records import Completion, GenerationSpec, ModelRef, Request
 from evenhand.models.decoding import VERSION, Loop, check_spec
 from evenhand.neural.devices import dtype_name
@@ -52,6 +52,16 @@ class CausalModel:
         parts = iter(self.loop.engine.log_probs([window for windows in rows for window in windows]))
         return [_total([next(parts) for _ in windows]) for windows in rows]
 
+    def anatomy(self) -> Anatomy:
+        """Its output table and tokenizer; an error where logits are not a product with a table."""
+        table, bias = self.loop.engine.output()
+        return Anatomy(table, bias, self._words)
+
+    def hidden_states(self, texts: Sequence[str], *, longest: int) -> Iterator[torch.Tensor]:
+        """For each text its last hidden states, tokens x width, of at most ``longest`` tokens."""
+        size = min(longest, self.loop.engine.context)
+        return self.loop.engine.hidden_states([tokens[:size] for tokens in self.loop.codec.encode(texts)])
+
     def steered(self, steering: Steering, *, name: str, options: Mapping[str, str]) -> CausalModel:
         """The same model with a steering; ``name`` and ``options`` become part of its identity."""
         if self.loop.steering is not None:
@@ -63,6 +73,10 @@ class CausalModel:
         marks = {"mitigation": name} | {f"mitigation.{key}": value for key, value in options.items()}
         ref = replace(self.ref, options={**self.ref.options, **marks})
         return replace(self, ref=ref, loop=replace(self.loop, steering=steering))
+
+    def _words(self, texts: Sequence[str]) -> list[list[int]]:
+        start = self.loop.codec.start
+        return [row[1:] if row[:1] == [start] else row for row in self.loop.codec.encode(texts)]
 
     def _started(self, texts: Sequence[str]) -> list[list[int]]:
         start = self.loop.codec.start

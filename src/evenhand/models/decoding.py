@@ -165,6 +165,7 @@ class _Table:
         # Jobs of one prompt stand together, and prompts of like length: they are read together.
         self._waiting = deque(sorted(jobs, key=lambda job: (len(job.prompt), job.prompt)))
         self._places = max(1, loop.batch)
+        self._guide = None if loop.steering is None else loop.steering.begin(keep=_kept(spec))
         self._open()
 
     def run(self) -> Iterator[Completion]:
@@ -258,14 +259,25 @@ class _Table:
     def _advance(self) -> None:
         device = self._loop.engine.device
         output = self._batch.step(torch.tensor([row.last for row in self._rows], device=device))
-        logits = output.logits
-        if self._loop.steering is not None:
-            logits = self._loop.steering(output.hidden, logits, [row.number for row in self._rows])
+        uniforms = torch.tensor([row.uniform for row in self._rows], dtype=torch.float64, device=device)
+        logits, tokens = output.logits, None
+        if self._guide is not None:
+            numbers = [row.number for row in self._rows]
+            logits, tokens = self._guide(output.hidden, logits, numbers, uniforms)
         if self._spec.repetition_penalty != 1:
             logits = penalise(logits, [row.history for row in self._rows], self._spec.repetition_penalty)
-        uniforms = torch.tensor([row.uniform for row in self._rows], dtype=torch.float64, device=device)
-        for row, token in zip(self._rows, choose(logits, uniforms, self._spec).tolist(), strict=True):
+        chosen = choose(logits, uniforms, self._spec)
+        if tokens is not None:
+            chosen = tokens.gather(-1, chosen[:, None])[:, 0]
+        for row, token in zip(self._rows, chosen.tolist(), strict=True):
             row.take(token, self._loop.codec, self._spec)
+
+
+def _kept(spec: GenerationSpec) -> int:
+    """How many of the likeliest tokens sampling looks at; 0 where it looks at all."""
+    if spec.repetition_penalty != 1:
+        return 0
+    return 1 if spec.temperature == 0 else spec.top_k
 
 
 def _failed(request: Request, tokens: int, failure: str) -> Iterator[Completion]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import torch
@@ -64,4 +64,12 @@ class Engine(Protocol):
 
     def log_probs(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
         """For each row of two tokens or more the natural log-probability of every token but the first."""
+        ...
+
+    def output(self) -> tuple[Tensor, Tensor | None]:
+        """The output table (vocabulary x width) and its bias; an error where logits are no such product."""
+        ...
+
+    def hidden_states(self, rows: Sequence[Sequence[int]]) -> Iterator[Tensor]:
+        """For each row, in order, its last hidden states (tokens x width); empty where it has no tokens."""
         ...

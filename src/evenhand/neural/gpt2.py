@@ -6,7 +6,7 @@ has its own positions, so that a finished row can give its place to another at a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -82,6 +82,18 @@ class Gpt2:
             parts = next_log_probs(hidden, some, logits=self.logits, vocabulary=self.shape.vocabulary)
             found.update(zip(indices, parts, strict=True))
         return [found[index] for index in range(len(rows))]
+
+    def output(self) -> tuple[Tensor, Tensor | None]:
+        """The output table (vocabulary x width) and its bias, of which GPT-2 has none."""
+        return self._weights.table, None
+
+    @torch.no_grad()
+    def hidden_states(self, rows: Sequence[Sequence[int]]) -> Iterator[Tensor]:
+        """For each row, in order, its last hidden states (tokens x width); empty where it has no tokens."""
+        for at in range(0, len(rows), _READ_ROWS // 2):
+            some = rows[at : at + _READ_ROWS // 2]
+            hidden = self.hidden(padded([row or [0] for row in some], device=self.device), _causal)
+            yield from (hidden[index, : len(row)] for index, row in enumerate(some))
 
     def hidden(self, tokens: Tensor, attend: Attend, *, positions: Tensor | None = None) -> Tensor:
         """The hidden states after the last norm, rows x length x width."""

@@ -82,6 +82,8 @@ class Weights(NamedTuple):
     blocks: tuple[Block, ...]
     last: Norm
     head: Linear
+    table: Tensor
+    """The output table as it is, for those who look at single rows."""
 
 
 def lay_out(
@@ -90,13 +92,15 @@ def lay_out(
     """The weights of a state dict; its names may begin with ``transformer.``, others are ignored."""
     reader = _Reader(tensors, device, dtype, shape.epsilon)
     words = reader.table("wte.weight", shape.vocabulary, shape.width)
+    # Most models share their input table; one that does not stores its own.
+    table = reader.tensor("lm_head.weight") if "lm_head.weight" in tensors else words
     return Weights(
         words=words,
         positions=reader.table("wpe.weight", shape.context, shape.width),
         blocks=tuple(reader.block(f"h.{layer}.") for layer in range(shape.layers)),
         last=reader.norm("ln_f"),
-        # Most models share their input table; one that does not stores its own.
-        head=Linear(reader.tensor("lm_head.weight") if "lm_head.weight" in tensors else words),
+        head=Linear(table),
+        table=table,
     )
 
 

@@ -7,7 +7,7 @@ one, and columns no row needs any more are cut off.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 import torch
@@ -62,6 +62,38 @@ class HubEngine:
         for indices in length_sorted([len(row) for row in rows], rows=_READ_ROWS, tokens=budget):
             found.update(zip(indices, self._read([rows[index] for index in indices]), strict=True))
         return [found[index] for index in range(len(rows))]
+
+    @torch.no_grad()
+    def output(self) -> tuple[Tensor, Tensor | None]:
+        """The output table (vocabulary x width) and its bias.
+
+        An error where logits are scaled, capped or otherwise no product of hidden states and table.
+        """
+        layer = self._model.get_output_embeddings()  # type: ignore[no-untyped-call]
+        weight, bias = getattr(layer, "weight", None), getattr(layer, "bias", None)
+        batch = self.batch(1, 2)
+        batch.fill([0], self.prefill([[1]]))
+        said = batch.step(torch.tensor([2], device=self.device))
+        if weight is not None and weight.shape[-1] == said.hidden.shape[-1]:
+            product = said.hidden @ weight.T + (0 if bias is None else bias)
+            if (product.float() - said.logits).norm() <= 0.02 * said.logits.norm():
+                return weight.detach(), None if bias is None else bias.detach()
+        raise ModelError(
+            f"the logits of {type(self._model).__name__} are not its hidden states times a table",
+            accepted="models such as GPT-2, GPT-NeoX, Llama, Mistral, Qwen, OPT",
+            todo="use a mitigation that works on text: replacement",
+        )
+
+    @torch.no_grad()
+    def hidden_states(self, rows: Sequence[Sequence[int]]) -> Iterator[Tensor]:
+        """For each row, in order, its last hidden states (tokens x width); empty where it has no tokens."""
+        for at in range(0, len(rows), _READ_ROWS):
+            some = rows[at : at + _READ_ROWS]
+            tokens = padded([row or [0] for row in some], device=self.device)
+            lengths = torch.tensor([max(1, len(row)) for row in some], device=self.device)
+            mask = torch.arange(tokens.shape[1], device=self.device) < lengths[:, None]
+            answer = self._model(input_ids=tokens, attention_mask=mask.long(), output_hidden_states=True)
+            yield from (answer.hidden_states[-1][index, : len(row)] for index, row in enumerate(some))
 
     @torch.no_grad()
     def last_logits(self, row: Sequence[int]) -> Tensor:
