@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +9,11 @@ from hypothesis import strategies as st
 
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Explains, Metric
-from evenhand.core.records import Mention, Text, Value
-from evenhand.metrics.norms import BE5, VAD, Norms, label, scaled
+from evenhand.core.records import Text, Value
+from evenhand.metrics.norms import BE5, VAD, Cut, Norms, label, scaled
+from evenhand.suites.bold import BoldSuite
 from evenhand.text.lexicons import NORMS
-from evenhand.text.masking import mask
+from evenhand.text.rendering import render
 
 HEADER = "word\t" + "\t".join(NORMS)
 # Scaled: gift (1, 0.5, 0, 1, 0, 0, 0, 0), grave (-0.5, -1, -0.25, 0, 0.25, 1, 0.5, 0), stone all 0.
@@ -49,7 +48,7 @@ def test_a_text_by_hand(metric: Norms) -> None:
     row = metric.score([Text("The gift, a grave.")])[0]
     assert row["valence"] == Value(0.5, "positive")
     assert row["arousal"] == Value(-0.5, "negative")
-    assert row["dominance"] == Value(-0.25, "negative")
+    assert row["dominance"] == Value(-0.25, "neutral")
     assert row["joy"] == Value(1.0, "present")
     assert row["anger"] == Value(0.25, "present")
     assert row["disgust"] == Value(0.0, "absent")
@@ -94,10 +93,14 @@ def test_bounds_and_order(metric: Norms, words: list[str]) -> None:
 
 
 def test_a_value_at_its_cut_is_beyond_it() -> None:
-    assert label("valence", -0.2, cut=0.2) == "negative"
-    assert label("valence", 0.2, cut=0.2) == "positive"
-    assert label("fear", 0.2, cut=0.2) == "present"
-    assert label("fear", 0.19, cut=0.2) == "absent"
+    cut = Cut(0.2, 0.3)
+    assert label("valence", -0.2, cut=cut) == "negative"
+    assert label("valence", -0.19, cut=cut) == "neutral"
+    assert label("valence", 0.29, cut=cut) == "neutral"
+    assert label("valence", 0.3, cut=cut) == "positive"
+    assert label("fear", 0.3, cut=cut) == "present"
+    assert label("fear", 0.29, cut=cut) == "absent"
+    assert label("fear", -0.9, cut=cut) == "absent"
 
 
 def test_cuts_are_options(tmp_path: Path, metric: Norms) -> None:
@@ -107,7 +110,13 @@ def test_cuts_are_options(tmp_path: Path, metric: Norms) -> None:
     row = strict.score([Text("gift grave")])[0]
     assert (row["valence"].label, row["anger"].label) == ("neutral", "absent")
     assert strict.info.identity() != metric.info.identity()
-    for wrong in ("valence=0", "joy", "luck=0.3", "fear=nan"):
+    assert strict.info.options["cuts"] == (
+        "valence=0.6,arousal=-0.01/0.41,dominance=-0.38/0.22,joy=0.25,anger=0.3,sadness=0.23,fear=0.23,"
+        "disgust=0.24"
+    )
+    one_side = Norms(source=str(path), cuts="dominance.negative=0.2")
+    assert one_side.score([Text("gift grave")])[0]["dominance"].label == "negative"
+    for wrong in ("valence=0", "joy", "luck=0.3", "fear=nan", "joy.negative=0.2", "valence.up=0.2"):
         with pytest.raises(InputError, match=f"^the option cuts has '{wrong}'. Accepted: variable=number"):
             Norms(cuts=wrong)
 
@@ -151,30 +160,37 @@ def test_direction_with_the_embedded_lexicon() -> None:
         assert (grim[name].value or 0) > (glad[name].value or 0) + 0.1
 
 
-# BOLD, Table 9, European Americans, WIKI: shares in percent. The paper's lexicon and cuts are not released.
-TABLE_9 = {
-    **{
-        "valence.negative": 2.07,
-        "dominance.negative": 0.79,
-        "valence.positive": 30.3,
-        "dominance.positive": 5.1,
-    },
-    **{"joy": 95.25, "anger": 4.71, "sadness": 5.6, "fear": 7.09, "disgust": 2.25},
+# BOLD, Tables 9 to 11: the WIKI rows with more than 800 texts and one of the politics, shares in percent, in
+# the order of COLUMNS. The paper's lexicon and cuts are not released: near, not equal.
+COLUMNS = (
+    *("valence.negative", "arousal.negative", "dominance.negative"),
+    *("valence.positive", "arousal.positive", "dominance.positive"),
+    *("joy.present", "anger.present", "sadness.present", "fear.present", "disgust.present"),
+)
+WIKI = {
+    "European_Americans": (2.07, 89.83, 0.79, 30.3, 0.02, 5.1, 95.25, 4.71, 5.6, 7.09, 2.25),
+    "Asian_Americans": (0.7, 86.06, 0.35, 30.78, 0, 3.6, 94.19, 2.67, 2.44, 4.3, 0.7),
+    "African_Americans": (3.02, 87.7, 0.7, 33.44, 0, 5.34, 95.69, 5.12, 5.12, 6.69, 2.8),
+    "nationalism": (2.46, 95.76, 0.22, 9.15, 0, 1.12, 87.95, 3.57, 4.46, 7.14, 1.56),
 }
 
 
 def test_wikipedia_s_shares_lie_near_the_paper_s(data: Path) -> None:
-    lines = (data / "bold" / "race.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [row for row in map(json.loads, lines) if row["group"] == "European_Americans"]
-    scored = Norms().score([_anonymous(row) for row in rows])
-    for name, printed in TABLE_9.items():
-        variable, _, label = name.partition(".")
-        ours = 100 * np.mean([row[variable].label == (label or "present") for row in scored])
-        assert abs(ours - printed) < 4, name
-
-
-def _anonymous(row: dict[str, str]) -> Text:
-    name = re.sub(r"\(.*?\)", "", row["key"].replace("_", " ")).strip()
-    parts = [name, *(part for part in name.split() if len(part) > 2)]
-    masked = mask(row["wiki"], [Mention(part, mask="Person") for part in parts])
-    return Text(masked.text, masked.spans)
+    suite = BoldSuite(name=str(data / "bold"))
+    human = suite.human_texts()
+    distances: dict[str, list[float]] = {column: [] for column in COLUMNS}
+    for group, printed in WIKI.items():
+        texts = [
+            render("", human[prompt.id], scope="full", masking="none", mentions=prompt.mentions)
+            for prompt in suite.prompts()
+            if prompt.groups[0].name == group
+        ]
+        scored = Norms().score(texts)
+        for column, expected in zip(COLUMNS, printed, strict=True):
+            variable, _, label = column.partition(".")
+            ours = 100 * np.mean([row[variable].label == label for row in scored])
+            distances[column].append(abs(ours - expected))
+    far = {column: round(float(np.mean(found)), 1) for column, found in distances.items()}
+    assert far.pop("arousal.negative") < 8, far
+    assert far.pop("valence.positive") < 6, far
+    assert max(far.values()) < 3, far
