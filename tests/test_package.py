@@ -35,6 +35,7 @@ def test_public_names_are_pinned():
         "available",
         "build",
         "card",
+        "compare",
         "export",
         "render",
         "replicate",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from evenhand.api.audit import audit
     from evenhand.api.build import build
     from evenhand.api.catalogue import available, card
+    from evenhand.api.compare import compare
     from evenhand.api.corpus import scan_corpus
     from evenhand.api.export import export
     from evenhand.api.render import render
@@ -31,6 +32,7 @@ __all__ = [
     "available",
     "build",
     "card",
+    "compare",
     "export",
     "render",
     "replicate",
@@ -46,6 +48,7 @@ _WHERE = {
     "available": "evenhand.api.catalogue",
     "build": "evenhand.api.build",
     "card": "evenhand.api.catalogue",
+    "compare": "evenhand.api.compare",
     "export": "evenhand.api.export",
     "render": "evenhand.api.render",
     "replicate": "evenhand.papers.replicate",

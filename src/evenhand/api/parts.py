@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from evenhand.api.render import render
 from evenhand.api.settings import Settings
@@ -33,6 +34,18 @@ class Plan:
     title: str
     lines: tuple[str, ...]
     folder: Path
+
+
+class Prepared(Protocol):
+    """Work that is ready to start."""
+
+    def plan(self) -> Plan:
+        """What will be done."""
+        ...
+
+    def run(self, progress: Progress = ...) -> Run:
+        """Do it."""
+        ...
 
 
 def split_names(names: str | Sequence[str] | None) -> tuple[str, ...] | None:

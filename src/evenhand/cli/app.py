@@ -19,6 +19,7 @@ from evenhand.cli import (
     audit,
     build,
     clean,
+    compare,
     corpus,
     doctor,
     export,
@@ -43,6 +44,7 @@ app = typer.Typer(
 )
 app.command("audit")(audit.command)
 app.command("score")(score.command)
+app.command("compare")(compare.command)
 app.command("corpus")(corpus.command)
 app.add_typer(terms.app, name="terms")
 app.add_typer(annotate.app, name="annotate")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
 import typer
+from rich.console import RenderableType
 
 from evenhand.api.parts import Plan
 from evenhand.cli.console import TerminalProgress, output, show_plan, warn
@@ -29,14 +30,14 @@ class Prepared(Protocol):
         ...
 
 
-def carry_out(prepared: Prepared, *, dry_run: bool) -> None:
+def carry_out(prepared: Prepared, *, dry_run: bool, found: Callable[[Run], RenderableType] = summary) -> None:
     """Say what will be done, do it, and print what was found."""
     show_plan(prepared.plan())
     if dry_run:
         return
     with resumable():
         run = prepared.run(TerminalProgress())
-    _end(run)
+    _end(run, found)
 
 
 @contextmanager
@@ -49,8 +50,8 @@ def resumable() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _end(run: Run) -> None:
-    output.print(summary(run))
+def _end(run: Run, found: Callable[[Run], RenderableType]) -> None:
+    output.print(found(run))
     for warning in run.manifest["warnings"]:
         warn(warning)
     output.print(f"report: {run.path / 'report.html'}", highlight=False, soft_wrap=True, markup=False)

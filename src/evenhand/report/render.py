@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import cast
 
 from evenhand.core.errors import InputError
-from evenhand.report.corpus.draw import corpus_html, corpus_json, corpus_markdown
 from evenhand.report.html import html_report
 from evenhand.report.json import json_report
 from evenhand.report.markdown import markdown_report
@@ -14,10 +15,15 @@ from evenhand.report.reading import text_at
 from evenhand.store.atomic import write_text
 from evenhand.store.run import Run
 
-Writers = Mapping[str, Callable[[Run], str]]
+Writer = Callable[[Run], str]
 
-FORMATS: Writers = {"html": html_report, "json": json_report, "md": markdown_report}
-OF_CORPORA: Writers = {"html": corpus_html, "json": corpus_json, "md": corpus_markdown}
+FORMATS: Mapping[str, Writer] = {"html": html_report, "json": json_report, "md": markdown_report}
+_WORDS = {"html": "html", "json": "json", "md": "markdown"}
+OF_COMMANDS: Mapping[str, str] = {
+    "corpus": "evenhand.report.corpus.draw",
+    "compare": "evenhand.report.compare.draw",
+}
+"""The runs that are not audits or scored texts: the module of their ``<command>_html`` and its twins."""
 
 
 def render(run: Run, formats: Sequence[str] = ("html", "json")) -> dict[str, Path]:
@@ -37,6 +43,11 @@ def render(run: Run, formats: Sequence[str] = ("html", "json")) -> dict[str, Pat
 
 def _write(run: Run, name: str) -> Path:
     path = run.path / f"report.{name}"
-    writers = OF_CORPORA if text_at(run.manifest, "identity", "command") == "corpus" else FORMATS
-    write_text(path, writers[name](run))
+    write_text(path, _writer(text_at(run.manifest, "identity", "command"), name)(run))
     return path
+
+
+def _writer(command: str, name: str) -> Writer:
+    if command not in OF_COMMANDS:
+        return FORMATS[name]
+    return cast(Writer, getattr(import_module(OF_COMMANDS[command]), f"{command}_{_WORDS[name]}"))

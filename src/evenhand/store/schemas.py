@@ -9,6 +9,7 @@ import polars as pl
 
 from evenhand.core.errors import RunFolderError
 from evenhand.core.records import Comparison
+from evenhand.store.compare_tables import COMPARE_SCHEMAS
 from evenhand.store.corpus_tables import CORPUS_SCHEMAS
 from evenhand.store.probe_tables import PROBE_SCHEMAS
 
@@ -150,7 +151,7 @@ SCHEMAS: Mapping[str, Schema] = {
 }
 """The tables of an audit or of scored texts."""
 
-EVERY_SCHEMA: Mapping[str, Schema] = {**SCHEMAS, **CORPUS_SCHEMAS, **PROBE_SCHEMAS}
+EVERY_SCHEMA: Mapping[str, Schema] = {**SCHEMAS, **CORPUS_SCHEMAS, **PROBE_SCHEMAS, **COMPARE_SCHEMAS}
 
 
 def empty(name: str) -> pl.DataFrame:

@@ -1,0 +1,177 @@
+"""``compare``: runs side by side, paired by prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+from evenhand.api.parts import SILENT, Plan, Prepared
+from evenhand.api.render import render
+from evenhand.api.settings import CompareSettings, resolve
+from evenhand.core.digests import Json, digest
+from evenhand.core.errors import InputError
+from evenhand.core.protocols import Progress
+from evenhand.pipeline.changes import RunComparer
+from evenhand.pipeline.loading import COMMANDS, check_measured, load
+from evenhand.pipeline.side_by_side import SideBySide, side_by_side
+from evenhand.store.folder import RunFolder, default_folder, now, stage
+from evenhand.store.run import Run
+
+STAGE = "compare"
+
+
+class CompareOptions(TypedDict, total=False):
+    """The options of a comparison of runs."""
+
+    config: Path | str | None
+    level: float | None
+    correction: str | None
+    out: Path | str | None
+    fresh: bool
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparing:
+    """Runs that are ready to be compared; the first one is the reference."""
+
+    runs: tuple[Run, ...]
+    settings: CompareSettings
+    identity: Mapping[str, Json]
+    folder: Path
+    command: str
+    fresh: bool
+
+    def plan(self) -> Plan:
+        """What will be done, before it is done."""
+        first, *others = (str(run.manifest["name"]) for run in self.runs)
+        return Plan(
+            title=f"compare {len(self.runs)} runs",
+            lines=(
+                f"reference {first}",
+                f"against   {', '.join(others)}",
+                f"folder    {self.folder}",
+            ),
+            folder=self.folder,
+        )
+
+    def run(self, progress: Progress = SILENT) -> Run:
+        """Pair, compare and report."""
+        with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
+            with stage(folder, STAGE) as record, progress.step("comparing", None):
+                joined = side_by_side([load(run) for run in self.runs])
+                self._begin(folder, joined)
+                comparer = RunComparer(joined, level=self.settings.level, correction=self.settings.correction)
+                tables = comparer.tables()
+                for name, table in tables.items():
+                    folder.write(name, table)
+                record["comparisons"] = tables["changes"].height
+            folder.manifest["ended"] = now()
+            folder.save_manifest()
+            render(folder.run())
+            return folder.run()
+
+    def _begin(self, folder: RunFolder, joined: SideBySide) -> None:
+        reference = self.runs[0].manifest
+        used = {quantity.metric for quantity in joined.quantities}
+        folder.manifest.update(
+            command=self.command,
+            name=" vs ".join(joined.names),
+            execution={},
+            metrics={spec: card for spec, card in reference["metrics"].items() if spec in used},
+            suites={suite: _suite(reference, suite) for suite in joined.paired},
+            runs=[
+                {"name": name, "path": str(run.path), "command": run.manifest["command"]}
+                for name, run in zip(joined.names, self.runs, strict=True)
+            ],
+            paired=dict(joined.paired),
+            warnings=list(joined.warnings),
+            ended=None,
+        )
+
+
+def compare(*runs: Run | Path | str, progress: Progress = SILENT, **options: Unpack[CompareOptions]) -> Run:
+    """The finished comparison of two or more runs; the first one is the reference.
+
+    Runs of ``audit`` and ``score`` are paired by prompt: gaps of gaps, changes of values, and a leaderboard
+    on which runs that cannot be told apart are tied.
+    """
+    return prepare(*runs, **options).run(progress)
+
+
+def prepare(*runs: Run | Path | str, **options: Unpack[CompareOptions]) -> Prepared:
+    """A comparison with everything checked, so that ``plan`` can be shown before ``run``."""
+    opened = tuple(run if isinstance(run, Run) else Run.open(run) for run in runs)
+    if len(opened) < 2:
+        raise InputError(
+            f"{len(opened)} run was given", accepted="two runs or more", todo="name the runs to compare"
+        )
+    kinds = frozenset(_kind(run) for run in opened)
+    if kinds not in _PREPARERS:
+        raise InputError(
+            f"runs of {' and '.join(sorted(kinds))} cannot be compared with each other",
+            accepted="; ".join(" and ".join(sorted(known)) for known in _PREPARERS),
+            todo="name runs of one kind",
+        )
+    return _PREPARERS[kinds](opened, options)
+
+
+def _kind(run: Run) -> str:
+    """What a run is made of: ``texts``, or the command that made it."""
+    command = str(run.manifest["identity"].get("command"))
+    return "texts" if command in COMMANDS else command
+
+
+def _of_texts(runs: tuple[Run, ...], options: CompareOptions) -> Prepared:
+    for run in runs:
+        check_measured(run)
+    settings = resolve(
+        {"config": options.get("config")},
+        compare={"level": options.get("level"), "correction": options.get("correction")},
+    ).compare
+    identity: dict[str, Json] = {
+        "command": "compare",
+        "runs": [_identity(run) for run in runs],
+        "compare": {"level": settings.level, "correction": settings.correction},
+    }
+    names = "-".join(str(run.manifest["name"]) for run in runs)
+    out = options.get("out")
+    return Comparing(
+        runs=runs,
+        settings=settings,
+        identity=identity,
+        folder=Path(out) if out else default_folder("compare", names, identity),
+        command=options.get("command") or f"evenhand compare {' '.join(str(run.path) for run in runs)}",
+        fresh=options.get("fresh", False),
+    )
+
+
+def _identity(run: Run) -> Json:
+    """Which run it is: its identity, how far it has grown, and what was measured."""
+    manifest = run.manifest
+    metrics: dict[str, Json] = {
+        spec: [card["version"], card["weights"], card["options"]]
+        for spec, card in manifest["metrics"].items()
+    }
+    return {
+        "name": manifest["name"],
+        "digest": digest([manifest["identity"], manifest["growth"], metrics]),
+    }
+
+
+def _suite(manifest: Mapping[str, Json], suite: str) -> Json:
+    suites = manifest["suites"]
+    assert isinstance(suites, Mapping)
+    return suites.get(suite) or next(iter(suites.values()))
+
+
+Preparer = Callable[[tuple[Run, ...], CompareOptions], Prepared]
+_PREPARERS: dict[frozenset[str], Preparer] = {frozenset({"texts"}): _of_texts}
+"""By the kinds of the runs: add a line for another kind."""
+
+
+def kinds() -> Sequence[frozenset[str]]:
+    """The kinds of runs that can be compared with each other."""
+    return list(_PREPARERS)

@@ -1,0 +1,302 @@
+"""What changes from one run to another: gaps of gaps, values of groups, and who spreads groups wider."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from evenhand.core.records import ALL, Comparison
+from evenhand.pipeline.comparison import Comparer, as_table, baseline_rows
+from evenhand.pipeline.families import Correction, by_family
+from evenhand.pipeline.quantities import Axis, Flags, Quantity
+from evenhand.pipeline.side_by_side import SideBySide
+from evenhand.stats.contrasts import clustered_contrast
+from evenhand.stats.results import Difference
+from evenhand.stats.spread import Ranking, rank_spreads
+from evenhand.store.compare_tables import CHANGES, LEADERBOARD, STANDINGS
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row of ``changes``; see the schema for what its columns mean."""
+
+    suite: str
+    run: str
+    reference: str
+    axis: str
+    group: str
+    baseline: str | None
+    metric: str
+    output: str
+    effect: str
+    estimate: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    p_adjusted: float | None
+    n: int
+    n_reference: int
+    n_clusters: int
+    min_detectable: float | None
+    run_value: float | None
+    reference_value: float | None
+    widens: float | None
+    widens_low: float | None
+    widens_high: float | None
+    paired: bool
+    exploratory: bool
+    family: str
+    family_size: int
+    correction: str
+    method: str
+    null_reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunComparer:
+    """How runs are compared; the first one is the reference."""
+
+    runs: SideBySide
+    level: float = 0.95
+    correction: Correction = "bh"
+    seed: int = 0
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """``groups`` and ``comparisons`` of each run on what all share, then what is between them."""
+        board, standings = self.leaderboard()
+        gaps = self.gaps()
+        return {
+            "groups": pl.concat(
+                [
+                    self._comparer(number).groups(self._axes(number), self.runs.quantities)
+                    for number in range(len(self.runs.names))
+                ]
+            ),
+            "comparisons": as_table(gaps),
+            "changes": pl.DataFrame([asdict(item) for item in self.changes()], schema=dict(CHANGES)),
+            "leaderboard": board,
+            "standings": standings,
+        }
+
+    def gaps(self) -> list[Comparison]:
+        """The gaps of each run, each a family of its own."""
+        return [
+            item
+            for number in range(len(self.runs.names))
+            for item in self._comparer(number).comparisons(self._axes(number), self.runs.quantities)
+        ]
+
+    def changes(self) -> list[Change]:
+        """Gaps of gaps and changes of values against the reference, corrected by run, suite and role."""
+        found = [
+            item
+            for number in range(1, len(self.runs.names))
+            for axis in self.runs.axes
+            for quantity in self.runs.quantities
+            for item in self._of_axis(number, axis, quantity)
+        ]
+        families = [
+            f"{item.suite} / {item.run} against {item.reference} / "
+            f"{'exploratory ' if item.exploratory else ''}{item.effect}s"
+            for item in found
+        ]
+        adjusted = by_family([item.p for item in found], families, self.correction)
+        return [
+            replace(item, p_adjusted=p.adjusted, family=p.family, family_size=p.size)
+            for item, p in zip(found, adjusted, strict=True)
+        ]
+
+    def leaderboard(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The runs ranked on every axis and output, and counted over all primary ones."""
+        rows: list[dict[str, object]] = []
+        tally = _Tally(self.runs.names)
+        for axis in self.runs.axes:
+            for quantity in self.runs.quantities:
+                exploratory = self._comparer(0).is_exploratory(axis, quantity)
+                ranking = self._ranking(axis, quantity)
+                rows += [{**row, "exploratory": exploratory} for row in self._rows(axis, quantity, ranking)]
+                if not exploratory:
+                    tally.add(ranking, self.level)
+        return pl.DataFrame(rows, schema=dict(LEADERBOARD)), tally.table()
+
+    def _axes(self, number: int) -> list[Axis]:
+        return [self.runs.of_run(axis, number) for axis in self.runs.axes]
+
+    def _comparer(self, number: int) -> Comparer:
+        return Comparer(
+            model=self.runs.names[number],
+            baselines=self.runs.baselines,
+            level=self.level,
+            correction=self.correction,
+            seed=self.seed,
+            exploratory=self.runs.exploratory,
+        )
+
+    def _of_axis(self, number: int, axis: Axis, quantity: Quantity) -> Iterator[Change]:
+        new, old = (
+            self._comparer(run).compared(self.runs.of_run(axis, run), quantity) for run in (number, 0)
+        )
+        for gaps in zip(new, old, strict=True):
+            yield self._gap(number, axis, quantity, gaps)
+        for code, group in enumerate(axis.groups):
+            chosen = axis.codes == code
+            found = self._contrast(axis, quantity, [(number, chosen, 1.0), (0, chosen, -1.0)])
+            yield self._change(number, axis, quantity, group, found)
+
+    def _gap(
+        self, number: int, axis: Axis, quantity: Quantity, gaps: tuple[Comparison, Comparison]
+    ) -> Change:
+        new, old = gaps
+        group = axis.codes == axis.groups.index(new.group)
+        other = baseline_rows(axis, new)
+        scale = _share_of_rest(group, other) if new.baseline == ALL else 1.0
+        signs = [-scale if (gap.estimate or 0) < 0 else scale for gap in (new, old)]
+        cells = [(number, group, 1.0), (number, other, -1.0), (0, group, -1.0), (0, other, 1.0)]
+        found = self._contrast(axis, quantity, [(run, rows, weight * scale) for run, rows, weight in cells])
+        sizes = [signs[0], signs[0], signs[1], signs[1]]
+        wider = self._contrast(
+            axis, quantity, [(run, rows, w * s) for (run, rows, w), s in zip(cells, sizes, strict=True)]
+        )
+        change = self._change(number, axis, quantity, new.group, found)
+        return replace(
+            change,
+            baseline=new.baseline,
+            effect="gap",
+            run_value=new.estimate,
+            reference_value=old.estimate,
+            n=new.n + new.n_baseline,
+            n_reference=old.n + old.n_baseline,
+            widens=wider.estimate,
+            widens_low=wider.low,
+            widens_high=wider.high,
+        )
+
+    def _contrast(
+        self, axis: Axis, quantity: Quantity, cells: Sequence[tuple[int, Flags, float]]
+    ) -> Difference:
+        """The weighted sum of cell means; a cell is some rows of an axis under one run."""
+        values, run = quantity.values[axis.rows], self.runs.run[axis.rows]
+        known = ~np.isnan(values)
+        chosen = [np.flatnonzero(known & (run == number) & rows) for number, rows, _ in cells]
+        rows = np.concatenate(chosen)
+        return clustered_contrast(
+            values[rows],
+            np.repeat(np.arange(len(cells)), [part.size for part in chosen]),
+            axis.clusters[rows],
+            weights=[weight for _, _, weight in cells],
+            level=self.level,
+        )
+
+    def _change(self, number: int, axis: Axis, quantity: Quantity, group: str, found: Difference) -> Change:
+        code = axis.groups.index(group)
+        means = [_mean(quantity, self.runs.of_run(axis, run), code) for run in (number, 0)]
+        return Change(
+            suite=axis.suite,
+            run=self.runs.names[number],
+            reference=self.runs.names[0],
+            axis=axis.name,
+            group=group,
+            baseline=None,
+            metric=quantity.metric,
+            output=quantity.output,
+            effect="value",
+            estimate=found.estimate,
+            low=found.low,
+            high=found.high,
+            p=found.p,
+            p_adjusted=None,
+            n=found.n_a,
+            n_reference=found.n_b,
+            n_clusters=found.n_clusters,
+            min_detectable=found.min_detectable,
+            run_value=means[0],
+            reference_value=means[1],
+            widens=None,
+            widens_low=None,
+            widens_high=None,
+            paired=self.runs.paired[axis.suite],
+            exploratory=self._comparer(0).is_exploratory(axis, quantity),
+            family="",
+            family_size=0,
+            correction=self.correction,
+            method=found.method,
+            null_reason=found.null_reason,
+        )
+
+    def _ranking(self, axis: Axis, quantity: Quantity) -> Ranking:
+        values = quantity.values[axis.rows]
+        known = ~np.isnan(values)
+        return rank_spreads(
+            values[known],
+            self.runs.run[axis.rows][known],
+            axis.codes[known],
+            axis.clusters[known],
+            n_runs=len(self.runs.names),
+            level=self.level,
+        )
+
+    def _rows(self, axis: Axis, quantity: Quantity, ranking: Ranking) -> Iterator[dict[str, object]]:
+        for number, spread in enumerate(ranking.spreads):
+            yield {
+                "suite": axis.suite,
+                "axis": axis.name,
+                "metric": quantity.metric,
+                "output": quantity.output,
+                "run": self.runs.names[number],
+                "rank": spread.rank,
+                "spread": spread.value,
+                "low": spread.low,
+                "high": spread.high,
+                "tied_with": [self.runs.names[other] for other in spread.tied],
+                "groups": ranking.groups,
+                "null_reason": spread.null_reason,
+            }
+
+
+class _Tally:
+    """How often each run's groups stand closer together than another run's."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+        self.narrower = np.zeros((len(names), len(names)), dtype=np.int64)
+        self.tied = np.zeros(len(names), dtype=np.int64)
+        self.null = np.zeros(len(names), dtype=np.int64)
+
+    def add(self, ranking: Ranking, level: float) -> None:
+        """Count one output."""
+        if not ranking.gaps:
+            self.null += len(self.names) - 1
+        for gap in ranking.gaps:
+            if gap.p_adjusted is not None and gap.p_adjusted <= 1 - level + 1e-12:
+                winner, loser = (gap.b, gap.a) if gap.difference > 0 else (gap.a, gap.b)
+                self.narrower[winner, loser] += 1
+            else:
+                self.tied[[gap.a, gap.b]] += 1
+
+    def table(self) -> pl.DataFrame:
+        """The standings, best first; a run stands behind those that beat it more often than it beats them."""
+        rows = [
+            {
+                "run": name,
+                "rank": 1 + int(np.sum(self.narrower[:, number] > self.narrower[number])),
+                "narrower": int(self.narrower[number].sum()),
+                "wider": int(self.narrower[:, number].sum()),
+                "tied": int(self.tied[number]),
+                "null": int(self.null[number]),
+            }
+            for number, name in enumerate(self.names)
+        ]
+        return pl.DataFrame(rows, schema=dict(STANDINGS)).sort("rank", maintain_order=True)
+
+
+def _share_of_rest(group: Flags, other: Flags) -> float:
+    return float(other.sum()) / max(float(group.sum() + other.sum()), 1.0)
+
+
+def _mean(quantity: Quantity, axis: Axis, code: int) -> float | None:
+    values = quantity.values[axis.rows[axis.codes == code]]
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else None

@@ -1,0 +1,161 @@
+"""The report of a comparison as HTML, Markdown, JSON, and on the terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from evenhand._version import __version__
+from evenhand.core.digests import Json
+from evenhand.report.compare.content import Content, Line, content
+from evenhand.report.html import policy, stylesheet
+from evenhand.report.markdown import escaped
+from evenhand.report.tables import rows
+from evenhand.report.wording import MINUS
+from evenhand.store.run import Run
+
+_SHOWN = 500
+"""Rows of a table on the page."""
+_LISTED = 50
+"""Rows of a table in Markdown."""
+_TABLES = ("standings", "leaderboard", "changes", "comparisons", "groups")
+_KEYS = ("package", "command", "name", "created", "ended", "identity", "runs", "paired", "warnings")
+
+
+def compare_html(run: Run) -> str:
+    """The comparison as one HTML page without scripts."""
+    style = stylesheet()
+    folder = Path(__file__).parent
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([folder, folder.parent / "templates"]),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.j2").render(
+        page=content(run), shown=_SHOWN, style=Markup(style), policy=policy(style, ""), version=__version__
+    )
+
+
+def compare_json(run: Run) -> str:
+    """The comparison as JSON text."""
+    found = content(run)
+    body: dict[str, Json] = {
+        "format": 1,
+        "verdict": found.verdict,
+        "caveats": list(found.caveats),
+        "manifest": {key: run.manifest.get(key) for key in _KEYS},
+        **{table: rows(run.table(table)) for table in _TABLES},
+    }
+    return json.dumps(body, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def compare_markdown(run: Run) -> str:
+    """The comparison as Markdown text."""
+    page = content(run)
+    parts = [
+        f"# {escaped(' vs '.join(page.names))}",
+        f"**{escaped(page.verdict)}**",
+        "## Standings",
+        _table(_STANDING_HEAD, [_standing(page, place) for place in range(len(page.standings))]),
+        "## Gaps against the reference",
+        _lines(page.gaps),
+        "## Values against the reference",
+        _lines(page.values),
+        "## Leaderboard: the typical gap between two groups",
+        _table(
+            ("axis", "measure", *page.names),
+            [
+                (board.what, board.measure, *(f"{place.rank} ({place.spread})" for place in board.places))
+                for board in page.boards[:_LISTED]
+            ],
+        ),
+        "## What this cannot tell",
+        "\n".join(f"- {escaped(line)}" for line in (*page.caveats, *page.warnings)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def compare_summary(run: Run, *, limit: int = 8) -> RenderableType:
+    """The comparison in the terminal: the verdict, the standings, the clearest changes."""
+    page = content(run)
+    parts: list[RenderableType] = [Text(_plain(page.verdict), style="bold"), Text("")]
+    standings = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for head in _STANDING_HEAD:
+        standings.add_column(head, justify="left" if head == "run" else "right", overflow="fold")
+    for place in range(len(page.standings)):
+        standings.add_row(*(Text(cell) for cell in _standing(page, place)))
+    parts.append(standings)
+    if page.told:
+        parts += [Text(""), _changes(page.told[:limit])]
+    return Group(*parts)
+
+
+_STANDING_HEAD = ("rank", "run", "narrower", "wider", "tied", "not testable")
+
+
+def _standing(page: Content, place: int) -> tuple[str, ...]:
+    item = page.standings[place]
+    return (item.rank, item.run, *(f"{n:,}" for n in (item.narrower, item.wider, item.tied, item.null)))
+
+
+def _changes(lines: Sequence[Line]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    for head in ("Run", "Gap", "Measure"):
+        table.add_column(head, overflow="fold")
+    for head in ("Was", "Is", "Change", "Adj. p", "So"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for line in lines:
+        cells = (
+            line.run,
+            line.what,
+            line.measure,
+            line.before,
+            line.after,
+            line.change,
+            line.p,
+            line.verdict,
+        )
+        table.add_row(*(Text(_plain(cell)) for cell in cells))
+    return table
+
+
+def _lines(lines: Sequence[Line]) -> str:
+    head = ("run", "group", "measure", "was", "is", "change", "interval", "adjusted p", "so", "seen from")
+    shown = [
+        (
+            line.run,
+            line.what,
+            line.measure + (" (exploratory)" if line.exploratory else ""),
+            line.before,
+            line.after,
+            line.change,
+            line.interval,
+            line.p,
+            line.verdict,
+            line.seen_from,
+        )
+        for line in lines[:_LISTED]
+    ]
+    left = len(lines) - len(shown)
+    return _table(head, shown) + (f"\n\n{left:,} more are in `changes.parquet`." if left else "")
+
+
+def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    body = [[escaped(cell) for cell in line] for line in lines]
+    return "\n".join(
+        f"| {' | '.join(line)} |" for line in [[escaped(cell) for cell in head], ["---"] * len(head), *body]
+    )
+
+
+def _plain(text: str) -> str:
+    return text.replace(MINUS, "-")
