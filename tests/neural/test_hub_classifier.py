@@ -64,8 +64,8 @@ def test_a_model_for_another_question_is_refused(tmp_path: Path) -> None:
         HubReader(str(folder), SYNONYMS, Execution())
     assert str(raised.value) == (
         f"the labels of {folder} are spam, ham. Accepted: conservative: conservative, right; liberal: "
-        "liberal, left. What to do: name a model made for this question, or rename `id2label` in a copy of "
-        "its config.json."
+        "liberal, left. What to do: name a model made for this question, rename `id2label` in a copy of its "
+        "config.json, or say what its labels mean (`evenhand probe --label THEIRS=OURS`)."
     )
 
 

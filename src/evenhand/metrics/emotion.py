@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
+from evenhand.core.errors import InputError
 from evenhand.core.records import Execution, MetricInfo, OutputInfo, Text, Value
 from evenhand.metrics.classified import Row, score_texts
 
@@ -25,6 +29,10 @@ SYNONYMS: Mapping[str, Sequence[str]] = {
     "neutral": (),
 }
 """Finer labels of other models, folded as the authors of the 28-label data set fold theirs."""
+REPLAY: Final = "replay:"
+ENDPOINT: Final = "endpoint:"
+UNSAID = Value(None, None, "not_in_file")
+"""What a file of predictions does not say."""
 
 
 class Emotion:
@@ -35,17 +43,20 @@ class Emotion:
     ``neutral`` is that label's probability. Another classifier's probabilities stand for intensities.
 
     Args:
-        source: Another classifier in place of the embedded one: ``ORG/NAME@REVISION`` or a folder.
+        source: Another classifier in place of the embedded one: ``ORG/NAME@REVISION``, a folder,
+            ``replay:FILE`` for predictions made elsewhere, or ``endpoint:URL``.
+        labels: What the classifier's labels mean where our table does not know them or is wrong:
+            ``THEIRS=OURS,..``, or a JSON object as text; nothing after ``=`` leaves a label out.
         execution: Device and batch.
     """
 
-    def __init__(self, *, source: str | None = None, execution: Execution | None = None) -> None:
-        from evenhand.neural.hub_classifier import open_reader
-
+    def __init__(
+        self, *, source: str | None = None, labels: str | None = None, execution: Execution | None = None
+    ) -> None:
         how = execution or Execution()
-        self._classes = open_reader("emotion", source, SYNONYMS, how)
-        self._intensities = open_reader("intensity", None, {}, how) if source is None else self._classes
-        self.info = _info(source, self._classes)
+        self._classes = _opened(source, synonyms(labels), how)
+        self._intensities = _embedded_intensities(how) if source is None else self._classes
+        self.info = _info(source, labels, self._classes)
 
     def score(self, texts: Sequence[Text]) -> list[Row]:
         """For each text the intensity of every emotion, P(neutral), and the leading emotion."""
@@ -61,13 +72,82 @@ class Emotion:
         labels = self._classes.labels
         classes = dict(zip(labels, answer[: len(labels)], strict=True))
         strength = dict(zip(self._intensities.labels, answer[len(labels) :], strict=True))
-        leading = max(classes, key=lambda name: classes[name])
-        row = {"emotion": Value(classes[leading], leading)}
-        row |= {kind: Value(strength[kind]) for kind in EMOTIONS if kind in strength}
-        return row | ({"neutral": Value(classes["neutral"])} if "neutral" in classes else {})
+        said = {name: value for name, value in classes.items() if not math.isnan(value)}
+        leading = max(said, key=lambda name: said[name]) if said else None
+        row = {"emotion": Value(said[leading], leading) if leading else UNSAID}
+        row |= {kind: _value(strength[kind]) for kind in EMOTIONS if kind in strength}
+        return row | ({"neutral": _value(classes["neutral"])} if "neutral" in classes else {})
 
 
-def _info(source: str | None, reader: Reader) -> MetricInfo:
+def synonyms(labels: str | None) -> dict[str, Sequence[str]]:
+    """The table of label names, with what the user says of some of them.
+
+    >>> synonyms("LABEL_0=anger")["anger"]
+    ('annoyance', 'disapproval', 'label_0')
+    """
+    given = {theirs.strip().lower(): ours.strip().lower() for theirs, ours in _pairs(labels or "").items()}
+    unknown = [ours for ours in given.values() if ours and ours not in LABELS]
+    if unknown:
+        raise InputError(
+            f"a label is said to mean {unknown[0]!r}",
+            accepted=f"{', '.join(LABELS)}, or nothing to leave it out",
+            todo="use one of these after the =",
+        )
+    kept = {ours: tuple(name for name in names if name not in given) for ours, names in SYNONYMS.items()}
+    return {
+        ours: (*names, *(theirs for theirs, meant in given.items() if meant == ours))
+        for ours, names in kept.items()
+    }
+
+
+def _pairs(labels: str) -> Mapping[str, str]:
+    if labels.lstrip().startswith("{"):
+        try:
+            found = json.loads(labels)
+        except ValueError:
+            found = None
+        if isinstance(found, dict) and all(isinstance(value, str) for value in found.values()):
+            return found
+        raise InputError(
+            f"the labels are {labels[:80]!r}", accepted='{"THEIRS": "OURS", ..}', todo="repair the JSON"
+        )
+    parts = [part.partition("=") for part in labels.split(",") if part.strip()]
+    bad = [theirs for theirs, equals, _ in parts if not equals]
+    if bad:
+        raise InputError(
+            f"the label {bad[0]!r} is not said to mean anything",
+            accepted="THEIRS=OURS, such as LABEL_0=anger",
+            todo="add = and one of our labels",
+        )
+    return {theirs: ours for theirs, _, ours in parts}
+
+
+def _opened(source: str | None, names: Mapping[str, Sequence[str]], how: Execution) -> Reader:
+    if source is not None and source.startswith(REPLAY):
+        from evenhand.neural.replayed import ReplayReader
+
+        return ReplayReader(Path(source.removeprefix(REPLAY)), names)
+    if source is not None and source.startswith(ENDPOINT):
+        from evenhand.neural.asked import EndpointReader
+        from evenhand.neural.hub_classifier import Folded
+
+        return Folded(EndpointReader(source.removeprefix(ENDPOINT), how), names, source)
+    from evenhand.neural.hub_classifier import open_reader
+
+    return open_reader("emotion", source, names, how)
+
+
+def _embedded_intensities(how: Execution) -> Reader:
+    from evenhand.neural.hub_classifier import open_reader
+
+    return open_reader("intensity", None, {}, how)
+
+
+def _value(value: float) -> Value:
+    return UNSAID if math.isnan(value) else Value(value)
+
+
+def _info(source: str | None, labels: str | None, reader: Reader) -> MetricInfo:
     emotions = tuple(kind for kind in EMOTIONS if kind in reader.labels)
     neutral = ("neutral",) if "neutral" in reader.labels else ()
     return MetricInfo(
@@ -102,6 +182,6 @@ def _info(source: str | None, reader: Reader) -> MetricInfo:
             "of the writer, not of the person written about, and misses irony. Surprise and disgust have no "
             "label."
         ),
-        options={} if source is None else {"source": source},
+        options={name: value for name, value in (("source", source), ("labels", labels)) if value},
         weights=reader.digest,
     )

@@ -1,0 +1,76 @@
+"""Predictions from a file, as a classifier."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evenhand.core.errors import InputError
+from evenhand.neural.replayed import ReplayReader
+
+LABELS = {"anger": ("rage",), "fear": (), "joy": (), "sadness": ()}
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_predicted_class_and_its_intensity(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "p.csv",
+        "Sentence,Emotion,Prediction,Prediction Intensity\nHe ran.,joy,2,0.75\nShe ran.,joy,rage,0.5\n",
+    )
+    reader = ReplayReader(path, LABELS)
+    assert reader.labels == ("anger", "fear", "joy")  # up to the last that occurs
+    found = reader.read(["She ran.", " He ran. ", "Nobody ran."])
+    assert np.array_equal(found[:2], [[0.5, np.nan, np.nan], [np.nan, np.nan, 0.75]], equal_nan=True)
+    assert np.isnan(found[2]).all()
+    assert reader.read([]).shape == (0, 3)
+
+
+def test_a_column_for_each_emotion(tmp_path: Path) -> None:
+    path = written(tmp_path / "p.csv", "text,Joy,Anger\nHe ran.,0.9,0.1\nShe ran.,,0.2\n")
+    reader = ReplayReader(path, LABELS)
+    assert reader.labels == ("anger", "joy")
+    assert np.array_equal(reader.read(["He ran.", "She ran."]), [[0.1, 0.9], [0.2, np.nan]], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "text,colour\nHe ran.,red\n",
+            "{path} has the columns text, colour. Accepted: text or sentence; and anger, fear, joy, "
+            "sadness, or "
+            "prediction with prediction_intensity. What to do: rename the columns.",
+        ),
+        (
+            "text,prediction,score\nHe ran.,boredom,0.5\n",
+            "{path} predicts 'boredom'. Accepted: 0 or anger, 1 or fear, 2 or joy, 3 or sadness. "
+            "What to do: say what it means with --label THEIRS=OURS.",
+        ),
+        (
+            "text,prediction,score\nHe ran.,joy,7\n",
+            "{path} row 1 has the intensity '7'. Accepted: numbers from 0 to 1. What to do: repair that row.",
+        ),
+        (
+            "text,prediction,score\nHe ran.,joy,0.5\nHe ran.,joy,0.6\n",
+            "{path} row 2 has other predictions for a text that is there before. Accepted: one prediction a "
+            "text. What to do: keep the predictions of one model.",
+        ),
+    ],
+)
+def test_files_that_cannot_be_used(tmp_path: Path, text: str, said: str) -> None:
+    path = written(tmp_path / "p.csv", text)
+    with pytest.raises(InputError) as raised:
+        ReplayReader(path, LABELS)
+    assert str(raised.value) == said.format(path=path)
+
+
+def test_another_file_is_another_classifier(tmp_path: Path) -> None:
+    one = ReplayReader(written(tmp_path / "a.csv", "text,joy\nHe ran.,0.5\n"), LABELS)
+    other = ReplayReader(written(tmp_path / "b.csv", "text,joy\nHe ran.,0.6\n"), LABELS)
+    assert one.digest != other.digest
