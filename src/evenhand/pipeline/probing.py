@@ -1,0 +1,294 @@
+"""Predictions to measures: every emotion, pair of groups and way of measuring; sets; flips."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Final, get_args
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evenhand.core.records import Estimate
+from evenhand.core.seeds import derived_seed
+from evenhand.pipeline.predictions import Block, Predictions
+from evenhand.stats.corrections import benjamini_hochberg, holm
+from evenhand.stats.paired_measures import (
+    NONE,
+    PairedIntensities,
+    Pairs,
+    Parity,
+    Score,
+    compare_sets,
+    flips,
+    paired_intensities,
+    parity,
+    select,
+)
+from evenhand.store.probe_tables import FLIPS, MEASURES, PAIR_SCORES, SETS
+
+Row = dict[str, object]
+CORRECTIONS: Final[Mapping[str, Callable[[Sequence[float | None]], list[float | None]]]] = {
+    "bh": benjamini_hochberg,
+    "holm": holm,
+}
+FAMILY: Final = ("corpus", "pairs", "score")
+"""One family of corrected p-values: all emotions and pairs of groups of a corpus, measured in one way."""
+UNSAID: Final = "the classifier gives no intensity of its own for this emotion"
+
+
+@dataclass(frozen=True, slots=True)
+class Prober:
+    """How predictions are measured."""
+
+    model: str
+    level: float = 0.95
+    correction: str = "bh"
+    seed: int = 0
+    resamples: int = 2_000
+
+    def measures(self, predictions: Predictions) -> pl.DataFrame:
+        """The table ``measures``."""
+        rows = [row for block in predictions.pairs() for row in self._pair(block)]
+        for name in ("p", "p_wilcoxon"):
+            self._correct(rows, name, FAMILY)
+        return pl.DataFrame(rows, schema=dict(MEASURES))
+
+    def sets(self, predictions: Predictions) -> pl.DataFrame:
+        """The table ``sets``."""
+        rows = [row for block in predictions.whole() for row in self._whole(block)]
+        self._correct(rows, "p", ("corpus",))
+        return pl.DataFrame(rows, schema=dict(SETS))
+
+    def flips(self, predictions: Predictions) -> pl.DataFrame:
+        """The table ``flips``."""
+        rows = [row for block in predictions.pairs() for row in self._flips(block, predictions)]
+        return pl.DataFrame(rows, schema=dict(FLIPS))
+
+    def pair_scores(self, predictions: Predictions) -> pl.DataFrame:
+        """The table ``pair_scores``."""
+        parts = [self._scores(block) for block in predictions.pairs() if block.sets]
+        return pl.concat(parts) if parts else pl.DataFrame(schema=dict(PAIR_SCORES))
+
+    def _pair(self, block: Block) -> Iterator[Row]:
+        found = block.chosen(block.predicted)
+        first, second = found.sides
+        for place, emotion in enumerate(found.emotions):
+            code = found.labels.index(emotion)
+            shared = self._classes(found, code, emotion)
+            for pairs, score in product(get_args(Pairs), get_args(Score)):
+                rows = select(
+                    first.predicted, second.predicted, found.truth, emotion=code, pairs=pairs, score=score
+                )
+                own = [
+                    side.score if score == "predicted" else side.intensities[:, place] for side in found.sides
+                ]
+                yield {
+                    **self._cell(found),
+                    "emotion": emotion,
+                    "pairs": pairs,
+                    "score": score,
+                    **shared,
+                    **self._intensities(found, rows, own, (emotion, pairs, score), shared),
+                }
+
+    def _classes(self, block: Block, code: int, emotion: str) -> Row:
+        """What follows from predicted classes alone, over all pairs."""
+        first, second = (side.predicted == code for side in block.sides)
+        dp = self._parity(block, first, second, "dp", emotion)
+        true = block.truth == code
+        chance = self._parity(block.chosen(true), first[true], second[true], "opportunity", emotion)
+        changed = flips(block.sides[0].predicted, block.sides[1].predicted)
+        return {
+            **_ends("dp", dp.ratio),
+            "n_dp": dp.ratio.n,
+            "share_a": dp.share_a,
+            "share_b": dp.share_b,
+            **_ends("opportunity", chance.ratio),
+            "recall_a": chance.share_a,
+            "recall_b": chance.share_b,
+            "n_truth": chance.ratio.n,
+            "flips": int(np.count_nonzero(changed & (first | second))),
+            "level": self.level,
+            "correction": self.correction,
+            "null_reason": f"dp: {dp.ratio.null_reason}" if dp.ratio.value is None else None,
+        }
+
+    def _intensities(
+        self,
+        block: Block,
+        rows: NDArray[np.bool_],
+        own: Sequence[NDArray[np.float64]],
+        key: tuple[str, ...],
+        shared: Row,
+    ) -> Row:
+        known = rows & np.isfinite(own[0]) & np.isfinite(own[1])
+        # Intensities known for some pairs only are those of predicted classes: a choice by the outcome.
+        unsaid = bool((rows & ~known).any())
+        known = known & (not unsaid)
+        found = paired_intensities(
+            own[0][known],
+            own[1][known],
+            block.clusters[known],
+            rng=self._rng(block, *key),
+            resamples=self.resamples,
+            level=self.level,
+        )
+        reasons = [
+            str(shared["null_reason"] or ""),
+            *_reasons(found, unsaid=bool(rows.any() and not known.any())),
+        ]
+        return {
+            **_ends("avg_delta", found.avg_delta),
+            **_ends("acs", found.acs),
+            **_ends("difference", found.difference),
+            "p": found.t.p,
+            "p_wilcoxon": found.signed_rank.p,
+            "effect_size": found.effect_size.value,
+            "mean_a": float(own[0][known].mean()) if known.any() else None,
+            "mean_b": float(own[1][known].mean()) if known.any() else None,
+            "n": int(np.count_nonzero(known)),
+            "n_zero": found.n_zero,
+            "n_clusters": found.avg_delta.n_clusters,
+            "null_reason": "; ".join(filter(None, reasons)) or None,
+        }
+
+    def _whole(self, block: Block) -> Iterator[Row]:
+        found = block.chosen(block.predicted)
+        for place, emotion in enumerate(found.emotions):
+            code = found.labels.index(emotion)
+            rows = (found.truth == code) | (found.truth == NONE)
+            values = np.stack([side.intensities[:, place] for side in found.sides], axis=1)
+            compared = compare_sets(
+                np.stack([side.predicted == code for side in found.sides], axis=1),
+                np.where(rows[:, None], values, np.nan),
+                found.clusters,
+                rng=self._rng(found, emotion, "sets"),
+                resamples=self.resamples,
+                level=self.level,
+            )
+            means = _means(values[rows & np.isfinite(values).all(axis=1)])
+            groups = [side.group for side in found.sides]
+            reason = compared.friedman.null_reason
+            yield {
+                "corpus": found.corpus,
+                "model": self.model,
+                "axis": found.axis,
+                "groups": groups,
+                "emotion": emotion,
+                **_ends("dp", compared.parity),
+                **_ends("spread", compared.spread),
+                "statistic": compared.friedman.statistic,
+                "p": compared.friedman.p,
+                "highest": groups[int(np.argmax(means))] if means is not None else None,
+                "lowest": groups[int(np.argmin(means))] if means is not None else None,
+                "n_dp": compared.parity.n,
+                "n": compared.spread.n,
+                "n_clusters": compared.spread.n_clusters,
+                "null_reason": f"p: {reason}" if reason else None,
+            }
+
+    def _flips(self, block: Block, predictions: Predictions) -> Iterator[Row]:
+        first, second = block.sides
+        names = (*block.labels, None)
+        for place in np.flatnonzero(flips(first.predicted, second.predicted)):
+            name = block.sets[place]
+            yield {
+                **self._cell(block),
+                "set": name,
+                "emotion": names[block.truth[place]],
+                "text_a": predictions.text(block.corpus, block.axis, name, first.group),
+                "text_b": predictions.text(block.corpus, block.axis, name, second.group),
+                "label_a": names[first.predicted[place]],
+                "label_b": names[second.predicted[place]],
+                "score_a": _real(first.score[place]),
+                "score_b": _real(second.score[place]),
+            }
+
+    def _scores(self, block: Block) -> pl.DataFrame:
+        names = (*block.labels, None)
+        first, second = block.sides
+        shared = {
+            **{column: [value] * len(block.sets) for column, value in self._cell(block).items()},
+            "set": list(block.sets),
+            "truth": [names[code] for code in block.truth],
+            "label_a": [names[code] for code in first.predicted],
+            "label_b": [names[code] for code in second.predicted],
+            "predicted_a": first.score,
+            "predicted_b": second.score,
+        }
+        parts = [
+            pl.DataFrame(
+                {
+                    **shared,
+                    "emotion": [emotion] * len(block.sets),
+                    "intensity_a": first.intensities[:, place],
+                    "intensity_b": second.intensities[:, place],
+                },
+                schema_overrides=dict(PAIR_SCORES),
+            )
+            for place, emotion in enumerate(block.emotions)
+        ]
+        reals = pl.selectors.float()
+        return pl.concat(parts).select(list(PAIR_SCORES)).with_columns(reals.fill_nan(None))
+
+    def _parity(
+        self,
+        block: Block,
+        first: NDArray[np.bool_],
+        second: NDArray[np.bool_],
+        name: str,
+        emotion: str,
+    ) -> Parity:
+        rng = self._rng(block, emotion, name)
+        return parity(first, second, block.clusters, rng=rng, resamples=self.resamples, level=self.level)
+
+    def _cell(self, block: Block) -> Row:
+        return {
+            "corpus": block.corpus,
+            "model": self.model,
+            "axis": block.axis,
+            "group_a": block.sides[0].group,
+            "group_b": block.sides[1].group,
+        }
+
+    def _rng(self, block: Block, *parts: str) -> int:
+        groups = [side.group for side in block.sides]
+        return derived_seed(self.seed, "probe", block.corpus, block.axis, *groups, *parts)
+
+    def _correct(self, rows: Sequence[Row], name: str, family: Sequence[str]) -> None:
+        """Add the corrected p-values of each family."""
+        families: dict[tuple[object, ...], list[Row]] = {}
+        for row in rows:
+            families.setdefault(tuple(row[column] for column in family), []).append(row)
+        for members in families.values():
+            values = [value if isinstance(value := row[name], float) else None for row in members]
+            for row, value in zip(members, CORRECTIONS[self.correction](values), strict=True):
+                row[f"{name}_adjusted"] = value
+
+
+def _ends(name: str, estimate: Estimate) -> Row:
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+
+
+def _reasons(found: PairedIntensities, *, unsaid: bool) -> list[str]:
+    if unsaid:
+        return [UNSAID]
+    reasons = []
+    if found.acs.value is None:
+        reasons.append(f"acs: {found.acs.null_reason}")
+    elif found.n_zero:
+        reasons.append(f"acs: {found.n_zero} pairs whose second intensity is 0 are left out")
+    if found.t.null_reason:
+        reasons.append(f"p: {found.t.null_reason}")
+    return reasons
+
+
+def _means(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    return values.mean(axis=0) if len(values) else None
+
+
+def _real(value: np.float64) -> float | None:
+    return float(value) if np.isfinite(value) else None
