@@ -7,6 +7,7 @@ all, are computed there alone; the other places of that layer give only their ke
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -46,22 +47,70 @@ class Bert:
     @torch.no_grad()
     def logits(self, tokens: Tensor, lengths: Tensor, places: Tensor) -> Tensor:
         """What may stand at one place of each row, rows x vocabulary in float32."""
-        weights = self._weights
-        columns = tokens.shape[1]
-        mask = (torch.arange(columns, device=self.device) < lengths[:, None])[:, None, None]
-        x = weights.norm(F.embedding(tokens, weights.words) + weights.positions[:columns])
+        weights, layout = self._weights, _Layout.of(tokens, lengths)
+        columns = torch.arange(tokens.shape[1], device=self.device).expand_as(tokens)
+        x = F.embedding(layout.packed(tokens), weights.words) + weights.positions[layout.packed(columns)]
+        x = weights.norm(x)
         for layer in weights.layers[:-1]:
-            x = self._run(layer, x, x, mask)
-        asked = x[torch.arange(len(tokens), device=self.device), places][:, None]
-        x = self._run(weights.layers[-1], asked, x, mask)[:, 0]
+            x = self._everywhere(layer, x, layout)
+        x = self._asked(weights.layers[-1], x, layout, places)
         return weights.decoder(weights.head_norm(F.gelu(weights.head(x)))).float()
 
-    def _run(self, layer: Layer, asked: Tensor, x: Tensor, mask: Tensor) -> Tensor:
-        """The layer's output at the asked states, which attend to all of ``x``."""
-        rows, columns, _ = x.shape
-        heads = self.shape.heads
-        query = layer.query(asked).view(rows, asked.shape[1], heads, -1).transpose(1, 2)
-        key, value = layer.key_value(x).view(rows, columns, 2, heads, -1).permute(2, 0, 3, 1, 4)
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-        asked = layer.out_norm(asked + layer.out(mixed.transpose(1, 2).reshape(asked.shape)))
-        return layer.down_norm(asked + layer.down(F.gelu(layer.up(asked))))
+    def _everywhere(self, layer: Layer, x: Tensor, layout: _Layout) -> Tensor:
+        """The layer's output at every place."""
+        query = self._heads(layout.spread(layer.query(x)))
+        return _finished(layer, x, layout.packed(self._attended(query, layer.key_value(x), layout)))
+
+    def _asked(self, layer: Layer, x: Tensor, layout: _Layout, places: Tensor) -> Tensor:
+        """The layer's output at one place of each row."""
+        asked = layout.spread(x)[torch.arange(layout.rows, device=self.device), places]
+        query = self._heads(layer.query(asked)[:, None])
+        return _finished(layer, asked, self._attended(query, layer.key_value(x), layout)[:, 0])
+
+    def _attended(self, query: Tensor, key_value: Tensor, layout: _Layout) -> Tensor:
+        key, value = (self._heads(part) for part in layout.spread(key_value).chunk(2, dim=-1))
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=layout.mask)
+        return mixed.transpose(1, 2).flatten(2)
+
+    def _heads(self, x: Tensor) -> Tensor:
+        return x.view(*x.shape[:2], self.shape.heads, -1).transpose(1, 2)
+
+
+def _finished(layer: Layer, x: Tensor, mixed: Tensor) -> Tensor:
+    """What a layer makes of states and what they attended to."""
+    x = layer.out_norm(x + layer.out(mixed))
+    return layer.down_norm(x + layer.down(F.gelu(layer.up(x))))
+
+
+class _Layout(NamedTuple):
+    """Rows laid end to end: on a CPU padding would cost as much as text, and only attention needs rows."""
+
+    rows: int
+    columns: int
+    cells: Tensor | None
+    """Where the tokens lie among rows x columns; None where all cells are computed."""
+    mask: Tensor | None
+    """False where a row has ended, rows x 1 x 1 x columns; None where every row is full."""
+
+    @classmethod
+    def of(cls, tokens: Tensor, lengths: Tensor) -> _Layout:
+        rows, columns = tokens.shape
+        there = torch.arange(columns, device=tokens.device) < lengths[:, None]
+        # An accelerator has room to spare, and would have to be waited for.
+        if tokens.device.type != "cpu":
+            return cls(rows, columns, None, there[:, None, None])
+        if there.all():
+            return cls(rows, columns, None, None)
+        return cls(rows, columns, there.flatten().nonzero()[:, 0], there[:, None, None])
+
+    def packed(self, padded: Tensor) -> Tensor:
+        """Rows x columns (x width) end to end."""
+        cells = padded.flatten(0, 1)
+        return cells if self.cells is None else cells.index_select(0, self.cells)
+
+    def spread(self, packed: Tensor) -> Tensor:
+        """States end to end as rows x columns x width, zero where a row has ended."""
+        if self.cells is not None:
+            empty = packed.new_zeros((self.rows * self.columns, packed.shape[1]))
+            packed = empty.index_copy_(0, self.cells, packed)
+        return packed.view(self.rows, self.columns, -1)

@@ -1,0 +1,251 @@
+"""Texts a second of masked generation: 64 prompts side by side against one at a time, same model, same run.
+
+    python benchmarks/bench_masked.py [--shape builtin|bert-large] [--device cpu|cuda] [--out FILE.json]
+
+First the gate: the texts must be those of the obvious loop in tests/oracles, token by token. Then all are
+timed in turn, round after round, and the medians are compared:
+
+* ours at 64 rows: the output layer at one place a row, iterations that cannot change a text left out;
+* ours at 1 row: the same, one prompt at a time;
+* plain: one prompt at a time as the cited implementation does it, transformers' forward pass over the whole
+  row and vocabulary at every iteration.
+
+``builtin`` is the embedded model on the starter prompts; ``bert-large`` has that model's sizes and random
+weights, which cost what trained ones cost. The default number of iterations is half of the paper's, so that
+the whole takes minutes; `--burn-in 200 --iterations 500` is the paper's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import transformers
+from torch import Tensor
+from transformers import BertConfig, BertForMaskedLM
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.oracles import gibbs as oracle
+
+from evenhand.core.assets import asset
+from evenhand.core.records import GenerationSpec, Request
+from evenhand.models.gibbs import GibbsLoop
+from evenhand.neural import quantised
+from evenhand.neural.bert import Bert
+from evenhand.neural.bert_weights import BertShape
+from evenhand.neural.checkpoints import read_config
+from evenhand.neural.masked_tokens import MaskedCodec
+from evenhand.suites.starter import StarterSuite
+
+ROWS = 64
+BARS = {"cpu": 4.0, "cuda": 20.0}
+LARGE = {
+    "vocab_size": 28996,
+    "hidden_size": 1024,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "intermediate_size": 4096,
+}
+
+
+class Subject(NamedTuple):
+    """A model in transformers' classes and in ours, with its tokenizer."""
+
+    theirs: BertForMaskedLM
+    ours: Bert
+    codec: MaskedCodec
+
+
+def subject(shape: str, device: torch.device, dtype: torch.dtype) -> Subject:
+    if shape == "builtin":
+        config = dict(read_config(asset("builtin-masked")))
+        model = BertForMaskedLM(BertConfig(**_plain(config)))
+        model.load_state_dict(quantised.load(asset("builtin-masked", "model.safetensors")), strict=False)
+        model.tie_weights()
+    else:
+        torch.manual_seed(0)
+        model = BertForMaskedLM(BertConfig(**LARGE))
+    model = model.eval().to(device, dtype)
+    sizes = BertShape.of(model.config.to_dict())
+    assert sizes is not None
+    codec = MaskedCodec.read(asset("builtin", "tokenizer.json"), vocabulary=sizes.vocabulary)
+    return Subject(model, Bert(sizes, model.state_dict(), device=device, dtype=dtype), codec)
+
+
+def _plain(config: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in config.items() if name not in ("architectures", "model_type")}
+
+
+def requests() -> list[Request]:
+    """Sixty-four starter prompts, spread over the suite."""
+    prompts = list(StarterSuite().prompts())
+    return [Request(prompt.id, prompt.text, (0,)) for prompt in prompts[:: len(prompts) // ROWS][:ROWS]]
+
+
+def ours(item: Subject, asked: Sequence[Request], spec: GenerationSpec, rows: int) -> dict[str, str | None]:
+    loop = GibbsLoop(item.ours, item.codec, rows)
+    return {done.request_id: done.text for done in loop.run(asked, spec)}
+
+
+def framed(item: Subject, request: Request, spec: GenerationSpec) -> tuple[list[int], int]:
+    """The row with its masks, and where they begin."""
+    prompt, codec = item.codec.encode([request.text])[0], item.codec
+    return [codec.before, *prompt, *[codec.mask] * spec.max_new_tokens, codec.after], len(prompt) + 1
+
+
+def plain(item: Subject, asked: Sequence[Request], spec: GenerationSpec) -> dict[str, str | None]:
+    """One prompt after the other, every iteration, the whole output."""
+    device = item.ours.device
+    generator = torch.Generator(device).manual_seed(0)
+    found: dict[str, str | None] = {}
+    for request in asked:
+        row, first = framed(item, request, spec)
+        tokens = torch.tensor([row], device=device)
+        for iteration in range(spec.iterations or 0):
+            place = first + int(torch.randint(spec.max_new_tokens, (), device="cpu"))
+            tokens[0, place] = item.codec.mask
+            with torch.no_grad():
+                scores = item.theirs(input_ids=tokens).logits[0, place].float()
+            tokens[0, place] = _token(scores, iteration < (spec.burn_in or 0), spec, generator)
+        written = tokens[0, first : first + spec.max_new_tokens].tolist()
+        found[request.id] = item.codec.continuation(request.text, row[1:first], written)
+    return found
+
+
+def _token(scores: Tensor, samples: bool, spec: GenerationSpec, generator: torch.Generator) -> Tensor:
+    if not samples:
+        return scores.argmax()
+    return torch.multinomial((scores / spec.temperature).softmax(-1), 1, generator=generator)[0]
+
+
+def identical(item: Subject, asked: Sequence[Request], spec: GenerationSpec) -> int:
+    """How many texts the obvious loop writes too, token by token."""
+
+    def scores(row: Sequence[int]) -> oracle.Logits:
+        with torch.no_grad():
+            logits = item.theirs(input_ids=torch.tensor([row], device=item.ours.device)).logits[0]
+        return np.asarray(logits.double().cpu())
+
+    fast, same = ours(item, asked, spec, ROWS), 0
+    for request in asked:
+        row, first = framed(item, request, spec)
+        written = oracle.fill(
+            scores,
+            row,
+            first,
+            spec,
+            mask=item.codec.mask,
+            barred=item.codec.barred,
+            prompt_id=request.id,
+            sample=0,
+        )
+        same += item.codec.continuation(request.text, row[1:first], written) == fast[request.id]
+    return same
+
+
+def rate(work: Callable[[], dict[str, str | None]], device: torch.device) -> float:
+    """Texts a second."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    started = time.perf_counter()
+    written = work()
+    return len(written) / (time.perf_counter() - started)
+
+
+def measure(options: argparse.Namespace) -> dict[str, object]:
+    # Said aloud: importing another library may have changed it.
+    torch.set_num_threads(options.threads)
+    device, dtype = torch.device(options.device), getattr(torch, options.dtype)
+    item, asked = subject(options.shape, device, dtype), requests()
+    spec = GenerationSpec(
+        max_new_tokens=15,
+        temperature=0.7,
+        top_k=0,
+        top_p=1.0,
+        stop="none",
+        burn_in=options.burn_in,
+        iterations=options.iterations,
+    )
+    gate = "not asked of half precision"
+    if dtype == torch.float32:
+        checked = asked[:: ROWS // options.checked][: options.checked]
+        same = identical(item, checked, spec)
+        if same < len(checked):
+            raise SystemExit(f"texts differ on {len(checked) - same} of {len(checked)}: nothing is timed")
+        gate = f"{same} of {len(checked)}"
+    some = asked[:: ROWS // options.single][: options.single]
+    ways: dict[str, Callable[[], dict[str, str | None]]] = {
+        "evenhand, 64 rows": lambda: ours(item, asked, spec, ROWS),
+        "evenhand, 1 row": lambda: ours(item, some, spec, 1),
+        "plain, 1 row": lambda: plain(item, some, spec),
+    }
+    rates: dict[str, list[float]] = {name: [] for name in ways}
+    for turn in range(options.rounds + 1):
+        for name, work in ways.items():
+            speed = rate(work, device)
+            # The first turn warms caches and allocators.
+            if turn:
+                rates[name].append(speed)
+    medians = {name: statistics.median(values) for name, values in rates.items()}
+    batch, single, simple = medians.values()
+    return {
+        "shape": options.shape,
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "dtype": options.dtype,
+        "parameters": sum(weights.numel() for weights in item.theirs.parameters()),
+        "new_tokens": spec.max_new_tokens,
+        "burn_in": spec.burn_in,
+        "iterations": spec.iterations,
+        "threads": torch.get_num_threads(),
+        "load_average": [round(value, 2) for value in os.getloadavg()],
+        "identical_to_the_obvious_loop": gate,
+        "texts_per_second": {name: round(value, 3) for name, value in medians.items()},
+        "all_rounds": {name: [round(value, 3) for value in values] for name, values in rates.items()},
+        "ratio_to_1_row": round(batch / single, 2),
+        "ratio_to_plain": round(batch / simple, 2),
+        "machine": {
+            "processor": platform.processor() or platform.machine(),
+            "torch": torch.__version__,
+            "capability": torch.backends.cpu.get_cpu_capability(),
+            "transformers": transformers.__version__,
+        },
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--shape", choices=["builtin", "bert-large"], default="builtin")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dtype", choices=["float32", "bfloat16", "float16"], default="float32")
+    parser.add_argument("--burn-in", type=int, default=100)
+    parser.add_argument("--iterations", type=int, default=250)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--single", type=int, default=2, help="prompts a round for the ways with one row")
+    parser.add_argument("--checked", type=int, default=4, help="prompts of the gate")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    result = measure(options)
+    print(json.dumps(result, indent=2))
+    bar = BARS[torch.device(options.device).type]
+    print(f"{result['ratio_to_plain']}x one prompt at a time, the plain way (bar {bar:g})")
+    print(f"{result['ratio_to_1_row']}x our own loop with one prompt at a time")
+    if options.out:
+        options.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
