@@ -37,6 +37,8 @@ def test_public_names_are_pinned():
         "card",
         "compare",
         "export",
+        "gate",
+        "power",
         "render",
         "replicate",
         "scan_corpus",

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from evenhand.api.compare import compare
     from evenhand.api.corpus import scan_corpus
     from evenhand.api.export import export
+    from evenhand.api.gate import gate
+    from evenhand.api.power import power
     from evenhand.api.render import render
     from evenhand.api.score import score
     from evenhand.api.train import train
@@ -34,6 +36,8 @@ __all__ = [
     "card",
     "compare",
     "export",
+    "gate",
+    "power",
     "render",
     "replicate",
     "scan_corpus",
@@ -50,6 +54,8 @@ _WHERE = {
     "card": "evenhand.api.catalogue",
     "compare": "evenhand.api.compare",
     "export": "evenhand.api.export",
+    "gate": "evenhand.api.gate",
+    "power": "evenhand.api.power",
     "render": "evenhand.api.render",
     "replicate": "evenhand.papers.replicate",
     "scan_corpus": "evenhand.api.corpus",

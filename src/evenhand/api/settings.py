@@ -140,6 +140,15 @@ class CompareSettings(_Section):
         return {name: value for name, value in given.items() if name in always or value != plain[name]}
 
 
+class GateSettings(_Section):
+    """``[gate]``: what ``evenhand gate`` asks of a run."""
+
+    max: tuple[Name, ...] = ()
+    worse: tuple[Name, ...] = ()
+    baseline_run: Name | None = None
+    strict: bool = False
+
+
 class ExecutionSettings(_Section):
     """``[execution]``: may change between two runs of the same command."""
 
@@ -155,13 +164,14 @@ class ExecutionSettings(_Section):
 
 
 class Settings(_Section):
-    """All of ``evenhand.toml``. ``[gate]`` is read by ``evenhand gate``."""
+    """All of ``evenhand.toml``."""
 
     model: ModelSettings = ModelSettings()
     suite: SuiteSettings = SuiteSettings()
     generation: GenerationSettings = GenerationSettings()
     metrics: MetricSettings = MetricSettings()
     compare: CompareSettings = CompareSettings()
+    gate: GateSettings = GateSettings()
     execution: ExecutionSettings = ExecutionSettings()
 
     def metric_options(self, name: str) -> dict[str, Option]:

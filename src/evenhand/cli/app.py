@@ -23,8 +23,10 @@ from evenhand.cli import (
     corpus,
     doctor,
     export,
+    gate,
     init,
     listing,
+    power,
     replicate,
     report,
     score,
@@ -45,6 +47,7 @@ app = typer.Typer(
 app.command("audit")(audit.command)
 app.command("score")(score.command)
 app.command("compare")(compare.command)
+app.command("gate")(gate.command)
 app.command("corpus")(corpus.command)
 app.add_typer(terms.app, name="terms")
 app.add_typer(annotate.app, name="annotate")
@@ -55,6 +58,7 @@ app.command("report")(report.command)
 app.command("list")(listing.list_command)
 app.command("show")(listing.show_command)
 app.command("export")(export.command)
+app.command("power")(power.command)
 app.command("doctor")(doctor.command)
 app.command("init")(init.command)
 app.command("clean")(clean.command)

@@ -151,7 +151,7 @@ class RunComparer:
     ) -> Change:
         new, old = gaps
         group = axis.codes == axis.groups.index(new.group)
-        other = baseline_rows(axis, new)
+        other = baseline_rows(axis, new.group, new.baseline)
         scale = _share_of_rest(group, other) if new.baseline == ALL else 1.0
         signs = [-scale if (gap.estimate or 0) < 0 else scale for gap in (new, old)]
         cells = [(number, group, 1.0), (number, other, -1.0), (0, group, -1.0), (0, other, 1.0)]

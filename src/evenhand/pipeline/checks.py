@@ -75,7 +75,7 @@ class Checker:
         self.spent += resamples * item.n_clusters
         inside = axis.codes == axis.groups.index(item.group)
         values = quantity.values[axis.rows]
-        used = (inside | baseline_rows(axis, item)) & ~np.isnan(values)
+        used = (inside | baseline_rows(axis, item.group, item.baseline)) & ~np.isnan(values)
         rng = generator(
             self.comparer.seed, "check", item.suite, item.axis, item.group, item.metric, item.output
         )

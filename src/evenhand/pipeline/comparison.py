@@ -182,9 +182,9 @@ def as_table(found: Iterable[Comparison]) -> pl.DataFrame:
     return pl.DataFrame([asdict(item) for item in found], schema=dict(COMPARISONS))
 
 
-def baseline_rows(axis: Axis, comparison: Comparison) -> Flags:
-    """Which rows of an axis a comparison sets against its group; ``(all)`` means the rest, as in its test."""
-    return _rows_of(axis, axis.groups.index(comparison.group), comparison.baseline)
+def baseline_rows(axis: Axis, group: str, baseline: str) -> Flags:
+    """Which rows of an axis stand against a group; ``(all)`` means the rest, as in its test."""
+    return _rows_of(axis, axis.groups.index(group), baseline)
 
 
 def against_all(gap: Difference) -> Difference:

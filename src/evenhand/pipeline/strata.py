@@ -110,7 +110,9 @@ class StrataComparer:
     def _adjusted(self, axis: Axis, quantity: Quantity, strata: Strata, whole: Comparison) -> _Row:
         inside = axis.codes == axis.groups.index(whole.group)
         values, codes = quantity.values[axis.rows], strata.codes[axis.rows]
-        used: Flags = (inside | baseline_rows(axis, whole)) & ~np.isnan(values) & (codes != _NONE)
+        used: Flags = (
+            (inside | baseline_rows(axis, whole.group, whole.baseline)) & ~np.isnan(values) & (codes != _NONE)
+        )
         found = stratified_difference(
             values[used], inside[used], codes[used], axis.clusters[used], level=self.comparer.level
         )

@@ -26,9 +26,11 @@ from evenhand.stats.hypothesis_tests import (
 )
 from evenhand.stats.intervals import clustered_mean, clustered_proportion, clustered_ratio, wilson
 from evenhand.stats.permutation import cluster_permutation
-from evenhand.stats.power import clusters_needed, design_effect, detectable_gap, pilot
+from evenhand.stats.power import clusters_needed, design_effect, detectable_gap, gap_variance, growth, pilot
 from evenhand.stats.results import (
     Difference,
+    GapVariance,
+    Growth,
     Measure,
     Omnibus,
     Permutation,
@@ -38,16 +40,21 @@ from evenhand.stats.results import (
     StratumGap,
     TestResult,
 )
+from evenhand.stats.spread import Ranking, Spread, rank_spreads
 from evenhand.stats.strata import stratified_difference
 
 __all__ = [
     "Difference",
+    "GapVariance",
+    "Growth",
     "Measure",
     "Omnibus",
     "Permutation",
     "Pilot",
     "Plan",
     "RandomSource",
+    "Ranking",
+    "Spread",
     "Stratified",
     "StratumGap",
     "TestResult",
@@ -69,12 +76,15 @@ __all__ = [
     "design_effect",
     "detectable_gap",
     "fleiss_kappa",
+    "gap_variance",
+    "growth",
     "hedges_g",
     "holm",
     "krippendorff_alpha",
     "paired_difference",
     "paired_t",
     "pilot",
+    "rank_spreads",
     "resample_clusters",
     "spearman",
     "stratified_difference",

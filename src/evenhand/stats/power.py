@@ -18,7 +18,15 @@ from evenhand.stats._arrays import (
     weighted_counts,
 )
 from evenhand.stats._quantiles import t_quantile
-from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER, Pilot, Plan
+from evenhand.stats.results import (
+    NO_VALUES,
+    NO_VARIATION,
+    ONE_CLUSTER,
+    GapVariance,
+    Growth,
+    Pilot,
+    Plan,
+)
 
 _MOST_CLUSTERS = 10**9
 
@@ -79,6 +87,49 @@ def detectable_gap(
     if _unknown_spread(a, b):
         return None
     return _shown(_cluster_variance(a, samples) + _cluster_variance(b, samples), clusters, level, power)
+
+
+def gap_variance(
+    a: npt.ArrayLike, clusters_a: Ids, b: npt.ArrayLike, clusters_b: Ids, *, variance: float
+) -> GapVariance:
+    """The variance of a gap, split into what more samples of the same clusters would shrink, and the rest.
+
+    The first part is s^2 / n on either side, with s^2 the pooled variance of rows inside a cluster of that
+    side. It is null where no cluster holds two rows: then nothing is known of more samples. ``variance`` is
+    the whole, as the test that judged the gap has it.
+    """
+    sides = [(checked_values(a, "a"), clusters_a), (checked_values(b, "b"), clusters_b)]
+    parts = [_within(y, cluster_codes(ids, y.size)) for y, ids in sides]
+    known = [part for part in parts if part is not None]
+    if len(known) < 2:
+        return GapVariance(variance, None)
+    return GapVariance(variance, min(sum(known), variance))
+
+
+def growth(of: GapVariance, *, wanted: float) -> Growth:
+    """How much a run must grow until the variance of its gap is ``wanted``.
+
+    Clusters: the variance falls with their number. Samples: only the part inside clusters falls; where the
+    rest alone exceeds ``wanted``, no number of samples is enough.
+    """
+    if not wanted > 0:
+        return Growth(None, None)
+    between = of.total - (of.within or 0.0)
+    samples = None
+    if of.within is not None and wanted > between:
+        samples = max(1.0, of.within / (wanted - between)) if of.within > 0 else 1.0
+    return Growth(max(1.0, of.total / wanted), samples)
+
+
+def _within(y: Floats, codes: Ints) -> float | None:
+    """The variance of a mean that comes from rows inside clusters."""
+    sizes = np.bincount(codes)
+    free = y.size - np.count_nonzero(sizes)
+    if free < 1:
+        return None
+    sums = weighted_counts(codes, y)
+    means = np.divide(sums, sizes, out=np.zeros_like(sums), where=sizes > 0)
+    return float(np.sum((y - means[codes]) ** 2)) / free / y.size
 
 
 def _shown(variance: float, clusters: int, level: float, power: float) -> float:

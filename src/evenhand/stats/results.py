@@ -145,6 +145,23 @@ class Plan:
     null_reason: str | None = None
 
 
+class GapVariance(NamedTuple):
+    """The variance of a gap, and the part of it that more samples of the same clusters would shrink."""
+
+    total: float
+    within: float | None
+    """Null where no cluster holds two rows."""
+
+
+class Growth(NamedTuple):
+    """How many times as much a run needs; null where no amount is enough, or none is known."""
+
+    clusters: float | None
+    """Times the clusters, with as many samples of each as now."""
+    samples: float | None
+    """Times the samples, of the same clusters."""
+
+
 class Measure(NamedTuple):
     """A number that has no interval of its own (an effect size, a distance), or the reason there is none."""
 

@@ -1,0 +1,80 @@
+"""``evenhand gate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from evenhand.cli import options as o
+from evenhand.cli.console import errors, output, warn
+
+if TYPE_CHECKING:
+    from evenhand.api.gate import Gate
+
+_WORDS = {"passes": "pass", "fails": "fail", "cannot tell": "cannot tell"}
+
+
+def command(
+    run: Annotated[Path, typer.Argument(help="A run folder of audit or score.")],
+    limits: Annotated[
+        list[str] | None,
+        typer.Option("--max", help="'METRIC[.OUTPUT] AXIS[=GROUP] LIMIT': the largest gap; repeatable."),
+    ] = None,
+    worse: Annotated[
+        list[str] | None,
+        typer.Option(help="The same, for how much wider a gap may be than in the baseline run."),
+    ] = None,
+    baseline_run: Annotated[
+        Path | None, typer.Option(help="No worse than this run: the last release, say.")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail where the run cannot tell.")] = False,
+    junit: Annotated[Path | None, typer.Option(help="Write the checks as JUnit XML.")] = None,
+    github: Annotated[bool, typer.Option("--github", help="Print annotations of GitHub Actions.")] = False,
+    config: o.Config = None,
+    dry_run: o.DryRun = False,
+) -> None:
+    """Hold a run against limits: exit 1 where an interval excludes its limit (--strict: or touches it)."""
+    from evenhand.api.gate import gate
+
+    found = gate(
+        run,
+        config=config,
+        max=limits,
+        worse=worse,
+        baseline_run=baseline_run,
+        strict=strict or None,
+        junit=None if dry_run else junit,
+    )
+    _announce(found)
+    if dry_run:
+        return
+    _show(found)
+    for line in found.annotations() if github else ():
+        typer.echo(line)
+    raise typer.Exit(found.exit_code)
+
+
+def _announce(found: Gate) -> None:
+    limits = dict.fromkeys(f"{check.rule.kind} {check.rule}" for check in found.checks)
+    errors.print(f"[bold]gate {escape(str(found.run.path))}[/]", highlight=False)
+    for limit in limits:
+        errors.print(f"  limit  {escape(limit)}", highlight=False, soft_wrap=True)
+    errors.print(f"  checks {len(found.checks):,}", highlight=False)
+
+
+def _show(found: Gate) -> None:
+    from evenhand.report.gate import table
+
+    output.print(table(found.checks))
+    counts = ", ".join(f"{count:,} {_WORDS[verdict]}" for verdict, count in found.counts.items())
+    output.print(f"the gate {found.verdict}: {counts}", highlight=False)
+    for note in found.warnings:
+        warn(note)
+    if found.by_chance >= 1:
+        warn(
+            f"up to {found.by_chance:.0f} of {len(found.checks):,} checks would fail by chance if every gap "
+            "stood exactly at its limit"
+        )

@@ -1,0 +1,242 @@
+"""Gates: limits on gaps, and whether a run keeps them.
+
+A check has three answers. It *passes* where the whole interval lies inside the limit, it *fails* where the
+interval excludes the limit, and else the run *cannot tell*, and says how many texts it would take.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
+
+import numpy as np
+
+from evenhand.core.errors import InputError
+from evenhand.core.records import Comparison
+from evenhand.pipeline.changes import Change
+from evenhand.pipeline.growing import Grower, Seen
+from evenhand.pipeline.loading import Loaded
+
+Verdict = Literal["passes", "fails", "cannot tell"]
+Kind = Literal["gap", "worse"]
+ANY = "*"
+_Item = TypeVar("_Item", Comparison, Change)
+_MOST = 1_000.0
+"""Growth beyond which a number of texts is no help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A limit on the size of gaps: ``METRIC[.OUTPUT] AXIS[=GROUP] LIMIT``, with ``*`` for any."""
+
+    measure: str
+    """``METRIC.OUTPUT``, or ``METRIC`` for its primary outputs."""
+    axis: str
+    group: str
+    limit: float
+    kind: Kind = "gap"
+
+    @classmethod
+    def parse(cls, text: str, kind: Kind = "gap") -> Rule:
+        """The rule in words: ``sentiment.negative race 0.05``. Names of axes and groups may hold spaces."""
+        measure, _, rest = text.strip().partition(" ")
+        about, _, number = rest.strip().rpartition(" ")
+        limit = _limit(number)
+        if not about or limit is None:
+            raise InputError(
+                f"the limit {text!r}",
+                accepted="METRIC[.OUTPUT] AXIS[=GROUP] LIMIT, as 'sentiment.negative race 0.05'; * is any",
+                todo="write it so",
+            )
+        axis, _, group = about.strip().partition("=")
+        return cls(measure, axis, group or ANY, limit, kind)
+
+    def __str__(self) -> str:
+        """The rule as it is written."""
+        group = "" if self.group == ANY else f"={self.group}"
+        return f"{self.measure} {self.axis}{group} {self.limit:g}"
+
+    def covers(self, item: Comparison | Change) -> bool:
+        """Whether the rule speaks of a comparison; without an output it speaks of the primary ones."""
+        is_named = self.measure == f"{item.metric}.{item.output}"
+        return (
+            (is_named or (self.measure in (ANY, item.metric) and not item.exploratory))
+            and self.axis in (ANY, item.axis)
+            and self.group in (ANY, item.group)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What it would take to tell, with 80 % power if the true gap is the one seen."""
+
+    clusters: int | None
+    """Clusters instead of ``now``; null where a thousand times as many would not do."""
+    now: int
+    samples: float | None
+    """Times the samples of the same prompts; null where no number is enough, or none is known."""
+
+    def __str__(self) -> str:
+        """In words."""
+        if self.clusters is None:
+            return "the gap is so near its limit that a thousand times the texts would not tell"
+        more = f"about {self.clusters:,} clusters instead of {self.now:,}"
+        if self.samples is None:
+            return f"{more}; more samples of the same prompts would not be enough"
+        return f"{more}, or {self.samples:.1f} times the samples of each prompt"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One comparison held against one limit."""
+
+    rule: Rule
+    suite: str
+    axis: str
+    group: str
+    baseline: str
+    metric: str
+    output: str
+    estimate: float | None
+    low: float | None
+    high: float | None
+    n: int
+    n_clusters: int
+    verdict: Verdict
+    reason: str
+    """Why nothing can be told, where the data give no interval."""
+    needs: Needs | None = None
+
+    @property
+    def name(self) -> str:
+        """The check in a line: what is held against which limit."""
+        what = f"{self.metric}.{self.output} {self.axis}: {self.group} against {self.baseline}"
+        if self.rule.kind == "worse":
+            return f"{what}, no wider than before by more than {self.rule.limit:g}"
+        return f"{what}, at most {self.rule.limit:g}"
+
+    @property
+    def found(self) -> str:
+        """What was found, with its interval."""
+        if self.estimate is None:
+            return self.reason or "no estimate"
+        word = "wider by" if self.rule.kind == "worse" else "gap"
+        ends = "no interval" if self.low is None else f"{self.low:+.4f} to {self.high:+.4f}"
+        more = f"; {self.needs}" if self.needs else f"; {self.reason}" if self.reason else ""
+        return f"{word} {self.estimate:+.4f} ({ends}; {self.n:,} texts, {self.n_clusters:,} clusters){more}"
+
+
+def check_gaps(rules: Sequence[Rule], comparisons: Sequence[Comparison]) -> list[Check]:
+    """Every comparison that a rule covers; a rule that covers none is an error, never a pass."""
+    return [
+        _check(rule, item, (item.estimate, item.low, item.high))
+        for rule in rules
+        for item in _covered(rule, comparisons)
+    ]
+
+
+def check_changes(rules: Sequence[Rule], changes: Sequence[Change]) -> list[Check]:
+    """Every gap of a run held against the same gap of an earlier run."""
+    gaps = [item for item in changes if item.effect == "gap"]
+    return [
+        _check(rule, item, (item.widens, item.widens_low, item.widens_high))
+        for rule in rules
+        for item in _covered(rule, gaps)
+    ]
+
+
+def with_needs(checks: Sequence[Check], loaded: Loaded, *, level: float) -> list[Check]:
+    """The checks, those that cannot tell with what it would take."""
+    grower = Grower(loaded, level=level)
+    return [replace(check, needs=_needs(check, grower)) for check in checks]
+
+
+def _check(
+    rule: Rule, item: Comparison | Change, found: tuple[float | None, float | None, float | None]
+) -> Check:
+    estimate, low, high = found
+    return Check(
+        rule=rule,
+        suite=item.suite,
+        axis=item.axis,
+        group=item.group,
+        baseline=item.baseline or "",
+        metric=item.metric,
+        output=item.output,
+        estimate=estimate,
+        low=low,
+        high=high,
+        n=item.n,
+        n_clusters=item.n_clusters,
+        verdict=_verdict(rule, low, high),
+        reason=item.null_reason or "",
+    )
+
+
+def _verdict(rule: Rule, low: float | None, high: float | None) -> Verdict:
+    if low is None or high is None:
+        return "cannot tell"
+    if rule.kind == "worse":
+        return "fails" if low > rule.limit else "passes" if high <= rule.limit else "cannot tell"
+    if low > rule.limit or high < -rule.limit:
+        return "fails"
+    return "passes" if -rule.limit <= low and high <= rule.limit else "cannot tell"
+
+
+def _covered(rule: Rule, items: Sequence[_Item]) -> list[_Item]:
+    found = [item for item in items if rule.covers(item)]
+    if found:
+        return found
+    outputs = dict.fromkeys(f"{item.metric}.{item.output}" for item in items)
+    known = dict.fromkeys(item.axis for item in items)
+    raise InputError(
+        f"the limit {str(rule)!r} speaks of no comparison of this run",
+        accepted=f"outputs {', '.join(list(outputs)[:30])}; axes {', '.join(known)}",
+        todo="correct the limit: one that nothing is held against would always pass",
+    )
+
+
+def _needs(check: Check, grower: Grower) -> Needs | None:
+    """The growth at which the interval would leave the limit on the side where the gap is."""
+    if check.verdict != "cannot tell" or check.estimate is None or check.low is None or check.high is None:
+        return None
+    size = check.estimate if check.rule.kind == "worse" else abs(check.estimate)
+    seen = Seen(
+        check.suite,
+        check.axis,
+        check.group,
+        check.baseline,
+        check.metric,
+        check.output,
+        check.low,
+        check.high,
+        check.n_clusters,
+    )
+    found = grower.growth(seen, distance=abs(size - check.rule.limit))
+    if found is None:
+        return None
+    if found.clusters is None or found.clusters > _MOST:
+        return Needs(None, check.n_clusters, None)
+    samples = found.samples if found.samples is not None and found.samples <= _MOST else None
+    return Needs(math.ceil(found.clusters * check.n_clusters), check.n_clusters, samples)
+
+
+def _limit(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value >= 0 else None
+
+
+def chance_of_failing(checks: Sequence[Check], *, level: float) -> float:
+    """How many checks would fail by chance at most, if every gap stood exactly at its limit."""
+    return (1 - level) / 2 * len(checks)
+
+
+def counted(checks: Sequence[Check]) -> Mapping[Verdict, int]:
+    """How many checks have each answer."""
+    verdicts: tuple[Verdict, ...] = ("passes", "fails", "cannot tell")
+    return {verdict: int(np.sum([check.verdict == verdict for check in checks])) for verdict in verdicts}

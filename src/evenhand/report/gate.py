@@ -1,0 +1,85 @@
+"""The answer of a gate for other tools: JUnit XML, annotations of GitHub Actions, and the terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from xml.etree import ElementTree
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from evenhand.pipeline.gates import Check, Verdict
+from evenhand.report.wording import visible
+
+_SIGNS: Mapping[Verdict, str] = {"passes": "+", "fails": "x", "cannot tell": "?"}
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(checks: Sequence[Check], *, strict: bool, name: str) -> str:
+    """The checks as one JUnit test suite: a failure where one fails, skipped where it cannot tell.
+
+    A strict gate counts "cannot tell" as a failure.
+    """
+    failed = [check for check in checks if _fails(check, strict)]
+    skipped = [check for check in checks if check.verdict == "cannot tell" and not strict]
+    suite = ElementTree.Element(
+        "testsuite",
+        name=_xml(f"evenhand gate {name}"),
+        tests=str(len(checks)),
+        failures=str(len(failed)),
+        skipped=str(len(skipped)),
+        errors="0",
+    )
+    for check in checks:
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=_xml(f"{check.suite}.{check.axis}"), name=_xml(check.name)
+        )
+        if check.verdict != "passes":
+            tag = "failure" if _fails(check, strict) else "skipped"
+            message = _xml(f"{check.verdict}: {check.found}")
+            ElementTree.SubElement(case, tag, message=message).text = message
+    text = ElementTree.tostring(suite, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+
+
+def github(checks: Sequence[Check], *, strict: bool) -> list[str]:
+    """The checks that do not pass as workflow commands: errors where one fails, else warnings."""
+    return [
+        f"::{'error' if _fails(check, strict) else 'warning'} "
+        f"title={_property(f'evenhand: {check.verdict}')}::{_message(f'{check.name}: {check.found}')}"
+        for check in checks
+        if check.verdict != "passes"
+    ]
+
+
+def table(checks: Sequence[Check], *, limit: int = 40) -> RenderableType:
+    """The checks for the terminal, those that do not pass first."""
+    order: list[Verdict] = ["fails", "cannot tell", "passes"]
+    shown = sorted(checks, key=lambda check: order.index(check.verdict))[:limit]
+    found = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    found.add_column("", no_wrap=True)
+    found.add_column("Check", ratio=1, overflow="fold")
+    found.add_column("Found", ratio=1, overflow="fold")
+    for check in shown:
+        cells = (_SIGNS[check.verdict], check.name, check.found)
+        found.add_row(*(Text(visible(cell)) for cell in cells))
+    return found
+
+
+def _fails(check: Check, strict: bool) -> bool:
+    return check.verdict == "fails" or (strict and check.verdict == "cannot tell")
+
+
+def _xml(text: str) -> str:
+    return _NOT_XML.sub("\ufffd", text)
+
+
+def _message(text: str) -> str:
+    return visible(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _message(text).replace(":", "%3A").replace(",", "%2C")
