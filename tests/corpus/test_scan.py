@@ -178,7 +178,7 @@ def test_the_plan_is_shown_and_options_are_checked(tmp_path):
     (tmp_path / "a.txt").write_text("she is happy")
     done = evenhand("corpus", "a.txt", "--dry-run", cwd=tmp_path)
     assert done.returncode == 0
-    assert "1 files, 12 B as stored, 1 shards" in done.stderr
+    assert "1 file, 12 B as stored, 1 shard" in done.stderr
     assert not (tmp_path / "runs").exists()
     with pytest.raises(InputError, match=r"--unit 'page'\. Accepted: sentence, line, document"):
         scan_corpus(tmp_path / "a.txt", unit="page")

@@ -45,13 +45,13 @@ COUNTER = 2
 """The version of what a shard holds: raised when finished shards can no longer be added to new ones."""
 
 
-_APART: Mapping[Cluster | None, str] = {
-    None: "intervals are made from documents: records of tables and dumps; in running text, what stands "
-    "between empty lines, or each line where a file has none",
-    "document": "intervals are made from documents: records, or what stands between empty lines",
-    "line": "intervals are made from lines of text, and records of tables and dumps",
-    "file": "intervals are made from files: all sentences of one belong together",
+_CLUSTERS: Mapping[Cluster | None, str] = {
+    None: "documents: records, texts between empty lines, or lines where a file has no empty line",
+    "document": "documents: records, or texts between empty lines",
+    "line": "lines of running text, records of tables",
+    "file": "files",
 }
+"""What intervals take as independent."""
 
 
 class CorpusOptions(TypedDict, total=False):
@@ -103,12 +103,13 @@ class CorpusScan:
         return Plan(
             title=f"corpus {', '.join(corpora)}",
             lines=(
-                f"inputs  {len(self.sources):,} files, {_bytes(size)} as stored, {len(self.shards):,} shards",
+                f"inputs  {_amount(len(self.sources), 'file')}, {_bytes(size)} as stored, "
+                f"{_amount(len(self.shards), 'shard')}",
                 f"terms   {emotions:,} for {len(self.task.terms.emotions)} emotions, "
                 f"{groups:,} for {len(self.task.terms.groups)} groups",
                 f"count   {self.counting}, a unit is a {way.unit}, rule {way.rule}",
-                f"apart   {_APART[self.task.cluster]}",
-                f"engine  {self.engine}, {self.workers} workers; plain text takes about "
+                f"apart   {_CLUSTERS[self.task.cluster]}",
+                f"engine  {self.engine}, {_amount(self.workers, 'worker')}; plain text takes about "
                 f"{max(1, round(size / 4e8 / self.workers)):,} s",
                 f"folder  {self.folder}",
             ),
@@ -312,6 +313,10 @@ def _speed(totals: Collection[Total], seconds: float) -> dict[str, Json]:
         "waiting_seconds": round(clock.waiting, 3),
         "limited_by": limit,
     }
+
+
+def _amount(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _bytes(size: float) -> str:

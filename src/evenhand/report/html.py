@@ -36,7 +36,7 @@ def html_report(run: Run) -> str:
     """The report of a run as one HTML page."""
     content = page(run)
     tables: dict[str, Json] = {table: columns(run.table(table)) for table in _TABLES}
-    style, script = stylesheet(), _script()
+    style, script = stylesheet(), script_of(_SCRIPTS)
     shell = len(_rendered(content, style, script, embedded(tables), _NO_TEXTS).encode("utf-8", "replace"))
     shown = texts(run, budget=SIZE_LIMIT - shell)
     return _rendered(content, style, script, embedded(tables | {"examples": shown.data}), shown)
@@ -74,7 +74,7 @@ _NO_TEXTS = Texts({}, per_bar=0, left_out=0)
 
 
 def _rendered(content: Page, style: str, script: str, data: Markup, shown: Texts) -> str:
-    template = _environment().get_template("report.html.j2")
+    template = environment().get_template("report.html.j2")
     return template.render(
         page=content,
         texts=shown,
@@ -86,25 +86,26 @@ def _rendered(content: Page, style: str, script: str, data: Markup, shown: Texts
     )
 
 
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
+def environment(*folders: Path) -> jinja2.Environment:
+    """Templates of ours and of further folders, with the filters they use; everything is escaped."""
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([*folders, _TEMPLATES]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"words": name, "count": lambda amount: f"{amount:,}", "tied": tied}
-    return environment
+    made.filters |= {"words": name, "count": lambda amount: f"{amount:,}", "tied": tied}
+    return made
 
 
 def _static(files: Sequence[str]) -> str:
     return "\n".join((_STATIC / file).read_text(encoding="utf-8") for file in files)
 
 
-def _script() -> str:
-    # One function around all files keeps their names out of the page's global scope.
-    return f'(() => {{\n"use strict";\n{_static(_SCRIPTS)}\n}})();'
+def script_of(files: Sequence[str], more: str = "") -> str:
+    """The shared scripts and more, in one function that keeps their names out of the page's global scope."""
+    return f'(() => {{\n"use strict";\n{_static(files)}\n{more}}})();'
 
 
 def _digest(source: str) -> str:

@@ -107,10 +107,11 @@ def _facts(run: Run) -> Iterator[Fact]:
     yield Fact("Samples a prompt", text_at(asked_for(run), "samples"))
     yield Fact("Inputs", _pairs(mapping_at(manifest, "identity", "inputs")))
     yield Fact("Comparison", _pairs(mapping_at(manifest, "identity", "compare")))
-    yield from _circumstances(manifest)
+    yield from circumstances(manifest)
 
 
-def _circumstances(manifest: Mapping[str, Json]) -> Iterator[Fact]:
+def circumstances(manifest: Mapping[str, Json]) -> Iterator[Fact]:
+    """Version, times, machine and stages: what every run has."""
     yield Fact("evenhand", text_at(manifest, "package"))
     yield Fact("Started", text_at(manifest, "created"))
     yield Fact("Ended", text_at(manifest, "ended"))

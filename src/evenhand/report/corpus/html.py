@@ -1,0 +1,67 @@
+"""``report.html`` of a corpus run: the style, parts and rules of every report, with heat maps of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from markupsafe import Markup
+
+from evenhand.core.digests import Json
+from evenhand.report.corpus.links import WORDS
+from evenhand.report.corpus.page import page
+from evenhand.report.html import SIZE_LIMIT, embedded, environment, policy, script_of, stylesheet
+from evenhand.report.wording import visible
+from evenhand.store.run import Run
+
+_FOLDER = Path(__file__).parent
+_SHARED_SCRIPTS = ("data.js", "explore.js")
+_SENTENCE_ROOM = SIZE_LIMIT * 3 // 5
+"""Bytes the sentences may take; the rest is for tables and heat maps."""
+
+
+def corpus_html(run: Run) -> str:
+    """The report of a corpus run as one HTML page."""
+    content = page(run)
+    sentences, left_out = _sentences(run, room=_SENTENCE_ROOM)
+    style = f"{stylesheet()}\n{_own('corpus.css')}"
+    script = script_of(_SHARED_SCRIPTS, _own("corpus.js"))
+    return (
+        environment(_FOLDER)
+        .get_template("corpus.html.j2")
+        .render(
+            page=content,
+            words=WORDS,
+            left_out=left_out,
+            style=Markup(style),
+            script=Markup(script),
+            policy=policy(style, script),
+            data=embedded({"sentences": sentences}),
+        )
+    )
+
+
+def _sentences(run: Run, *, room: int) -> tuple[dict[str, Json], int]:
+    """Sentences by cell, one more of each as long as there is room, and how many found none."""
+    cells: dict[str, list[Json]] = {}
+    waiting = [
+        (f"{row['corpus']}\t{row['emotion']}\t{row['axis']}\t{row['group']}", row)
+        for row in run.table("samples").iter_rows(named=True)
+    ]
+    ranks: dict[str, int] = {}
+    ordered = []
+    for key, row in waiting:
+        ranks[key] = ranks.get(key, 0) + 1
+        ordered.append((ranks[key], key, row))
+    left_out = 0
+    for _, key, row in sorted(ordered, key=lambda item: item[0]):
+        room -= len(row["text"].encode("utf-8", "replace")) + len(row["file"]) + 40
+        if room < 0:
+            left_out += 1
+            continue
+        place = f"{visible(row['file'])}, byte {row['byte']:,}"
+        cells.setdefault(key, []).append([visible(row["text"]), place])
+    return dict(cells), left_out
+
+
+def _own(file: str) -> str:
+    return (_FOLDER / file).read_text(encoding="utf-8")

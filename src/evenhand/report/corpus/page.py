@@ -1,0 +1,231 @@
+"""Everything the page of a corpus run shows, gathered once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from evenhand._version import __version__
+from evenhand.report.corpus.found import Found, caveats, find
+from evenhand.report.corpus.links import CLEAR, NONE, WORDS, Link
+from evenhand.report.provenance import Fact, circumstances
+from evenhand.report.reading import mapping_at, number_at, text_at
+from evenhand.report.scale import Scale
+from evenhand.report.wording import count, name, number, plural, visible
+from evenhand.store.run import Run
+
+MOST_ROWS = 3000
+"""Links in the table: what a browser lays out in about a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Highlight:
+    """One of the surest links, with its interval drawn against no link."""
+
+    link: Link
+    zero: float
+    dot: float
+    bar: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many links stand so, and its piece of the bar that shows them all."""
+
+    standing: str
+    word: str
+    meaning: str
+    amount: int
+    start: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One field of a heat map."""
+
+    link: Link
+    differs: bool
+    """Whether the link differs clearly from that of the first corpus."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """Groups of one axis down, emotions across, the corpora of each emotion beside each other."""
+
+    axis: str
+    lines: tuple[tuple[str, tuple[Cell, ...]], ...]
+    base: tuple[str, ...]
+    """The part of the baseline's units that hold the emotion, in percent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How often an emotion occurs in a corpus."""
+
+    count: str
+    per_million: str
+    interval: str
+    percent: str
+    ratio: str
+    """Against the first corpus; empty for that one."""
+    differs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The content of a corpus report."""
+
+    title: str
+    found: Found
+    level: str
+    corpora: tuple[str, ...]
+    emotions: tuple[str, ...]
+    highlights: tuple[Highlight, ...]
+    tallies: tuple[Tally, ...]
+    maps: tuple[HeatMap, ...]
+    rates: tuple[tuple[str, tuple[Rate, ...]], ...]
+    totals: tuple[tuple[str, str], ...]
+    """Of each corpus: all emotion counts, and the standard deviation of the counts."""
+    links: tuple[Link, ...]
+    unlisted: int
+    problems: tuple[tuple[str, str], ...]
+    warnings: tuple[str, ...]
+    caveats: tuple[str, ...]
+    facts: tuple[Fact, ...]
+    version: str = __version__
+
+
+def page(run: Run) -> Page:
+    """The content of a corpus run's report."""
+    found, occurrence = find(run), run.table("occurrence")
+    corpora = tuple(occurrence["corpus"].unique(maintain_order=True))
+    emotions = tuple(occurrence["emotion"].unique(maintain_order=True))
+    differing = _differing(run)
+    return Page(
+        title=f"{found.question} evenhand report",
+        found=found,
+        level=f"{100 * (number_at(run.manifest, 'config', 'level') or 0.95):g} %",
+        corpora=corpora,
+        emotions=emotions,
+        highlights=tuple(map(_highlight, found.largest[:3])),
+        tallies=_tallies(found),
+        maps=tuple(_maps(run, found, corpora, emotions, differing)),
+        rates=tuple(_rates(run, corpora, emotions, differing)),
+        totals=tuple(_totals(occurrence, corpora)),
+        links=found.links[:MOST_ROWS],
+        unlisted=max(0, len(found.links) - MOST_ROWS),
+        problems=tuple(_problems(run)),
+        warnings=tuple(visible(str(line)) for line in run.manifest.get("warnings", ())),
+        caveats=tuple(caveats(run, found.unit)),
+        facts=tuple(fact for fact in _facts(run) if fact.value),
+    )
+
+
+def _differing(run: Run) -> set[tuple[str, str, str, str]]:
+    table = run.table("contrasts").filter(pl.col("p_adjusted") <= CLEAR)
+    return set(table.select("corpus", "emotion", "axis", "group").iter_rows())
+
+
+def _highlight(link: Link) -> Highlight:
+    value, low, high = (math.log(link.value(key) or 1.0) for key in ("odds_ratio", "low", "high"))
+    drawn = Scale(min(0.0, low), max(0.0, high), ()) if low < high else Scale(-1.0, 1.0, ())
+    start = drawn.at(low)
+    return Highlight(link, drawn.at(0.0), drawn.at(value), (start, round(drawn.at(high) - start, 2)))
+
+
+def _tallies(found: Found) -> tuple[Tally, ...]:
+    meanings = {
+        "supported": "adjusted p of at most 0.05",
+        "unclear": "the interval holds no link as well",
+        "missing": "never seen together, or in too few documents",
+    }
+    total, start, tallies = max(1, len(found.links)), 0.0, []
+    for standing, word in WORDS.items():
+        amount = len(found.standing(standing))
+        width = round(100 * amount / total, 3)
+        tallies.append(Tally(standing, word, meanings[standing], amount, round(start, 3), width))
+        start += width
+    return tuple(tallies)
+
+
+def _maps(
+    run: Run,
+    found: Found,
+    corpora: tuple[str, ...],
+    emotions: tuple[str, ...],
+    differing: set[tuple[str, str, str, str]],
+) -> Iterator[HeatMap]:
+    by_key = {link.key: link for link in found.links}
+    table = run.table("cooccurrence")
+    places = table.filter(pl.col("group") != NONE).select("axis", "group").unique(maintain_order=True)
+    for axis in places["axis"].unique(maintain_order=True):
+        lines = []
+        for group in places.filter(pl.col("axis") == axis)["group"]:
+            keys = [(corpus, emotion, axis, group) for emotion in emotions for corpus in corpora]
+            lines.append((name(group), tuple(Cell(by_key[key], key in differing) for key in keys)))
+        base = [by_key[corpus, emotion, axis, group].base_share for emotion in emotions for corpus in corpora]
+        yield HeatMap(
+            name(axis), tuple(lines), tuple("" if part is None else f"{100 * part:.2f} %" for part in base)
+        )
+
+
+def _rates(
+    run: Run, corpora: tuple[str, ...], emotions: tuple[str, ...], differing: set[tuple[str, str, str, str]]
+) -> Iterator[tuple[str, tuple[Rate, ...]]]:
+    rows = {(row["corpus"], row["emotion"]): row for row in run.table("occurrence").iter_rows(named=True)}
+    table = run.table("contrasts").filter(pl.col("group") == "")
+    ratios = {(row["corpus"], row["emotion"]): row["ratio"] for row in table.iter_rows(named=True)}
+    for emotion in emotions:
+        line = []
+        for corpus in corpora:
+            row, ratio = rows[corpus, emotion], ratios.get((corpus, emotion))
+            ends = "" if row["low"] is None else f"{_whole(row['low'])} to {_whole(row['high'])}"
+            percent = "" if row["percent"] is None else f"{row['percent']:.2f} %"
+            shown = "" if ratio is None else f"{ratio:.2f}×"
+            differs = (corpus, emotion, "", "") in differing
+            line.append(Rate(f"{row['count']:,}", _whole(row["per_million"]), ends, percent, shown, differs))
+        yield name(emotion), tuple(line)
+
+
+def _totals(occurrence: pl.DataFrame, corpora: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    for corpus in corpora:
+        row = occurrence.filter(pl.col("corpus") == corpus).row(0, named=True)
+        spread = row["standard_deviation"]
+        yield f"{row['total']:,}", "" if spread is None else f"{spread:,.2f}"
+
+
+def _problems(run: Run) -> Iterator[tuple[str, str]]:
+    for file, byte, reason in run.table("problems").iter_rows():
+        yield visible(f"{file}{'' if byte is None else f', byte {byte:,}'}"), visible(reason)
+
+
+def _facts(run: Run) -> Iterator[Fact]:
+    manifest = run.manifest
+    identity, counted = mapping_at(manifest, "identity"), mapping_at(manifest, "stages", "count")
+    yield Fact("Command to repeat", visible(text_at(manifest, "command")), is_code=True)
+    yield Fact("Counting", text_at(identity, "counting"))
+    yield Fact("Unit", text_at(identity, "unit"))
+    yield Fact("Rule for words", text_at(identity, "rule"))
+    yield Fact("Terms", text_at(identity, "terms", "digest"), is_code=True)
+    for corpus in mapping_at(manifest, "corpora"):
+        yield Fact(visible(corpus), _corpus(mapping_at(manifest, "corpora", corpus)))
+    seconds = number_at(counted, "seconds")
+    speed = f"{text_at(counted, 'limited_by')} ({number(seconds)} s in all)" if seconds is not None else ""
+    yield Fact("Limited by", speed)
+    # The one stage is told above, in words.
+    yield from (fact for fact in circumstances(manifest) if not fact.name.startswith("Stage"))
+
+
+def _corpus(total: object) -> str:
+    values = total if isinstance(total, dict) else {}
+    shown = ("unit", "word", "byte", "file")
+    amounts = [count(values.get(plural(key), 0), key) for key in shown]
+    return f"{', '.join(amounts)}; {values.get('units_without_group', 0):,} units name no group"
+
+
+def _whole(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:,.1f}"

@@ -1,0 +1,92 @@
+"""A corpus run as Markdown and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from evenhand.core.digests import Json
+from evenhand.report.corpus.found import caveats, find
+from evenhand.report.corpus.links import Link
+from evenhand.report.corpus.page import Page, page
+from evenhand.report.markdown import escaped
+from evenhand.store.run import Run
+
+_TABLES = ("occurrence", "cooccurrence", "contrasts", "samples", "problems")
+_MANIFEST = (
+    *("package", "command", "name", "created", "ended", "identity", "execution", "hardware", "stages"),
+    *("corpora", "warnings"),
+)
+
+
+def corpus_json(run: Run) -> str:
+    """The report of a corpus run as JSON text."""
+    found = find(run)
+    tables: dict[str, Json] = {name: run.table(name).to_dicts() for name in _TABLES}
+    content = {
+        "format": 1,
+        "verdict": found.verdict,
+        "caveats": caveats(run, found.unit),
+        "manifest": {key: run.manifest.get(key) for key in _MANIFEST},
+        **tables,
+    }
+    return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def corpus_markdown(run: Run) -> str:
+    """The report of a corpus run as Markdown text."""
+    content = page(run)
+    found = content.found
+    parts = [f"# {escaped(found.question)}", escaped(found.details), f"**{escaped(found.headline)}.**"]
+    if found.largest:
+        parts.append("\n".join(f"- {escaped(_sentence(link.statement))}" for link in found.largest[:3]))
+    else:
+        parts.append(escaped(found.verdict))
+    if found.sides:
+        parts.append("\n".join(f"- {escaped(line)}" for line in found.sides))
+    parts += ["## How often emotions occur", _occurrence(content)]
+    for heat in content.maps:
+        head = ["group", *(_column(content, i) for i in range(len(content.emotions) * len(content.corpora)))]
+        lines = [[group, *(_cell(cell.link) for cell in cells)] for group, cells in heat.lines]
+        parts += [
+            f"## Odds ratios by {escaped(heat.axis)}",
+            "An asterisk: clear of chance.",
+            _table(head, lines),
+        ]
+    if content.problems:
+        shown = [f"{place}: {reason}" for place, reason in content.problems[:50]]
+        parts += ["## Not counted as it stands", "\n".join(f"- {escaped(line)}" for line in shown)]
+    parts += ["## What this run cannot tell", "\n".join(f"- {escaped(line)}" for line in content.caveats)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _occurrence(content: Page) -> str:
+    head = [
+        "emotion",
+        *(f"{corpus}: {what}" for corpus in content.corpora for what in ("count", "per million")),
+    ]
+    lines = [
+        [emotion, *(text for rate in line for text in (rate.count, f"{rate.per_million} ({rate.interval})"))]
+        for emotion, line in content.rates
+    ]
+    return _table(head, lines)
+
+
+def _column(content: Page, place: int) -> str:
+    emotion, corpus = divmod(place, len(content.corpora))
+    name = content.emotions[emotion]
+    return name if len(content.corpora) == 1 else f"{name}: {content.corpora[corpus]}"
+
+
+def _cell(link: Link) -> str:
+    return f"{link.ratio}*" if link.standing == "supported" else link.ratio or "–"
+
+
+def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rows = [[escaped(cell) for cell in line] for line in (head, *lines)]
+    rows.insert(1, ["---"] * len(head))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
