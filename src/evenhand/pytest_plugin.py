@@ -1,0 +1,48 @@
+"""The pytest plug-in: a run as the fixture ``evenhand_run``, and ``assert_gap`` to hold it against limits.
+
+    def test_race(evenhand_run, assert_gap):
+        assert_gap(evenhand_run, "sentiment.negative", axis="race", below=0.05)
+
+Run with ``pytest --evenhand-run runs/...``, or name the folder under ``evenhand_run`` in the ini file. It is
+loaded with every pytest session, so that nothing is imported before a test asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from evenhand.api.gate import Gate
+    from evenhand.store.run import Run
+
+_OPTION, _INI = "--evenhand-run", "evenhand_run"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option and the ini value that name the run."""
+    group = parser.getgroup("evenhand", "measuring bias")
+    group.addoption(_OPTION, metavar="DIR", default=None, help="the run folder behind `evenhand_run`")
+    parser.addini(_INI, "the run folder behind the fixture `evenhand_run`", default="")
+
+
+@pytest.fixture(scope="session")
+def evenhand_run(request: pytest.FixtureRequest) -> Run:
+    """The run named by ``--evenhand-run`` or the ini file; a test without one is skipped with the reason."""
+    given = request.config.getoption(_OPTION) or request.config.getini(_INI)
+    if not given:
+        pytest.skip(f"no run: pass {_OPTION} DIR, or set {_INI} in the ini file")
+    from evenhand.store.run import Run
+
+    return Run.open(Path(request.config.rootpath, str(given)))
+
+
+@pytest.fixture(scope="session")
+def assert_gap() -> Callable[..., Gate]:
+    """`evenhand.testing.assert_gap`, without an import."""
+    from evenhand.testing import assert_gap as check
+
+    return check

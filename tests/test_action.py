@@ -1,0 +1,52 @@
+"""The GitHub Action: its steps are run here as the runner would run them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.api.texts import run
+
+ROOT = Path(__file__).resolve().parent.parent
+yaml = pytest.importorskip("yaml")
+
+
+@pytest.fixture(scope="module")
+def action():
+    return yaml.safe_load((ROOT / "action.yml").read_text())
+
+
+def _step(action, name):
+    return next(step for step in action["runs"]["steps"] if step.get("name") == name)
+
+
+def test_every_input_reaches_a_step_and_none_is_pasted_into_a_script(action):
+    text = (ROOT / "action.yml").read_text()
+    for name in action["inputs"]:
+        assert f"inputs.{name}" in text, name
+    for step in action["runs"]["steps"]:
+        assert "${{" not in step.get("run", ""), "inputs belong into env"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs bash")
+@pytest.mark.parametrize(("limit", "code"), [("0.1", 1), ("0.99", 0)])
+def test_the_gate_step_runs(action, tmp_path, limit, code):
+    folder = run(tmp_path, "wide", {"women": 0.9, "men": 0.2}, prompts=40).path
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "RUN": str(folder),
+        "MAX": f"sentiment.negative group {limit}\n",
+        "WORSE": "",
+        "BASELINE": "",
+        "CONFIG": "",
+        "STRICT": "false",
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+    }
+    script = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", _step(action, "Gate")["run"]]
+    done = subprocess.run(script, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert ("::error title=evenhand%3A fails::" in done.stdout) == bool(code)
+    assert (folder / "gate.xml").exists()
+    assert "larger than chance" in (tmp_path / "summary.md").read_text()
