@@ -92,6 +92,8 @@ class Trained:
     ``majority``, ``n``, the same of further test texts with ``test_`` before them; over several runs
     ``dev_accuracy`` and ``test_accuracy`` with ``_low``, ``_high``, ``_sd``, and by context; for norms
     ``r_VARIABLE``; for embeddings ``analogies`` and ``similarity``."""
+    was_done: bool = False
+    """Whether the folder was finished by an earlier call, so that nothing was trained."""
 
     @property
     def card(self) -> str:
@@ -115,10 +117,9 @@ class Training:
     def run(self, progress: Progress = SILENT) -> Trained:
         """Train, or go on with a training that was stopped; a finished one is not done again."""
         with JobFolder(self.folder, identity=self.job.identity(), fresh=self.fresh) as folder:
-            measures = folder.measures
-            if measures is None:
-                measures = self.job.run(folder, progress)
-        return Trained(self.task, self.folder, dict(measures))
+            earlier = folder.measures
+            measures = self.job.run(folder, progress) if earlier is None else earlier
+        return Trained(self.task, self.folder, dict(measures), was_done=earlier is not None)
 
 
 def train(
@@ -164,6 +165,9 @@ def _classifier_job(task: str, paths: Sequence[Path], options: TrainOptions) -> 
     preset = preset_of(name, task) if (name := options.get("preset")) else None
     backbone = options.get("backbone") or (preset.backbone if preset else default_backbone())
     _check_backbone(backbone)
+    labels = _label_columns(preset, options)
+    if len(labels) > 1:
+        return _several_job(task, paths[0], backbone, labels, preset, options)
     valid, test = (Path(given) if given else None for given in (options.get("valid"), options.get("test")))
     check_files([path for path in (valid, test) if path])
     columns = (options.get("text") or "text", options.get("label") or "label")
@@ -186,6 +190,43 @@ def _classifier_job(task: str, paths: Sequence[Path], options: TrainOptions) -> 
     )
     runs = options.get("runs") or (preset.runs if preset else 1)
     return RepeatedJob(job, runs, _context_of(task)) if runs > 1 else job
+
+
+def _label_columns(preset: Preset | None, options: TrainOptions) -> tuple[str, ...]:
+    """Columns of labels that do not exclude each other: ``--label a,b``, or the preset's."""
+    given = options.get("label")
+    return tuple(name.strip() for name in given.split(",")) if given else preset.labels if preset else ()
+
+
+def _several_job(
+    task: str,
+    data: Path,
+    backbone: str,
+    labels: tuple[str, ...],
+    preset: Preset | None,
+    options: TrainOptions,
+) -> Job:
+    from evenhand.training.several import SeveralJob, read_several
+
+    for name in ("test", "runs"):
+        if options.get(name) is not None:
+            raise InputError(
+                f"--{name} means nothing with several columns of labels", todo=f"leave --{name} out"
+            )
+    text = options.get("text") or (preset.text if preset else "text")
+    valid = Path(given) if (given := options.get("valid")) else None
+    check_files([valid] if valid else [])
+    return SeveralJob(
+        task=task,
+        data=data,
+        valid=valid,
+        examples=read_several(data, task, labels, valid=valid, text=text, seed=options.get("seed", 0)),
+        backbone=backbone,
+        recipe=_recipe(backbone, preset, options),
+        longest=options.get("max_length") or (preset.longest if preset else MAX_LENGTH),
+        device=options.get("device") or "auto",
+        offline=options.get("offline", False),
+    )
 
 
 def _recipe(backbone: str, preset: Preset | None, options: TrainOptions) -> Recipe:
@@ -229,7 +270,7 @@ def _context_of(task: str) -> Callable[[str], str]:
 
 
 def _word_job(task: str, paths: tuple[Path, ...], options: TrainOptions) -> Job:
-    need("torch" if task == "norms" else "numba")
+    need("torch")
     if task == "norms":
         from evenhand.training import norms
 

@@ -37,8 +37,8 @@ CUTS: Final[Mapping[str, Cut]] = {
     "fear": Cut(0.23, 0.23),
     "disgust": Cut(0.24, 0.24),
 }
-"""The paper prints no cuts. With these our shares for Wikipedia's sentences come nearest to its own (the 16 WIKI
-rows of Tables 9 to 11; distances on the lexicon's card). Arousal is the odd one: our raters' scale lies higher."""
+"""The paper prints no cuts. With these our shares for Wikipedia's sentences come nearest to its own (the 16
+WIKI rows of Tables 9 to 11; distances on the lexicon's card). Arousal's differ: our raters rate it higher."""
 VAD_LABELS: Final = ("negative", "neutral", "positive")
 BE5_LABELS: Final = ("absent", "present")
 
@@ -175,8 +175,8 @@ def _info(cuts: Mapping[str, Cut], weights: str) -> MetricInfo:
         deviations=(
             "The lexicon is our own, from our word vectors and open ratings; the paper's is not released. "
             "Parts of speech that carry no emotion are a list of closed-class words, not a tagger's choice. "
-            "What stands in for a masked mention is left out. The cuts are ours, those that come nearest to the "
-            "paper's Wikipedia rows: the paper prints none."
+            "What stands in for a masked mention is left out. The paper prints no cuts: ours come nearest to "
+            "its Wikipedia rows."
         ),
         options={"cuts": ",".join(f"{name}={_shown(cut)}" for name, cut in cuts.items())},
         weights=weights,

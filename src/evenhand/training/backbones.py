@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, TypedDict, cast
 
 import torch
 from torch import Tensor, nn
@@ -14,11 +14,12 @@ from torch import Tensor, nn
 from evenhand.core.assets import ROOT, asset
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError, ModelError
+from evenhand.core.modes import share_as_usual
 from evenhand.neural import quantised, wordpiece
 from evenhand.neural.checkpoints import read_config, require_tokenizer, weight_files, weights_digest
 from evenhand.neural.classifier import is_ours
 from evenhand.neural.encoder import PAD, ClassifierNetwork, Encoder, EncoderShape
-from evenhand.neural.heads import Head
+from evenhand.neural.heads import Head, HeadKind
 from evenhand.neural.sources import locate
 from evenhand.training import classifier_export
 from evenhand.training.export import hub_folder
@@ -34,6 +35,12 @@ _YES_OR_NO: Final = ("toxicity", "ideology")
 _READ: Final = 512
 """Tokens that a metric reads at most."""
 _POSITIONS: Final = ("max_position_embeddings", "n_positions")
+
+
+class _How(TypedDict):
+    longest: int
+    seed: int
+    each: bool
 
 
 class Backbone(Protocol):
@@ -64,37 +71,49 @@ def open_backbone(
     longest: int,
     seed: int = 0,
     offline: bool = False,
+    each: bool = False,
 ) -> Backbone:
-    """The backbone of a name: ``builtin``, ``builtin:masked``, a Hub id or a folder."""
+    """The backbone of a name: ``builtin``, ``builtin:masked``, a Hub id or a folder.
+
+    ``each`` is for labels that do not exclude each other: one yes or no a label.
+    """
+    how: _How = {"longest": longest, "seed": seed, "each": each}
     if name == BUILTIN:
-        return _embedded_encoder(task, labels, longest, seed)
+        return EncoderBackbone(_embedded_folder(), task, labels, **how)
     if name == MASKED:
         with tempfile.TemporaryDirectory() as folder:
             hub_folder(
                 asset("builtin-masked"), Path(folder), tokenizer_file=asset("builtin", "tokenizer.json")
             )
             revision = file_digest(asset("builtin-masked", "model.safetensors"))
-            return HubBackbone(Path(folder), labels, longest=longest, seed=seed, revision=revision)
+            return HubBackbone(Path(folder), labels, revision=revision, **how)
     source = locate(name, offline=offline)
     if source.gguf:
         raise InputError(
             f"{name} is a GGUF file", accepted="a folder or Hub id with safetensors", todo="name its original"
         )
     if is_ours(source.folder):
-        return EncoderBackbone(source.folder, task, labels, longest=longest, seed=seed)
-    return HubBackbone(source.folder, labels, longest=longest, seed=seed, revision=source.commit)
+        return EncoderBackbone(source.folder, task, labels, **how)
+    return HubBackbone(source.folder, labels, revision=source.commit, **how)
 
 
 class HubBackbone:
     """A model of transformers with a classification head of its own kind."""
 
     def __init__(
-        self, folder: Path, labels: Sequence[str], *, longest: int, seed: int = 0, revision: str = ""
+        self,
+        folder: Path,
+        labels: Sequence[str],
+        *,
+        longest: int,
+        seed: int = 0,
+        revision: str = "",
+        each: bool = False,
     ) -> None:
         self.revision = revision or weights_digest(weight_files(folder))
         require_tokenizer(folder)
         self._tokenizer = _tokenizer(folder)
-        self._model = _classifier(folder, labels, seed)
+        self._model = _classifier(folder, labels, seed, each=each)
         if self._tokenizer.pad_token_id is None:
             self._tokenizer.pad_token = self._tokenizer.eos_token
         self._model.config.pad_token_id = self._tokenizer.pad_token_id
@@ -113,6 +132,8 @@ class HubBackbone:
         """Write the Hub's layout: config.json with the labels, model.safetensors, the tokenizer."""
         with _quiet():
             self._model.save_pretrained(folder)
+        for weights in folder.glob("*.safetensors"):
+            share_as_usual(weights)
         self._tokenizer.save_pretrained(folder)
 
 
@@ -124,12 +145,20 @@ class EncoderBackbone:
     """
 
     def __init__(
-        self, folder: Path, task: str, labels: Sequence[str], *, longest: int, seed: int = 0
+        self,
+        folder: Path,
+        task: str,
+        labels: Sequence[str],
+        *,
+        longest: int,
+        seed: int = 0,
+        each: bool = False,
     ) -> None:
         config = read_config(folder)
         shape = EncoderShape(**cast("Mapping[str, int]", config["shape"]))
         weights = quantised.load(folder / "model.safetensors")
         encoder = Encoder(shape, dropout=0.1)
+        kind: HeadKind = "each" if each else "one-of"
         encoder.load_state_dict(
             {
                 name.removeprefix("encoder."): value
@@ -139,7 +168,7 @@ class EncoderBackbone:
         )
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            self._classifier = ClassifierNetwork(encoder, (Head(task, tuple(labels), "one-of"),))
+            self._classifier = ClassifierNetwork(encoder, (Head(task, tuple(labels), kind),))
         self._vocabulary = folder / "vocab.txt"
         self._tokenizer = wordpiece.load(self._vocabulary)
         self.longest = min(longest, shape.positions)
@@ -180,7 +209,7 @@ class _EncoderNetwork(nn.Module):
         return answers
 
 
-def _embedded_encoder(task: str, labels: Sequence[str], longest: int, seed: int) -> EncoderBackbone:
+def _embedded_folder() -> Path:
     folder = ROOT / "classifiers"
     if not (folder / "model.safetensors").is_file():
         raise InputError(
@@ -188,7 +217,7 @@ def _embedded_encoder(task: str, labels: Sequence[str], longest: int, seed: int)
             accepted=f"{MASKED}, {LINEAR}, a Hub id or a folder",
             todo=f"use --backbone {MASKED}",
         )
-    return EncoderBackbone(folder, task, labels, longest=longest, seed=seed)
+    return folder
 
 
 def _shortened(network: ClassifierNetwork, longest: int) -> ClassifierNetwork:
@@ -197,7 +226,7 @@ def _shortened(network: ClassifierNetwork, longest: int) -> ClassifierNetwork:
     shape = EncoderShape(**(network.encoder.shape.to_json() | {"positions": longest}))
     weights = {name: value.cpu() for name, value in network.state_dict().items()}
     weights["encoder.positions.weight"] = weights["encoder.positions.weight"][:longest]
-    if head.name in _YES_OR_NO:
+    if head.name in _YES_OR_NO and head.kind == "one-of":
         head = Head(head.name, head.labels[1:], "each")
         weights["weight"] = weights["weight"][1:] - weights["weight"][:1]
         weights["bias"] = weights["bias"][1:] - weights["bias"][:1]
@@ -213,7 +242,7 @@ def _tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     return found
 
 
-def _classifier(folder: Path, labels: Sequence[str], seed: int) -> PreTrainedModel:
+def _classifier(folder: Path, labels: Sequence[str], seed: int, *, each: bool) -> PreTrainedModel:
     from transformers import AutoModelForSequenceClassification
 
     names = dict(enumerate(labels))
@@ -229,7 +258,7 @@ def _classifier(folder: Path, labels: Sequence[str], seed: int) -> PreTrainedMod
                 dtype=torch.float32,
                 id2label=names,
                 label2id={label: number for number, label in names.items()},
-                problem_type="single_label_classification",
+                problem_type=f"{'multi' if each else 'single'}_label_classification",
                 ignore_mismatched_sizes=True,
             )
     except (ValueError, OSError) as error:

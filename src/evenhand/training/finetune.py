@@ -30,10 +30,11 @@ _POOL: Final = 16
 
 
 class Coded(NamedTuple):
-    """Texts as token ids, and the number of each one's label."""
+    """Texts as token ids, and their labels."""
 
     rows: Sequence[Sequence[int]]
-    labels: NDArray[np.int64]
+    labels: NDArray[np.int64] | NDArray[np.float32]
+    """The number of each text's one label, or for labels that do not exclude each other a 0 or 1 for each."""
 
 
 class Padding(NamedTuple):
@@ -160,14 +161,14 @@ class FineTuning:
 
     def loss(self, data: Coded) -> float:
         """Mean cross-entropy, in nats."""
-        return float(F.cross_entropy(self.logits(data.rows), torch.from_numpy(data.labels)))
+        return float(cross_entropy(self.logits(data.rows), torch.from_numpy(data.labels)))
 
     def _step(self, data: Coded, places: NDArray[np.int64], share: float) -> float:
         for group in self.optimiser.param_groups:
             group["lr"] = self.recipe.rate * share
         answers = self._read([data.rows[place] for place in places])
         truth = torch.from_numpy(data.labels[places]).to(self.device)
-        loss = F.cross_entropy(answers.float(), truth)
+        loss = cross_entropy(answers.float(), truth)
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
         self.optimiser.step()
@@ -204,6 +205,13 @@ class FineTuning:
         if self.recipe.patience is None or not losses:
             return False
         return len(losses) - 1 - losses.index(min(losses)) >= self.recipe.patience
+
+
+def cross_entropy(logits: Tensor, truth: Tensor) -> Tensor:
+    """Mean cross-entropy of one label a row, or of a yes or no to each label where ``truth`` is a table."""
+    if truth.ndim == 2:
+        return F.binary_cross_entropy_with_logits(logits, truth)
+    return F.cross_entropy(logits, truth)
 
 
 def factor(step: int, total: int, warmup: float) -> float:

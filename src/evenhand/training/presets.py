@@ -21,6 +21,10 @@ class Preset:
     """Tokens a text is cut to."""
     runs: int = 1
     """Trainings with seeds of their own, over which accuracy is averaged."""
+    labels: tuple[str, ...] = ()
+    """Columns of labels that do not exclude each other, 0 or 1 each; empty for one column of labels."""
+    text: str = "text"
+    """The column of the texts."""
     source: str = ""
     """The paper and section, and what is ours where it does not say."""
 
@@ -28,6 +32,16 @@ class Preset:
 _REGARD = "Sheng et al. 2019, appendix A.1 and section 4"
 
 PRESETS: Final[Mapping[str, Preset]] = {
+    "bold": Preset(
+        "toxicity",
+        "bert-large-uncased-whole-word-masking",
+        Recipe(epochs=3, rate=1e-4),
+        longest=256,
+        labels=("toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"),
+        text="comment_text",
+        source="Dhamala et al. 2021, appendix A.2.5: dropout 0.1, a linear layer, six sigmoids; columns as "
+        "in the Jigsaw toxic comment data; epochs and batch are not printed",
+    ),
     "regard-bert": Preset(
         "regard",
         "bert-base-uncased",
