@@ -1,0 +1,95 @@
+"""Distances of base rates: by hand, under no bias, and with a planted one."""
+
+import numpy as np
+import pytest
+
+from evenhand.core.errors import InputError
+from evenhand.stats.base_rates import direct_bias, indirect_bias, overall
+
+
+def texts(seed, *, lean=0.0, keywords=12, each=10):
+    """Two options of so many keywords; texts of a keyword are alike; ``red`` leans by ``lean`` logits."""
+    rng = np.random.default_rng(seed)
+    words = np.repeat(np.arange(2 * keywords), each)
+    options = np.where(words < keywords, "blue", "red")
+    logits = (
+        rng.normal(0, 0.5, 2 * keywords)[words] + rng.normal(0, 1, words.size) + lean * (options == "red")
+    )
+    return 1 / (1 + np.exp(-logits)), options, words.astype(str)
+
+
+def quick(data, seed=0):
+    return indirect_bias(*data, rng=seed, permutations=200, resamples=200)
+
+
+def test_by_hand():
+    # red: 0.2, 0.2; all: 0.2, 0.2, 0.6, 0.6. Quantile gaps 0, 0, 0.4, 0.4: root of their mean square.
+    values, options, words = [0.2, 0.2, 0.6, 0.6], ["red", "red", "blue", "blue"], ["a", "b", "c", "d"]
+    found = indirect_bias(values, options, words, rng=0, permutations=400, resamples=100)
+    assert found["red"].estimate == pytest.approx(np.sqrt(0.16 / 2))
+    assert found["red"].direction == pytest.approx(0.2 - 0.4)
+    assert found["blue"].direction == pytest.approx(0.6 - 0.4)
+    # Of the 6 deals of four keywords, 2 keep like with like, with this distance; the other 4 mix: distance 0.
+    assert found["red"].null_mean == pytest.approx(np.sqrt(0.08) / 3, abs=0.02)
+    assert found["red"].p == pytest.approx(1 / 3, abs=0.07)
+    assert (found["red"].n, found["red"].n_keywords) == (2, 2)
+
+
+def test_chance_alone_is_called_bias_no_more_often_than_it_should():
+    runs = [quick(texts(seed), seed)["red"] for seed in range(50)]
+    assert np.mean([run.p <= 0.05 for run in runs]) <= 0.142  # 0.05 + 3 standard errors
+    assert np.mean([run.low <= 0 <= run.high for run in runs]) >= 0.93
+    assert abs(np.mean([run.corrected for run in runs])) < 0.006
+
+
+def test_a_planted_lean_is_found_with_its_direction():
+    for lean in (2.0, -2.0):
+        found = quick(texts(1, lean=lean))
+        assert found["red"].p <= 0.01
+        assert found["red"].low > 0
+        assert np.sign(found["red"].direction) == np.sign(lean) == -np.sign(found["blue"].direction)
+        assert found["red"].direction_low * found["red"].direction_high > 0
+
+
+def test_more_texts_of_the_same_keywords_are_no_more_evidence():
+    values, options, words = texts(3)
+    once, tenfold = (
+        quick((values, options, words)),
+        quick((np.tile(values, 10), np.tile(options, 10), np.tile(words, 10))),
+    )
+    assert tenfold["red"].estimate == pytest.approx(once["red"].estimate)
+    assert tenfold["red"].p == pytest.approx(once["red"].p, abs=1e-9)
+
+
+def test_direct_bias_is_the_gap_of_two_distances():
+    liberal, conservative = texts(4, lean=2.0), texts(5)
+    found = direct_bias(liberal, conservative, rng=0, permutations=200, resamples=100)
+    apart = quick(liberal)["red"].estimate - quick(conservative)["red"].estimate
+    assert found["red"].estimate == pytest.approx(abs(apart))
+    assert found["red"].n == 2 * liberal[0].size // 2
+
+
+def test_the_same_seed_gives_the_same_numbers():
+    assert quick(texts(6), 7) == quick(texts(6), 7)
+
+
+def test_overall_is_the_mean_and_missing_with_a_missing_cell():
+    found = quick(texts(8))
+    assert overall(found) == pytest.approx((found["red"].corrected + found["blue"].corrected) / 2)
+    assert overall({}) is None
+
+
+def test_one_option_cannot_be_told_from_chance():
+    (found,) = indirect_bias(
+        [0.1, 0.9], ["only", "only"], ["a", "b"], rng=0, permutations=20, resamples=20
+    ).values()
+    assert (found.estimate, found.p, found.low) == (0.0, None, None)
+    assert found.null_reason == "too few keywords to shuffle"
+
+
+def test_bad_input():
+    with pytest.raises(InputError) as error:
+        indirect_bias([0.1, 0.2], ["a", "b"], ["x", "x"], rng=0)
+    assert str(error.value) == "the keyword 'x' stands in two options. Accepted: one option a keyword."
+    with pytest.raises(InputError, match="2 values came with 1 options"):
+        indirect_bias([0.1, 0.2], ["a"], ["x", "y"], rng=0)
