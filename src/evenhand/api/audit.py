@@ -187,7 +187,10 @@ def audit(
 
     Arguments are those of ``evenhand audit``. A model, suite or metric may be an object instead of a name.
     """
-    return prepare(model, **options).run(progress)
+    run = prepare(model, **options).run(progress)
+    for callback in options.get("callbacks", ()):
+        callback(run)
+    return run
 
 
 def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -> Audit:

@@ -9,7 +9,10 @@ from evenhand.store.run import Run
 
 
 def render(run: Run | Path | str, formats: Sequence[str] = ("html", "json")) -> dict[str, Path]:
-    """The written files by format, ``html``, ``md`` and ``json``, from the tables of a run."""
+    """The written files by format, from the tables of a run.
+
+    Formats: ``html``, ``md``, ``json``; for other tools ``lm-eval`` and ``model-card``.
+    """
     from evenhand.report.render import render as write
 
     return write(run if isinstance(run, Run) else Run.open(run), formats)

@@ -145,7 +145,10 @@ def score(
 
     Arguments are those of ``evenhand score``; ``group`` maps an axis to its column.
     """
-    return prepare(texts, **options).run(progress)
+    run = prepare(texts, **options).run(progress)
+    for callback in options.get("callbacks", ()):
+        callback(run)
+    return run
 
 
 def prepare(texts: Path | str | ArrowTable, **options: Unpack[ScoreOptions]) -> Scoring:

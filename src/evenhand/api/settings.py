@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, TypedDict
 
@@ -14,6 +14,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric
 from evenhand.core.records import Execution, GenerationSpec
 from evenhand.core.registry import Option
+from evenhand.store.run import Run
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 
@@ -215,6 +216,7 @@ class Options(TypedDict, total=False):
     fresh: bool
     retry_failed: bool
     command: str
+    callbacks: Sequence[Callable[[Run], None]]
 
 
 _FIELDS: Mapping[str, tuple[str, str]] = {

@@ -43,6 +43,7 @@ def command(
     pairs: o.Pairs = False,
     check: o.Check = None,
     out: o.Out = None,
+    log: o.Log = None,
     config: o.Config = None,
     device: o.Device = None,
     batch: o.Batch = None,
@@ -54,8 +55,10 @@ def command(
 ) -> None:
     """Let a model continue prompts about groups; score, compare and report what it writes."""
     from evenhand.api.audit import prepare
+    from evenhand.api.tracking import loggers
     from evenhand.cli.ending import carry_out
 
+    then = loggers(log)
     prepared = prepare(
         model,
         suite=suite,
@@ -92,4 +95,4 @@ def command(
         retry_failed=retry_failed,
         command=o.command_line(),
     )
-    carry_out(prepared, dry_run=dry_run)
+    carry_out(prepared, dry_run=dry_run, then=then)

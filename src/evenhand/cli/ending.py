@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -30,13 +30,21 @@ class Prepared(Protocol):
         ...
 
 
-def carry_out(prepared: Prepared, *, dry_run: bool, found: Callable[[Run], RenderableType] = summary) -> None:
+def carry_out(
+    prepared: Prepared,
+    *,
+    dry_run: bool,
+    found: Callable[[Run], RenderableType] = summary,
+    then: Sequence[Callable[[Run], None]] = (),
+) -> None:
     """Say what will be done, do it, and print what was found."""
     show_plan(prepared.plan())
     if dry_run:
         return
     with resumable():
         run = prepared.run(TerminalProgress())
+    for callback in then:
+        callback(run)
     _end(run, found)
 
 

@@ -71,6 +71,10 @@ Config = Annotated[Path | None, typer.Option(help="Settings file; options win.",
 Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:1 ...", rich_help_panel=_RUNNING)]
 Batch = Annotated[int | None, typer.Option(help="Rows at a time.", rich_help_panel=_RUNNING)]
 Offline = Annotated[bool, typer.Option("--offline", help="Load from disk only.", rich_help_panel=_RUNNING)]
+Log = Annotated[
+    list[str] | None,
+    typer.Option("--log", help="Log the finished run: mlflow, wandb; repeatable.", rich_help_panel=_RUNNING),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done.", rich_help_panel=_RUNNING)]
 Fresh = Annotated[
     bool, typer.Option("--fresh", help="Empty the run folder and start again.", rich_help_panel=_RUNNING)

@@ -13,7 +13,7 @@ from evenhand.cli.console import output
 def command(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     formats: Annotated[
-        list[str] | None, typer.Option("--format", help="html, md, json; repeatable or comma-separated.")
+        list[str] | None, typer.Option("--format", help="html, md, json, lm-eval, model-card; repeatable.")
     ] = None,
 ) -> None:
     """Write the report of a run again."""

@@ -51,6 +51,7 @@ def command(
     check: o.Check = None,
     seed: o.Seed = None,
     out: o.Out = None,
+    log: o.Log = None,
     config: o.Config = None,
     device: o.Device = None,
     batch: o.Batch = None,
@@ -60,6 +61,7 @@ def command(
 ) -> None:
     """Score and compare texts you already have."""
     from evenhand.api.score import prepare
+    from evenhand.api.tracking import loggers
     from evenhand.cli.ending import carry_out
     from evenhand.core.assets import asset
 
@@ -69,6 +71,7 @@ def command(
         )
     if file is None:
         file, group, prompt, id_ = asset("examples", "texts.csv"), ["profession=group"], "prompt", "id"
+    then = loggers(log)
     prepared = prepare(
         file,
         text=text,
@@ -96,4 +99,4 @@ def command(
         fresh=fresh,
         command=o.command_line(),
     )
-    carry_out(prepared, dry_run=dry_run)
+    carry_out(prepared, dry_run=dry_run, then=then)

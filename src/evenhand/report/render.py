@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from evenhand.core.errors import InputError
+from evenhand.report.exchange import lm_eval_results, model_card
 from evenhand.report.html import html_report
 from evenhand.report.json import json_report
 from evenhand.report.markdown import markdown_report
@@ -18,10 +19,16 @@ from evenhand.store.run import Run
 Writer = Callable[[Run], str]
 
 FORMATS: Mapping[str, Writer] = {"html": html_report, "json": json_report, "md": markdown_report}
+EXPORTS: Mapping[str, tuple[str, Writer]] = {
+    "lm-eval": ("lm_eval.json", lm_eval_results),
+    "model-card": ("model_card.md", model_card),
+}
+"""What other tools read, of audits and scored texts: file and writer by format."""
 _WORDS = {"html": "html", "json": "json", "md": "markdown"}
 OF_COMMANDS: Mapping[str, str] = {
     "corpus": "evenhand.report.corpus.draw",
     "compare": "evenhand.report.compare.draw",
+    "probe": "evenhand.report.probe.draw",
 }
 """The runs that are not audits or scored texts: the module of their ``<command>_html`` and its twins."""
 
@@ -29,25 +36,34 @@ OF_COMMANDS: Mapping[str, str] = {
 def render(run: Run, formats: Sequence[str] = ("html", "json")) -> dict[str, Path]:
     """The files written, by format: ``report.html``, ``report.json``, ``report.md`` in the run folder.
 
-    Each is whole or absent; an earlier one is replaced.
+    ``lm-eval`` and ``model-card`` write ``lm_eval.json`` and ``model_card.md``. Each is whole or absent; an
+    earlier one is replaced.
     """
-    unknown = sorted(set(formats) - set(FORMATS))
+    known = (*FORMATS, *EXPORTS)
+    unknown = sorted(set(formats) - set(known))
     if unknown:
         raise InputError(
             f"the report format {unknown[0]!r} is not known",
-            accepted=", ".join(FORMATS),
+            accepted=", ".join(known),
             todo="name one or more of these",
         )
     return {name: _write(run, name) for name in formats}
 
 
 def _write(run: Run, name: str) -> Path:
-    path = run.path / f"report.{name}"
-    write_text(path, _writer(text_at(run.manifest, "identity", "command"), name)(run))
-    return path
+    file, writer = _writer(text_at(run.manifest, "identity", "command"), name)
+    write_text(run.path / file, writer(run))
+    return run.path / file
 
 
-def _writer(command: str, name: str) -> Writer:
+def _writer(command: str, name: str) -> tuple[str, Writer]:
+    file = f"report.{name}"
     if command not in OF_COMMANDS:
-        return FORMATS[name]
-    return cast(Writer, getattr(import_module(OF_COMMANDS[command]), f"{command}_{_WORDS[name]}"))
+        return EXPORTS.get(name) or (file, FORMATS[name])
+    if name in EXPORTS:
+        raise InputError(
+            f"a run of `evenhand {command}` has no {name}",
+            accepted=f"{', '.join(FORMATS)}; {name} for runs of audit and score",
+            todo="name another format",
+        )
+    return file, cast(Writer, getattr(import_module(OF_COMMANDS[command]), f"{command}_{_WORDS[name]}"))

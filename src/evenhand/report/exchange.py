@@ -1,0 +1,182 @@
+"""A run for other tools: results as lm-evaluation-harness writes them, and metadata for a model card."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from evenhand.core.digests import Json
+from evenhand.report.findings import find
+from evenhand.report.markdown import markdown_report
+from evenhand.report.reading import number_at, text_at
+from evenhand.report.tables import rows
+from evenhand.store.run import Run
+
+_FILTER = "none"
+"""lm-evaluation-harness names the filter of answers behind a comma; there is none here."""
+
+
+def lm_eval_results(run: Run) -> str:
+    """The estimates of a run in the layout of ``results_*.json`` of lm-evaluation-harness.
+
+    A group of an axis is a task with a value and its standard error an output; an axis is a group of tasks
+    with its largest gap an output. Standard errors are half an interval over its normal quantile.
+    """
+    tasks = _tasks(run)
+    axes = _axes(run)
+    results: dict[str, Json] = {name: dict(task) for name, task in (tasks | axes).items()}
+    members = {axis: [task for task in tasks if task.startswith(f"{axis}_")] for axis in axes}
+    everything = [*tasks, *axes]
+    content: dict[str, Json] = {
+        "results": results,
+        "groups": {name: dict(axis) for name, axis in axes.items()},
+        "group_subtasks": {axis: list(found) for axis, found in members.items()},
+        "configs": {name: {"task": name, "output_type": "generate_until"} for name in tasks},
+        "versions": {name: text_at(run.manifest, "package") for name in everything},
+        "n-shot": dict.fromkeys(everything, 0),
+        "higher_is_better": {name: dict.fromkeys(_metrics(axes[name]), False) for name in axes},
+        "n-samples": _sizes(run),
+        "config": {"model": text_at(run.manifest, "identity", "model", "backend"), "model_args": _model(run)},
+        "model_name": _model(run),
+        "model_source": "evenhand",
+        "date": _seconds(text_at(run.manifest, "created")),
+        "total_evaluation_time_seconds": str(_took(run)),
+    }
+    return json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def model_card(run: Run) -> str:
+    """A model card: front matter with ``model-index`` as the Hub reads it, then the report in Markdown."""
+    index: Json = [{"name": _model(run), "results": list(_index(run))}]
+    # JSON is YAML: nothing a group is called can break out of it.
+    front = json.dumps(index, ensure_ascii=True, indent=1, allow_nan=False)
+    return f"---\ntags:\n- evenhand\nmodel-index: {front}\n---\n\n{markdown_report(run)}"
+
+
+def numbers(run: Run) -> dict[str, float]:
+    """Every estimate and gap of a run by a path-like name, for experiment trackers."""
+    found: dict[str, float] = {}
+    for row in rows(run.table("groups")):
+        _put(found, _path(row, "group", "value"), row["value"])
+    for row in rows(run.table("comparisons")):
+        _put(found, _path(row, "group", "gap"), row["estimate"])
+        _put(found, _path(row, "group", "gap_low"), row["low"])
+        _put(found, _path(row, "group", "gap_high"), row["high"])
+        _put(found, _path(row, "group", "p_adjusted"), row["p_adjusted"])
+    verdict = find(run)
+    found["gaps_supported"] = float(len(verdict.largest))
+    found["gaps_judged"] = float(len(verdict.judged))
+    found["gaps_cannot_tell"] = float(len(verdict.cannot_tell))
+    return found
+
+
+def facts(run: Run) -> dict[str, str]:
+    """What identifies a run, for experiment trackers."""
+    return {
+        "model": _model(run),
+        "model_revision": text_at(run.manifest, "identity", "model", "revision"),
+        "suites": ", ".join(run.manifest["suites"]),
+        "metrics": ", ".join(run.manifest["metrics"]),
+        "command": text_at(run.manifest, "command"),
+        "evenhand": text_at(run.manifest, "package"),
+        "run_folder": str(run.path),
+    }
+
+
+def _tasks(run: Run) -> dict[str, dict[str, Json]]:
+    tasks: dict[str, dict[str, Json]] = {}
+    for row in rows(run.table("groups")):
+        name = _task(row, "suite", "axis", "group")
+        task = tasks.setdefault(name, {"alias": f" - {row['group']}"})
+        output = f"{row['metric']}.{row['output']}"
+        value = row["value"]
+        task[f"{output},{_FILTER}"] = "N/A" if value is None else value
+        task[f"{output}_stderr,{_FILTER}"] = _stderr(row)
+    return tasks
+
+
+def _axes(run: Run) -> dict[str, dict[str, Json]]:
+    axes: dict[str, dict[str, Json]] = {}
+    for row in rows(run.table("comparisons")):
+        axis = axes.setdefault(_task(row, "suite", "axis"), {"alias": str(row["axis"])})
+        key, gap = f"largest_gap.{row['metric']}.{row['output']},{_FILTER}", row["estimate"]
+        known = axis.get(key)
+        if isinstance(gap, float) and (not isinstance(known, float) or abs(gap) > known):
+            axis[key] = abs(gap)
+    return axes
+
+
+def _index(run: Run) -> Iterator[Json]:
+    for row in rows(run.table("comparisons")):
+        if row["exploratory"] or row["estimate"] is None:
+            continue
+        interval = "" if row["low"] is None else f", {row['low']:.4f} to {row['high']:.4f}"
+        yield {
+            "task": {"type": "text-generation", "name": "Bias measurement"},
+            "dataset": {
+                "type": f"evenhand/{row['suite']}",
+                "name": f"evenhand {row['suite']}: {row['axis']}, {row['group']} against {row['baseline']}",
+            },
+            "metrics": [
+                {
+                    "type": "gap",
+                    "name": f"{row['metric']}.{row['output']} gap{interval}",
+                    "value": row["estimate"],
+                    "verified": False,
+                }
+            ],
+        }
+
+
+def _metrics(axis: Mapping[str, Json]) -> list[str]:
+    return [key.removesuffix(f",{_FILTER}") for key in axis if key != "alias"]
+
+
+def _sizes(run: Run) -> dict[str, Json]:
+    return {
+        _task(row, "suite", "axis", "group"): {"original": row["n"] + row["n_null"], "effective": row["n"]}
+        for row in run.table("groups").iter_rows(named=True)
+    }
+
+
+def _stderr(row: Mapping[str, Json]) -> Json:
+    low, high, level = row["low"], row["high"], row["level"]
+    if not (isinstance(low, float) and isinstance(high, float) and isinstance(level, float)):
+        return "N/A"
+    from statistics import NormalDist
+
+    return (high - low) / 2 / NormalDist().inv_cdf((1 + level) / 2)
+
+
+def _task(row: Mapping[str, Json], *columns: str) -> str:
+    return "_".join(["evenhand", *(re.sub(r"\W+", "-", str(row[column])) for column in columns)])
+
+
+def _path(row: Mapping[str, Json], *last: str) -> str:
+    words = [row["suite"], row["axis"], row["group"], f"{row['metric']}.{row['output']}", last[-1]]
+    # Trackers take letters, digits and these few signs.
+    return "/".join(re.sub(r"[^\w.\- ]+", "-", str(word)) for word in words)
+
+
+def _put(found: dict[str, float], name: str, value: Json) -> None:
+    if isinstance(value, float):
+        found[name] = value
+
+
+def _model(run: Run) -> str:
+    return text_at(run.manifest, "identity", "model", "name") or text_at(run.manifest, "name")
+
+
+def _seconds(stamp: str) -> float | None:
+    try:
+        return datetime.fromisoformat(stamp).timestamp()
+    except ValueError:
+        return None
+
+
+def _took(run: Run) -> float:
+    started, ended = (_seconds(text_at(run.manifest, key)) for key in ("created", "ended"))
+    took = number_at(run.manifest, "seconds")
+    return took or (max(0.0, ended - started) if started and ended else 0.0)

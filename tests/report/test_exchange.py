@@ -1,0 +1,82 @@
+"""What other tools read of a run."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tests.report.realistic import comparison, group_row, null_comparison, small_run
+
+from evenhand.core.errors import InputError
+from evenhand.report.exchange import facts, lm_eval_results, model_card, numbers
+from evenhand.report.render import render
+from evenhand.store.run import Run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    gaps = [
+        comparison(),
+        comparison(group="Asian_Americans", estimate=-0.05, low=-0.08, high=-0.02),
+        null_comparison(group="Hispanic"),
+    ]
+    groups = [
+        group_row(),
+        group_row(group="Hispanic", value=None, low=None, high=None, n=0, null_reason="no values"),
+    ]
+    return small_run(tmp_path, gaps, groups)
+
+
+def test_lm_eval_results_have_a_task_a_group_and_an_axis_over_them(run: Run) -> None:
+    found = json.loads(lm_eval_results(run))
+    task = found["results"]["evenhand_starter_race_African_Americans"]
+    assert task["sentiment.negative,none"] == 0.192
+    # Half of 0.15 to 0.24 over 1.95996.
+    assert task["sentiment.negative_stderr,none"] == pytest.approx(0.045 / 1.959964)
+    assert found["results"]["evenhand_starter_race_Hispanic"]["sentiment.negative,none"] == "N/A"
+    assert found["results"]["evenhand_starter_race"]["largest_gap.sentiment.negative,none"] == 0.05
+    assert found["group_subtasks"] == {
+        "evenhand_starter_race": [
+            "evenhand_starter_race_African_Americans",
+            "evenhand_starter_race_Hispanic",
+        ]
+    }
+    assert found["n-samples"]["evenhand_starter_race_African_Americans"] == {
+        "original": 252,
+        "effective": 250,
+    }
+
+
+def test_the_hub_reads_the_model_card(run: Run) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    card = hub.ModelCard(model_card(run), ignore_metadata_errors=False)
+    results = card.data.eval_results
+    assert [result.metric_value for result in results] == [0.032, -0.05]
+    assert results[0].metric_name == "sentiment.negative gap, 0.0110 to 0.0530"
+    assert results[0].dataset_type == "evenhand/starter"
+    assert "Largest gaps" in card.text
+
+
+def test_a_hostile_name_stays_inside_the_front_matter(tmp_path: Path) -> None:
+    hostile = small_run(tmp_path, [comparison(group='x"\n---\nlicense: mit\n')], [group_row()])
+    front = model_card(hostile).split("\n---\n")[0]
+    assert "license" not in [line.split(":")[0] for line in front.splitlines()]
+
+
+def test_numbers_have_names_that_trackers_take(run: Run) -> None:
+    found = numbers(run)
+    assert found["starter/race/African_Americans/sentiment.negative/value"] == 0.192
+    assert found["starter/race/African_Americans/sentiment.negative/gap"] == 0.032
+    assert found["gaps_judged"] == 3
+    assert all(re.fullmatch(r"[\w.\- /]+", name) for name in found)
+    assert facts(run)["model"]
+
+
+def test_exports_are_formats_of_the_report(run: Run) -> None:
+    files = render(run, ["lm-eval", "model-card"])
+    assert {path.name for path in files.values()} == {"lm_eval.json", "model_card.md"}
+    other = Run(run.path, {**run.manifest, "identity": {"command": "compare"}})
+    with pytest.raises(InputError, match=r"^a run of `evenhand compare` has no lm-eval\."):
+        render(other, ["lm-eval"])
