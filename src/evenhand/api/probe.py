@@ -19,8 +19,9 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric, Progress, Suite
 from evenhand.core.records import Prompt
 from evenhand.pipeline.exclusions import exclusions
+from evenhand.pipeline.pair_tables import flip_table, score_table
 from evenhand.pipeline.predictions import OUTPUT, Predictions
-from evenhand.pipeline.probing import Prober
+from evenhand.pipeline.probing import UNSAID, Prober
 from evenhand.pipeline.scoring import STAGE, Scorer
 from evenhand.pipeline.tables import prompts_to_table
 from evenhand.stats.paired_measures import Pairs, Score
@@ -121,8 +122,7 @@ class Probe:
             folder.join_shards("scores", STAGE, tally.keys)
             unsaid = _without_label(folder.run().table("scores"))
             record.update(items=sentences.height, failed=unsaid, seconds=round(seconds, 3))
-            if unsaid < sentences.height and seconds > 1:
-                cache.put_many("rates", {_rate_key(self.metric): sentences.height / seconds})
+            _remember_rate(cache, self.metric, sentences.height / seconds)
         if unsaid == sentences.height:
             raise InputError(
                 f"{self.model} has no prediction for any of the {sentences.height:,} sentences",
@@ -151,8 +151,8 @@ class Probe:
             measures = prober.measures(predictions)
             folder.write("measures", measures)
             folder.write("sets", prober.sets(predictions))
-            folder.write("flips", prober.flips(predictions))
-            folder.write("pair_scores", prober.pair_scores(predictions))
+            folder.write("flips", flip_table(predictions, self.model))
+            folder.write("pair_scores", score_table(predictions, self.model))
             folder.manifest["view"] = _view(self.view, measures)
             folder.manifest["warnings"] += [
                 f"{suite.info.name}: {note}" for suite in self.suites for note in suite.info.notes
@@ -168,10 +168,9 @@ class Probe:
 
     def _estimate(self, sentences: int) -> str:
         cache = Cache()
-        key = _rate_key(self.metric)
-        rate = cache.get_many("rates", [key]).get(key)
+        rate = _rate(cache, self.metric)
         cache.close()
-        if not isinstance(rate, float) or rate <= 0:
+        if rate is None:
             return "not known before the first run of this classifier here; progress is shown"
         return f"at most {sentences / rate:,.0f} s at {rate:,.0f} sentences/s, as last measured here"
 
@@ -329,8 +328,8 @@ def _without_label(scores: pl.DataFrame) -> int:
 def _view(asked: Mapping[str, str], measures: pl.DataFrame) -> dict[str, Json]:
     """What the report shows first; a file of predicted classes has no intensities of other emotions."""
     own = measures.filter(pl.col("pairs") == asked["pairs"], pl.col("score") == asked["score"])
-    known = own["avg_delta"].count() > 0 or asked["score"] == "predicted"
-    return {"pairs": asked["pairs"], "score": asked["score"] if known else "predicted"}
+    unsaid = own["null_reason"].str.contains(UNSAID, literal=True).any()
+    return {"pairs": asked["pairs"], "score": "predicted" if unsaid else asked["score"]}
 
 
 def _choice(option: str, given: str | None, known: Sequence[str]) -> str:
@@ -343,3 +342,14 @@ def _choice(option: str, given: str | None, known: Sequence[str]) -> str:
 
 def _rate_key(metric: Metric) -> str:
     return digest(["probe", metric.info.identity()])
+
+
+def _rate(cache: Cache, metric: Metric) -> float | None:
+    key = _rate_key(metric)
+    rate = cache.get_many("rates", [key]).get(key)
+    return rate if isinstance(rate, float) and rate > 0 else None
+
+
+def _remember_rate(cache: Cache, metric: Metric, rate: float) -> None:
+    """Keep the slowest rate: a faster one may only have found its answers in the cache."""
+    cache.put_many("rates", {_rate_key(metric): min(rate, _rate(cache, metric) or rate)})

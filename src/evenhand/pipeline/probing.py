@@ -27,7 +27,7 @@ from evenhand.stats.paired_measures import (
     parity,
     select,
 )
-from evenhand.store.probe_tables import FLIPS, MEASURES, PAIR_SCORES, SETS
+from evenhand.store.probe_tables import MEASURES, SETS
 
 Row = dict[str, object]
 CORRECTIONS: Final[Mapping[str, Callable[[Sequence[float | None]], list[float | None]]]] = {
@@ -61,16 +61,6 @@ class Prober:
         rows = [row for block in predictions.whole() for row in self._whole(block)]
         self._correct(rows, "p", ("corpus",))
         return pl.DataFrame(rows, schema=dict(SETS))
-
-    def flips(self, predictions: Predictions) -> pl.DataFrame:
-        """The table ``flips``."""
-        rows = [row for block in predictions.pairs() for row in self._flips(block, predictions)]
-        return pl.DataFrame(rows, schema=dict(FLIPS))
-
-    def pair_scores(self, predictions: Predictions) -> pl.DataFrame:
-        """The table ``pair_scores``."""
-        parts = [self._scores(block) for block in predictions.pairs() if block.sets]
-        return pl.concat(parts) if parts else pl.DataFrame(schema=dict(PAIR_SCORES))
 
     def _pair(self, block: Block) -> Iterator[Row]:
         found = block.chosen(block.predicted)
@@ -190,50 +180,6 @@ class Prober:
                 "null_reason": f"p: {reason}" if reason else None,
             }
 
-    def _flips(self, block: Block, predictions: Predictions) -> Iterator[Row]:
-        first, second = block.sides
-        names = (*block.labels, None)
-        for place in np.flatnonzero(flips(first.predicted, second.predicted)):
-            name = block.sets[place]
-            yield {
-                **self._cell(block),
-                "set": name,
-                "emotion": names[block.truth[place]],
-                "text_a": predictions.text(block.corpus, block.axis, name, first.group),
-                "text_b": predictions.text(block.corpus, block.axis, name, second.group),
-                "label_a": names[first.predicted[place]],
-                "label_b": names[second.predicted[place]],
-                "score_a": _real(first.score[place]),
-                "score_b": _real(second.score[place]),
-            }
-
-    def _scores(self, block: Block) -> pl.DataFrame:
-        names = (*block.labels, None)
-        first, second = block.sides
-        shared = {
-            **{column: [value] * len(block.sets) for column, value in self._cell(block).items()},
-            "set": list(block.sets),
-            "truth": [names[code] for code in block.truth],
-            "label_a": [names[code] for code in first.predicted],
-            "label_b": [names[code] for code in second.predicted],
-            "predicted_a": first.score,
-            "predicted_b": second.score,
-        }
-        parts = [
-            pl.DataFrame(
-                {
-                    **shared,
-                    "emotion": [emotion] * len(block.sets),
-                    "intensity_a": first.intensities[:, place],
-                    "intensity_b": second.intensities[:, place],
-                },
-                schema_overrides=dict(PAIR_SCORES),
-            )
-            for place, emotion in enumerate(block.emotions)
-        ]
-        reals = pl.selectors.float()
-        return pl.concat(parts).select(list(PAIR_SCORES)).with_columns(reals.fill_nan(None))
-
     def _parity(
         self,
         block: Block,
@@ -288,7 +234,3 @@ def _reasons(found: PairedIntensities, *, unsaid: bool) -> list[str]:
 
 def _means(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
     return values.mean(axis=0) if len(values) else None
-
-
-def _real(value: np.float64) -> float | None:
-    return float(value) if np.isfinite(value) else None

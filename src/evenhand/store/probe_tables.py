@@ -98,8 +98,12 @@ PAIR_SCORES: Schema = {
     "predicted_b": _REAL,
     "intensity_a": _REAL,
     "intensity_b": _REAL,
+    "agreeing": pl.Boolean(),
+    "all_predicted": pl.Boolean(),
+    "all_emotion": pl.Boolean(),
 }
-"""Both sides of every pair, once for each emotion: what the intensity plots draw."""
+"""Both sides of every pair, once for each emotion, and in which ways of measuring it counts for the emotion:
+what the intensity plots draw."""
 
 PROBE_SCHEMAS: Mapping[str, Schema] = {
     "measures": MEASURES,

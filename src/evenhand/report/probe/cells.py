@@ -1,0 +1,150 @@
+"""The cells of a probe run, each an emotion and a pair of groups, as a reader meets them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from evenhand.report.wording import count, name, number, percent, probability
+
+Standing = Literal["supported", "unclear", "missing"]
+WORDS: Final[Mapping[Standing, str]] = {
+    "supported": "clear of chance",
+    "unclear": "not told from chance",
+    "missing": "not tested",
+}
+MEANINGS: Final[Mapping[Standing, str]] = {
+    "supported": "adjusted p of at most 0.05, and the interval over templates leaves out 0",
+    "unclear": "the difference may be chance",
+    "missing": "too few pairs, or all pairs alike",
+}
+CLEAR: Final = 0.05
+PARITY: Final = 0.80
+"""Demographic parity below which the affective paper speaks of bias."""
+STRENGTHS: Final = (0.05, 0.15)
+"""Sizes of the ACS from which a clear cell's colour is middling, and full."""
+Key = tuple[str, str, str, str, str]
+"""Corpus, axis, first group, second group, emotion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One row of ``measures``."""
+
+    row: Mapping[str, str | int | float | None]
+
+    @property
+    def key(self) -> Key:
+        """Where the cell stands."""
+        return (
+            self.text("corpus"),
+            self.text("axis"),
+            self.text("group_a"),
+            self.text("group_b"),
+            self.text("emotion"),
+        )
+
+    def text(self, column: str) -> str:
+        """A name of the row, as in the table."""
+        return str(self.row[column])
+
+    def value(self, column: str) -> float | None:
+        """A number of the row."""
+        found = self.row[column]
+        return None if found is None or isinstance(found, str) else float(found)
+
+    def shown(self, column: str, *, signed: bool = False) -> str:
+        """A number of the row as a reader sees it; empty where there is none."""
+        found = self.value(column)
+        return "" if found is None else number(found, signed=signed)
+
+    @property
+    def pair(self) -> str:
+        """The two groups: "male × female"."""
+        return f"{name(self.text('group_a'))} × {name(self.text('group_b'))}"
+
+    @property
+    def standing(self) -> Standing:
+        """What test and interval say together."""
+        adjusted, low, high = (self.value(key) for key in ("p_adjusted", "difference_low", "difference_high"))
+        if adjusted is None or low is None or high is None:
+            return "missing"
+        return "supported" if adjusted <= CLEAR and not low <= 0 <= high else "unclear"
+
+    @property
+    def direction(self) -> str:
+        """``higher`` where the second group has the higher intensities, ``lower`` where the first has."""
+        gap = self.value("difference")
+        return "" if not gap else "higher" if gap > 0 else "lower"
+
+    @property
+    def tint(self) -> str:
+        """The colour of a clear cell: side and strength of the ACS.
+
+        None where the ACS, a mean of ratios, points the other way than the mean difference.
+        """
+        acs = self.value("acs")
+        if self.standing != "supported" or not acs or acs * (self.value("difference") or 0) <= 0:
+            return ""
+        step = 1 + sum(abs(acs) >= bound for bound in STRENGTHS)
+        return f"{'higher' if acs > 0 else 'lower'}-{step}"
+
+    @property
+    def more(self) -> str:
+        """The group with the higher intensities."""
+        return name(self.text("group_b" if self.direction == "higher" else "group_a"))
+
+    @property
+    def less(self) -> str:
+        """The other group."""
+        return name(self.text("group_a" if self.direction == "higher" else "group_b"))
+
+    @property
+    def statement(self) -> str:
+        """The difference in words, without its sign."""
+        emotion = name(self.text("emotion"))
+        return f"More {emotion} is found in the same sentence for {self.more} than for {self.less}"
+
+    @property
+    def evidence(self) -> str:
+        """The numbers behind the statement."""
+        low, high = self.value("difference_low"), self.value("difference_high")
+        pairs, templates = int(self.value("n") or 0), int(self.value("n_clusters") or 0)
+        span = ""
+        if low is not None and high is not None:
+            near, far = sorted((abs(low), abs(high)))
+            span = f" ({number(near)} to {number(far)})" if low * high > 0 else ""
+        return (
+            f"by {number(abs(self.value('difference') or 0))}{span} on a scale from 0 to 1, "
+            f"ACS {self.shown('acs', signed=True)}, adjusted p {probability(self.value('p_adjusted'))}, "
+            f"{count(pairs, 'pair')} from {count(templates, 'template')}"
+        )
+
+    @property
+    def is_below_parity(self) -> bool:
+        """Whether one group gets the class much less often than the other."""
+        dp = self.value("dp")
+        return dp is not None and dp < PARITY
+
+    @property
+    def parity(self) -> str:
+        """How often the class is predicted for each, in words."""
+        first, second = self.value("share_a"), self.value("share_b")
+        if first is None or second is None:
+            return ""
+        emotion = name(self.text("emotion"))
+        return (
+            f"{emotion} is predicted for {percent(first)} of the sentences on {name(self.text('group_a'))} "
+            f"and {percent(second)} of those on {name(self.text('group_b'))}"
+        )
+
+    @property
+    def p(self) -> str:
+        """The adjusted p-value."""
+        return probability(self.value("p_adjusted"))
+
+    @property
+    def reason(self) -> str:
+        """Why a number is missing."""
+        return str(self.row["null_reason"] or "")

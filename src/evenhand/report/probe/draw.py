@@ -1,0 +1,114 @@
+"""The report of a probe run as HTML, JSON and Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from markupsafe import Markup
+
+from evenhand.core.digests import Json
+from evenhand.report.html import embedded, environment, policy, script_of, stylesheet
+from evenhand.report.markdown import escaped
+from evenhand.report.probe.cells import WORDS
+from evenhand.report.probe.page import Page, page
+from evenhand.report.probe.plots import HEIGHT, WIDTH
+from evenhand.store.run import Run
+
+_FOLDER = Path(__file__).parent
+_SHARED_SCRIPTS = ("data.js", "explore.js")
+_TABLES = ("measures", "sets", "flips", "exclusions")
+_MANIFEST = (
+    *("package", "command", "name", "created", "ended", "identity", "execution", "hardware", "stages"),
+    *("suites", "view", "warnings"),
+)
+_FLIPS_IN_MARKDOWN = 20
+
+
+def probe_html(run: Run) -> str:
+    """The report of a probe run as one HTML page."""
+    style = f"{stylesheet()}\n{(_FOLDER / 'probe.css').read_text(encoding='utf-8')}"
+    script = script_of(_SHARED_SCRIPTS)
+    return (
+        environment(_FOLDER)
+        .get_template("probe.html.j2")
+        .render(
+            page=page(run),
+            words=WORDS,
+            wide=WIDTH,
+            high=HEIGHT,
+            style=Markup(style),
+            script=Markup(script),
+            policy=policy(style, script),
+            data=embedded({}),
+        )
+    )
+
+
+def probe_json(run: Run) -> str:
+    """The report of a probe run as JSON text."""
+    content = page(run)
+    tables: dict[str, Json] = {name: run.table(name).to_dicts() for name in _TABLES}
+    found = {
+        "format": 1,
+        "verdict": content.verdict,
+        "caveats": list(content.caveats),
+        "manifest": {key: run.manifest.get(key) for key in _MANIFEST},
+        **tables,
+    }
+    return json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def probe_markdown(run: Run) -> str:
+    """The report of a probe run as Markdown text."""
+    content = page(run)
+    parts = [f"# {escaped(content.question)}", escaped(content.details), f"**{escaped(content.headline)}.**"]
+    if content.largest:
+        lines = [f"- {escaped(f'{cell.statement}, {cell.evidence}.')}" for cell in content.largest[:3]]
+        parts.append("\n".join(lines))
+    parts.append(f"{escaped(content.flip_sentence)}.")
+    parts += [
+        "## Pairs and emotions",
+        escaped(f"ACS {content.view}; * clear of chance."),
+        *_matrices(content),
+    ]
+    parts += _flips(content)
+    parts += ["## What this run cannot tell", "\n".join(f"- {escaped(line)}" for line in content.caveats)]
+    facts = [(fact.name, fact.value) for fact in content.facts]
+    parts += ["## Where the numbers come from", _table(("what", "value"), facts)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _matrices(content: Page) -> list[str]:
+    parts = []
+    for matrix in content.matrices:
+        rows = [
+            (
+                pair,
+                *(
+                    f"{cell.shown('acs', signed=True) or '-'}{'*' if cell.standing == 'supported' else ''}"
+                    for cell in cells
+                ),
+            )
+            for pair, cells in matrix.lines
+        ]
+        parts += [f"### {escaped(matrix.corpus)}: {escaped(matrix.axis)}"]
+        parts += [_table(("pair", *matrix.emotions), rows)]
+    return parts
+
+
+def _flips(content: Page) -> list[str]:
+    if not content.flips:
+        return []
+    rows = [
+        (flip.pair, flip.text_a, flip.label_a, flip.text_b, flip.label_b)
+        for flip in content.flips[:_FLIPS_IN_MARKDOWN]
+    ]
+    return ["## Classes that change", _table(("pair", "first", "class", "second", "class"), rows)]
+
+
+def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rows = [[escaped(cell) for cell in line] for line in (head, *lines)]
+    rows.insert(1, ["---"] * len(head))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -1,0 +1,266 @@
+"""Everything the page of a probe run shows, gathered once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import polars as pl
+
+from evenhand._version import __version__
+from evenhand.report.probe.cells import MEANINGS, PARITY, WORDS, Cell, Standing
+from evenhand.report.probe.plots import Plot, plots
+from evenhand.report.provenance import Fact, circumstances
+from evenhand.report.reading import mapping_at, text_at
+from evenhand.report.wording import count, name, number, percent, probability, visible
+from evenhand.store.run import Run
+
+MOST_PLOTS: Final = 6
+MOST_FLIPS: Final = 200
+MOST_ROWS: Final = 3000
+CAVEATS: Final = (
+    "A classifier that treats these sentences alike may still differ on real texts: templates are few and "
+    "plain.",
+    "The t-test takes pairs as independent; sentences of one template are not, so that the intervals, which "
+    "resample templates, are the surer guide. A cell is called clear only where both agree.",
+    "Demographic parity looks at classes only; a classifier can find an emotion much more strongly for one "
+    "group "
+    "and still name the same class.",
+    "Names stand for race only roughly: a difference may follow from how common a name is.",
+    "A difference is no error of either side: the ground truth, where there is one, is that of the emotion "
+    "word.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many cells stand so, and its piece of the bar that shows them all."""
+
+    standing: Standing
+    word: str
+    meaning: str
+    amount: int
+    start: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Pairs of groups down, emotions across, for one axis of one corpus."""
+
+    corpus: str
+    axis: str
+    emotions: tuple[str, ...]
+    lines: tuple[tuple[str, tuple[Cell, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A pair whose class changes."""
+
+    pair: str
+    axis: str
+    truth: str
+    text_a: str
+    text_b: str
+    label_a: str
+    label_b: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The content of a probe report."""
+
+    question: str
+    details: str
+    headline: str
+    verdict: str
+    view: str
+    cells: tuple[Cell, ...]
+    largest: tuple[Cell, ...]
+    tallies: tuple[Tally, ...]
+    matrices: tuple[Matrix, ...]
+    plots: tuple[Plot, ...]
+    below_parity: tuple[Cell, ...]
+    sets: tuple[tuple[str, ...], ...]
+    flips: tuple[Flip, ...]
+    n_flips: int
+    n_pairs: int
+    ways: tuple[tuple[str, ...], ...]
+    warnings: tuple[str, ...]
+    facts: tuple[Fact, ...]
+    caveats: tuple[str, ...] = CAVEATS
+    version: str = __version__
+
+    @property
+    def flip_sentence(self) -> str:
+        """How many pairs change their class, in words."""
+        if not self.n_pairs:
+            return "No pair could be compared."
+        return (
+            f"{self.n_flips:,} of {count(self.n_pairs, 'pair')} ({percent(self.n_flips / self.n_pairs)}) "
+            f"get another "
+            "class when the group changes"
+        )
+
+
+def page(run: Run) -> Page:
+    """The content of a probe run's report."""
+    measures = run.table("measures")
+    view = {key: text_at(run.manifest, "view", key) for key in ("pairs", "score")}
+    own = measures.filter(pl.col("pairs") == view["pairs"], pl.col("score") == view["score"])
+    cells = tuple(Cell(row) for row in own.iter_rows(named=True))
+    clear = [cell for cell in cells if cell.standing == "supported"]
+    largest = tuple(sorted(clear, key=lambda cell: -abs(cell.value("difference") or 0)))
+    pairs = _pairs(own)
+    named = visible(text_at(run.manifest, "name"))
+    model = "the embedded emotion classifier" if named == "emotion" else named
+    headline = f"{len(clear):,} of {count(len(cells), 'difference')} are clear of chance"
+    return Page(
+        question=f"Does {model} read the same sentence differently for different groups?",
+        details=_details(run, own, pairs),
+        headline=headline,
+        verdict=_verdict(headline, largest),
+        view=_view(view),
+        cells=cells[:MOST_ROWS],
+        largest=_spread(largest),
+        tallies=_tallies(cells),
+        matrices=tuple(_matrices(cells)),
+        plots=tuple(plots((_spread(largest) or cells)[:MOST_PLOTS], run.table("pair_scores"), view)),
+        below_parity=tuple(cell for cell in cells if cell.is_below_parity),
+        sets=tuple(_sets(run)),
+        flips=tuple(_flips(run)),
+        n_flips=run.table("flips").height,
+        n_pairs=pairs,
+        ways=tuple(_ways(measures)),
+        warnings=tuple(visible(str(line)) for line in run.manifest.get("warnings", ())),
+        facts=tuple(fact for fact in _facts(run) if fact.value),
+    )
+
+
+def _details(run: Run, own: pl.DataFrame, pairs: int) -> str:
+    corpora = ", ".join(name(corpus) for corpus in own["corpus"].unique(maintain_order=True))
+    axes = ", ".join(name(axis) for axis in own["axis"].unique(maintain_order=True))
+    emotions = ", ".join(own["emotion"].unique(maintain_order=True))
+    sentences = run.table("prompts").height
+    return (
+        f"It read {count(sentences, 'sentence')} of {corpora} that differ in the group alone: "
+        f"{count(pairs, 'pair')}, "
+        f"by {axes}. For each pair of groups and each of {emotions}, how strongly it finds the emotion is "
+        f"compared."
+    )
+
+
+def _verdict(headline: str, largest: Sequence[Cell]) -> str:
+    if not largest:
+        return f"{headline}."
+    first = largest[0]
+    return f"{headline}. The largest: {first.statement[0].lower()}{first.statement[1:]}, {first.evidence}."
+
+
+def _view(view: dict[str, str]) -> str:
+    which = "pairs in which both predictions agree" if view["pairs"] == "agreeing" else "all pairs"
+    what = "of the predicted class" if view["score"] == "predicted" else "of the emotion itself"
+    return f"over {which}, with the intensity {what}"
+
+
+def _pairs(own: pl.DataFrame) -> int:
+    keys = ["corpus", "axis", "group_a", "group_b"]
+    return int(own.group_by(keys).agg(pl.col("n_dp").first())["n_dp"].sum() or 0)
+
+
+def _spread(cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    """The largest cell of each axis first, then the others."""
+    firsts = list({cell.key[:2]: cell for cell in reversed(cells)}.values())
+    ranked = sorted(firsts, key=lambda cell: -abs(cell.value("difference") or 0))
+    return (*ranked, *(cell for cell in cells if cell not in ranked))
+
+
+def _tallies(cells: Sequence[Cell]) -> tuple[Tally, ...]:
+    total, start, found = max(1, len(cells)), 0.0, []
+    for standing, word in WORDS.items():
+        amount = sum(cell.standing == standing for cell in cells)
+        width = round(100 * amount / total, 3)
+        found.append(Tally(standing, word, MEANINGS[standing], amount, round(start, 3), width))
+        start += width
+    return tuple(found)
+
+
+def _matrices(cells: Sequence[Cell]) -> Iterator[Matrix]:
+    places: dict[tuple[str, str], dict[str, list[Cell]]] = {}
+    for cell in cells:
+        places.setdefault(cell.key[:2], {}).setdefault(cell.pair, []).append(cell)
+    for (corpus, axis), lines in places.items():
+        emotions = tuple(dict.fromkeys(cell.key[4] for line in lines.values() for cell in line))
+        yield Matrix(
+            name(corpus), name(axis), emotions, tuple((pair, tuple(line)) for pair, line in lines.items())
+        )
+
+
+def _sets(run: Run) -> Iterator[tuple[str, ...]]:
+    for row in run.table("sets").iter_rows(named=True):
+        yield (
+            name(row["corpus"]),
+            name(row["axis"]),
+            row["emotion"],
+            f"{len(row['groups'])}",
+            "" if row["dp"] is None else number(row["dp"]),
+            "" if row["spread"] is None else number(row["spread"]),
+            name(row["highest"]) if row["highest"] else "",
+            name(row["lowest"]) if row["lowest"] else "",
+            probability(row["p_adjusted"]),
+            f"{row['n']:,}",
+        )
+
+
+def _flips(run: Run) -> Iterator[Flip]:
+    """Some flips of every pair of groups, in turn, so that no pair of groups fills the page."""
+    table = run.table("flips").with_columns(
+        turn=pl.int_range(pl.len()).over("corpus", "axis", "group_a", "group_b")
+    )
+    for row in table.sort("turn", maintain_order=True).head(MOST_FLIPS).iter_rows(named=True):
+        yield Flip(
+            pair=f"{name(row['group_a'])} × {name(row['group_b'])}",
+            axis=name(row["axis"]),
+            truth=row["emotion"] or "",
+            text_a=visible(row["text_a"]),
+            text_b=visible(row["text_b"]),
+            label_a=_said(row["label_a"], row["score_a"]),
+            label_b=_said(row["label_b"], row["score_b"]),
+        )
+
+
+def _said(label: str, score: float | None) -> str:
+    return label if score is None else f"{label} {number(score)}"
+
+
+def _ways(measures: pl.DataFrame) -> Iterator[tuple[str, ...]]:
+    """How the four ways of measuring compare: cells, tests and their largest difference."""
+    for (pairs, score), part in measures.group_by("pairs", "score", maintain_order=True):
+        cells = [Cell(row) for row in part.iter_rows(named=True)]
+        deltas = [value for cell in cells if (value := cell.value("avg_delta")) is not None]
+        yield (
+            str(pairs),
+            str(score),
+            f"{len(cells):,}",
+            f"{sum((cell.value('p') or 1) < 0.05 for cell in cells):,}",
+            f"{sum(cell.standing == 'supported' for cell in cells):,}",
+            f"{sum(cell.is_below_parity for cell in cells):,}",
+            number(max(deltas)) if deltas else "",
+        )
+
+
+def _facts(run: Run) -> Iterator[Fact]:
+    manifest = run.manifest
+    identity = mapping_at(manifest, "identity")
+    yield Fact("Command to repeat", visible(text_at(manifest, "command")), is_code=True)
+    yield Fact("Classifier", visible(text_at(manifest, "name")))
+    yield Fact("Weights", text_at(identity, "classifier", "weights"), is_code=True)
+    for suite in mapping_at(identity, "pairs"):
+        yield Fact(f"Pairs {name(suite)}", f"version and digest {text_at(identity, 'pairs', suite)}")
+    yield Fact("Demographic parity", f"below {PARITY:.2f} is marked")
+    yield Fact("Correction", text_at(identity, "correction"))
+    yield Fact("Level of intervals", text_at(identity, "level"))
+    yield Fact("Seed", text_at(identity, "seed"))
+    yield from circumstances(manifest)
