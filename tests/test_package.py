@@ -39,6 +39,7 @@ def test_public_names_are_pinned():
         "export",
         "gate",
         "power",
+        "probe",
         "render",
         "replicate",
         "scan_corpus",

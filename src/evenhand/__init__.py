@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from evenhand.api.export import export
     from evenhand.api.gate import gate
     from evenhand.api.power import power
+    from evenhand.api.probe import probe
     from evenhand.api.render import render
     from evenhand.api.score import score
     from evenhand.api.train import train
@@ -38,6 +39,7 @@ __all__ = [
     "export",
     "gate",
     "power",
+    "probe",
     "render",
     "replicate",
     "scan_corpus",
@@ -56,6 +58,7 @@ _WHERE = {
     "export": "evenhand.api.export",
     "gate": "evenhand.api.gate",
     "power": "evenhand.api.power",
+    "probe": "evenhand.api.probe",
     "render": "evenhand.api.render",
     "replicate": "evenhand.papers.replicate",
     "scan_corpus": "evenhand.api.corpus",

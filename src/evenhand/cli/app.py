@@ -27,6 +27,7 @@ from evenhand.cli import (
     init,
     listing,
     power,
+    probe,
     replicate,
     report,
     score,
@@ -49,6 +50,7 @@ app.command("score")(score.command)
 app.command("compare")(compare.command)
 app.command("gate")(gate.command)
 app.command("corpus")(corpus.command)
+app.command("probe")(probe.command)
 app.add_typer(terms.app, name="terms")
 app.add_typer(annotate.app, name="annotate")
 app.command("build")(build.command)
