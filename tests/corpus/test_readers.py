@@ -78,7 +78,7 @@ def test_folders_globs_names_and_urls(tmp_path):
         ("one", "/a/x.txt", "text", ""),
         ("two", "/c/w.xml.bz2", "mediawiki", "bz2"),
     ]
-    assert [problem.reason for problem in problems] == ["no such file"]
+    assert [problem.reason for problem in problems] == ["no such file, or nothing in it"]
     fsspec = pytest.importorskip("fsspec")
     with fsspec.open("memory://corpus/part.txt", "wb") as file:
         file.write(b"happy")

@@ -5,33 +5,33 @@ Everything streams. What cannot be read is reported with its file and byte, and 
 
 from __future__ import annotations
 
-import codecs
+import contextlib
 import csv
-import io
 import json
 import re
-import sys
+import shutil
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from lzma import LZMAError
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import polars as pl
 
+from evenhand.corpus.csv_rows import CsvRows, cells
 from evenhand.corpus.sources import Format, Source, opened
 from evenhand.corpus.terms import Problem
 from evenhand.corpus.wikitext import articles
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 BLOCK = 1 << 20
 """Bytes handed over at a time."""
 TEXT_COLUMNS = ("text", "content", "tweet", "tweets", "sentence", "sentences", "document", "body", "article")
 """Columns that are taken for the text where none is named, the first that is there, in any case."""
 RECORD_END = b"\xff"
-_LONGEST_RECORD = 1 << 28
+LONGEST_RECORD = 1 << 26
+"""Bytes up to which the line of a table is read: one that does not end must not fill the memory."""
 _ROWS = 4096
+_SLICE_BYTES = 1 << 24
 _EMPTY_LINE = re.compile(rb"\n[ \t\r]*\n")
 
 Report = Callable[[Problem], None]
@@ -175,33 +175,38 @@ def _until_it_breaks(file: BinaryIO) -> Iterator[bytes]:
 def _jsonl(
     file: BinaryIO, source: Source, report: Report, column: str | None, span: tuple[int, int] | None
 ) -> Iterator[bytes]:
-    place = span[0] if span else 0
-    for lines in _line_batches(file, span):
+    for batch in _line_batches(file, span):
         texts = []
-        for line in lines:
+        for place, line in batch:
             text = _json_text(line, column)
             if isinstance(text, Problem):
                 report(Problem(source.path, place, text.reason))
             elif text is not None:
                 texts.append(text)
-            place += len(line)
         yield from _joined(texts)
 
 
-def _line_batches(file: BinaryIO, span: tuple[int, int] | None) -> Iterator[list[bytes]]:
-    rest = b""
+def _line_batches(file: BinaryIO, span: tuple[int, int] | None) -> Iterator[list[tuple[int, bytes | None]]]:
+    """Lines with the places they begin at; null stands for one that is too long."""
+    begin, begun, size = span[0] if span else 0, list[bytes](), 0
     for block in _pieces(file, span):
-        *lines, rest = (rest + block).split(b"\n") if b"\n" in block else (rest + block,)
-        if lines:
-            yield [line + b"\n" for line in lines]
-        if len(rest) > _LONGEST_RECORD:
-            yield [rest]
-            rest = b""
-    if rest:
-        yield [rest]
+        *ended, rest = block.split(b"\n")
+        batch: list[tuple[int, bytes | None]] = []
+        for part in ended:
+            size += len(part)
+            batch.append((begin, b"".join((*begun, part)) if size <= LONGEST_RECORD else None))
+            begin, begun, size = begin + size + 1, [], 0
+        size += len(rest)
+        begun = [*begun, rest] if size <= LONGEST_RECORD else []
+        if batch:
+            yield batch
+    if size:
+        yield [(begin, b"".join(begun) if size <= LONGEST_RECORD else None)]
 
 
-def _json_text(line: bytes, column: str | None) -> str | Problem | None:
+def _json_text(line: bytes | None, column: str | None) -> str | Problem | None:
+    if line is None:
+        return Problem("", None, f"a line is longer than {LONGEST_RECORD >> 20} MiB; not counted")
     if not line.strip():
         return None
     try:
@@ -218,77 +223,60 @@ def _json_text(line: bytes, column: str | None) -> str | Problem | None:
 def _csv(
     file: BinaryIO, source: Source, report: Report, column: str | None, span: tuple[int, int] | None
 ) -> Iterator[bytes]:
-    if csv.field_size_limit() < _LONGEST_RECORD:
-        csv.field_size_limit(min(_LONGEST_RECORD, sys.maxsize))
-    checked = _Utf8Check(file)
-    buffered = io.BufferedReader(checked, BLOCK)
-    lines = io.TextIOWrapper(buffered, encoding="utf-8-sig", errors="replace", newline="")
-    rows = csv.reader(lines, delimiter="\t" if source.format == "tsv" else ",")
+    rows = CsvRows(file, delimiter="\t" if source.format == "tsv" else ",", longest=LONGEST_RECORD)
+
+    def report_short_row() -> None:
+        report(Problem(source.path, rows.place, f"line {rows.line} has no such cell; not counted"))
+
     try:
-        header = next(rows, [])
+        header = next(iter(rows), [])
         place = header.index(_required(header, column))
-        texts: list[str] = []
-        for row in rows:
-            if place < len(row):
-                texts.append(row[place])
-            elif row:
-                report(Problem(source.path, None, f"row {rows.line_num} has no such cell; not counted"))
-            if len(texts) >= _ROWS:
-                yield from _joined(texts)
-                texts = []
-        yield from _joined(texts)
+        broken = (csv.Error, *READ_ERRORS)
+        for texts in cells(rows, place, size=_ROWS, short=report_short_row, broken=broken):
+            yield from _joined(texts)
     except csv.Error as error:
-        report(Problem(source.path, None, f"line {rows.line_num} is not CSV ({error}); counted up to here"))
+        reason = f"line {rows.line + 1} is not CSV ({error}); counted up to here"
+        report(Problem(source.path, rows.place, reason))
     finally:
-        # The file is closed by who opened it.
-        lines.detach()
-        if checked.first_bad is not None:
-            report(Problem(source.path, checked.first_bad, "is not UTF-8 here; such bytes separate words"))
-
-
-class _Utf8Check(io.RawIOBase):
-    """A stream that passes its bytes on and notes where they first are not UTF-8."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self._place = file, 0
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-        self.first_bad: int | None = None
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        """Fill the buffer."""
-        view = memoryview(buffer)
-        data = self._file.read(view.nbytes)
-        view[: len(data)] = data
-        if self.first_bad is None:
-            self._check(data)
-        self._place += len(data)
-        return len(data)
-
-    def _check(self, data: bytes) -> None:
-        waiting = len(self._decoder.getstate()[0])
-        try:
-            self._decoder.decode(data, final=not data)
-        except UnicodeDecodeError as error:
-            self.first_bad = self._place - waiting + error.start
+        first_bad = rows.close()
+        if first_bad is not None:
+            report(Problem(source.path, first_bad, "is not UTF-8 here; such bytes separate words"))
 
 
 def _parquet(
     file: BinaryIO, source: Source, report: Report, column: str | None, span: tuple[int, int] | None
 ) -> Iterator[bytes]:
-    # Polars reads the ranges it needs itself; the open file only proved that it can be read.
     try:
-        table = pl.scan_parquet(source.path)
-        name = _required(table.collect_schema().names(), column)
-        height = int(table.select(pl.len()).collect().item())
-        for start in range(0, height, _ROWS):
-            part = table.select(pl.col(name).cast(pl.String)).slice(start, _ROWS).collect()
-            yield from _joined(part.to_series().drop_nulls().to_list())
+        with _on_disk(file, source) as path:
+            yield from _parquet_texts(path, column)
     except pl.exceptions.PolarsError as error:
         report(Problem(source.path, 0, f"is not Parquet ({str(error).splitlines()[0]}); not counted"))
+
+
+@contextlib.contextmanager
+def _on_disk(file: BinaryIO, source: Source) -> Iterator[str]:
+    """A path to the stored bytes: Parquet is read from its end, so that what is elsewhere is copied first."""
+    if not source.is_url and not source.packing:
+        yield source.path
+        return
+    with tempfile.NamedTemporaryFile(suffix=".parquet") as copy:
+        shutil.copyfileobj(file, copy, BLOCK)
+        copy.flush()
+        yield copy.name
+
+
+def _parquet_texts(path: str, column: str | None) -> Iterator[bytes]:
+    table = pl.scan_parquet(path)
+    name = _required(table.collect_schema().names(), column)
+    height = int(table.select(pl.len()).collect().item())
+    start, rows = 0, _ROWS
+    while start < height:
+        part = table.select(pl.col(name).cast(pl.String)).slice(start, rows).collect().to_series()
+        yield from _joined(part.drop_nulls().to_list())
+        start += rows
+        mean = part.str.len_bytes().mean()
+        # Rows may be tweets or books: as many at a time as fill some megabytes.
+        rows = max(64, min(1 << 16, int(_SLICE_BYTES / max(float(mean or 0), 1.0))))  # type: ignore[arg-type]
 
 
 def _mediawiki(

@@ -31,6 +31,7 @@ from evenhand.corpus.scanner import DocumentEnd, Sample, Scanner, Way, block_row
 from evenhand.corpus.sources import Source, opened
 from evenhand.corpus.terms import Problem, TermList
 
+_LISTED = 100
 SHARD_BYTES = 64 << 20
 """Plain text and JSONL is cut into pieces of about this size, at line ends."""
 
@@ -128,6 +129,26 @@ def plan(sources: Sequence[Source], way: Way) -> list[Shard]:
     return shards
 
 
+class Problems:
+    """What was wrong in a file: the first of it, and how much more there was."""
+
+    def __init__(self, file: str) -> None:
+        self._file, self._first, self._more = file, list[Problem](), 0
+
+    def add(self, problem: Problem) -> None:
+        """Note a problem."""
+        if len(self._first) < _LISTED:
+            self._first.append(problem)
+        else:
+            self._more += 1
+
+    def listed(self) -> tuple[Problem, ...]:
+        """The problems, at most a hundred and one."""
+        if not self._more:
+            return tuple(self._first)
+        return (*self._first, Problem(self._file, None, f"{self._more:,} more problems of this file"))
+
+
 class Stopped(Exception):
     """Counting was given up because the run ends."""
 
@@ -136,11 +157,11 @@ def count_shard(
     shard: Shard, task: Task, vocabulary: Vocabulary, stop: threading.Event | None = None
 ) -> Counted:
     """The counts of a shard, with its samples and what was wrong in it."""
-    source, problems = shard.source, list[Problem]()
+    source, problems = shard.source, Problems(shard.source.path)
     key = derived_seed(task.seed, "sample", source.corpus, source.path)
     ending = _document_end(shard, task)
     span = _span(shard, ending or "line")
-    stream = blocks(source, problems.append, column=task.column, span=span)
+    stream = blocks(source, problems.add, column=task.column, span=span)
     is_cheap = source.format == "text" and not source.packing
     feed = Ahead(stream, depth=0 if is_cheap else 4)
     pieces = iter(feed)
@@ -163,12 +184,12 @@ def count_shard(
     if scanner.first_bad_byte is not None:
         where = " of the unpacked text" if source.packing else ""
         reason = f"{scanner.bad_bytes:,} bytes{where} are not UTF-8; they separate words"
-        problems.append(Problem(source.path, scanner.first_bad_byte, reason))
+        problems.add(Problem(source.path, scanner.first_bad_byte, reason))
     return Counted(
         counts,
         total,
         tuple((source.path, sample) for sample in scanner.samples()),
-        tuple(problems),
+        problems.listed(),
         Clock(feed.reading, counting, 0.0 if is_cheap else feed.waited),
         scanner.blocks(),
         ending,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import io
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -67,9 +68,9 @@ def find_sources(paths: Sequence[Path | str]) -> tuple[list[Source], list[Proble
     shared = _shared_name([str(path) for path in paths if not _named(path)[0]])
     for path in paths:
         corpus, place = _named(path)
-        found = list(_files(place))
+        found = list(_files(place, problems))
         if not found:
-            problems.append(Problem(place, None, "no such file"))
+            problems.append(Problem(place, None, "no such file, or nothing in it"))
         for file, size in found:
             sources.setdefault((corpus or shared, file), _source(corpus or shared, file, size))
     if not sources:
@@ -113,14 +114,13 @@ def _common_start(names: Sequence[str]) -> str:
     return first[:size].rstrip("-_. ")
 
 
-def _files(place: str) -> Iterator[tuple[str, int]]:
+def _files(place: str, problems: list[Problem]) -> Iterator[tuple[str, int]]:
     if "://" in place:
         yield from _remote_files(place)
         return
     path = Path(place)
     if path.is_dir():
-        inside = (file for file in sorted(path.rglob("*")) if not _is_hidden(file.relative_to(path)))
-        yield from ((str(file), file.stat().st_size) for file in inside if file.is_file())
+        yield from _inside(path, problems)
     elif path.exists():
         yield place, path.stat().st_size
     else:
@@ -129,8 +129,21 @@ def _files(place: str) -> Iterator[tuple[str, int]]:
                 yield match, Path(match).stat().st_size
 
 
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
+def _inside(folder: Path, problems: list[Problem]) -> Iterator[tuple[str, int]]:
+    """The files of a folder and its folders, but for hidden ones; links to folders are not followed."""
+
+    def report(error: OSError) -> None:
+        reason = f"cannot be listed: {error.strerror or error}; not counted"
+        problems.append(Problem(str(error.filename), None, reason))
+
+    found: list[Path] = []
+    for place, folders, files in os.walk(folder, onerror=report):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(place, name) for name in files if not name.startswith(".")]
+    for file in sorted(found):
+        # A link to nothing is kept: opening it reports what is wrong. Pipes and sockets are no texts.
+        if file.is_file() or file.is_symlink():
+            yield str(file), file.stat().st_size if file.exists() else 0
 
 
 def _remote_files(url: str) -> Iterator[tuple[str, int]]:
