@@ -121,6 +121,7 @@ def test_lines_belong_to_the_prompt_they_begin_with(tmp_path: Path) -> None:
         Completion("w", 0, " a judge.", "replayed"),
     ]
     assert model.ref.options == {"layout": "lines"}
+    assert model.samples(requests) == 3
 
 
 def test_lines_with_the_mask_are_refused(tmp_path: Path) -> None:

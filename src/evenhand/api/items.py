@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypedDict, Unpack
@@ -148,12 +148,8 @@ def _of_run(path: Path) -> Iterator[_Written]:
 
 
 def _of_file(path: Path, suite: str | None) -> Iterator[_Written]:
-    family, _, rest = (suite or "regard").partition(":")
-    prompts = {
-        prompt.id: prompt for prompt in registry.suite(family, {"name": rest} if rest else {}).prompts()
-    }
     model = registry.model(f"replay:{path}")
-    for prompt in prompts.values():
+    for prompt in registry.suite(suite or "regard").prompts():
         for sample in range(_MOST):
             (done,) = model.generate([Request(prompt.id, prompt.text, (sample,))], GenerationSpec())
             if done.failure == "not_in_file":
@@ -173,8 +169,3 @@ def _row(item: Candidate, prompt: Prompt, compound: float | None) -> dict[str, s
         "compound": compound,
         **prompt.meta,
     }
-
-
-def shortfall_lines(shortfalls: Sequence[Shortfall]) -> list[str]:
-    """Every prompt with too few texts, in words."""
-    return [item.reason for item in shortfalls]

@@ -62,6 +62,10 @@ class ReplayModel:
             for sample in request.samples:
                 yield _completion(request, sample, texts)
 
+    def samples(self, requests: Sequence[Request]) -> int:
+        """The most texts the file holds for one of the prompts."""
+        return max((len(self._texts.of(request)) for request in requests), default=0)
+
 
 class _Table:
     """A table with a column of texts and one that finds them."""

@@ -64,10 +64,14 @@ class RegardSuite:
         >>> RegardSuite().context_of("XYZ worked as a nurse.")
         'occupation'
         """
+        return self.template_of(masked).rpartition("-")[0]
+
+    def template_of(self, masked: str) -> str:
+        """The id of the template a masked text begins with, such as ``respect-2``; empty where none fits."""
         for context in self._file.contexts:
-            for template in context.templates:
+            for number, template in enumerate(context.templates, start=1):
                 if masked.startswith(template) and not masked[len(template) :][:1].isalnum():
-                    return context.name
+                    return f"{context.name}-{number}"
         return ""
 
     def _filled(self, group: Group, surface: str, context: Context) -> Iterator[Prompt]:

@@ -89,26 +89,13 @@ class RepeatedJob:
             with JobFolder(path, identity=job.identity()) as own:
                 if own.measures is None:
                     job.run(own, progress)
-            said.append(_read_predictions(path / PREDICTIONS))
-        found = self.accuracies(said)
+            said.append(read_predictions(path / PREDICTIONS))
+        found = accuracies(said, self.context_of)
         write_text(folder.path / ACCURACY, _as_csv(found))
         write_text(folder.path / "card.md", self._card(found, folder.path))
         measures = _measures(found)
         folder.finish(measures, {"accuracy": [row.row() for row in found]})
         return measures
-
-    def accuracies(self, runs: Sequence[Sequence[Mapping[str, str]]]) -> list[Accuracy]:
-        """Accuracy by part and context, from the predictions of every run, texts in the same order."""
-        right = np.array([[row["label"] == row["said"] for row in rows] for rows in runs])
-        parts = np.array([row["part"] for row in runs[0]])
-        contexts = np.array([self.context_of(row["text"]) for row in runs[0]])
-        named = [name for name in dict.fromkeys(contexts.tolist()) if name]
-        return [
-            accuracy(right[:, chosen], part, context)
-            for part in dict.fromkeys(parts.tolist())
-            for context in (ALL, *named)
-            if (chosen := (parts == part) & ((contexts == context) | (context == ALL))).any()
-        ]
 
     def _card(self, found: Sequence[Accuracy], path: Path) -> str:
         rows = [
@@ -126,6 +113,22 @@ class RepeatedJob:
             f"Each run has a folder and a card of its own. The first: `--metrics {use}`.",
         ]
         return "\n\n".join(parts) + "\n"
+
+
+def accuracies(
+    runs: Sequence[Sequence[Mapping[str, str]]], context_of: Callable[[str], str]
+) -> list[Accuracy]:
+    """Accuracy by part and context, from the predictions of every run, texts in the same order."""
+    right = np.array([[row["label"] == row["said"] for row in rows] for rows in runs])
+    parts = np.array([row["part"] for row in runs[0]])
+    contexts = np.array([context_of(row["text"]) for row in runs[0]])
+    named = sorted(set(contexts.tolist()) - {""})
+    return [
+        accuracy(right[:, chosen], part, context)
+        for part in dict.fromkeys(parts.tolist())
+        for context in (ALL, *named)
+        if (chosen := (parts == part) & ((contexts == context) | (context == ALL))).any()
+    ]
 
 
 def accuracy(right: Flags, part: str, context: str) -> Accuracy:
@@ -163,7 +166,8 @@ def _measures(found: Sequence[Accuracy]) -> dict[str, float]:
     return measures
 
 
-def _read_predictions(path: Path) -> list[dict[str, str]]:
+def read_predictions(path: Path) -> list[dict[str, str]]:
+    """The rows of a training's ``predictions.csv``."""
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 

@@ -1,0 +1,128 @@
+"""What the study released: annotations in three parts, GPT-2's samples; and what it prints."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from evenhand.core.digests import Json, file_digest
+from evenhand.core.errors import InputError
+from evenhand.core.records import Prompt
+from evenhand.store.files import read_lines
+from evenhand.suites.regard import RegardSuite
+from evenhand.text.masking import mask
+
+CITATION: Final = (
+    "Sheng, Chang, Natarajan, Peng. The Woman Worked as a Babysitter: On Biases in Language Generation. "
+    "EMNLP-IJCNLP 2019."
+)
+PARTS: Final = ("train", "dev", "test")
+METRICS: Final = ("regard", "sentiment")
+LABELS: Final = ("negative", "neutral", "positive")
+GPT2: Final = "GPT-2 samples"
+LM1B: Final = "LM-1B samples"
+SAMPLES: Final = {GPT2: "gpt2_samples.tsv", LM1B: "lm1b_samples.tsv"}
+"""Sources of Figure 2 by the names their files have beside the annotations; LM-1B's were not released."""
+_MASKED: Final = "gpt2_samples.XYZ.tsv"
+_CODES: Final = {"-1": "negative", "0": "neutral", "1": "positive"}
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The folder of the released files."""
+
+    folder: Path
+
+    @classmethod
+    def find(cls, data: Path) -> Published:
+        """The release in a folder, or in its folder ``regard``; an error names the first file it lacks."""
+        folder = data / "regard" if (data / "regard").is_dir() else data
+        for name in (f"{metric}_{part}.tsv" for metric in METRICS for part in PARTS):
+            if not (folder / name).is_file():
+                raise InputError(
+                    f"{folder} has no {name}",
+                    accepted="the folder of the study's files: regard_train.tsv, sentiment_train.tsv ...",
+                    todo="name it with --data; the study's authors publish the files as `nlg-bias`",
+                )
+        return cls(folder)
+
+    def annotations(self, metric: str) -> pl.DataFrame:
+        """``part, label, text`` of every annotated text, in the files' order."""
+        rows = [
+            (part, *line.split("\t", 1))
+            for part in PARTS
+            for line in read_lines(self.folder / f"{metric}_{part}.tsv")
+            if line
+        ]
+        for part, label, _ in rows:
+            if label not in _CODES:
+                raise InputError(
+                    f"{metric}_{part}.tsv has the label {label!r}",
+                    accepted="-1, 0 or 1, a tab, the text",
+                    todo="get the file again",
+                )
+        return pl.DataFrame(
+            [(part, _CODES[label], text) for part, label, text in rows],
+            schema=dict.fromkeys(("part", "label", "text"), pl.String()),
+            orient="row",
+        )
+
+    def samples(self) -> dict[str, Path]:
+        """The files of samples that are there, by the name of their source."""
+        paths = {source: self.folder / name for source, name in SAMPLES.items()}
+        return {source: path for source, path in paths.items() if path.is_file()}
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """GPT-2's samples as written and as the release masks them; empty where either file is missing."""
+        raw, masked = self.folder / SAMPLES[GPT2], self.folder / _MASKED
+        if not raw.is_file() or not masked.is_file():
+            return []
+        return list(zip(read_lines(raw), read_lines(masked), strict=True))
+
+    def identity(self) -> dict[str, Json]:
+        """The digests of the files."""
+        names = [f"{metric}_{part}.tsv" for metric in METRICS for part in PARTS]
+        paths = [*(self.folder / name for name in names), *self.samples().values()]
+        return {path.name: file_digest(path) for path in paths}
+
+
+@dataclass(frozen=True, slots=True)
+class Demographics:
+    """Which prompts a masked text can have come from."""
+
+    prompts: Mapping[str, Sequence[Prompt]]
+    """The text as the release masks it, to the prompts whose samples it is among."""
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[str, str]], suite: RegardSuite) -> Demographics:
+        """From the raw twin of every masked line."""
+        by_text = {prompt.text: prompt for prompt in suite.prompts()}
+        found: dict[str, dict[str, Prompt]] = defaultdict(dict)
+        for raw, masked in pairs:
+            for text, prompt in by_text.items():
+                if raw.startswith(f"{text} ") or raw == text:
+                    found[masked][prompt.id] = prompt
+        return cls({text: tuple(prompts.values()) for text, prompts in found.items()})
+
+    def only(self, masked: str) -> Prompt | None:
+        """The prompt a text came from; None where it is among no samples, or among those of several."""
+        found = self.prompts.get(masked, ())
+        return found[0] if len(found) == 1 else None
+
+
+def mask_differences(pairs: Sequence[tuple[str, str]], suite: RegardSuite) -> pl.DataFrame:
+    """The lines on which our masks differ from the release's: ``line, released, ours``."""
+    mentions = {prompt.mentions[0].text: prompt.mentions for prompt in suite.prompts()}
+    rows = []
+    for number, (raw, released) in enumerate(pairs, start=1):
+        own = next((mentions[text] for text in mentions if raw.startswith(f"{text} ")), ())
+        ours = mask(raw, own).text
+        if ours != released:
+            rows.append((number, released, ours))
+    schema = {"line": pl.Int64(), "released": pl.String(), "ours": pl.String()}
+    return pl.DataFrame(rows, schema=schema, orient="row")

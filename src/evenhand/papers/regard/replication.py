@@ -1,0 +1,263 @@
+"""Runs the study: samples through one audit, annotations, classifiers; then its tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from evenhand.api import audit
+from evenhand.core import registry
+from evenhand.core.digests import Json
+from evenhand.core.errors import InputError
+from evenhand.core.protocols import Model, Progress
+from evenhand.core.records import Request
+from evenhand.models.replay import ReplayModel
+from evenhand.papers.records import Claim, Exhibit, Figure, Replication, Table
+from evenhand.papers.regard import annotation_tables, claims, disagreement
+from evenhand.papers.regard.classifiers import Trainings
+from evenhand.papers.regard.gaps import figure_gaps
+from evenhand.papers.regard.published import (
+    CITATION,
+    METRICS,
+    Demographics,
+    Published,
+    mask_differences,
+)
+from evenhand.papers.regard.shares import figure_2
+from evenhand.papers.regard.texts import annotated_texts, scored_texts, unplaced
+from evenhand.papers.replicate import RUNS
+from evenhand.papers.replicate import Request as Asked
+from evenhand.store.run import Run
+from evenhand.suites.regard import RegardSuite
+from evenhand.training.annotations import QUESTIONS, Agreement, agreement, read_annotations
+
+OF_ANNOTATIONS: Final = ("table_4", "table_5", "figure_1", "table_masks")
+OF_TEXTS: Final = ("figure_2", "figure_gaps", "table_agreement", "table_disagreements")
+EXHIBITS: Final = ("table_4", "table_5", "figure_1", *OF_TEXTS, "table_masks")
+PAPER: Final = 100
+"""Samples a prompt in the paper."""
+SUBSET: Final = 20
+"""Samples a prompt of a model that writes, without ``--full``."""
+DEFAULT_MODEL: Final = "builtin"
+_REMARKS: Final = (
+    "Regard is a classifier's reading of one sentence about XYZ. The paper's classifier was BERT trained on "
+    "its 212 texts; ours is the embedded one, which has a fourth label, other, drawn in light grey.",
+    "Only Table 4 and the first row of Table 5 can be expected to agree to the digit; the paper prints no "
+    "number for its figures.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A model, or samples that are replayed."""
+
+    name: str
+    model: Model
+    samples: int
+
+    @property
+    def folder(self) -> str:
+        """The folder of its run."""
+        return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class RegardReplication:
+    """A replication with its data found and its models loaded."""
+
+    published: Published | None
+    sources: tuple[Source, ...]
+    ratings: tuple[Agreement, ...]
+    request: Asked
+
+    @property
+    def identity(self) -> Mapping[str, Json]:
+        """What the numbers depend on."""
+        return {
+            "data": self.published.identity() if self.published else None,
+            "sources": {
+                source.name: {**source.model.ref.identity(), "samples": source.samples}
+                for source in self.sources
+            },
+            "full": self.request.full,
+            "seed": self.request.seed,
+        }
+
+    def plan(self) -> Sequence[str]:
+        """Sources, classifiers and exhibits."""
+        lines = [f"{source.name}: 60 prompts x {source.samples} samples" for source in self.sources]
+        if self.published and "figure_1" in self._exhibits():
+            names = ", ".join(Trainings.of(self.published, self.request).names().values())
+            lines.append(f"trains  {names}: 5 runs on 212 texts each, some minutes on a CPU")
+        if not self.published:
+            lines.append("no data of the study: Tables 4 and 5 and Figure 1 need --data")
+        return (*lines, f"writes  {', '.join(self._exhibits())}")
+
+    def run(self, folder: Path, progress: Progress) -> Replication:
+        """The exhibits asked for."""
+        wanted = self._exhibits()
+        runs = self._runs(folder, progress) if set(wanted) & set(OF_TEXTS) else {}
+        found = {exhibit.id: exhibit for exhibit in self._drawn(wanted, runs, folder, progress)}
+        return Replication(
+            paper="regard",
+            title=f"Regard on {', '.join(source.name for source in self.sources)}",
+            citation=CITATION,
+            exhibits=tuple(found[name] for name in wanted if name in found),
+            claims=tuple(self._claims(found)),
+            remarks=(*_REMARKS, *self._remarks()),
+            sources=tuple(runs),
+            warnings=tuple(
+                f"{name}: {text}" for name, run in runs.items() for text in run.manifest["warnings"]
+            ),
+        )
+
+    def _drawn(
+        self, wanted: Sequence[str], runs: Mapping[str, Run], folder: Path, progress: Progress
+    ) -> Sequence[Exhibit]:
+        drawn: list[Exhibit] = []
+        if self.published is not None:
+            drawn += self._of_annotations(self.published, wanted, folder, progress)
+        if runs:
+            drawn += self._of_texts(runs)
+        return drawn
+
+    def _of_annotations(
+        self, published: Published, wanted: Sequence[str], folder: Path, progress: Progress
+    ) -> Sequence[Exhibit]:
+        drawn: list[Exhibit] = []
+        if "table_4" in wanted:
+            drawn.append(annotation_tables.table_4(published))
+        if "table_5" in wanted:
+            drawn.append(annotation_tables.table_5(published, self.request.seed))
+        if "figure_1" in wanted:
+            drawn.append(
+                Trainings.of(published, self.request).figure(folder / RUNS / "classifiers", progress)
+            )
+        if "table_masks" in wanted and published.pairs():
+            drawn.append(_masks(published))
+        return drawn
+
+    def _of_texts(self, runs: Mapping[str, Run]) -> Sequence[Exhibit]:
+        texts = [scored_texts(run, name) for name, run in runs.items()]
+        notes = ["Whiskers are 95 % intervals over prompts; 500 texts a bar are five prompts."]
+        if self.published is not None and self.published.pairs():
+            suite = RegardSuite()
+            demographics = Demographics.of(self.published.pairs(), suite)
+            texts.append(annotated_texts(self.published, suite, demographics))
+            notes += [_placed(self.published, demographics, metric) for metric in METRICS]
+        whole = pl.concat(texts)
+        return (
+            figure_2(whole, notes),
+            figure_gaps(runs),
+            disagreement.table_agreement(whole),
+            disagreement.table_disagreements(whole),
+        )
+
+    def _claims(self, found: Mapping[str, Exhibit]) -> Sequence[Claim]:
+        drawn: list[Claim] = claims.agreement_claims(self.ratings)
+        if self.published is not None:
+            drawn += claims.annotation_claims(self.published, self.request.seed)
+        if isinstance(figure := found.get("figure_1"), Figure):
+            drawn += claims.classifier_claims(figure.frame)
+        if isinstance(figure := found.get("figure_gaps"), Figure):
+            drawn += claims.gap_claims(figure.frame)
+        return drawn
+
+    def _runs(self, folder: Path, progress: Progress) -> dict[str, Run]:
+        return {source.name: self._audit(source, folder / RUNS).run(progress) for source in self.sources}
+
+    def _audit(self, source: Source, folder: Path) -> audit.Audit:
+        options: audit.AuditOptions = {
+            "suite": "regard",
+            "metrics": METRICS,
+            "preset": "regard",
+            "samples": source.samples,
+            "seed": self.request.seed,
+            "out": folder / source.folder,
+            "device": self.request.device,
+            "batch": self.request.batch,
+            "offline": self.request.offline or None,
+            "command": f"evenhand replicate regard, source {source.name}",
+        }
+        return audit.prepare(source.model, **options)
+
+    def _exhibits(self) -> tuple[str, ...]:
+        possible = {*OF_TEXTS, *(OF_ANNOTATIONS if self.published else ())}
+        return tuple(name for name in self.request.exhibits if name in possible)
+
+    def _remarks(self) -> Sequence[str]:
+        writing = [source.name for source in self.sources if not isinstance(source.model, ReplayModel)]
+        if not writing or self.request.full:
+            return ()
+        return (f"{', '.join(writing)}: {SUBSET} samples a prompt, not the paper's 100; --full takes all.",)
+
+
+def prepare(request: Asked) -> RegardReplication:
+    """The replication with the study's files found and checked, and every model loaded."""
+    published = Published.find(request.data) if request.data else None
+    if published is None and not set(request.exhibits) & set(OF_TEXTS):
+        raise InputError(
+            f"{', '.join(request.exhibits)} need the study's annotations",
+            accepted="the folder with regard_train.tsv, sentiment_train.tsv ...",
+            todo="name it with --data",
+        )
+    if published is not None and "figure_1" in request.exhibits:
+        Trainings.of(published, request).check()
+    return RegardReplication(published, _sources(published, request), _ratings(request.human), request)
+
+
+def _sources(published: Published | None, request: Asked) -> tuple[Source, ...]:
+    """The released samples, and the models named as ``SPEC`` or ``NAME=SPEC``."""
+    specs = [f"{name}=replay:{path}" for name, path in (published.samples() if published else {}).items()]
+    specs += request.models or (() if specs else (DEFAULT_MODEL,))
+    found = []
+    for spec in specs:
+        name, _, rest = spec.rpartition("=")
+        model = registry.model(rest, {}, request.execution())
+        found.append(Source(name or rest, model, _samples(model, full=request.full)))
+    names = [source.name for source in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(
+                f"two sources are called {name!r}",
+                accepted="a name each",
+                todo="give one as --model NAME=SPEC",
+            )
+    return tuple(found)
+
+
+def _samples(model: Model, *, full: bool) -> int:
+    """Texts a prompt: as many as a file holds, up to the paper's 100; a model writes some or all of them."""
+    if not isinstance(model, ReplayModel):
+        return PAPER if full else SUBSET
+    requests = [Request(prompt.id, prompt.text, ()) for prompt in RegardSuite().prompts()]
+    return max(1, min(PAPER, model.samples(requests)))
+
+
+def _ratings(human: Path | None) -> tuple[Agreement, ...]:
+    if human is None:
+        return ()
+    return tuple(row for question in QUESTIONS for row in agreement(read_annotations(human, question)))
+
+
+def _masks(published: Published) -> Table:
+    pairs = published.pairs()
+    frame = mask_differences(pairs, RegardSuite())
+    notes = (
+        f"{frame.height} of {len(pairs):,} lines differ: the release masks the first mention, we mask what "
+        "repeats it too. Pronouns stay in both.",
+    )
+    return Table("table_masks", "Lines on which our masks differ from the release", frame, notes)
+
+
+def _placed(published: Published, demographics: Demographics, metric: str) -> str:
+    counts = unplaced(published, demographics, metric)
+    return (
+        f"Annotated texts, {metric}: {counts['texts']}, of which {counts['ambiguous']} are samples of "
+        "several "
+        f"demographics and {counts['unmatched']} of none; these are not in the bars."
+    )
