@@ -531,3 +531,22 @@ def test_offline_asks_this_machine_only() -> None:
     with pytest.raises(InputError, match=r"^https://api\.example\.org/v1/completions is another host"):
         EndpointModel("https://api.example.org/v1#m", execution=offline)
     assert EndpointModel("http://localhost:1#m", execution=offline).ref.name == "http://localhost:1/v1#m"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"control_code": "Books"},
+            r"^control code 'Books' for the model .* Accepted: control codes are",
+        ),
+        (
+            {"iterations": 5},
+            r"^iterations 5 for the model .* Accepted: burn-in and iterations",
+        ),
+    ],
+)
+def test_sampling_no_host_knows_is_refused(host: Host, change: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        model(host).resolved(replace(GenerationSpec(), **change))  # type: ignore[arg-type]
+    assert model(host).resolved(GenerationSpec()) == GenerationSpec()

@@ -75,7 +75,7 @@ def masked(execution: Execution) -> MaskedModel:
             revision=file_digest(weights),
             options=masked_options(codec, dtype=engine.dtype, device=engine.device),
         ),
-        GibbsLoop(engine, codec, execution.batch),
+        GibbsLoop(engine, codec, execution.batch, "builtin:masked"),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -11,6 +11,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import Anatomy, Steering
 from evenhand.core.records import Completion, GenerationSpec, ModelRef, Request
 from evenhand.models.decoding import VERSION, Loop, check_spec
+from evenhand.models.spec_limits import known_code, refuse_iterations
 from evenhand.neural.devices import dtype_name
 from evenhand.neural.tokens import Codec
 
@@ -29,7 +30,7 @@ class CausalModel:
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
         """The spec as it is; an error for sampling this model does not know."""
         check_spec(spec, self.loop.engine.context)
-        _refuse_iterations(spec, self.ref.name)
+        refuse_iterations(spec, self.ref.name)
         if spec.control_code is not None:
             known_code(spec.control_code, self.control_codes, self.ref.name)
         return spec
@@ -96,27 +97,6 @@ def identity_options(codec: Codec, *, dtype: torch.dtype, device: torch.device) 
         "device": device.type,
         "loop": VERSION,
     }
-
-
-def known_code(code: str, codes: Collection[str], name: str) -> str:
-    """The control code, or an error where the model does not know it."""
-    if code in codes:
-        return code
-    raise InputError(
-        f"control code {code!r} for the model {name!r}",
-        accepted=", ".join(sorted(codes)) if codes else "control codes are for CTRL models",
-        todo="choose one of these" if codes else "leave the control code out",
-    )
-
-
-def _refuse_iterations(spec: GenerationSpec, name: str) -> None:
-    for field, value in (("burn_in", spec.burn_in), ("iterations", spec.iterations)):
-        if value is not None:
-            raise InputError(
-                f"{field} {value} for the model {name!r}",
-                accepted="burn-in and iterations are for masked models such as builtin:masked",
-                todo=f"leave {field} out, or take a preset for causal models",
-            )
 
 
 def _total(parts: Sequence[torch.Tensor]) -> tuple[float, int]:

@@ -30,6 +30,7 @@ from evenhand.models.openai_wire import (
     payload,
     read_answer,
 )
+from evenhand.models.spec_limits import known_code, refuse_iterations
 from evenhand.text.sentences import first_sentence_end
 
 ATTEMPTS: Final = 6
@@ -94,8 +95,16 @@ class EndpointModel:
         """What the host last said of itself: full model name, fingerprint. Not part of the identity."""
         return dict(self._served_by)
 
+    def resolved(self, spec: GenerationSpec) -> GenerationSpec:
+        """The spec as it is; an error for sampling no host takes."""
+        refuse_iterations(spec, self.ref.name)
+        if spec.control_code is not None:
+            known_code(spec.control_code, (), self.ref.name)
+        return spec
+
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         """Completions as they arrive, one for each request and sample."""
+        self.resolved(spec)
         self._secret = _key(self._key_env)
         if self._secret and not self._target.is_private:
             self._note(

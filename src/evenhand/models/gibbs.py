@@ -27,6 +27,7 @@ from evenhand.core.records import Completion, GenerationSpec, Request
 from evenhand.core.seeds import row_uniforms
 from evenhand.models.decoding import check_spec
 from evenhand.models.sampling import choose
+from evenhand.models.spec_limits import known_code
 from evenhand.neural.masked_engine import MaskedEngine
 from evenhand.neural.masked_tokens import MaskedCodec
 from evenhand.text.sentences import first_sentence_end
@@ -50,6 +51,8 @@ class GibbsLoop:
     engine: MaskedEngine
     codec: MaskedCodec
     batch: int | None = None
+    name: str = "masked"
+    """What the model is called in messages."""
 
     @property
     def rows(self) -> int:
@@ -89,7 +92,7 @@ class GibbsLoop:
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
         """The spec with its iterations named, or an error for what no masked model can do."""
         check_spec(spec, self.engine.context - 2)
-        _refuse_unknown(spec)
+        _refuse_unknown(spec, self.name)
         iterations = ITERATIONS if spec.iterations is None else spec.iterations
         burn_in = min(BURN_IN, iterations) if spec.burn_in is None else spec.burn_in
         if iterations < 1 or not 0 <= burn_in <= iterations:
@@ -101,16 +104,12 @@ class GibbsLoop:
         return replace(spec, iterations=iterations, burn_in=burn_in)
 
 
-def _refuse_unknown(spec: GenerationSpec) -> None:
+def _refuse_unknown(spec: GenerationSpec, name: str) -> None:
     if spec.control_code is not None:
-        raise InputError(
-            f"control code {spec.control_code!r} for a masked model",
-            accepted="control codes are for CTRL models",
-            todo="leave the control code out",
-        )
+        known_code(spec.control_code, (), name)
     if spec.repetition_penalty != 1:
         raise InputError(
-            f"repetition_penalty is {spec.repetition_penalty} for a masked model",
+            f"repetition_penalty is {spec.repetition_penalty} for the model {name!r}",
             accepted="1 (none): a masked model has no order of writing to penalise",
             todo="leave the repetition penalty out",
         )

@@ -15,10 +15,11 @@ from transformers.models.auto.modeling_auto import (
 from evenhand.core import registry
 from evenhand.core.errors import EvenhandError, InputError, ModelError
 from evenhand.core.records import Execution
-from evenhand.models.causal import CausalModel, known_code
+from evenhand.models.causal import CausalModel
 from evenhand.models.hub_causal import load_causal
 from evenhand.models.hub_masked import load_masked
 from evenhand.models.masked import MaskedModel
+from evenhand.models.spec_limits import known_code
 from evenhand.models.transformers_files import ACCEPTED, quiet
 from evenhand.neural.checkpoints import read_config
 from evenhand.neural.devices import device_of

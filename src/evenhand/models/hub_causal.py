@@ -10,8 +10,9 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from evenhand.core.digests import file_digest
 from evenhand.core.records import ModelRef
-from evenhand.models.causal import CausalModel, identity_options, known_code
+from evenhand.models.causal import CausalModel, identity_options
 from evenhand.models.decoding import DEFAULT_BATCH, Loop
+from evenhand.models.spec_limits import known_code
 from evenhand.models.transformers_files import read_model, read_tokenizer
 from evenhand.neural.checkpoints import (
     read_config,

@@ -55,7 +55,7 @@ def load_masked(
             revision=source.commit or weights_digest(files),
             options=identity_options(codec, dtype=kind, device=device),
         ),
-        GibbsLoop(engine, codec, batch),
+        GibbsLoop(engine, codec, batch, source.name),
     )
 
 
