@@ -165,7 +165,7 @@ def test_without_data_the_charts_of_models_remain() -> None:
         prepare("regard", tables="4,5")
     assert str(caught.value) == (
         "table_4, table_5 need the study's annotations. Accepted: the folder with regard_train.tsv, "
-        "sentiment_train.tsv .... What to do: name it with --data."
+        "sentiment_train.tsv ... What to do: name it with --data."
     )
 
 
@@ -174,7 +174,7 @@ def test_a_folder_without_the_release(tmp_path: Path) -> None:
         Published.find(tmp_path)
     assert str(caught.value) == (
         f"{tmp_path} has no regard_train.tsv. Accepted: the folder of the study's files: regard_train.tsv, "
-        "sentiment_train.tsv .... What to do: name it with --data; the study's authors publish the files as "
+        "sentiment_train.tsv ... What to do: name it with --data; the study's authors publish the files as "
         "`nlg-bias`."
     )
 
