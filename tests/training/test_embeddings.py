@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from evenhand.core.errors import InputError
 from evenhand.text.vectors import WordVectors, load_vectors
 from evenhand.training.embeddings import Recipe, choose_vocabulary, count_words, encode, fit, train
-from evenhand.training.skipgram import Settings, _draw_table, _keep_levels, _learn_pair, _sigmoid_table
+from evenhand.training.skipgram import Settings, Step, _draw_edges, _keep_shares, _kept, learn, reach_weights
 from evenhand.training.vector_checks import analogy_shares, similarity_correlation
 
 TOPICS = (["apple", "pear", "plum", "cherry"], ["hammer", "saw", "drill", "nail"])
@@ -44,33 +45,57 @@ def test_encoding_leaves_out_other_words_and_parts_documents() -> None:
 
 def test_common_words_are_skipped_now_and_then() -> None:
     # Word 1 has a share of 1e-2, 100 times the limit of 1e-4: kept (sqrt 100 + 1) / 100 = 11 % of the time.
-    levels = _keep_levels(np.array([10**6 - 10**4, 10**4]), 1e-4)
-    assert levels[1] / 65536 == pytest.approx(0.11, abs=1e-4)
+    shares = _keep_shares(np.array([10**6 - 10**4, 10**4]), 1e-4)
+    assert shares[1] == pytest.approx(0.11, abs=1e-6)
 
 
 def test_random_words_are_drawn_by_frequency_to_the_power() -> None:
-    table = _draw_table(np.array([16, 1]), 0.75)  # 16 ** 0.75 = 8: eight to one
-    assert np.bincount(table) / len(table) == pytest.approx([8 / 9, 1 / 9], abs=1e-5)
+    edges = _draw_edges(np.array([16, 1]), 0.75)  # 16 ** 0.75 = 8: eight to one
+    assert edges == pytest.approx([8 / 9, 1])
+    assert np.searchsorted(edges, [0.0, 0.88, 0.89, 0.999]).tolist() == [0, 0, 1, 1]
+
+
+def test_skipped_words_leave_no_gap_and_documents_stay_apart() -> None:
+    ids = np.array([0, 1, -1, 1, 0, -1] * 100, dtype=np.int32)
+    number, document = _kept(ids, np.array([1.0, 0.0], dtype=np.float32), np.random.default_rng(0))
+    assert set(number.tolist()) == {0}  # word 1 is always skipped
+    assert np.diff(document).tolist() == [1] * (len(document) - 1)  # one 0 a document
+
+
+def test_nearer_neighbours_count_more() -> None:
+    # Reach is drawn from 1..5: a neighbour at distance 2 is met four times in five.
+    weights = reach_weights(8, 5)
+    assert weights[0].tolist() == pytest.approx([0, 1, 0.8, 0.6, 0.4, 0.2, 0, 0])
+    assert torch.equal(weights, weights.T)
 
 
 def test_one_step_by_hand() -> None:
-    # Dots: 0.5 with the neighbour, 1 with the random word. Slopes: 1 - s(0.5), -s(1), times the rate.
-    word = np.array([1.0, 0.5], dtype=np.float32)
-    contexts = np.array([[0.5, 0.0], [0.5, 1.0]], dtype=np.float32)
-    near, far = 0.1 * (1 - 1 / (1 + math.exp(-0.5))), -0.1 / (1 + math.exp(-1))
-    expected_word = [1 + near * 0.5 + far * 0.5, 0.5 + far * 1.0]
-    expected = [[0.5 + near * 1, near * 0.5], [0.5 + far * 1, 1 + far * 0.5]]
-    _learn_pair(
-        word,
-        contexts,
-        np.array([0, 1], dtype=np.int32),
-        np.float32(0.1),
-        _sigmoid_table(),
-        np.empty(2, np.float32),
-    )
-    # The sigmoid is read from a table of steps of 12/1024.
-    assert word.tolist() == pytest.approx(expected_word, abs=2e-4)
-    assert contexts == pytest.approx(np.array(expected), abs=2e-4)
+    # Word 0 beside word 1 at weight 1, told apart from the random word 2 five times over one shared draw.
+    words = torch.tensor([[1.0, 0.5], [0.0, 1.0], [9.0, 9.0]])
+    contexts = torch.tensor([[0.0, 2.0], [0.5, 0.0], [0.5, 1.0]])
+    # Dots: w0.c1 = 0.5, w1.c0 = 2; with the random word w0.c2 = 1, w1.c2 = 1.
+    s = [1 / (1 + math.exp(-dot)) for dot in (0.5, 2.0, 1.0)]
+    pull0, pull1, push = 0.1 * (1 - s[0]), 0.1 * (1 - s[1]), -0.1 * 5 * s[2]
+    expected_words = [[1 + pull0 * 0.5 + push * 0.5, 0.5 + push], [push * 0.5, 1 + pull1 * 2 + push], [9, 9]]
+    # c1 moves by w0, c0 by w1, c2 by both.
+    expected_contexts = [[0.0, 2 + pull1], [0.5 + pull0, pull0 * 0.5], [0.5 + push, 1 + push * 1.5]]
+    step = Step(torch.tensor([[0, 1]]), torch.tensor([[[0.0, 1.0], [1.0, 0.0]]]), torch.tensor([[2]]))
+    learn(words, contexts, step, rate=0.1, negatives=5)
+    assert words.tolist() == pytest.approx(np.array(expected_words))
+    assert contexts.tolist() == pytest.approx(np.array(expected_contexts))
+
+
+def test_a_step_is_the_sum_of_its_pairs() -> None:
+    from tests.oracles.skipgram import learn_pairs
+
+    rng = np.random.default_rng(3)
+    words, contexts = (torch.from_numpy(rng.normal(size=(9, 4)).astype(np.float32)) for _ in range(2))
+    near, far = torch.from_numpy(rng.integers(0, 9, (2, 6))), torch.from_numpy(rng.integers(0, 9, (2, 3)))
+    weights = reach_weights(6, 2) * torch.ones(2, 1, 1)
+    expected = learn_pairs(words.numpy(), contexts.numpy(), Step(near, weights, far), rate=0.1, negatives=5)
+    learn(words, contexts, Step(near, weights, far), rate=0.1, negatives=5)
+    assert words.numpy() == pytest.approx(expected[0], abs=1e-5)
+    assert contexts.numpy() == pytest.approx(expected[1], abs=1e-5)
 
 
 def test_words_of_one_topic_come_together_and_a_stopped_run_goes_on(tmp_path: Path) -> None:

@@ -124,15 +124,3 @@ def test_a_loss_that_is_no_number_stops_the_training() -> None:
         "the loss of epoch 1 is not a number. Accepted: a learning rate the network can follow. "
         "What to do: train again with a lower --learning-rate."
     )
-
-
-def test_the_loop_needs_nothing_but_torch_numpy_and_safetensors() -> None:
-    import subprocess
-    import sys
-
-    code = (
-        "import sys, evenhand.training.finetune\n"
-        "bad = {'transformers', 'polars', 'scipy', 'numba', 'pydantic'} & set(sys.modules)\n"
-        "sys.exit(str(bad) if bad else 0)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

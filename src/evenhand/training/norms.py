@@ -11,8 +11,7 @@ import argparse
 import csv
 import logging
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -25,6 +24,7 @@ from torch import Tensor, nn
 from evenhand.core.errors import InputError
 from evenhand.text.lexicons import NORMS, Lexicon, write_lexicon
 from evenhand.text.vectors import WordVectors, embedded_vectors, read_vectors, unit_rows
+from evenhand.training.optim import one_thread
 
 _LOG = logging.getLogger(__name__)
 _SCALES: Final = np.array(list(NORMS.values()), dtype=np.float32)
@@ -155,7 +155,7 @@ def _fit_one(features: Tensor, values: Tensor, recipe: Recipe, number: int) -> N
     known = ~values.isnan()
     mean, spread = _moments(values, known)
     target = torch.where(known, (values - mean) / spread, 0.0)
-    with _one_thread(), torch.random.fork_rng():
+    with one_thread(), torch.random.fork_rng():
         torch.manual_seed(recipe.seed * 1000 + number)
         network = Network(features.shape[1], recipe, mean, spread).train()
         optimiser = torch.optim.Adam(network.parameters(), lr=recipe.rate)
@@ -167,17 +167,6 @@ def _fit_one(features: Tensor, values: Tensor, recipe: Recipe, number: int) -> N
             (error.sum() / known[rows].sum()).backward()
             optimiser.step()
     return network.eval()
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """One thread meanwhile: matrices this small are only slowed by more, and sums stay in one order."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _moments(values: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
@@ -230,13 +219,16 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("ratings", type=Path, nargs="+", help="tables with a column word and rated variables")
     parser.add_argument("--vectors", type=Path, help="word vectors (default: the embedded ones)")
     parser.add_argument("--out", type=Path, required=True, help="the lexicon to write, .tsv or .tsv.xz")
+    parser.add_argument("--steps", type=int, default=Recipe().steps)
+    parser.add_argument("--folds", type=int, default=Recipe().folds)
     args = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     vectors = read_vectors(args.vectors) if args.vectors else embedded_vectors()
     ratings = read_ratings(args.ratings)
-    for variable, r, words in cross_validate(*with_vectors(ratings, vectors), Recipe()):
+    recipe = Recipe(steps=args.steps, folds=args.folds)
+    for variable, r, words in cross_validate(*with_vectors(ratings, vectors), recipe):
         _LOG.info("%-10s r %.3f over %d words", variable, r, words)
-    write_lexicon(build_lexicon(vectors, ratings, Recipe()), args.out)
+    write_lexicon(build_lexicon(vectors, ratings, recipe), args.out)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 import torch
@@ -107,3 +108,14 @@ def time_cosine(elapsed: float, budget: float, *, step: int, warmup: int) -> flo
     """Return the factor on the learning rates: a warm-up in steps times a cosine to 0 over the budget."""
     progress = min(max(elapsed / budget, 0.0), 1.0)
     return min(1.0, (step + 1) / warmup) * 0.5 * (1 + math.cos(math.pi * progress))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread meanwhile: matrices this small are only slowed by more, and sums stay in one order."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,19 +1,32 @@
-"""One epoch of skip-gram with negative sampling, compiled: the inner loop of the word-vector training."""
+"""One epoch of skip-gram with negative sampling: the inner loop of the word-vector training.
+
+The text is read in stretches of words. Within a stretch all pairs in reach are learned at once, and its words
+share their random words, so that everything is a small matrix product (Ji et al. 2016, "Parallelizing
+Word2Vec in Shared and Distributed Memory"); a few stretches make a step.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 
-_TABLE_BITS: Final = 21
-_SENTENCE: Final = 1000
-"""Words looked at together: the longest stretch a window can lie in."""
-_SIGMOID_STEPS: Final = 1024
-_SIGMOID_REACH: Final = 6.0
+from evenhand.training.optim import one_thread
+
+STRETCH: Final = 48
+"""Words looked at together. Pairs across the edges are not met: 5 % of them, others in every epoch."""
+SHARED: Final = 32
+"""Random words a stretch is told apart from; weighted, so that each pair counts ``negatives`` of them."""
+STRETCHES: Final = 8
+"""Stretches a step at most."""
+HEAT: Final = 5.0
+"""The most that a step may weigh for one word: learning rate times pairs. A step adds up a word's changes, so
+in a large one frequent words overshoot: 64 stretches of 32 words lost half of the analogies that 16 found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +34,8 @@ class Settings:
     """What decides a skip-gram epoch."""
 
     window: int = 5
-    """The farthest neighbour; each word draws its reach between 1 and this."""
+    """The farthest neighbour. One at distance d weighs (window + 1 - d) / window, which is how often a word
+    whose reach is drawn between 1 and ``window`` would meet it."""
     negatives: int = 5
     """Random words each word is told apart from."""
     rate: float = 0.025
@@ -30,6 +44,17 @@ class Settings:
     """Share of the text above which a word is skipped now and then."""
     power: float = 0.75
     """Random words are drawn by their frequency to this power."""
+
+
+class Step(NamedTuple):
+    """Some stretches of text."""
+
+    near: Tensor
+    """(stretches, words): word numbers."""
+    weights: Tensor
+    """(stretches, words, words): how much each pair counts; 0 out of reach and across documents."""
+    far: Tensor
+    """(stretches, random words): word numbers."""
 
 
 def run_epoch(
@@ -55,104 +80,95 @@ def run_epoch(
         done: Share of the whole training that lies behind.
         share: Share of it that this pass is.
     """
-    rates = np.array([settings.rate * (1 - done), settings.rate * (1 - done - share)])
-    np.maximum(rates, settings.rate * 1e-4, out=rates)
-    draws = (
-        _keep_levels(counts, settings.common),
-        _draw_table(counts, settings.power),
-        np.uint64(seed * 2 + 1),
-    )
-    _epoch(ids, (words, contexts), draws, (settings.window, settings.negatives), rates, _sigmoid_table())
+    rng = np.random.default_rng(seed)
+    number, document = _kept(ids, _keep_shares(counts, settings.common), rng)
+    tables = torch.from_numpy(words), torch.from_numpy(contexts)
+    edges = _draw_edges(counts, settings.power)
+    stretches, highest = pace(edges, settings)
+    with one_thread(), torch.inference_mode():
+        for progress, step in _steps(number, document, edges, settings.window, stretches, rng):
+            rate = highest * max(1 - done - share * progress, 1e-4)
+            learn(*tables, step, rate=rate, negatives=settings.negatives)
 
 
-def _keep_levels(counts: npt.NDArray[np.int64], common: float) -> npt.NDArray[np.uint32]:
-    """For each word the number in 0..65536 a 16-bit draw must stay below for the word to be kept."""
+def pace(edges: npt.NDArray[np.float64], settings: Settings) -> tuple[int, float]:
+    """(stretches a step, learning rate at the start) for random words drawn by these edges.
+
+    A word of a small vocabulary is met so often in a step that fewer stretches, or a lower rate, must do.
+
+    >>> pace(np.linspace(0.001, 1, 1000), Settings()), pace(np.array([0.5, 1.0]), Settings(rate=0.1))[0]
+    ((8, 0.025), 1)
+    """
+    most = float(np.diff(edges, prepend=0.0).max())
+    heat = settings.rate * settings.negatives * (settings.window + 1) * STRETCH * most
+    return max(1, min(STRETCHES, int(HEAT / heat))), settings.rate * min(1.0, HEAT / heat)
+
+
+def learn(words: Tensor, contexts: Tensor, step: Step, *, rate: float, negatives: int) -> None:
+    """Move words towards their neighbours' output vectors and away from the random words', in place.
+
+    The slope of a pair's log-likelihood: 1 - sigmoid(dot) for neighbours, -sigmoid(dot) for random words.
+    """
+    own, other, random = words[step.near], contexts[step.near], contexts[step.far]
+    pull = step.weights * (1 - torch.bmm(own, other.mT).sigmoid_()) * rate
+    push = torch.bmm(own, random.mT).sigmoid_() * step.weights.sum(-1, keepdim=True)
+    push *= -rate * negatives / step.far.shape[1]
+    change = torch.bmm(pull, other) + torch.bmm(push, random)
+    words.index_add_(0, step.near.flatten(), change.flatten(0, 1))
+    contexts.index_add_(0, step.near.flatten(), torch.bmm(pull.mT, own).flatten(0, 1))
+    contexts.index_add_(0, step.far.flatten(), torch.bmm(push.mT, own).flatten(0, 1))
+
+
+def reach_weights(length: int, window: int) -> Tensor:
+    """How much the pair of two places counts in a stretch of this length; 0 on the diagonal.
+
+    >>> reach_weights(3, 2).tolist()
+    [[0.0, 1.0, 0.5], [1.0, 0.0, 1.0], [0.5, 1.0, 0.0]]
+    """
+    places = torch.arange(length)
+    distance = (places[:, None] - places).abs()
+    return ((window + 1 - distance).clamp(min=0) / window) * (distance > 0)
+
+
+def _kept(
+    ids: npt.NDArray[np.int32], shares: npt.NDArray[np.float32], rng: np.random.Generator
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """The words that are not skipped this time, and the number of each one's document."""
+    is_word = ids >= 0
+    document = np.cumsum(~is_word, dtype=np.int32)
+    kept = is_word & (rng.random(len(ids), dtype=np.float32) < shares[ids])
+    # Stretches begin elsewhere in every epoch.
+    first = int(rng.integers(STRETCH))
+    return ids[kept][first:], document[kept][first:]
+
+
+def _steps(
+    number: npt.NDArray[np.int32],
+    document: npt.NDArray[np.int32],
+    edges: npt.NDArray[np.float64],
+    window: int,
+    stretches: int,
+    rng: np.random.Generator,
+) -> Iterator[tuple[float, Step]]:
+    """(share of the pass that lies behind, step); the words of a last partial stretch are left out."""
+    reach = reach_weights(STRETCH, window)
+    whole = len(number) // STRETCH
+    near, part = (torch.from_numpy(a[: whole * STRETCH]).view(-1, STRETCH) for a in (number, document))
+    for at in range(0, whole, stretches):
+        some, where = near[at : at + stretches].long(), part[at : at + stretches]
+        weights = reach * (where[:, :, None] == where[:, None, :])
+        drawn = np.searchsorted(edges, rng.random((len(some), SHARED)))
+        yield at / whole, Step(some, weights, torch.from_numpy(drawn))
+
+
+def _keep_shares(counts: npt.NDArray[np.int64], common: float) -> npt.NDArray[np.float32]:
+    """For each word the chance that an occurrence is kept: 1 unless its share of the text is above common."""
     relative = np.maximum(counts / counts.sum() / common, 1e-12)
-    keep = np.minimum((np.sqrt(relative) + 1) / relative, 1.0)
-    levels: npt.NDArray[np.uint32] = np.ceil(keep * 65536).astype(np.uint32)
-    return levels
+    shares: npt.NDArray[np.float32] = np.minimum((np.sqrt(relative) + 1) / relative, 1.0).astype(np.float32)
+    return shares
 
 
-def _draw_table(counts: npt.NDArray[np.int64], power: float) -> npt.NDArray[np.int32]:
-    """A table in which each word fills a share of the places by its frequency to ``power``."""
-    weights = counts.astype(np.float64) ** power
-    edges = np.cumsum(weights) / weights.sum()
-    places = (np.arange(1 << _TABLE_BITS) + 0.5) / (1 << _TABLE_BITS)
-    return np.minimum(np.searchsorted(edges, places), len(counts) - 1).astype(np.int32)
-
-
-def _sigmoid_table() -> npt.NDArray[np.float32]:
-    middle = (np.arange(_SIGMOID_STEPS) + 0.5) / _SIGMOID_STEPS * 2 * _SIGMOID_REACH - _SIGMOID_REACH
-    return (1 / (1 + np.exp(-middle))).astype(np.float32)
-
-
-@numba.njit(inline="always")
-def _next(state: np.uint64) -> np.uint64:
-    # The linear congruence of drand48: 48 good bits, the high ones best.
-    return np.uint64((state * np.uint64(25214903917) + np.uint64(11)) & np.uint64(0xFFFFFFFFFFFF))
-
-
-@numba.njit(fastmath=True)
-def _slope(dot: np.float32, label: np.float32, sigmoid: npt.NDArray[np.float32]) -> np.float32:
-    if dot >= _SIGMOID_REACH:
-        return np.float32(label - 1)
-    if dot <= -_SIGMOID_REACH:
-        return label
-    return np.float32(
-        label - sigmoid[int((dot + _SIGMOID_REACH) * np.float32(_SIGMOID_STEPS / (2 * _SIGMOID_REACH)))]
-    )
-
-
-@numba.njit(fastmath=True)
-def _learn_pair(word, contexts, targets, rate, sigmoid, change):  # type: ignore[no-untyped-def]
-    """Move one word towards its neighbour (the first target) and away from the random words (the others)."""
-    change[:] = 0
-    for place in range(targets.shape[0]):
-        if place > 0 and targets[place] == targets[0]:
-            continue
-        other = contexts[targets[place]]
-        dot = np.float32(0)
-        for column in range(word.shape[0]):
-            dot += word[column] * other[column]
-        step = _slope(dot, np.float32(place == 0), sigmoid) * rate
-        for column in range(word.shape[0]):
-            change[column] += step * other[column]
-            other[column] += step * word[column]
-    for column in range(word.shape[0]):
-        word[column] += change[column]
-
-
-@numba.njit(fastmath=True)
-def _epoch(ids, vectors, draws, sizes, rates, sigmoid):  # type: ignore[no-untyped-def]
-    words, contexts = vectors
-    keep, table, state = draws
-    window, negatives = sizes
-    stretch = np.empty(_SENTENCE, np.int32)
-    targets = np.empty(negatives + 1, np.int32)
-    change = np.empty(words.shape[1], np.float32)
-    place = 0
-    while place < ids.shape[0]:
-        length = 0
-        while place < ids.shape[0] and length < _SENTENCE:
-            number = ids[place]
-            place += 1
-            if number < 0:
-                break
-            state = _next(state)
-            if (state >> np.uint64(32)) & np.uint64(0xFFFF) < keep[number]:
-                stretch[length] = number
-                length += 1
-        rate = np.float32(rates[0] + (rates[1] - rates[0]) * place / ids.shape[0])
-        for middle in range(length):
-            state = _next(state)
-            reach = 1 + int((state >> np.uint64(20)) % np.uint64(window))
-            # The neighbours of a word share its random words: rows stay in cache, the result is as good.
-            targets[0] = stretch[middle]
-            for draw in range(negatives):
-                state = _next(state)
-                targets[draw + 1] = table[
-                    (state >> np.uint64(48 - _TABLE_BITS)) & np.uint64((1 << _TABLE_BITS) - 1)
-                ]
-            for near in range(max(0, middle - reach), min(length, middle + reach + 1)):
-                if near != middle:
-                    _learn_pair(words[stretch[near]], contexts, targets, rate, sigmoid, change)
+def _draw_edges(counts: npt.NDArray[np.int64], power: float) -> npt.NDArray[np.float64]:
+    """The upper edges of the words' parts of [0, 1], each as wide as its frequency to ``power``."""
+    weights = np.cumsum(counts.astype(np.float64) ** power)
+    return np.asarray(weights / weights[-1])
