@@ -16,6 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from evenhand.core.errors import ModelError
+from evenhand.core.modes import share_as_usual
 
 FORMAT: Final = "evenhand-int8-1"
 _LIMIT: Final = 127
@@ -71,6 +72,7 @@ def save(
         else:
             stored[name] = tensor.to(torch.float16).contiguous()
     save_file(stored, path, metadata={"format": FORMAT})
+    share_as_usual(path)
 
 
 def load_packed(path: Path) -> dict[str, Packed]:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from evenhand.core.assets import asset
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
+from evenhand.core.modes import share_as_usual
 from evenhand.text import vector_files
 
 _LOG = logging.getLogger(__name__)
@@ -132,6 +133,7 @@ def save_vectors(words: Sequence[str], matrix: Matrix, path: Path) -> None:
     values = np.clip(np.rint(matrix / scale.astype(np.float32)), -_LIMIT, _LIMIT).astype(np.int8)
     letters = np.frombuffer("\n".join(words).encode(), dtype=np.uint8)
     save_file({"vectors": values, "scale": scale, "words": letters}, path, metadata={"format": FORMAT})
+    share_as_usual(path)
 
 
 def load_vectors(path: Path) -> WordVectors:

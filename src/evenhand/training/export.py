@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
+from evenhand.core.modes import share_as_usual
 from evenhand.neural import quantised
 from evenhand.training import tokenizer
 from evenhand.training.tokenizer import CLS, END, MASK, PAD, SEP, SPECIAL_TOKENS
@@ -80,6 +81,7 @@ def _write(folder: Path, tensors: Mapping[str, Tensor], config: Mapping[str, obj
     folder.mkdir(parents=True, exist_ok=True)
     weights = {name: value.contiguous() for name, value in tensors.items()}
     save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
+    share_as_usual(folder / WEIGHTS)
     _write_json(folder / "config.json", {key: value for key, value in config.items() if key != OWN_KEY})
     _write_json(folder / "tokenizer_config.json", _tokenizer_config(config))
     if config["model_type"] == "bert":

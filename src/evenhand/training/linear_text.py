@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from evenhand.core.modes import share_as_usual
 from evenhand.training.linear import Floats, Linear, fit, hashed_ngrams, inverse_frequency, weighted
 
 FORMAT: Final = "evenhand-linear"
@@ -65,6 +66,7 @@ class LinearText:
         }
         folder.mkdir(parents=True, exist_ok=True)
         save_file(tensors, folder / "model.safetensors")
+        share_as_usual(folder / "model.safetensors")
         config = {"model_type": FORMAT, "id2label": dict(enumerate(self.labels))}
         (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
 

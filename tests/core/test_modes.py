@@ -1,0 +1,37 @@
+"""Written weights can be read by whom the umask says."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from evenhand.core.modes import share_as_usual
+from evenhand.neural import quantised
+from evenhand.text.vectors import save_vectors
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no umask")
+def test_a_private_file_is_shared_as_new_ones_are(tmp_path: Path) -> None:
+    (tmp_path / "new").touch()
+    private = tmp_path / "private"
+    private.touch(mode=0o600)
+    share_as_usual(private)
+    assert mode(private) == mode(tmp_path / "new")
+    assert {path.name for path in tmp_path.iterdir()} == {"new", "private"}
+
+
+def test_weights_and_vectors_are_no_secret(tmp_path: Path) -> None:
+    (tmp_path / "new").touch()
+    quantised.save({"a": torch.ones(2, 2)}, tmp_path / "model.safetensors")
+    save_vectors(("a", "b"), np.ones((2, 2), dtype=np.float32), tmp_path / "vectors.safetensors")
+    modes = {mode(path) for path in tmp_path.iterdir()}
+    assert modes == {mode(tmp_path / "new")}
