@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from evenhand.core.assets import asset
 from evenhand.training import labelled
 from evenhand.training.duplicates import near_duplicates
 from evenhand.training.labelled import Example, outlet, tweet, unseen_outlets, without_repeats
@@ -75,10 +76,42 @@ def test_unseen_outlets_are_in_no_training_article(data: Path) -> None:
 def test_official_dev_is_only_a_test(data: Path) -> None:
     examples = labelled.emotion(data)
     tweets = [example for example in examples if example.corpus == "tweets"]
-    assert sum(example.split == "test" for example in tweets) == 893
+    assert sum(example.split == "test" for example in tweets) == 888  # 893, five nearly in training
     assert not set(of(tweets, "test")) & set(of(tweets, "train", "valid")) - {""}
     leading = [example for example in tweets if "emotion" in example.targets]
     assert all(sum(filter(None, example.targets["emotion"])) == 1 for example in leading)
+
+
+def test_no_forum_comment_of_a_test_repeats_a_training_comment(data: Path) -> None:
+    comments = [example for example in labelled.emotion(data) if example.corpus == "forum"]
+    assert len(of(comments, "train")) == 43_410
+    assert len(of(comments, "test")) == 5_246  # 5,427 less 181 that nearly repeat
+    assert not set(of(comments, "test", "valid")) & set(of(comments, "train"))
+
+
+@pytest.mark.parametrize(
+    ("spelling", "name"),
+    [
+        ("NBCNews.com", "NBC News (Online)"),
+        ("NBC Today Show", "NBC News (Online)"),
+        ("CNSNews.com", "CNS News"),
+        ("Rev. Jesse Jackson Sr.", "Jesse Jackson"),
+        ("New York Times Editorial Board", "New York Times - News"),
+    ],
+)
+def test_spellings_of_one_outlet_stay_together(spelling: str, name: str) -> None:
+    assert labelled.outlet(spelling) == labelled.outlet(name)
+
+
+def test_a_hard_pair_stands_on_one_side() -> None:
+    path = asset("regard", "regard.jsonl")
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    sides: dict[str, set[str]] = {}
+    for row, example in zip(rows, labelled.regard(path), strict=True):
+        if row["pair"]:
+            sides.setdefault(row["pair"], set()).add(example.split)
+    assert len(sides) == 100
+    assert all(len(splits) == 1 for splits in sides.values())
 
 
 def test_the_published_annotations_are_only_a_test(data: Path) -> None:
