@@ -8,16 +8,49 @@ READY  := $(VENV)/.ready
 SOURCES := src tests benchmarks examples scripts
 
 # What the embedded models are rebuilt from and where the work goes (docs/how-to/rebuild-the-assets.md).
+# SCALE=rehearsal tries every step on a little of the data for a few seconds each, away from the real assets.
 SHARED ?= ../shared
 MINILM ?=
-WORK   ?= build/assets
-ASSETS := src/evenhand/assets
+SCALE  ?= full
+SHIPPED := src/evenhand/assets
 TRAIN   = $(BIN)/python -m evenhand.training
-TEXTS  := $(addprefix $(SHARED)/corpus/,wiki.txt.xz news.txt.xz books.txt.xz)
+TEXTS   = $(addprefix $(FROM)/corpus/,wiki.txt.xz news.txt.xz books.txt.xz)
+ifeq ($(SCALE),rehearsal)
+WORK   ?= build/rehearsal
+ASSETS ?= $(WORK)/assets
+FROM    = $(WORK)/shared
+CAUSAL := --budget 6 --rows 2
+MASKED := --budget 6 --rows 8
+VECTORS := --epochs 2
+NORMS  := --steps 200 --folds 2
+SIDES  := --words 5 --held-by 4 3
+PACK   := --tokens 20000 --texts 300
+PLAN   := {"teacher": 4, "teachers": 1, "trial": 2, "distil": 4, "student": 4, "plain": 4, \
+  "tokens": 1024, "tune_tokens": 1024, "transfer": 50}
+YARDSTICK := --seconds 4 --tokens 1024
+ROUNDS := --rounds 20
+NEED_GPU = @:
+ifeq ($(abspath $(ASSETS)),$(abspath $(SHIPPED)))
+$(error a rehearsal never writes to $(SHIPPED): name another folder with ASSETS=FOLDER)
+endif
+else
+WORK   ?= build/assets
+ASSETS ?= $(SHIPPED)
+FROM    = $(SHARED)
+CAUSAL := --budget 495
+MASKED := --budget 350
+VECTORS :=
+NORMS  :=
+SIDES  :=
+PACK   :=
+PLAN   := {}
+YARDSTICK :=
+ROUNDS :=
 NEED_GPU = @$(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || \
   { echo "$@ trains for a fixed time and needs a GPU that torch can use; none was found."; exit 2; }
+endif
 
-.PHONY: help setup audit test lint fmt bench docs check clean assets assets-text assets-causal assets-masked \
+.PHONY: help setup audit test lint fmt bench docs check clean assets assets-data assets-text assets-causal assets-masked \
   assets-classifiers assets-embeddings assets-norms assets-ideology
 
 help:            ## this list
@@ -55,8 +88,9 @@ bench: $(READY)  ## speed, as ratios measured side by side
 docs: $(READY)   ## build the documentation into site/
 	$(BIN)/mkdocs build --quiet --strict
 
-assets:          ## rebuild every embedded model and word list from ../shared (needs a GPU)
+assets:          ## rebuild every embedded model and word list from ../shared (needs a GPU; SCALE=rehearsal does not)
 	@test -n "$(MINILM)" || { echo "say where all-MiniLM-L6-v2 is: make assets MINILM=FOLDER"; exit 2; }
+	$(MAKE) assets-data
 	$(MAKE) assets-text
 	$(MAKE) assets-causal
 	$(MAKE) assets-masked
@@ -65,41 +99,51 @@ assets:          ## rebuild every embedded model and word list from ../shared (n
 	$(MAKE) assets-ideology
 	$(MAKE) assets-classifiers
 
+assets-data: $(READY)
+ifeq ($(SCALE),rehearsal)
+	$(TRAIN).rehearse --shared $(SHARED) --out $(FROM)
+endif
+	mkdir -p $(WORK) $(addprefix $(ASSETS)/,embeddings norms ideology)
+
 assets-text: $(READY)
 	$(TRAIN).prepare $(TEXTS) --out $(WORK)/text
 
 assets-causal: $(READY)
 	$(NEED_GPU)
-	$(TRAIN).causal --data $(WORK)/text --out $(WORK)/causal --budget 495
+	$(TRAIN).causal --data $(WORK)/text --out $(WORK)/causal $(CAUSAL)
 	$(TRAIN).export $(WORK)/causal $(ASSETS)/builtin
 	$(TRAIN).evaluate $(ASSETS)/builtin --held-out $(WORK)/text/held-out
 
 assets-masked: $(READY)
 	$(NEED_GPU)
-	$(TRAIN).masked --data $(WORK)/text --out $(WORK)/masked --budget 350
+	$(TRAIN).masked --data $(WORK)/text --out $(WORK)/masked $(MASKED)
 	$(TRAIN).export $(WORK)/masked $(ASSETS)/builtin-masked --shares-tokenizer-of builtin
 	$(TRAIN).evaluate $(ASSETS)/builtin-masked --held-out $(WORK)/text/held-out
 
 assets-embeddings: $(READY)
-	$(TRAIN).embeddings $(TEXTS) --out $(WORK)/embeddings
+	$(TRAIN).embeddings $(TEXTS) --out $(WORK)/embeddings $(VECTORS)
 	cp $(WORK)/embeddings/vectors.safetensors $(ASSETS)/embeddings/
 
 assets-norms: $(READY)
-	$(TRAIN).norms $(SHARED)/data/norms/vad_glasgow.csv $(SHARED)/data/norms/be5_emomap.tsv \
-	  --out $(ASSETS)/norms/lexicon.tsv.xz
+	$(TRAIN).norms $(FROM)/data/norms/vad_glasgow.csv $(FROM)/data/norms/be5_emomap.tsv \
+	  --vectors $(ASSETS)/embeddings/vectors.safetensors --out $(ASSETS)/norms/lexicon.tsv.xz $(NORMS)
 
 assets-ideology: $(READY)
-	$(TRAIN).ideology_words $(SHARED)/data/ideology/train.jsonl --out $(ASSETS)/ideology/words.json
+	$(TRAIN).ideology_words $(FROM)/data/ideology/train.jsonl --out $(ASSETS)/ideology/words.json $(SIDES)
 
 assets-classifiers: $(READY)
 	$(NEED_GPU)
 	@test -f "$(MINILM)/model.safetensors" || \
 	  { echo "MINILM=FOLDER must name a folder of all-MiniLM-L6-v2 (docs/adr/0013-distilled-encoder.md)"; exit 2; }
-	$(TRAIN).classifier_pack --shared $(SHARED) --minilm $(MINILM) --out $(WORK)/packed
-	mkdir -p $(WORK)/classifiers
-	$(TRAIN).classifiers --data $(WORK)/packed --out $(WORK)/classifiers
-	$(TRAIN).classifier_ship --run $(WORK)/classifiers --packed $(WORK)/packed --data $(SHARED)/data \
+	$(TRAIN).classifier_pack --shared $(FROM) --minilm $(MINILM) --bpe $(ASSETS)/builtin/tokenizer.json \
+	  --out $(WORK)/packed $(PACK)
+	$(TRAIN).classifiers --data $(WORK)/packed --out $(WORK)/classifiers --plan '$(PLAN)'
+	$(TRAIN).masked_yardstick --data $(WORK)/packed --model $(ASSETS)/builtin-masked \
+	  --out $(WORK)/classifiers $(YARDSTICK)
+	$(TRAIN).classifier_ship --run $(WORK)/classifiers --packed $(WORK)/packed --data $(FROM)/data \
 	  --out $(ASSETS)/classifiers
+	$(TRAIN).classifier_figures --model $(ASSETS)/classifiers --data $(FROM)/data --run $(WORK)/classifiers \
+	  --packed $(WORK)/packed --out $(WORK)/classifiers/figures.md $(ROUNDS)
 
 check: lint test docs  ## everything CI checks
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import torch
 
 from evenhand.neural.encoder import Encoder, EncoderShape
@@ -39,6 +42,17 @@ def test_the_mean_state_of_all_explains_nothing() -> None:
     mask = torch.tensor([[True, True, False]])
     # Errors (1 - 0)^2 + (1 - 2)^2 over variance (0 - 1)^2 + (2 - 1)^2: a relative error of 1.
     assert relative_error(torch.ones(1, 3, 1), theirs, mask).item() == 1.0
+
+
+def test_a_stopped_teaching_goes_on(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    teacher = Encoder(SHAPE)
+    pupils = [student(teacher, keep=(0, 3), embedding=8, inner=16) for _ in range(2)]
+    spec = replace(SPEC, recipe=replace(SPEC.recipe, seconds=0.3))
+    first = distil(pupils[0], teacher, rows(), spec, checkpoint=tmp_path / "c.safetensors")
+    again = distil(pupils[1], teacher, rows(), spec, checkpoint=tmp_path / "c.safetensors")
+    assert again[:2] == first[:2]
+    assert all(torch.equal(*pair) for pair in zip(*(p.state_dict().values() for p in pupils), strict=True))
 
 
 def test_teaching_brings_the_student_nearer() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,12 +40,31 @@ def labelled() -> Labelled:
     return Labelled(Rows.from_lists(texts), targets, np.ones(16, dtype=np.int64))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _warm() -> None:
+    """The first step of an optimiser imports half of torch, which the clock would count."""
+    tune(tiny_network(), labelled(), TuneSpec(seconds=0.001, tokens=128))
+
+
 def test_tuning_learns_the_labels() -> None:
     network = tiny_network()
     steps = tune(network, labelled(), TuneSpec(seconds=3.0, tokens=128, rate=5e-3, head_rate=5e-2, warmup=5))
     assert steps > 1
     found = probabilities(logits(network, labelled().rows))[:, columns("ideology")][:2, 0]
     assert found[0] > 0.8 > 0.2 > found[1]
+
+
+def test_a_stopped_tuning_goes_on_and_a_finished_one_is_not_done_again(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "stages" / "c.safetensors"
+    spec = TuneSpec(seconds=0.3, tokens=128)
+    network = tiny_network()
+    steps = tune(network, labelled(), spec, checkpoint=checkpoint)
+    other = tiny_network()
+    torch.nn.init.zeros_(other.weight)
+    assert tune(other, labelled(), spec, checkpoint=checkpoint) == steps
+    assert torch.equal(other.weight, network.weight)
+    assert tune(other, labelled(), replace(spec, seconds=0.6), checkpoint=checkpoint) > steps
+    assert not list(tmp_path.rglob("*.partial"))
 
 
 def test_a_teacher_speaks_where_no_label_does() -> None:

@@ -1,7 +1,8 @@
 """Pack what the classifiers' training needs into one small folder: word pieces, sentences, labelled texts.
 
 The folder holds ``vocab.txt``, ``teacher.safetensors`` (MiniLM over those pieces), ``sentences-*.u16.xz`` and
-``heldout-*.u16.xz`` (running text), and ``labelled.npz`` (token ids, targets, data set and split of each).
+``heldout-*.u16.xz`` (running text), ``labelled.npz`` (token ids, targets, data set and split of each) and
+``masked.npz`` (the same texts in the tokens of the embedded masked model).
 """
 
 from __future__ import annotations
@@ -69,6 +70,11 @@ class Packed:
 def pack(tokenizer: Tokenizer, examples: Sequence[Example]) -> Packed:
     """The examples as arrays."""
     rows = wordpiece.encode(tokenizer, [example.text for example in examples], longest=LONGEST)
+    return pack_rows(rows, examples)
+
+
+def pack_rows(rows: Sequence[Sequence[int]], examples: Sequence[Example]) -> Packed:
+    """The examples as arrays, their texts encoded already; every row opens with START."""
     return Packed(
         np.concatenate([np.asarray(row, dtype=np.uint16) for row in rows]),
         np.array([targets(example) for example in examples], dtype=np.float32),

@@ -1,7 +1,8 @@
 """Write the folder that ``classifiers`` trains from: word pieces, the teacher, sentences, labelled texts.
 
 Run as ``python -m evenhand.training.classifier_pack --shared FOLDER --minilm FOLDER --out FOLDER`` on any
-machine: no GPU is needed.
+machine: no GPU is needed. The labelled texts are also written in the tokens of the embedded masked model, for
+the yardstick of ``masked_yardstick``.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +21,7 @@ from tokenizers import Tokenizer
 
 from evenhand.core.assets import asset
 from evenhand.neural import quantised, wordpiece
-from evenhand.training import augment, classifier_data, labelled, minilm, shards
+from evenhand.training import augment, classifier_data, labelled, masked_yardstick, minilm, shards
 from evenhand.training.corpus_text import documents
 from evenhand.training.labelled import Example
 
@@ -38,17 +40,33 @@ _AT_ONCE: Final = 2_000
 Counts = NDArray[np.float64]
 
 
-def pack_all(shared: Path, teacher: Path, out: Path, *, pieces: int = PIECES, tokens: int = TOKENS) -> None:
-    """Write ``vocab.txt``, ``teacher.safetensors``, shards of sentences and ``labelled.npz``."""
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is packed."""
+
+    pieces: int = PIECES
+    tokens: int = TOKENS
+    """Token ids of running text."""
+    texts: int | None = None
+    """Training texts, taken at even distances; all where None. Texts outside training always come along."""
+
+
+def pack_all(shared: Path, teacher: Path, out: Path, *, bpe: Path, sizes: Sizes | None = None) -> None:
+    """Write ``vocab.txt``, ``teacher.safetensors``, shards of sentences, ``labelled.npz``, ``masked.npz``.
+
+    ``bpe`` is the tokenizer of the masked model.
+    """
+    sizes = sizes or Sizes()
     out.mkdir(parents=True, exist_ok=True)
-    examples = all_examples(shared / "data")
-    vocabulary = chosen_pieces(shared / "corpus", teacher, examples, size=pieces)
+    examples = thinned(all_examples(shared / "data"), sizes.texts)
+    vocabulary = chosen_pieces(shared / "corpus", teacher, examples, size=sizes.pieces)
     (out / "vocab.txt").write_text("\n".join(vocabulary) + "\n", encoding="utf-8")
     save_teacher(teacher, vocabulary, out / "teacher.safetensors")
     tokenizer = wordpiece.build(vocabulary)
     classifier_data.pack(tokenizer, examples).save(out / "labelled.npz")
+    masked_yardstick.pack(bpe, examples).save(out / masked_yardstick.PACKED)
     _LOG.info("%d pieces, %d labelled texts", len(vocabulary), len(examples))
-    write_sentences(shared / "corpus", tokenizer, out, tokens=tokens)
+    write_sentences(shared / "corpus", tokenizer, out, tokens=sizes.tokens)
 
 
 def all_examples(data: Path) -> list[Example]:
@@ -65,6 +83,14 @@ def all_examples(data: Path) -> list[Example]:
         *augment.cuts(ideology, words=(12, 45), seed=4),
     ]
     return [example for example in found if example.text.strip()]
+
+
+def thinned(examples: Sequence[Example], count: int | None) -> list[Example]:
+    """The examples with at most about ``count`` of their training texts."""
+    train = [place for place, example in enumerate(examples) if example.split == "train"]
+    stride = 1 if count is None else max(1, len(train) // count)
+    dropped = set(train) - set(train[::stride])
+    return [example for place, example in enumerate(examples) if place not in dropped]
 
 
 def chosen_pieces(corpus: Path, teacher: Path, examples: Sequence[Example], *, size: int) -> list[str]:
@@ -118,10 +144,13 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--shared", type=Path, required=True, help="folder with corpus/ and data/")
     parser.add_argument("--minilm", type=Path, required=True, help="folder of all-MiniLM-L6-v2")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--bpe", type=Path, help="tokenizer of the masked model (default: the embedded one)")
     parser.add_argument("--tokens", type=int, default=TOKENS)
+    parser.add_argument("--texts", type=int, help="training texts (default: all)")
     args = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
-    pack_all(args.shared, args.minilm, args.out, tokens=args.tokens)
+    bpe = args.bpe or asset("builtin", "tokenizer.json")
+    pack_all(args.shared, args.minilm, args.out, bpe=bpe, sizes=Sizes(tokens=args.tokens, texts=args.texts))
 
 
 def _documents(corpus: Path) -> Iterator[str]:

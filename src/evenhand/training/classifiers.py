@@ -1,7 +1,8 @@
 """Train the embedded classifiers: tuned teachers, a distilled student, and what each answers when tested.
 
 Run as ``python -m evenhand.training.classifiers --data FOLDER --out FOLDER`` on a GPU; the folder is what
-``classifier_data`` packs. Every stage is a function of its own, so that one can be run again alone.
+``classifier_pack`` writes. Every half minute a checkpoint is written: a run that was stopped goes on with the
+stage it was in, and what earlier stages learned is read again, not learned again.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +22,8 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch import Tensor
 
-from evenhand.core.assets import asset
+from evenhand.core.digests import file_digest
+from evenhand.core.errors import RunFolderError
 from evenhand.neural import quantised
 from evenhand.neural.encoder import ClassifierNetwork, Encoder, EncoderShape, mean, probabilities
 from evenhand.training import minilm, shards
@@ -34,6 +37,7 @@ _LOG = logging.getLogger(__name__)
 
 REPEATS: Final = {"regard": 6, "regard-swapped": 2, "tweets": 2, "jigsaw": 2, "statements": 2}
 """Times a text of a data set is met in an epoch; 1 where unlisted."""
+RECORD: Final = "training.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,31 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     args = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
-    Session(args.data, args.out, args.device, Plan(**args.plan)).run()
+    plan = Plan(**args.plan)
+    if claim(args.out, {"plan": asdict(plan), "data": file_digest(args.data / "labelled.npz")}):
+        _LOG.info("%s is finished already", args.out)
+        return
+    Session(args.data, args.out, args.device, plan).run()
+
+
+def claim(folder: Path, identity: Mapping[str, object]) -> bool:
+    """Whether the training in a folder is finished; the folder is made where it is new.
+
+    A folder that holds another training is refused: its checkpoints would be taken for this one's.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    record = folder / RECORD
+    mine = json.loads(json.dumps(identity))
+    if not record.exists():
+        record.write_text(json.dumps({"identity": mine}) + "\n", encoding="utf-8")
+    found = json.loads(record.read_text(encoding="utf-8"))
+    if found["identity"] != mine:
+        raise RunFolderError(
+            f"{folder} belongs to another training of the classifiers",
+            accepted="the same data and plan, or another folder",
+            todo=f"choose another folder, or remove {folder}",
+        )
+    return bool(found.get("finished", False))
 
 
 class Session:
@@ -110,8 +138,7 @@ class Session:
         student = self.teach_student()
         self.save_encoder(student, "distilled")
         self.tune_students(student, teachers)
-        if (self.data / "masked.npz").exists():
-            self.tune_masked()
+        self.finish()
 
     def freeze(self) -> None:
         """Sentence vectors of the untouched teacher for linear yardsticks, written in float16."""
@@ -135,17 +162,17 @@ class Session:
         for seed in range(self.plan.teachers):
             network = self.network(self.teacher, dropout=0.1)
             spec = TuneSpec(seconds=self.plan.teacher, tokens=self.plan.tune_tokens, rate=1e-4, seed=seed)
-            steps = tune(network, self.labelled(), spec)
+            steps = tune(network, self.labelled(), spec, checkpoint=self.checkpoint(f"teacher-{seed}"))
             self.record(f"teacher-{seed}", network, steps)
             found.append(torch.cat([self.answers[f"teacher-{seed}"], logits(network, transfer)]))
         return found
 
     def teach_student(self) -> Encoder:
         """The best of the trial students, distilled for longer."""
-        trials = {name: self.teach(cut, self.plan.trial) for name, cut in CUTS.items()}
+        trials = {name: self.teach(name, self.plan.trial, stage=f"trial-{name}") for name in CUTS}
         best = max(trials, key=lambda name: trials[name][1])
         _LOG.info("chosen %s", best)
-        encoder, cosine = self.teach(CUTS[best], self.plan.distil)
+        encoder, cosine = self.teach(best, self.plan.distil, stage="distilled")
         self.figures |= {
             "trials": {name: found[1] for name, found in trials.items()},
             "chosen": best,
@@ -153,14 +180,16 @@ class Session:
         }
         return encoder
 
-    def teach(self, cut: Cut, seconds: float) -> tuple[Encoder, float]:
+    def teach(self, name: str, seconds: float, *, stage: str) -> tuple[Encoder, float]:
         """A student of this cut after so many seconds, and its cosine with the teacher on held-out text."""
+        cut = CUTS[name]
         torch.manual_seed(0)
         student = minilm.student(self.teacher, keep=cut.keep, embedding=cut.embedding, inner=cut.inner)
         student.to(self.device)
         recipe = Recipe(seconds, warmup=100, matrix_rate=0.005, other_rate=1e-3, weight_decay=0.01)
         before = fidelity(student, self.teacher, self.held_out)
-        progress = distil(student, self.teacher, self.sentences, cut.spec(recipe, self.plan.tokens))
+        spec = cut.spec(recipe, self.plan.tokens)
+        progress = distil(student, self.teacher, self.sentences, spec, checkpoint=self.checkpoint(stage))
         after = fidelity(student, self.teacher, self.held_out)
         _LOG.info("%s: %s, fidelity %s -> %s", cut, progress, before, after)
         return student, after[0]
@@ -168,9 +197,8 @@ class Session:
     def tune_students(self, student: Encoder, teachers: Sequence[Tensor]) -> None:
         """Students tuned with and without teachers; the one of least loss on the valid texts is written."""
         plain = self.network(student, dropout=0.1)
-        steps = tune(
-            plain, self.labelled(), TuneSpec(seconds=self.plan.plain, tokens=self.plan.tune_tokens, rate=2e-4)
-        )
+        spec = TuneSpec(seconds=self.plan.plain, tokens=self.plan.tune_tokens, rate=2e-4)
+        steps = tune(plain, self.labelled(), spec, checkpoint=self.checkpoint("student-plain"))
         self.record("student-plain", plain, steps)
         soft = torch.stack([probabilities(values) for values in teachers]).mean(0)
         data = self.labelled(self.transfer_rows())
@@ -188,27 +216,20 @@ class Session:
         """The student tuned to labels and, with this weight, to the teachers' mean probabilities."""
         network = self.network(student, dropout=0.05)
         spec = TuneSpec(self.plan.student, tokens=self.plan.tune_tokens, rate=2.5e-4, soft=weight)
-        _LOG.info("student at %.1f: %d steps", weight, tune(network, data, spec, teacher=soft))
+        stage = self.checkpoint(f"student-{weight}")
+        steps = tune(network, data, spec, teacher=soft, checkpoint=stage)
+        _LOG.info("student at %.1f: %d steps", weight, steps)
         return network
 
-    def tune_masked(self) -> None:
-        """The answers of the embedded masked model's trunk, fine-tuned on the same labels, as a yardstick."""
-        packed = Packed.load(self.data / "masked.npz")
-        rows = packed.rows(self.device)
-        weights = quantised.load(asset("builtin-masked", "model.safetensors"))
-        trunk = {name.removeprefix("bert."): value for name, value in weights.items()}
-        # Its tokens 0 and 1 are end-of-text and PAD: exchanged, PAD is 0, and START and END are ours already.
-        shape = EncoderShape(16_384, 256, width=256, layers=6, heads=4, inner=1024, positions=128)
-        encoder = minilm.from_bert(trunk, shape, [1, 0, *range(2, 16_384)])
-        network = self.network(encoder, dropout=0.1)
-        repeats = np.array([REPEATS.get(corpus, 1) for corpus in packed.corpus])
-        repeats[packed.split != "train"] = 0
-        known = torch.from_numpy(packed.targets).to(self.device)
-        spec = TuneSpec(self.plan.plain, tokens=self.plan.tune_tokens, rate=2e-4)
-        _LOG.info("masked trunk: %d steps", tune(network, Labelled(rows, known, repeats), spec))
-        kept = np.flatnonzero(packed.split != "train")
-        answers = logits(network, rows)[torch.from_numpy(kept).to(self.device)]
-        np.savez(self.out / "masked.npz", places=kept, answers=answers.half().cpu().numpy())
+    def checkpoint(self, stage: str) -> Path:
+        """Where a stage's state is kept until the whole training is finished."""
+        return self.out / "checkpoints" / f"{stage}.safetensors"
+
+    def finish(self) -> None:
+        """Write down that the training is finished; the checkpoints go."""
+        record = json.loads((self.out / RECORD).read_text(encoding="utf-8"))
+        (self.out / RECORD).write_text(json.dumps(record | {"finished": True}) + "\n", encoding="utf-8")
+        shutil.rmtree(self.out / "checkpoints", ignore_errors=True)
 
     def network(self, encoder: Encoder, *, dropout: float) -> ClassifierNetwork:
         """A classifier over a copy of the encoder, its heads fresh."""
@@ -219,9 +240,7 @@ class Session:
 
     def labelled(self, more: Rows | None = None) -> Labelled:
         """The training texts with their targets; ``more`` rows follow without any."""
-        known = torch.from_numpy(self.packed.targets).to(self.device)
-        repeats = np.array([REPEATS.get(corpus, 1) for corpus in self.packed.corpus])
-        repeats[self.packed.split != "train"] = 0
+        known, repeats = torch.from_numpy(self.packed.targets).to(self.device), training_repeats(self.packed)
         if more is None:
             return Labelled(self.rows, known, repeats)
         rows = Rows(
@@ -267,6 +286,12 @@ class Session:
     def save_network(self, network: ClassifierNetwork) -> None:
         """The classifier in float16, likewise."""
         _save_halves(network.state_dict(), self.out, "classifier", network.encoder.shape)
+
+
+def training_repeats(packed: Packed) -> NDArray[np.int64]:
+    """How often each text is met in one epoch; 0 outside training."""
+    repeats = np.array([REPEATS.get(corpus, 1) for corpus in packed.corpus], dtype=np.int64)
+    return np.where(packed.split == "train", repeats, 0)
 
 
 def load_teacher(path: Path, device: torch.device) -> Encoder:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from evenhand.neural.encoder import PAD, Encoder, mean
-from evenhand.training.loop import Progress, Recipe, Trainer
+from evenhand.training.loop import CHECKPOINT_EVERY, Progress, Recipe, Trainer
 from evenhand.training.rows import Rows, autocast
 
 
@@ -30,15 +31,27 @@ class DistilSpec:
     seed: int = 0
 
 
-def distil(student: Encoder, teacher: Encoder, rows: Rows, spec: DistilSpec) -> Progress:
-    """Where the training ended; the student is changed in place, over a cosine of the recipe's seconds."""
+def distil(
+    student: Encoder, teacher: Encoder, rows: Rows, spec: DistilSpec, *, checkpoint: Path | None = None
+) -> Progress:
+    """Where the training ended; the student is changed in place, over a cosine of the recipe's seconds.
+
+    With a checkpoint the training goes on from it where it exists, and writes it every half minute.
+    """
     teacher.eval()
     student.train()
-    batches = rows.endless(spec.seed, tokens=spec.tokens)
     trainer = Trainer(student, spec.recipe, fused=False)
-    return trainer.run(
-        lambda step: distance(student, teacher, next(batches).ids, spec), seconds=spec.recipe.seconds
-    )
+    if checkpoint is not None and checkpoint.exists():
+        trainer.load(checkpoint)
+    batches = rows.endless(spec.seed + trainer.step, tokens=spec.tokens)
+    progress = Progress(trainer.step, trainer.elapsed, float("nan"))
+    while trainer.elapsed < spec.recipe.seconds:
+        progress = trainer.run(
+            lambda step: distance(student, teacher, next(batches).ids, spec),
+            seconds=spec.recipe.seconds if checkpoint is None else CHECKPOINT_EVERY,
+            checkpoint=checkpoint,
+        )
+    return progress
 
 
 def distance(student: Encoder, teacher: Encoder, ids: Tensor, spec: DistilSpec) -> Tensor:

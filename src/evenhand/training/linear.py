@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
 Floats = NDArray[np.float64]
+Features = csr_matrix | Floats
 
 BUCKETS: Final = 2**18
 _TOKEN: Final = re.compile(r"\w+|[^\w\s]")

@@ -1,11 +1,11 @@
-"""The loop both language models share: a time budget, a cosine over it, checkpoints to go on from."""
+"""The loop the language models and the distillation share: a time budget, a cosine over it, checkpoints."""
 
 from __future__ import annotations
 
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -20,6 +20,8 @@ from evenhand.training.optim import Muon, adamw, divide, time_cosine
 _LOG = logging.getLogger(__name__)
 _EVERY: Final = 20
 """Steps between looks at the clock: the host may run this far ahead of the device."""
+CHECKPOINT_EVERY: Final = 30.0
+"""Seconds of training between two checkpoints, where a loop writes several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,14 @@ class Progress(NamedTuple):
     """Seconds of training so far, compiling included, reading data and evaluation not."""
     loss: float
     """Mean loss of the last steps, in nats."""
+
+
+class Clock(NamedTuple):
+    """How far a training is."""
+
+    step: int
+    elapsed: float
+    """Seconds of training."""
 
 
 class Trainer:
@@ -84,30 +94,11 @@ class Trainer:
 
     def save(self, path: Path) -> None:
         """Write model, optimiser states, step and clock as one safetensors file, named only when whole."""
-        tensors = {f"model/{name}": value.detach() for name, value in self.model.state_dict().items()}
-        for label, optimiser in self._optimisers().items():
-            for index, state in optimiser.state_dict()["state"].items():
-                tensors |= {f"{label}/{index}/{key}": torch.as_tensor(value) for key, value in state.items()}
-        clock = {"clock": json.dumps({"step": self.step, "elapsed": self.elapsed})}
-        partial = path.with_suffix(".partial")
-        save_file({name: value.contiguous() for name, value in tensors.items()}, partial, metadata=clock)
-        partial.replace(path)
+        save_state(path, self.model, self._optimisers(), Clock(self.step, self.elapsed))
 
     def load(self, path: Path) -> None:
         """Go on from a checkpoint of the same model and recipe."""
-        with safe_open(path, framework="pt") as file:
-            clock = json.loads(file.metadata()["clock"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-        model = {name.removeprefix("model/"): t for name, t in tensors.items() if name.startswith("model/")}
-        self.model.load_state_dict(model)
-        for label, optimiser in self._optimisers().items():
-            states: dict[int, dict[str, Tensor]] = {}
-            for name, tensor in tensors.items():
-                if name.startswith(f"{label}/"):
-                    _, index, key = name.split("/")
-                    states.setdefault(int(index), {})[key] = tensor
-            optimiser.load_state_dict({**optimiser.state_dict(), "state": states})
-        self.step, self.elapsed = clock["step"], clock["elapsed"]
+        self.step, self.elapsed = load_state(path, self.model, self._optimisers())
 
     def _optimisers(self) -> dict[str, torch.optim.Optimizer]:
         return {"muon": self.muon, "adamw": self.adamw}
@@ -123,3 +114,34 @@ class Trainer:
             optimiser.step()
             optimiser.zero_grad(set_to_none=True)
         return loss.detach()
+
+
+def save_state(
+    path: Path, model: nn.Module, optimisers: Mapping[str, torch.optim.Optimizer], clock: Clock
+) -> None:
+    """Write a training's state as one safetensors file, which has its name only when it is whole."""
+    tensors = {f"model/{name}": value.detach() for name, value in model.state_dict().items()}
+    for label, optimiser in optimisers.items():
+        for index, state in optimiser.state_dict()["state"].items():
+            tensors |= {f"{label}/{index}/{key}": torch.as_tensor(value) for key, value in state.items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    about = {"clock": json.dumps(clock._asdict())}
+    save_file({name: value.contiguous() for name, value in tensors.items()}, partial, metadata=about)
+    partial.replace(path)
+
+
+def load_state(path: Path, model: nn.Module, optimisers: Mapping[str, torch.optim.Optimizer]) -> Clock:
+    """How far a training was; its model and optimisers are what they were then."""
+    with safe_open(path, framework="pt") as file:
+        clock = json.loads(file.metadata()["clock"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    model.load_state_dict({n.removeprefix("model/"): t for n, t in tensors.items() if n.startswith("model/")})
+    for label, optimiser in optimisers.items():
+        states: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in tensors.items():
+            if name.startswith(f"{label}/"):
+                _, index, key = name.split("/")
+                states.setdefault(int(index), {})[key] = tensor
+        optimiser.load_state_dict({**optimiser.state_dict(), "state": states})
+    return Clock(**clock)

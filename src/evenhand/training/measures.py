@@ -23,6 +23,8 @@ class Measured(NamedTuple):
 def roc_auc(scores: Floats, truth: NDArray[np.bool_]) -> float:
     """The chance that a true text scores above a false one, ties counting half; 0.5 is guessing.
 
+    NaN where all texts are true or all are false.
+
     >>> roc_auc(np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True]))
     0.75
     """
@@ -30,6 +32,8 @@ def roc_auc(scores: Floats, truth: NDArray[np.bool_]) -> float:
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
     positives = int(truth.sum())
     negatives = len(truth) - positives
+    if not positives or not negatives:
+        return float("nan")
     return float((ranks[truth].sum() - positives * (positives + 1) / 2) / (positives * negatives))
 
 
@@ -66,9 +70,12 @@ def pearson(predicted: Floats, truth: Floats) -> float:
 def measured(
     measure: Callable[..., float], *arrays: NDArray[np.generic], rounds: int = 1000, seed: int = 0
 ) -> Measured:
-    """The measure of the arrays, one entry a text, with a percentile interval from resampling texts."""
+    """The measure of the arrays, one entry a text, with a percentile interval from resampling texts.
+
+    Draws in which the measure is not defined (NaN) count for nothing.
+    """
     rng = np.random.default_rng(seed)
     n = len(arrays[0])
     drawn = [measure(*(array[at] for array in arrays)) for at in rng.integers(0, n, (rounds, n))]
-    low, high = np.quantile(drawn, [0.025, 0.975])
+    low, high = np.nanquantile(drawn, [0.025, 0.975])
     return Measured(measure(*arrays), float(low), float(high), n)

@@ -1,0 +1,60 @@
+"""The masked model's trunk as a classifier: the same states, the same texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from evenhand.core.assets import asset
+from evenhand.neural.heads import width
+from evenhand.training import evaluate, masked_yardstick, tokenizer
+from evenhand.training.labelled import Example
+from evenhand.training.multitask import TuneSpec
+
+BPE = asset("builtin", "tokenizer.json")
+
+
+def examples() -> list[Example]:
+    kinds = [("the good day", 0.0), ("a bad bad night", 1.0)]
+    splits = ["train", "train", "test"]
+    return [
+        Example(text, "articles", splits[n % 3], {"ideology": (label,)})
+        for n in range(6)
+        for text, label in kinds
+    ]
+
+
+def test_texts_are_framed_and_cut() -> None:
+    packed = masked_yardstick.pack(BPE, [Example("word " * 500, "articles", "train", {}), *examples()])
+    rows = packed.rows("cpu")
+    assert len(rows) == 13
+    assert rows.lengths[0] == masked_yardstick.LONGEST
+    first = packed.tokens[: rows.lengths[0]]
+    assert (first[0], first[-1]) == (tokenizer.CLS, tokenizer.SEP)
+    # Ids that would mean padding or an unknown word to the encoder never occur inside a text.
+    assert not set(packed.tokens.tolist()) & {tokenizer.END, tokenizer.PAD, tokenizer.MASK}
+
+
+def test_the_trunk_has_the_states_of_the_masked_model() -> None:
+    encoder = masked_yardstick.trunk(asset("builtin-masked")).eval()
+    model = evaluate.load_masked(asset("builtin-masked"))
+    ids = torch.tensor([[tokenizer.CLS, 500, 900, 77, tokenizer.SEP]])
+    with torch.no_grad():
+        assert encoder(ids) == pytest.approx(model.hidden(ids), abs=1e-4)
+
+
+def test_the_answers_outside_training_are_written(tmp_path: Path) -> None:
+    masked_yardstick.pack(BPE, examples()).save(tmp_path / masked_yardstick.PACKED)
+    out = tmp_path / "out"
+    out.mkdir()
+    spec = TuneSpec(seconds=0.5, tokens=256, rate=2e-4)
+    steps = masked_yardstick.train(tmp_path, asset("builtin-masked"), out, spec=spec, device="cpu")
+    assert steps > 0
+    with np.load(out / "masked.npz") as found:
+        assert found["places"].tolist() == [4, 5, 10, 11]
+        assert found["masked"].shape == (4, width())
+        assert np.isfinite(found["masked"]).all()
+    assert {path.name for path in out.iterdir()} == {"masked.npz"}
