@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,11 @@ from evenhand.training.ideology_words import (
     Limits,
     read_articles,
     side_words,
+    without_phrases,
     write_words,
 )
 
-LOOSE = Limits(words=1, articles=1, outlets=1, steadiness=0)
+LOOSE = Limits(words=1, articles=1, outlets=1, steadiness=0, one_outlet=1)
 
 
 def test_contrast_by_hand() -> None:
@@ -36,7 +38,7 @@ def test_contrast_by_hand() -> None:
 def test_a_large_outlet_is_weighed_down() -> None:
     many = [Article("budget border", True, "Big")] * 6 + [Article("budget taxes", True, "Small")]
     others = [Article("budget climate", False, "Other"), Article("budget unions", False, "Another")]
-    limits = Limits(words=2, articles=1, outlets=1, outlet_cap=2, steadiness=0)
+    limits = Limits(words=2, articles=1, outlets=1, outlet_cap=2, steadiness=0, one_outlet=1)
     sides = side_words([*many, *others], limits=limits)
     # Six articles of Big weigh 2 in all, Small's one weighs 1: 2/3 and 1/3.
     assert dict(sides.conservative) == pytest.approx({"border": 2 / 3, "taxes": 1 / 3})
@@ -49,6 +51,35 @@ def test_names_of_outlets_and_function_words_are_left_out() -> None:
     ]
     sides = side_words(articles, limits=LOOSE)
     assert (sides.liberal[0].word, sides.conservative[0].word) == ("climate", "border")
+
+
+def test_standing_phrases_of_an_outlet_are_left_out() -> None:
+    footer = "stay interested and sign up here daily"
+    openings = ("climate", "unions", "workers", "housing", "voting")
+    articles = [Article(f"{word} {footer}", False, "Daily A") for word in openings]
+    articles += [Article("border and then some more words here", True, "Weekly B")]
+    # Words of two letters do not count: the footer is one run of six, in five articles of one outlet.
+    found = without_phrases(articles)
+    assert found[:5] == [[word] for word in openings]
+    assert found[5] == ["border", "and", "then", "some", "more", "words", "here"]
+
+
+def test_a_phrase_all_outlets_use_stays() -> None:
+    phrase = "centers for disease control and prevention"
+    articles = [Article(phrase, False, f"Daily {letter}") for letter in "ABCDEF"]
+    assert without_phrases(articles)[0] == phrase.split()
+
+
+def test_a_word_that_one_outlet_lives_on_does_not_speak_for_the_side() -> None:
+    articles = [Article(f"climate unions{n}", False, f"Daily {n}") for n in range(4)]
+    articles += [Article("workers workers workers", False, "Daily 5")] * 3 + [
+        Article("workers", False, "Daily 6")
+    ]
+    articles += [Article("border", True, f"Weekly {n}") for n in range(4)]
+    loose = Limits(words=1, articles=1, outlets=1, steadiness=0, one_outlet=1)
+    assert side_words(articles, limits=loose).liberal[0].word == "workers"
+    # Daily 5 has three quarters of the weight of "workers", each daily a quarter of that of "climate".
+    assert side_words(articles, limits=replace(loose, one_outlet=0.5)).liberal[0].word == "climate"
 
 
 def test_sides_swap_with_the_labels() -> None:
@@ -66,7 +97,7 @@ def test_one_side_alone_is_refused() -> None:
 def test_too_few_words_are_refused() -> None:
     articles = [Article("climate", False, "A"), Article("border", True, "B")]
     with pytest.raises(InputError, match=r"^a side has only 1 words of its own\."):
-        side_words(articles, limits=Limits(words=2, articles=1, outlets=1, steadiness=0))
+        side_words(articles, limits=Limits(words=2, articles=1, outlets=1, steadiness=0, one_outlet=1))
 
 
 def test_files_round_trip(tmp_path: Path) -> None:

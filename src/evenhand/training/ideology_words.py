@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -17,6 +17,10 @@ from evenhand.text.lexicons import read_closed_class
 from evenhand.training.labelled import outlet
 
 _WORD: Final = re.compile(r"[a-z]{3,}")
+_RUN: Final = 6
+"""Words of a run that is looked for in other articles."""
+_HELD: Final = 5
+"""Articles that hold a standing phrase at least."""
 _TIME: Final = """
 monday tuesday wednesday thursday friday saturday sunday january february march april may june july
 august september october november december jan feb mar apr jun jul aug sep sept oct nov dec today
@@ -46,7 +50,8 @@ move moved play played walk walked way ways thing things lot bit kind sort part 
 place places case fact example number first second third one two three four five six seven eight
 nine ten half small large little big great good better best bad worse high low new old young
 different similar certain clear sure able likely possible several many much next last final finally
-early whole entire full short close real really simply probably perhaps apparently obviously course
+early whole entire own ones please table various quo pre mark includes holds brings addition
+full short close real really simply probably perhaps apparently obviously course
 indeed certainly absolutely actually together along apart alone further forward far near around per
 via mid self pro sen rep calif didn doesn don isn wasn couldn wouldn aren haven won hasn ve ll re mr
 mrs ms dr etc
@@ -100,8 +105,10 @@ class Limits:
     """Outlets of the side that hold it: no outlet's habit is taken for a side's."""
     outlet_cap: int = 300
     """What the articles of one outlet weigh together at most."""
-    steadiness: float = 1.0
+    steadiness: float = 1.25
     """Contrast over its standard error, outlets being the clusters."""
+    one_outlet: float = 0.25
+    """Share of the word's weight on its side that one outlet may have."""
 
 
 def read_articles(path: Path) -> list[Article]:
@@ -114,19 +121,38 @@ def side_words(articles: Sequence[Article], *, limits: Limits | None = None) -> 
     """The words of each side by contrast: mean TF-IDF among its articles minus that among the other side's.
 
     Words are lower-case, of three letters or more; function words, words of time and of the trade, and every
-    word of an outlet's or an author's name are left out. An article's TF-IDF row ((1 + ln tf) ln(n / df)) has
-    length 1. Large outlets are weighed down, and a word must set the sides apart steadily over outlets.
+    word of an outlet's or an author's name are left out, and so are the words of standing phrases.
+    An article's TF-IDF row ((1 + ln tf) ln(n / df)) has length 1. Large outlets are weighed down, a word must
+    set the sides apart steadily over outlets, and no single outlet may give it most of its weight.
     """
     limits = limits or Limits()
     left_out = read_closed_class().union(*(part.split() for part in (_TIME, _PRESS, _GENERIC)))
     left_out |= _name_words(article.source for article in articles)
-    bags = [Counter(word for word in _words(article.text) if word not in left_out) for article in articles]
+    texts = without_phrases(articles)
+    bags = [Counter(word for word in words if word not in left_out) for words in texts]
     parts = _outlet_parts(articles, bags, cap=limits.outlet_cap)
     spread = {side: _spread(articles, bags, conservative=side) for side in (False, True)}
     return Sides(
         liberal=_top(parts, spread[False], limits, sign=-1),
         conservative=_top(parts, spread[True], limits, sign=1),
     )
+
+
+def without_phrases(articles: Sequence[Article]) -> list[list[str]]:
+    """The words of each article, less its outlet's standing phrases ("sign up here for our newsletter").
+
+    A run of six words is such a phrase where five articles or more hold it and one outlet has half of them.
+    """
+    texts = [_words(article.text) for article in articles]
+    names = [outlet(article.source) for article in articles]
+    holding: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    for name, words in zip(names, texts, strict=True):
+        for run in {tuple(words[start : start + _RUN]) for start in range(len(words) - _RUN + 1)}:
+            holding[run][name] += 1
+    phrases = {
+        run for run, by in holding.items() if by.total() >= _HELD and 2 * max(by.values()) >= by.total()
+    }
+    return [_less_phrases(words, phrases) for words in texts]
 
 
 def write_words(sides: Sides, path: Path) -> None:
@@ -136,6 +162,16 @@ def write_words(sides: Sides, path: Path) -> None:
         "conservative": [word for word, _ in sides.conservative],
     }
     path.write_text(json.dumps(lists, indent=1) + "\n", encoding="utf-8")
+
+
+def _less_phrases(words: list[str], phrases: Set[tuple[str, ...]]) -> list[str]:
+    dropped = {
+        place
+        for start in range(len(words) - _RUN + 1)
+        if tuple(words[start : start + _RUN]) in phrases
+        for place in range(start, start + _RUN)
+    }
+    return [word for place, word in enumerate(words) if place not in dropped]
 
 
 def _words(text: str) -> list[str]:
@@ -176,6 +212,12 @@ def _contrast(word: str, parts: _Parts) -> tuple[float, float]:
     return means[True] - means[False], math.sqrt(squares)
 
 
+def _largest_part(word: str, parts: _Parts, *, sign: int) -> float:
+    """The share of a word's weight on a side that its heaviest outlet there has."""
+    values = [value for (_, side), value in parts.words[word].items() if side is (sign > 0)]
+    return max(values) / sum(values)
+
+
 def _tf_idf(bag: Counter[str], holding: Mapping[str, int], articles: int) -> dict[str, float]:
     row = {word: (1 + math.log(count)) * math.log(articles / holding[word]) for word, count in bag.items()}
     length = math.sqrt(sum(value * value for value in row.values()))
@@ -204,7 +246,8 @@ def _top(
     for word, (articles, outlets) in spread.items():
         if articles >= limits.articles and outlets >= limits.outlets:
             contrast, error = _contrast(word, parts)
-            if contrast * sign > max(0.0, limits.steadiness * error):
+            is_steady = contrast * sign > max(0.0, limits.steadiness * error)
+            if is_steady and _largest_part(word, parts, sign=sign) <= limits.one_outlet:
                 able.append(SideWord(word, contrast * sign))
     able.sort(key=lambda found: (-found.contrast, found.word))
     if len(able) < limits.words:
@@ -223,9 +266,13 @@ def main(argv: list[str] | None = None) -> None:
         "articles", type=Path, help="JSONL with text, label (0 liberal, 1 conservative), source"
     )
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--words", type=int, default=250)
+    usual = Limits()
+    parser.add_argument("--words", type=int, default=usual.words)
+    parser.add_argument("--held-by", type=int, nargs=2, metavar=("ARTICLES", "OUTLETS"))
     args = parser.parse_args(argv)
-    write_words(side_words(read_articles(args.articles), limits=Limits(words=args.words)), args.out)
+    articles, outlets = args.held_by or (usual.articles, usual.outlets)
+    limits = Limits(words=args.words, articles=articles, outlets=outlets)
+    write_words(side_words(read_articles(args.articles), limits=limits), args.out)
 
 
 if __name__ == "__main__":
