@@ -28,6 +28,10 @@ def test_linear_from_table_to_card(evenhand, table, tmp_path):
     assert done.stdout.splitlines()[0].split() == ["accuracy", "1.000"]
     assert "card: out/card.md" in done.stdout
     assert (tmp_path / "out" / "card.md").read_text().startswith("# Classifier `regard`")
+    again = evenhand("train", "regard", table, "--backbone", "linear", "--out", "out")
+    assert again.returncode == 0
+    assert "done already by an earlier run: nothing was trained. Start over with --fresh." in again.stderr
+    assert "done already" not in done.stderr
 
 
 def test_a_wrong_label_ends_with_2_and_says_what_is_accepted(evenhand, tmp_path):

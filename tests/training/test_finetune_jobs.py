@@ -187,7 +187,9 @@ def test_the_test_file_is_used_and_twins_are_counted(table: Path, tmp_path: Path
 def test_a_finished_training_is_not_done_again(table: Path, tmp_path: Path) -> None:
     first = evenhand.train("regard", table, backbone="linear", out=tmp_path / "out")
     (tmp_path / "out" / "model.safetensors").write_bytes(b"untouched")
-    assert evenhand.train("regard", table, backbone="linear", out=tmp_path / "out") == first
+    again = evenhand.train("regard", table, backbone="linear", out=tmp_path / "out")
+    assert (first.was_done, again.was_done) == (False, True)
+    assert (again.folder, again.measures) == (first.folder, first.measures)
     assert (tmp_path / "out" / "model.safetensors").read_bytes() == b"untouched"
     with pytest.raises(RunFolderError) as raised:
         evenhand.train("regard", table, backbone="linear", out=tmp_path / "out", seed=1)

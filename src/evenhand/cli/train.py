@@ -124,8 +124,10 @@ def _carry_out(training: Training, *, dry_run: bool) -> None:
 
 
 def _show(trained: Trained) -> None:
-    from evenhand.cli.console import output
+    from evenhand.cli.console import output, warn
 
+    if trained.was_done:
+        warn("done already by an earlier run: nothing was trained. Start over with --fresh.")
     for name, value in trained.measures.items():
         shown = f"{value:,.0f}" if name == "words" or name.split("_")[-1] == "n" else f"{value:.3f}"
         output.print(f"{name:<18} {shown}", highlight=False, markup=False)
