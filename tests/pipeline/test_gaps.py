@@ -34,23 +34,23 @@ AXIS = _axis([0] * 4 + [1] * 4)
 def test_sizes_of_a_mean():
     # a = 1, 2, 3, 4 and b = 0, 1, 2, 5.
     # Above: 1>0; 2>0,1; 3>0,1,2; 4>0,1,2: 9. Below: 1<2,5; 2<5; 3<5; 4<5: 5.
-    found = sizes(MEAN, *_sides(MEAN, AXIS), level=0.95)
+    found = sizes(MEAN, *_sides(MEAN, AXIS))
     assert found.cliffs_delta == pytest.approx((9 - 5) / 16)
-    assert found.ratio == pytest.approx(2.5 / 2)
-    assert found.ratio_low < 1.25 < found.ratio_high
     assert found.effect_size > 0
+    whole = _one(MEAN, AXIS)
+    assert whole.ratio == pytest.approx(2.5 / 2)
+    assert whole.ratio_low < 1.25 < whole.ratio_high
 
 
 def test_cliffs_delta_of_a_share_is_the_difference():
     # 3 of 4 against 1 of 4.
-    found = sizes(SHARE, *_sides(SHARE, AXIS), level=0.95)
-    assert found.cliffs_delta == pytest.approx(0.5)
-    assert found.ratio == pytest.approx(3)
+    assert sizes(SHARE, *_sides(SHARE, AXIS)).cliffs_delta == pytest.approx(0.5)
+    assert _one(SHARE, AXIS).ratio == pytest.approx(3)
 
 
 def test_a_mean_that_is_not_positive_has_no_ratio():
     shifted = Quantity("m", "score", "mean", VALUES - 3, True)
-    found = sizes(shifted, *_sides(shifted, AXIS), level=0.95)
+    found = _one(shifted, AXIS)
     assert found.ratio is None
     assert found.cliffs_delta == pytest.approx(0.25)
 
@@ -89,14 +89,14 @@ def test_paired_t_pairs_by_cluster():
     quantity = Quantity("m", "score", "mean", values, True)
     axis = _axis([0] * 4 + [1] * 4, clusters=[0, 0, 1, 2, 0, 1, 2, 7])
     a, b = _sides(quantity, axis)
-    found = judged(quantity, a, b, level=0.95, test="paired-t")
+    found, _ = judged(quantity, a, b, level=0.95, test="paired-t")
     expected = scipy_stats.ttest_rel([1.5, 3, 4], [0, 1, 2])
     interval = expected.confidence_interval(0.95)
     assert found.estimate == pytest.approx((1.5 + 2 + 2) / 3)
     assert found.p == pytest.approx(expected.pvalue)
     assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
     assert found.n_clusters == 3
-    ranked = judged(quantity, a, b, level=0.95, test="wilcoxon")
+    ranked, _ = judged(quantity, a, b, level=0.95, test="wilcoxon")
     assert ranked.p == pytest.approx(
         scipy_stats.wilcoxon([1.5, 2, 2], zero_method="pratt", method="asymptotic").pvalue
     )

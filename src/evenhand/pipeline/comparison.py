@@ -14,7 +14,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.records import ALL, REST, Comparison, Estimate
 from evenhand.core.seeds import generator
 from evenhand.pipeline.families import Correction, by_family
-from evenhand.pipeline.gaps import Side, Sizes, Test, counted, judged, sizes
+from evenhand.pipeline.gaps import Side, Test, counted, judged, sizes
 from evenhand.pipeline.quantities import Axis, Flags, Quantity
 from evenhand.stats.bootstrap import cluster_bootstrap_mean
 from evenhand.stats.intervals import clustered_mean, clustered_proportion
@@ -116,7 +116,7 @@ class Comparer:
     def _estimate(self, quantity: Quantity, axis: Axis, code: int, side: Side) -> Estimate:
         if quantity.kind == "share":
             return clustered_proportion(side.values, side.clusters, level=self.level)
-        if np.unique(side.clusters).size >= _MANY_CLUSTERS:
+        if side.values.size >= _MANY_CLUSTERS and np.unique(side.clusters).size >= _MANY_CLUSTERS:
             return clustered_mean(side.values, side.clusters, level=self.level)
         rng = generator(
             self.seed, "group", axis.suite, axis.name, axis.groups[code], quantity.metric, quantity.output
@@ -126,10 +126,13 @@ class Comparer:
     def _compare(self, axis: Axis, code: int, baseline: str, quantity: Quantity) -> Comparison:
         group = Side.of(quantity, axis, axis.codes == code)
         other = Side.of(quantity, axis, _rows_of(axis, code, baseline))
-        gap = judged(quantity, group, other, level=self.level, test=self.test)
+        gap, ratio = judged(quantity, group, other, level=self.level, test=self.test)
         if baseline == ALL:
-            gap, other = against_all(gap), _joined(group, other)
-        return self._comparison(axis, code, baseline, quantity, gap, (group, other))
+            # No ratio: its interval would count the group on both sides.
+            everybody = group, _joined(group, other)
+            return self._comparison(axis, code, baseline, quantity, against_all(gap), everybody)
+        found = self._comparison(axis, code, baseline, quantity, gap, (group, other))
+        return replace(found, ratio=ratio.value, ratio_low=ratio.low, ratio_high=ratio.high)
 
     def _comparison(
         self,
@@ -141,9 +144,6 @@ class Comparer:
         sides: tuple[Side, Side],
     ) -> Comparison:
         group, other = sides
-        size = (
-            sizes(quantity, group, other, level=self.level) if baseline != ALL else _of_all(quantity, sides)
-        )
         nulls = group.nulls + other.nulls if baseline != ALL else other.nulls
         return Comparison(
             suite=axis.suite,
@@ -173,7 +173,7 @@ class Comparer:
             method=gap.method,
             null_reason=gap.null_reason,
             nulls=counted(nulls),
-            **size._asdict(),
+            **sizes(quantity, group, other)._asdict(),
         )
 
 
@@ -223,9 +223,3 @@ def _joined(group: Side, rest: Side) -> Side:
         np.concatenate([group.clusters, rest.clusters]),
         Counter(group.nulls + rest.nulls),
     )
-
-
-def _of_all(quantity: Quantity, sides: tuple[Side, Side]) -> Sizes:
-    """Effect sizes against everybody; no ratio: its interval would count the group on both sides."""
-    group, everybody = sides
-    return sizes(quantity, group, everybody, level=0.95)._replace(ratio=None, ratio_low=None, ratio_high=None)

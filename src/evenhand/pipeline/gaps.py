@@ -10,11 +10,11 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
+from evenhand.core.records import Estimate
 from evenhand.pipeline.quantities import Axis, Flags, Floats, Ints, Quantity
-from evenhand.stats.contrasts import clustered_difference, clustered_proportion_difference
+from evenhand.stats.contrasts import clustered_gap
 from evenhand.stats.effects import cliffs_delta, cohens_h, hedges_g
 from evenhand.stats.hypothesis_tests import paired_difference, two_proportions, wilcoxon
-from evenhand.stats.intervals import clustered_ratio
 from evenhand.stats.results import Difference
 
 Test = Literal["cluster", "binomial", "chi-square", "paired-t", "wilcoxon"]
@@ -57,38 +57,33 @@ class Sizes(NamedTuple):
     effect_size: float | None = None
     """Cohen's h for shares, Hedges' g for means."""
     cliffs_delta: float | None = None
-    ratio: float | None = None
-    ratio_low: float | None = None
-    ratio_high: float | None = None
 
 
-def judged(quantity: Quantity, a: Side, b: Side, *, level: float, test: Test = "cluster") -> Difference:
-    """Side a minus side b, judged by the test; one that does not fit the output gives way to ``cluster``."""
+def judged(
+    quantity: Quantity, a: Side, b: Side, *, level: float, test: Test = "cluster"
+) -> tuple[Difference, Estimate]:
+    """Side a minus side b, judged by the test, and their ratio.
+
+    A test that does not fit the output gives way to ``cluster``, which the ratio always comes from.
+    """
     is_share = quantity.kind == "share"
+    gap, ratio = clustered_gap(a.values, a.clusters, b.values, b.clusters, is_share=is_share, level=level)
     if test in ("binomial", "chi-square") and is_share:
-        return _unclustered(a, b, level, test)
+        gap = _unclustered(a, b, level, test)
     if test in ("paired-t", "wilcoxon"):
-        return _paired(a, b, level, test)
-    judge = clustered_proportion_difference if is_share else clustered_difference
-    return judge(a.values, a.clusters, b.values, b.clusters, level=level)
+        gap = _paired(a, b, level, test)
+    return gap, ratio
 
 
-def sizes(quantity: Quantity, a: Side, b: Side, *, level: float) -> Sizes:
-    """The effect sizes and the ratio of two sides; all null where a side is empty."""
-    share_a, share_b = a.mean, b.mean
-    if share_a is None or share_b is None:
+def sizes(quantity: Quantity, a: Side, b: Side) -> Sizes:
+    """The effect sizes of two sides; null where a side is empty."""
+    mean_a, mean_b = a.mean, b.mean
+    if mean_a is None or mean_b is None:
         return Sizes()
-    effect: float | None
-    delta: float | None
     if quantity.kind == "share":
         # Of yes and no, P(a > b) - P(a < b) = a (1 - b) - b (1 - a): the difference itself.
-        effect, delta = cohens_h(share_a, share_b), share_a - share_b
-    else:
-        effect, delta = hedges_g(a.values, b.values).value, cliffs_delta(a.values, b.values).value
-    if min(share_a, share_b) <= 0:
-        return Sizes(effect, delta)
-    ratio = clustered_ratio(a.values, a.clusters, b.values, b.clusters, level=level)
-    return Sizes(effect, delta, ratio.value, ratio.low, ratio.high)
+        return Sizes(cohens_h(mean_a, mean_b), mean_a - mean_b)
+    return Sizes(hedges_g(a.values, b.values).value, cliffs_delta(a.values, b.values).value)
 
 
 def counted(nulls: Counter[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 
 import polars as pl
 
@@ -14,26 +15,26 @@ from evenhand.store.schemas import PROMPTS
 
 def prompts_to_table(prompts: Iterable[Prompt]) -> pl.DataFrame:
     """One row a prompt."""
-    rows = [
-        {
-            "id": prompt.id,
-            "suite": prompt.suite,
-            "text": prompt.text,
-            "groups": [{"axis": group.axis, "name": group.name} for group in prompt.groups],
-            "cluster": prompt.cluster,
-            "template_id": prompt.template_id,
-            "mentions": [
-                {"text": mention.text, "mask": mention.mask, "whole_word": mention.whole_word}
-                for mention in prompt.mentions
-            ],
-            "fills": canonical_json(dict(prompt.fills)),
-            "language": prompt.language,
-            "source": prompt.source,
-            "meta": canonical_json(dict(prompt.meta)),
-        }
-        for prompt in prompts
-    ]
-    return pl.DataFrame(rows, schema=dict(PROMPTS))
+    found = list(prompts)
+    # By columns: a million prompts of a file take seconds so, and minutes as a million rows.
+    columns: dict[str, list[object]] = {
+        "id": [prompt.id for prompt in found],
+        "suite": [prompt.suite for prompt in found],
+        "text": [prompt.text for prompt in found],
+        "groups": [[{"axis": group.axis, "name": group.name} for group in p.groups] for p in found],
+        "cluster": [prompt.cluster for prompt in found],
+        "template_id": [prompt.template_id for prompt in found],
+        "mentions": [[asdict(mention) for mention in prompt.mentions] for prompt in found],
+        "fills": [_json(prompt.fills) for prompt in found],
+        "language": [prompt.language for prompt in found],
+        "source": [prompt.source for prompt in found],
+        "meta": [_json(prompt.meta) for prompt in found],
+    }
+    return pl.DataFrame(columns, schema=dict(PROMPTS))
+
+
+def _json(values: Mapping[str, str]) -> str:
+    return canonical_json(dict(values)) if values else "{}"
 
 
 def prompts_from_table(table: pl.DataFrame) -> list[Prompt]:

@@ -146,6 +146,8 @@ def _pairs(y: Floats, cells: Ints, clusters: Ints, n_cells: int) -> _Pairs:
 def _gram(pairs: _Pairs, n_cells: int, columns: list[Floats]) -> Floats:
     """``gram[i, j] = X_i' X_j``, for the clusters x cells matrices X_i with entries ``columns[i]``."""
     n_rows, width = int(pairs.row[-1]) + 1, len(columns) * n_cells
+    if pairs.row.size == n_rows:
+        return _nested_gram(pairs, n_cells, columns)
     if n_cells <= _DENSE_CELLS:
         stacked = np.zeros((n_rows, n_cells, len(columns)))
         stacked[pairs.row, pairs.cell] = np.stack(columns, axis=1)
@@ -159,6 +161,17 @@ def _gram(pairs: _Pairs, n_cells: int, columns: list[Floats]) -> Floats:
         sparse = csr_array((np.stack(columns, axis=1).ravel(), at.ravel(), starts), shape=(n_rows, width))
         gram = (sparse.T @ sparse).toarray()
     return gram.reshape(n_cells, len(columns), n_cells, len(columns)).transpose(1, 3, 0, 2)
+
+
+def _nested_gram(pairs: _Pairs, n_cells: int, columns: list[Floats]) -> Floats:
+    """The same where no cluster reaches over two cells: sums of products a cell, nothing between."""
+    gram = np.zeros((len(columns), len(columns), n_cells, n_cells))
+    cells = np.arange(n_cells)
+    for i, first in enumerate(columns):
+        for j, second in enumerate(columns[i:], start=i):
+            gram[i, j, cells, cells] = weighted_counts(pairs.cell, first * second, n_cells)
+            gram[j, i] = gram[i, j]
+    return gram
 
 
 def _without_rounding(covariance: Floats, values_range: float) -> Floats:

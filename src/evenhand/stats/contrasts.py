@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.core.errors import InputError
+from evenhand.core.records import Estimate
 from evenhand.stats._arrays import (
     Floats,
     Ids,
@@ -24,7 +25,7 @@ from evenhand.stats._arrays import (
 from evenhand.stats._moments import Moments, moments
 from evenhand.stats._newcombe import Newcombe
 from evenhand.stats._quantiles import f_upper_tail, t_quantile, t_two_sided
-from evenhand.stats.intervals import shares
+from evenhand.stats.intervals import ratio_of, shares
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER, Difference, Omnibus
 
 POWER = 0.8
@@ -46,12 +47,7 @@ def clustered_difference(
     prompt under two models) are used as pairs. With every row its own cluster this is Welch's test, but for
     the degrees of freedom, which come from the design instead of the two sample variances.
     """
-    a, b = checked_values(y_a, "y_a"), checked_values(y_b, "y_b")
-    codes = joint_codes(clusters_a, a.size, clusters_b, b.size)
-    sizes = _Sizes(a.size, b.size, checked_level(level), _MEANS)
-    if not a.size or not b.size:
-        return sizes.without(NO_VALUES, n_clusters=np.unique(codes).size)
-    return _judged(_two_cells(a, b, codes), np.array([1.0, -1.0]), sizes)
+    return clustered_gap(y_a, clusters_a, y_b, clusters_b, is_share=False, level=level)[0]
 
 
 def clustered_proportion_difference(
@@ -65,15 +61,34 @@ def clustered_proportion_difference(
     effective size of a group whose share is exactly 0 or 1 takes the other group's likeness within
     clusters.
     """
-    a, b = checked_binary(y_a, "y_a"), checked_binary(y_b, "y_b")
+    return clustered_gap(y_a, clusters_a, y_b, clusters_b, is_share=True, level=level)[0]
+
+
+def clustered_gap(
+    y_a: npt.ArrayLike,
+    clusters_a: Ids,
+    y_b: npt.ArrayLike,
+    clusters_b: Ids,
+    *,
+    is_share: bool,
+    level: float = 0.95,
+) -> tuple[Difference, Estimate]:
+    """`clustered_proportion_difference` or `clustered_difference` with `clustered_ratio`, from one pass."""
+    check = checked_binary if is_share else checked_values
+    a, b = check(y_a, "y_a"), check(y_b, "y_b")
     codes = joint_codes(clusters_a, a.size, clusters_b, b.size)
-    sizes = _Sizes(a.size, b.size, checked_level(level), _SHARES)
+    sizes = _Sizes(a.size, b.size, checked_level(level), _SHARES if is_share else _MEANS)
     if not a.size or not b.size:
-        return sizes.without(NO_VALUES, n_clusters=np.unique(codes).size)
+        return sizes.without(NO_VALUES, n_clusters=np.unique(codes).size), ratio_of(None, level)
     of = _two_cells(a, b, codes)
-    if of.clusters.min() < 2:
-        return sizes.without(ONE_CLUSTER, n_clusters=of.n_clusters, estimate=float(np.subtract(*shares(of))))
-    return _judged_shares(of, sizes)
+    if not is_share:
+        gap = _judged(of, np.array([1.0, -1.0]), sizes)
+    elif of.clusters.min() < 2:
+        estimate = float(np.subtract(*shares(of)))
+        gap = sizes.without(ONE_CLUSTER, n_clusters=of.n_clusters, estimate=estimate)
+    else:
+        gap = _judged_shares(of, sizes)
+    return gap, ratio_of(of, level)
 
 
 def clustered_contrast(

@@ -22,7 +22,12 @@ from evenhand.stats._arrays import (
 )
 from evenhand.stats._moments import Moments, moments
 from evenhand.stats._quantiles import normal_quantile, t_quantile
-from evenhand.stats.results import NO_VALUES, NO_VARIATION, NOT_POSITIVE, ONE_CLUSTER
+from evenhand.stats.results import NEAR_ZERO, NO_VALUES, NO_VARIATION, NOT_POSITIVE, ONE_CLUSTER
+
+_SMALLEST = 1e-100
+"""A mean below this would overflow the square of its inverse."""
+_UNBOUNDED = 50.0
+"""Half width of a log ratio beyond which it says nothing: a factor of 10^21 either way."""
 
 
 class Interval(NamedTuple):
@@ -111,14 +116,23 @@ def clustered_ratio(
     """
     a, b = checked_values(y_a, "y_a"), checked_values(y_b, "y_b")
     codes = joint_codes(clusters_a, a.size, clusters_b, b.size)
-    method = "cluster-robust log ratio"
     checked_level(level)
     if not a.size or not b.size:
-        return _no_values(method, level, 0)
+        return ratio_of(None, level)
     of = moments(np.concatenate([a, b]), np.repeat([0, 1], [a.size, b.size]), codes, n_cells=2)
-    size = {"n": a.size + b.size, "n_null": 0, "n_clusters": of.n_clusters}
+    return ratio_of(of, level)
+
+
+def ratio_of(of: Moments | None, level: float) -> Estimate:
+    """The ratio of the means of two cells; None where a cell is empty."""
+    method = "cluster-robust log ratio"
+    if of is None:
+        return _no_values(method, level, 0)
     ratio, interval, reason = _ratio(of, level)
-    return Estimate(ratio, *interval, level, method, **size, null_reason=reason)
+    size = int(of.sizes.sum())
+    return Estimate(
+        ratio, *interval, level, method, n=size, n_null=0, n_clusters=of.n_clusters, null_reason=reason
+    )
 
 
 def wilson_interval(share: float, n: float, z: float) -> Interval:
@@ -152,13 +166,18 @@ def _ratio(of: Moments, level: float) -> tuple[float | None, tuple[float | None,
     mean_a, mean_b = (float(mean) for mean in of.means)
     if min(mean_a, mean_b) <= 0:
         return None, (None, None), NOT_POSITIVE
+    if min(mean_a, mean_b) < _SMALLEST:
+        return None, (None, None), NEAR_ZERO
     ratio = mean_a / mean_b
     if of.clusters.min() < 2:
         return ratio, (None, None), ONE_CLUSTER
     _, variance, df = of.contrast(np.array([1 / mean_a, -1 / mean_b]))
     if variance == 0:
         return ratio, (None, None), NO_VARIATION
-    factor = math.exp(t_quantile((1 + level) / 2, df) * math.sqrt(variance))
+    reach = t_quantile((1 + level) / 2, df) * math.sqrt(variance)
+    if reach > _UNBOUNDED:
+        return ratio, (None, None), NEAR_ZERO
+    factor = math.exp(reach)
     return ratio, (ratio / factor, ratio * factor), None
 
 

@@ -13,6 +13,8 @@ NO_VARIATION = "no variation"
 """Every cluster says the same: there is no yardstick for a difference."""
 NOT_POSITIVE = "a mean is not positive"
 """A ratio needs two positive means."""
+NEAR_ZERO = "a mean is too near 0"
+"""A ratio whose interval would have no bounds."""
 
 
 @dataclass(frozen=True, slots=True)
