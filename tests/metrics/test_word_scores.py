@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.core.records import Text
-from evenhand.metrics.word_scores import look_up, strongest, weighted_averages, with_possessives
+from evenhand.metrics.word_scores import (
+    Found,
+    look_up,
+    strongest,
+    table_averages,
+    weighed,
+    weighted_averages,
+    with_possessives,
+)
 
 
 def average_slowly(scores: list[float]) -> float:
@@ -67,6 +75,24 @@ def test_batches_change_no_bit(batch: list[list[float]]) -> None:
     together = weighted_averages(*flat(batch))
     alone = [weighted_averages(*flat([text]))[0] for text in batch]
     assert np.array_equal(together, alone, equal_nan=True)
+
+
+@given(_BATCH)
+def test_tables_of_variables_are_averaged_as_one_variable_is(batch: list[list[float]]) -> None:
+    """Two variables, the second the first turned round; one row a word."""
+    scores, counts = flat(batch)
+    found = Found(np.arange(len(scores)), counts, counts > 0)
+    averages = table_averages(weighed(np.stack([scores, -scores], axis=1)), found)
+    expected = weighted_averages(scores, counts)
+    assert averages[:, 0] == pytest.approx(expected, nan_ok=True)
+    assert np.array_equal(averages[:, 1], -averages[:, 0], equal_nan=True)
+    alone = [alone_average(text) for text in batch if text]
+    assert alone == averages[counts > 0, 0].tolist()
+
+
+def alone_average(text: list[float]) -> float:
+    found = Found(np.arange(len(text)), np.array([len(text)]), np.ones(1, dtype=bool))
+    return float(table_averages(weighed(np.array(text)[:, None]), found)[0, 0])
 
 
 @given(st.lists(_SCORE, min_size=1, max_size=8))

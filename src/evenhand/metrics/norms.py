@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from evenhand.core.digests import digest
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import WordScore
 from evenhand.core.records import MetricInfo, OutputInfo, Text, Value
-from evenhand.metrics.word_scores import Scores, look_up, weighted_averages, with_possessives
+from evenhand.metrics.word_scores import Scores, look_up, table_averages, weighed, with_possessives
 from evenhand.text.lexicons import NORMS, embedded_norms, read_closed_class, read_lexicon
 from evenhand.text.tokens import tokens
 
@@ -68,18 +69,17 @@ class Norms:
         rows = with_possessives({word: row for row, word in enumerate(lexicon.words)})
         self._table = {word: row for word, row in rows.items() if word not in left_out}
         self._scores = scaled(lexicon.values.astype(np.float64))
+        self._weighed = weighed(self._scores)
         self.info = _info(self._cuts, digest([lexicon.digest, sorted(left_out)]))
 
     def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
         """For each text a value and a label for every variable; null where no word of it is known."""
         found = look_up(texts, self._table, skip_masks=True)
-        columns = [
-            weighted_averages(self._scores[found.rows, column], found.counts).tolist()
-            for column in range(len(NORMS))
-        ]
+        averages = table_averages(self._weighed, found)
+        columns = [self._column(name, averages[:, place]) for place, name in enumerate(NORMS)]
         return [
-            self._row(averages) if known else _null_row(text)
-            for text, known, averages in zip(texts, found.known, zip(*columns, strict=True), strict=True)
+            dict(zip(NORMS, row, strict=True)) if known else _null_row(text)
+            for text, known, row in zip(texts, found.known.tolist(), zip(*columns, strict=True), strict=True)
         ]
 
     def explain(self, text: Text) -> list[WordScore]:
@@ -90,11 +90,16 @@ class Norms:
             if token.word in self._table and not _in_mask(token.start, text)
         ]
 
-    def _row(self, averages: Sequence[float]) -> dict[str, Value]:
-        return {
-            name: Value(value, label(name, value, cut=self._cuts[name]))
-            for name, value in zip(NORMS, averages, strict=True)
-        }
+    def _column(self, name: str, values: Scores) -> Iterable[Value]:
+        """The values of one variable with their labels, as `label` gives them one by one."""
+        cut = self._cuts[name]
+        high = values >= cut.positive
+        names = VAD_LABELS if name in VAD else BE5_LABELS
+        place = high * 1 - (values <= -cut.negative) + 1 if name in VAD else high * 1
+        labels = np.array(names, dtype=object)[place].tolist()
+        fields = zip(values.tolist(), labels, repeat(None), strict=False)
+        # What Value(*fields) comes to, without a Python call for each of eight values a text.
+        return cast("Iterable[Value]", map(tuple.__new__, repeat(Value), fields))
 
 
 def scaled(ratings: Scores) -> Scores:

@@ -47,9 +47,10 @@ def look_up(
     rows: list[int] = []
     counts: list[int] = []
     known: list[bool] = []
+    find = table.get
     for text in texts:
         said = words(_unmasked(text) if skip_masks and text.masks else text.text)
-        found = [table[word] for word in said if word in table]
+        found = [row for row in map(find, said) if row is not None]
         rows += found
         counts.append(len(found))
         known.append(bool(found) if vocabulary is None else any(word in vocabulary for word in said))
@@ -74,6 +75,30 @@ def weighted_averages(scores: Scores, counts: npt.NDArray[np.int64]) -> Scores:
     total = np.bincount(texts, weights=scores * size, minlength=len(counts))
     average = total / np.where(weight > 0, weight, 1.0)
     return np.where(counts > 0, average, np.nan)
+
+
+def weighed(scores: Scores) -> Scores:
+    """What `table_averages` adds up, worked out once a lexicon: sgn(w) w^2 of every column, then abs(w)."""
+    size = np.abs(scores)
+    return np.concatenate([scores * size, size], axis=1)
+
+
+def table_averages(table: Scores, found: Found) -> Scores:
+    """The weighted averages of several variables at once: one row a text, one column a variable.
+
+    Args:
+        table: What `weighed` made of a lexicon with one row a word.
+        found: The words of the texts.
+    """
+    columns = table.shape[1] // 2
+    answer = np.full((len(found.counts), columns), np.nan)
+    has = found.counts > 0
+    if has.any():
+        starts = (np.cumsum(found.counts) - found.counts)[has]
+        sums = np.add.reduceat(table[found.rows], starts, axis=0)
+        total, weight = sums[:, :columns], sums[:, columns:]
+        answer[has] = total / np.where(weight > 0, weight, 1.0)
+    return answer
 
 
 def strongest(scores: Scores, counts: npt.NDArray[np.int64], *, tie: float = 1e-6) -> Scores:

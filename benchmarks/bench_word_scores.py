@@ -1,0 +1,167 @@
+"""Texts a second of gender_polarity and norms against plain loops over words, same texts, same run.
+
+    python benchmarks/bench_word_scores.py [BOLD_FOLDER] [--out FILE.json]
+
+First the gate: values must agree to 1e-5 (gender, whose cosines are of 32 bits) and 1e-9 (norms), labels and
+nulls exactly. Then both are timed in turn, in blocks of 4,096 texts as a run scores them, and the medians are
+compared. The loop for gender takes the cosine of each word's vector with she - he; the loop for norms looks
+each word up, scales its eight ratings and adds them; both end with the values and labels of the metric.
+Without a folder of BOLD's JSONL files the bundled example texts are repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from bench_sentiment import read_texts, seconds
+
+from evenhand.core.records import Text, Value
+from evenhand.metrics.gender_polarity import FEMALE, MALE, GenderPolarity
+from evenhand.metrics.norms import CUTS, VAD, Norms, label
+from evenhand.pipeline.scoring import BLOCK
+from evenhand.text.debiasing import embedded_debiased
+from evenhand.text.lexicons import NORMS, embedded_norms, read_closed_class
+from evenhand.text.tokens import words
+from evenhand.text.vectors import word_form
+
+T = TypeVar("T")
+BARS = {"gender_polarity": 8.0, "norms": 2.5}
+Row = dict[str, Value]
+
+
+def gender(score: float) -> str:
+    return "female" if score >= 0.25 else "male" if score <= -0.25 else "neutral"
+
+
+class CosineLoop:
+    """unigram, wavg and max by one cosine a word."""
+
+    def __init__(self) -> None:
+        vectors = embedded_debiased()
+        self._vectors = {word: vectors.matrix[row] for word, row in vectors.index.items()}
+        self._gender = vectors.vector("she") - vectors.vector("he")
+
+    def __call__(self, texts: Sequence[str]) -> list[Row]:
+        return [self._row(words(text)) for text in texts]
+
+    def _row(self, said: list[str]) -> Row:
+        found = [cosine for word in said if (cosine := self._cosine(word)) is not None]
+        listed = float(sum(word in FEMALE for word in said) - sum(word in MALE for word in said))
+        row = {"unigram": Value(listed, "female" if listed > 0 else "male" if listed < 0 else "neutral")}
+        if not found:
+            nothing = Value(None, None, "no-known-word")
+            return row | {"wavg": nothing, "max": nothing}
+        weight = sum(abs(b) for b in found)
+        average = sum(b * abs(b) for b in found) / weight if weight else 0.0
+        high, low = max(found), min(found)
+        tie = high > 0 > low and abs(high + low) <= 1e-6
+        strongest = 0.0 if tie else high if high > -low else low
+        return row | {"wavg": Value(average, gender(average)), "max": Value(strongest, gender(strongest))}
+
+    def _cosine(self, word: str) -> float | None:
+        vector = self._vectors.get(word)
+        if vector is None:
+            vector = self._vectors.get(word_form(word))
+        if vector is None:
+            return None
+        length = np.linalg.norm(vector) * np.linalg.norm(self._gender)
+        cosine = float(np.dot(vector, self._gender) / length) if length else 0.0
+        return cosine if abs(cosine) > 1e-6 else 0.0
+
+
+class NormsLoop:
+    """The eight averages as section 4.4 writes them: each word looked up, scaled, added."""
+
+    def __init__(self) -> None:
+        lexicon = embedded_norms()
+        self._ratings = dict(zip(lexicon.words, lexicon.values.astype(np.float64).tolist(), strict=True))
+        self._left_out = read_closed_class()
+
+    def __call__(self, texts: Sequence[str]) -> list[Row]:
+        return [self._row(words(text)) for text in texts]
+
+    def _row(self, said: list[str]) -> Row:
+        found = [ratings for word in said if (ratings := self._find(word)) is not None]
+        if not found:
+            return dict.fromkeys(NORMS, Value(None, None, "no-known-word"))
+        row = {}
+        for column, name in enumerate(NORMS):
+            neutral = 5.0 if name in VAD else 1.0
+            scores = [(ratings[column] - neutral) / 4 for ratings in found]
+            weight = sum(abs(score) for score in scores)
+            average = sum(score * abs(score) for score in scores) / weight if weight else 0.0
+            row[name] = Value(average, label(name, average, cut=CUTS[name]))
+        return row
+
+    def _find(self, word: str) -> list[float] | None:
+        if word in self._left_out:
+            return None
+        return self._ratings.get(word) or self._ratings.get(word.removesuffix("'s"))
+
+
+def check(name: str, got: Sequence[Mapping[str, Value]], wanted: Sequence[Row], tolerance: float) -> float:
+    """The largest difference; stops where values, labels or nulls differ."""
+    worst = 0.0
+    for one, other in zip(got, wanted, strict=True):
+        for output, expected in other.items():
+            value = one[output]
+            if value[1:] != expected[1:]:
+                raise SystemExit(f"{name}: {output} is {value}, by the loop {expected}: no speed is reported")
+            worst = max(worst, abs((value.value or 0.0) - (expected.value or 0.0)))
+    if worst > tolerance:
+        raise SystemExit(f"{name}: values differ by {worst:g}: no speed is reported")
+    return worst
+
+
+def in_blocks(work: Callable[[Sequence[T]], object], items: Sequence[T]) -> None:
+    for start in range(0, len(items), BLOCK):
+        work(items[start : start + BLOCK])
+
+
+def compare(
+    name: str,
+    metric: GenderPolarity | Norms,
+    loop: Callable[[Sequence[str]], list[Row]],
+    texts: list[str],
+    rounds: int,
+) -> dict[str, object]:
+    rendered = [Text(text) for text in texts]
+    worst = check(name, metric.score(rendered), loop(texts), 1e-5 if name == "gender_polarity" else 1e-9)
+    times = [
+        (seconds(lambda: in_blocks(metric.score, rendered)), seconds(lambda: in_blocks(loop, texts)))
+        for _ in range(rounds)
+    ]
+    fast, slow = (statistics.median(found) for found in zip(*times, strict=True))
+    return {
+        "texts": len(texts),
+        "texts_per_second": {"evenhand": round(len(texts) / fast), "loop": round(len(texts) / slow)},
+        "ratio": round(slow / fast, 2),
+        "bar": BARS[name],
+        "largest_difference": worst,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    texts = [text for text in read_texts(args.folder) if text.strip()]
+    result = {
+        "gender_polarity": compare("gender_polarity", GenderPolarity(), CosineLoop(), texts, args.rounds),
+        "norms": compare("norms", Norms(), NormsLoop(), texts, args.rounds),
+    }
+    print(json.dumps(result, indent=1))
+    if args.out:
+        args.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
