@@ -147,12 +147,25 @@ def prepare(task: str, data: Path | str | Sequence[Path | str], **options: Unpac
             todo="name one of these",
         )
     _check_options(task, options)
+    if task == "emotion" and len(paths) == 1 and paths[0].is_dir():
+        paths, options = _published(paths[0], options)
     check_files(paths)
     job = _word_job(task, paths, options) if task in WORDS else _classifier_job(task, paths, options)
     out = options.get("out")
     name = f"{task}-{Path(options.get('backbone') or '').name or 'default'}"
     folder = Path(out) if out else default_folder("train", name, job.identity())
     return Training(task, job, folder, options.get("fresh", False))
+
+
+def _published(folder: Path, options: TrainOptions) -> tuple[tuple[Path, ...], TrainOptions]:
+    """The affective paper's own tables from a folder of published files; dev is then in training."""
+    from evenhand.training.semeval import check_unseen, tables
+
+    found = tables(folder)
+    valid = options.get("valid")
+    if valid is not None:
+        check_unseen(Path(valid), found.train)
+    return (found.train,), {**options, "valid": valid or found.valid}
 
 
 def _classifier_job(task: str, paths: Sequence[Path], options: TrainOptions) -> Job:

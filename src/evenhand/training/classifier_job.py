@@ -17,6 +17,7 @@ from evenhand.core.protocols import Progress
 from evenhand.store.atomic import naming_storage_errors, write_text
 from evenhand.training.analysers import ANALYSERS, CUTS
 from evenhand.training.card import classifier_card
+from evenhand.training.ceiling import ceiling
 from evenhand.training.examples import Examples
 from evenhand.training.fitting import LINEAR, LSTM, Fit, Fitted, kind_of
 from evenhand.training.held_out import HeldOut
@@ -80,7 +81,7 @@ class ClassifierJob:
             f"{', '.join(examples.labels)}",
             f"backbone {self.backbone}"
             + (f", {self._recipe()}: {self._steps():,} steps" if self._is_trained() else ""),
-            *(f"note     {note}" for note in examples.notes),
+            *(f"note     {note}" for note in (*examples.notes, *self._ceiling_note())),
         )
 
     def _further(self) -> str:
@@ -121,11 +122,11 @@ class ClassifierJob:
             held_out=outcomes["dev"],
             yardstick=yardstick,
             history=fitted.history,
-            notes=(*self.examples.notes, *self._honesty(), *_further(outcomes)),
+            notes=(*self.examples.notes, *self._honesty(), *self._ceiling_note(), *_further(outcomes)),
             use=_use(self.task.name, folder.path, self.backbone),
         )
         write_text(folder.path / "card.md", text)
-        measures = outcomes["dev"].measures()
+        measures = outcomes["dev"].measures() | self._ceilings()
         if yardstick is not None:
             measures |= {"linear_accuracy": yardstick.measures()["accuracy"]}
         if "test" in outcomes:
@@ -133,6 +134,22 @@ class ClassifierJob:
         details = {"held_out" if part == "dev" else part: found.to_json() for part, found in outcomes.items()}
         folder.finish(measures, details)
         return measures
+
+    def _ceilings(self) -> dict[str, float]:
+        """The largest possible accuracy of each part whose texts stand under several labels."""
+        found = {part: ceiling(data.texts, data.labels) for part, data in self.examples.unseen().items()}
+        return {
+            f"{part}_ceiling" if part != "dev" else "ceiling": top for part, top in found.items() if top < 1
+        }
+
+    def _ceiling_note(self) -> tuple[str, ...]:
+        return tuple(
+            f"Some held-out texts stand under several labels: no classifier with one answer a text can be "
+            f"right "
+            f"on more than {top:.3f} of them."
+            for name, top in self._ceilings().items()
+            if name == "ceiling"
+        )
 
     def _predictions(self, said: Mapping[str, NDArray[np.floating]]) -> str:
         buffer = io.StringIO()
@@ -176,8 +193,10 @@ class ClassifierJob:
         recipe = self.recipe
         stop = "" if recipe.patience is None else f", stops after {recipe.patience} epochs without gain"
         optimiser = "AdamW" if recipe.weight_decay else "Adam"
+        kept = " kept" if recipe.is_constant else ""
         return (
-            f"{optimiser}, {recipe.epochs} epochs, batch {recipe.batch}, learning rate {recipe.rate:g}, "
+            f"{optimiser}, {recipe.epochs} epochs, batch {recipe.batch}, learning rate "
+            f"{recipe.rate:g}{kept}, "
             f"at most {self.longest} tokens a text, seed {recipe.seed}{stop}"
         )
 

@@ -147,7 +147,13 @@ class FineTuning:
             torch.manual_seed(self.recipe.seed * 1000 + number)
             self.network.train()
             for step, places in enumerate(self._batches(data, number), start=per_epoch * number):
-                losses.append(self._step(data, places, factor(step, total, self.recipe.warmup)))
+                losses.append(
+                    self._step(
+                        data,
+                        places,
+                        factor(step, total, self.recipe.warmup, is_constant=self.recipe.is_constant),
+                    )
+                )
                 on_step(1)
         epoch = Epoch(float(np.mean(losses)), self.loss(held_out))
         if not all(map(math.isfinite, epoch)):
@@ -214,8 +220,10 @@ def cross_entropy(logits: Tensor, truth: Tensor) -> Tensor:
     return F.cross_entropy(logits, truth)
 
 
-def factor(step: int, total: int, warmup: float) -> float:
+def factor(step: int, total: int, warmup: float, *, is_constant: bool = False) -> float:
     """The factor on the learning rate: up in a line over the warm-up's share of steps, then down to 0.
+
+    A constant rate stays at 1 after the warm-up.
 
     >>> [round(factor(step, 10, 0.2), 3) for step in (0, 1, 2, 9)]
     [0.5, 1.0, 1.0, 0.125]
@@ -223,6 +231,8 @@ def factor(step: int, total: int, warmup: float) -> float:
     rising = max(1, round(total * warmup))
     if step < rising:
         return (step + 1) / rising
+    if is_constant:
+        return 1.0
     return (total - step) / max(1, total - rising)
 
 

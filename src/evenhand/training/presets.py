@@ -29,9 +29,23 @@ class Preset:
     """The paper and section, and what is ours where it does not say."""
 
 
+_AFFECTIVE = (
+    "Kadan et al. 2024, section 4.1: Adam, 100 epochs, categorical cross-entropy, a dense layer of four with "
+    "softmax; the longest text and early stopping are not printed"
+)
 _REGARD = "Sheng et al. 2019, appendix A.1 and section 4"
 
+
+def _affective(backbone: str, rate: float, batch: int) -> Preset:
+    recipe = Recipe(epochs=100, batch=batch, rate=rate, warmup=0.0, is_constant=True, weight_decay=0.0)
+    return Preset("emotion", backbone, recipe, longest=128, source=_AFFECTIVE)
+
+
 PRESETS: Final[Mapping[str, Preset]] = {
+    "affective-bert": _affective("bert-large-uncased", 1e-5, 80),
+    "affective-gpt2": _affective("gpt2-medium", 1e-6, 64),
+    "affective-xlnet": _affective("xlnet-large-cased", 1e-6, 80),
+    "affective-t5": _affective("t5-large", 1e-6, 80),
     "bold": Preset(
         "toxicity",
         "bert-large-uncased-whole-word-masking",

@@ -15,6 +15,8 @@ class Recipe:
     rate: float = 2e-5
     warmup: float = 0.1
     """Share of all steps in which the learning rate rises."""
+    is_constant: bool = False
+    """Keep the learning rate after the warm-up, as plain Adam does, instead of letting it fall."""
     weight_decay: float = 0.01
     clip: float = 1.0
     patience: int | None = None
