@@ -131,6 +131,25 @@ def _note(tally, column):
 
 
 @njit(cache=True, nogil=True)
+def wants_sample(mask, key, place, worst, sizes):
+    """Whether a unit with an emotion would be kept in a cell; `_sample_mask` keeps it."""
+    emotions, groups = sizes[0], sizes[1]
+    priority = mixed(key + np.uint64(place) * FACTOR)
+    named, felt = mask >> np.uint64(emotions), mask & ((ONE << np.uint64(emotions)) - ONE)
+    while felt:
+        first = lowest_bit(felt) * (groups + 1)
+        felt &= felt - ONE
+        if named == ZERO and priority < worst[first + groups]:
+            return True
+        rest = named
+        while rest:
+            if priority < worst[first + lowest_bit(rest)]:
+                return True
+            rest &= rest - ONE
+    return False
+
+
+@njit(cache=True, nogil=True)
 def _sample_mask(matcher, tally, mask, first, last, offset, chunk, key):
     emotions, groups = matcher.sizes[0], matcher.sizes[1]
     if mask & ((ONE << np.uint64(emotions)) - ONE) == ZERO:

@@ -14,7 +14,7 @@ from pathlib import Path
 from evenhand.corpus import kernel
 from evenhand.store.atomic import write_text
 
-_SOURCES = ("blocks", "cells", "documents", "kernel", "letters", "matcher", "rule", "tally")
+_SOURCES = ("blocks", "cells", "documents", "indexing", "kernel", "letters", "matcher", "rule", "tally")
 """Every module whose code or constants end up in the compiled kernel."""
 _STAMP = "evenhand-corpus.stamp"
 

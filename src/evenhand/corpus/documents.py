@@ -49,17 +49,6 @@ def mixed(value):
 
 
 @njit(cache=True, nogil=True)
-def ends_document(data, place, document_end, at_line_start):
-    """Whether the end of a unit at a place also ends a document."""
-    byte = data[place]
-    if document_end == AT_RECORD_END:
-        return byte == 255
-    if document_end == AT_FILE_END or byte != 10:
-        return False
-    return document_end == AT_LINE_END or is_empty_line(data, place, at_line_start)
-
-
-@njit(cache=True, nogil=True)
 def is_empty_line(data, newline, at_line_start):
     """Whether nothing but blanks stands in the line that ends here."""
     place = newline - 1
