@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -195,6 +196,13 @@ def test_groups_that_cannot_be_used(tmp_path: Path, content: str, message: str) 
     path.write_text(content)
     with pytest.raises(InputError, match=message):
         read_groups(path)
+
+
+def test_the_groups_of_the_how_to_page_can_be_used(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "build-a-suite-like-bold.md"
+    shown = re.findall(r"```toml\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    (tmp_path / "groups.toml").write_text(shown[0])
+    assert len(read_groups(tmp_path / "groups.toml").rules) == 3
 
 
 def test_our_groups_are_bolds() -> None:
