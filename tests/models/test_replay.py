@@ -151,3 +151,11 @@ def test_the_samples_of_the_regard_study(data: Path) -> None:
     found = [texts[item.request_id] + item.text for item in done if item.text is not None]
     assert sum(item.failure == "not_in_file" for item in done) == 60
     assert sorted(found) == sorted(path.read_text(encoding="utf-8").rstrip("\n").split("\n"))
+
+
+def test_white_space_after_a_prompt_does_not_matter(tmp_path: Path) -> None:
+    path = tmp_path / "texts.jsonl"
+    path.write_text('{"prompt": "She was ", "text": "She was glad."}\n')
+    request = Request("a", "She was", (0,))
+    found = list(ReplayModel(str(path)).generate([request], GenerationSpec()))
+    assert [item.text for item in found] == [" glad."]

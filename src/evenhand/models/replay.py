@@ -38,7 +38,7 @@ class ReplayModel:
     Args:
         name: The file: JSONL, CSV, TSV or Parquet, or lines of text.
         text: The column of the texts.
-        prompt: The column of the prompts, which must be the suite's to the letter.
+        prompt: The column of the prompts, which must be the suite's but for white space after it.
         id: The column of prompt ids; where it is given, it and not the prompt finds the text. A file with a
             column ``prompt_id`` and none of prompts, as a run's ``generations.parquet``, is found by it.
     """
@@ -79,10 +79,11 @@ class _Table:
         self._by_id = id is not None
         self._texts: dict[str | None, list[str | None]] = defaultdict(list)
         for found, written in table.select(self.key, text).iter_rows():
-            self._texts[found].append(written)
+            # BOLD's published prompts end in a space, its suite's do not.
+            self._texts[found.rstrip() if found and id is None else found].append(written)
 
     def of(self, request: Request) -> Sequence[str | None]:
-        return self._texts.get(request.id if self._by_id else request.text, [])
+        return self._texts.get(request.id if self._by_id else request.text.rstrip(), [])
 
 
 class _Lines:
