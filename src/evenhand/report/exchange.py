@@ -51,7 +51,7 @@ def model_card(run: Run) -> str:
     """A model card: front matter with ``model-index`` as the Hub reads it, then the report in Markdown."""
     index: Json = [{"name": _model(run), "results": list(_index(run))}]
     # JSON is YAML: nothing a group is called can break out of it.
-    front = json.dumps(index, ensure_ascii=True, indent=1, allow_nan=False)
+    front = json.dumps(index, ensure_ascii=True, indent=1, allow_nan=False).replace("<", "\\u003c")
     return f"---\ntags:\n- evenhand\nmodel-index: {front}\n---\n\n{markdown_report(run)}"
 
 
