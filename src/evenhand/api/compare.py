@@ -96,7 +96,8 @@ def compare(*runs: Run | Path | str, progress: Progress = SILENT, **options: Unp
     """The finished comparison of two or more runs; the first one is the reference.
 
     Runs of ``audit`` and ``score`` are paired by prompt: gaps of gaps, changes of values, and a leaderboard
-    on which runs that cannot be told apart are tied.
+    on which runs that cannot be told apart are tied. A run of ``corpus`` and one of ``probe`` are set side by
+    side: where the corpus and the classifier lean to the same group.
     """
     return prepare(*runs, **options).run(progress)
 
@@ -167,8 +168,23 @@ def _suite(manifest: Mapping[str, Json], suite: str) -> Json:
     return suites.get(suite) or next(iter(suites.values()))
 
 
+def _of_corpus_and_probe(runs: tuple[Run, ...], options: CompareOptions) -> Prepared:
+    from evenhand.api.associate import prepare as side_by_side_with_corpus
+
+    return side_by_side_with_corpus(
+        *runs,
+        level=options.get("level"),
+        out=options.get("out"),
+        fresh=options.get("fresh", False),
+        command=options.get("command"),
+    )
+
+
 Preparer = Callable[[tuple[Run, ...], CompareOptions], Prepared]
-_PREPARERS: dict[frozenset[str], Preparer] = {frozenset({"texts"}): _of_texts}
+_PREPARERS: dict[frozenset[str], Preparer] = {
+    frozenset({"texts"}): _of_texts,
+    frozenset({"corpus", "probe"}): _of_corpus_and_probe,
+}
 """By the kinds of the runs: add a line for another kind."""
 
 

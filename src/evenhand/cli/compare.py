@@ -20,8 +20,10 @@ def command(
     fresh: o.Fresh = False,
 ) -> None:
     """Set models or mitigations side by side, paired by prompt: gaps of gaps and a leaderboard with ties."""
+    from evenhand.api.associate import Associating
     from evenhand.api.compare import prepare
     from evenhand.cli.ending import carry_out
+    from evenhand.report.associate.draw import associate_summary
     from evenhand.report.compare.draw import compare_summary
 
     prepared = prepare(
@@ -33,4 +35,5 @@ def command(
         fresh=fresh,
         command=o.command_line(),
     )
-    carry_out(prepared, dry_run=dry_run, found=compare_summary)
+    is_mixed = isinstance(prepared, Associating)
+    carry_out(prepared, dry_run=dry_run, found=associate_summary if is_mixed else compare_summary)

@@ -29,6 +29,7 @@ OF_COMMANDS: Mapping[str, str] = {
     "corpus": "evenhand.report.corpus.draw",
     "compare": "evenhand.report.compare.draw",
     "probe": "evenhand.report.probe.draw",
+    "associate": "evenhand.report.associate.draw",
 }
 """The runs that are not audits or scored texts: the module of their ``<command>_html`` and its twins."""
 

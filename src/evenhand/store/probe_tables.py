@@ -105,9 +105,51 @@ PAIR_SCORES: Schema = {
 """Both sides of every pair, once for each emotion, and in which ways of measuring it counts for the emotion:
 what the intensity plots draw."""
 
+ASSOCIATIONS: Schema = {
+    "corpus": _TEXT,
+    "pair_corpus": _TEXT,
+    "model": _TEXT,
+    "axis": _TEXT,
+    "group_a": _TEXT,
+    "group_b": _TEXT,
+    "emotion": _TEXT,
+    "percent_a": _REAL,
+    "percent_b": _REAL,
+    "corpus_difference": _REAL,
+    "odds_ratio_a": _REAL,
+    "odds_ratio_b": _REAL,
+    "acs": _REAL,
+    "difference": _REAL,
+    "p_adjusted": _REAL,
+    "is_clear": pl.Boolean(),
+    "same_direction": pl.Boolean(),
+    "null_reason": _TEXT,
+}
+"""A corpus run beside a probe run: which way each leans; ``corpus_difference`` is in percentage points."""
+
+AGREEMENTS: Schema = {
+    "corpus": _TEXT,
+    "pair_corpus": _TEXT,
+    "model": _TEXT,
+    "rho": _REAL,
+    "rho_low": _REAL,
+    "rho_high": _REAL,
+    "same": _COUNT,
+    "n": _COUNT,
+    "n_clusters": _COUNT,
+    "share": _REAL,
+    "share_low": _REAL,
+    "share_high": _REAL,
+    "level": _REAL,
+    "null_reason": _TEXT,
+}
+"""How far corpus and classifier lean the same way: Spearman's rho, and the share of cells that agree."""
+
 PROBE_SCHEMAS: Mapping[str, Schema] = {
     "measures": MEASURES,
     "sets": SETS,
     "flips": FLIPS,
     "pair_scores": PAIR_SCORES,
+    "associations": ASSOCIATIONS,
+    "agreements": AGREEMENTS,
 }

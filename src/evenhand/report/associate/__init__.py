@@ -1,0 +1,1 @@
+"""The report of a corpus and a classifier side by side."""

@@ -1,0 +1,212 @@
+"""A corpus and a classifier side by side, as HTML, JSON, Markdown and on the terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from markupsafe import Markup
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from evenhand._version import __version__
+from evenhand.core.digests import Json
+from evenhand.report.html import embedded, environment, policy, script_of, stylesheet
+from evenhand.report.markdown import escaped
+from evenhand.report.provenance import Fact, circumstances
+from evenhand.report.reading import objects_at, text_at
+from evenhand.report.wording import count, name, number, percent, visible
+from evenhand.store.run import Run
+
+_FOLDER = Path(__file__).parent
+_SHOWN = 2000
+_LISTED = 60
+CAVEATS = (
+    "Two things that lean the same way need not cause each other: this corpus may not be what the classifier "
+    "learned from.",
+    "Cells share groups and the four percentages of a group sum to 100, so that they are not independent; "
+    "the "
+    "intervals resample pairs of groups.",
+    "The corpus counts words that stand in one sentence, not who feels what.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One cell: which way the corpus leans, and which way the classifier."""
+
+    row: Mapping[str, str | float | bool | None]
+
+    def text(self, column: str) -> str:
+        """A name, as words."""
+        return name(str(self.row[column]))
+
+    def shown(self, column: str, *, signed: bool = False) -> str:
+        """A number; empty where there is none."""
+        value = self.row[column]
+        return number(float(value), signed=signed) if isinstance(value, float) else ""
+
+    @property
+    def pair(self) -> str:
+        """The two groups."""
+        return f"{self.text('group_a')} × {self.text('group_b')}"
+
+    def towards(self, column: str) -> str:
+        """The group a signed number points to."""
+        value = self.row[column]
+        if not isinstance(value, float) or value == 0:
+            return ""
+        return self.text("group_b" if value > 0 else "group_a")
+
+    @property
+    def so(self) -> str:
+        """Whether both lean the same way, in words."""
+        same = self.row["same_direction"]
+        return str(self.row["null_reason"] or "") if same is None else "same way" if same else "opposite ways"
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What the page shows."""
+
+    question: str
+    verdicts: tuple[str, ...]
+    lines: tuple[Line, ...]
+    unlisted: int
+    points: tuple[tuple[float, float, bool], ...]
+    """Corpus and classifier, in units of the drawing, and whether the classifier's part is clear."""
+    facts: tuple[Fact, ...]
+    caveats: tuple[str, ...] = CAVEATS
+    version: str = __version__
+
+
+def content(run: Run) -> Content:
+    """The content of the report."""
+    table = run.table("associations")
+    lines = tuple(Line(row) for row in table.iter_rows(named=True))
+    return Content(
+        question="Does the classifier lean the way the corpus does?",
+        verdicts=tuple(_verdict(row) for row in run.table("agreements").iter_rows(named=True)),
+        lines=lines[:_SHOWN],
+        unlisted=max(0, len(lines) - _SHOWN),
+        points=tuple(_points(lines)),
+        facts=tuple(fact for fact in _facts(run) if fact.value),
+    )
+
+
+def associate_html(run: Run) -> str:
+    """The report as one HTML page."""
+    style, script = stylesheet(), script_of(("data.js", "explore.js"))
+    return (
+        environment(_FOLDER)
+        .get_template("associate.html.j2")
+        .render(
+            page=content(run),
+            style=Markup(style),
+            script=Markup(script),
+            policy=policy(style, script),
+            data=embedded({}),
+        )
+    )
+
+
+def associate_json(run: Run) -> str:
+    """The report as JSON text."""
+    found = content(run)
+    body: dict[str, Json] = {
+        "format": 1,
+        "verdicts": list(found.verdicts),
+        "caveats": list(found.caveats),
+        "manifest": {key: run.manifest.get(key) for key in ("command", "name", "identity", "runs", "view")},
+        "agreements": run.table("agreements").to_dicts(),
+        "associations": run.table("associations").to_dicts(),
+    }
+    return json.dumps(body, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def associate_markdown(run: Run) -> str:
+    """The report as Markdown text."""
+    found = content(run)
+    rows = [
+        ("pair", "emotion", "corpus leans to", "points", "classifier leans to", "ACS", "so"),
+        ("---",) * 7,
+        *(
+            tuple(
+                escaped(cell)
+                for cell in (
+                    line.pair,
+                    line.text("emotion"),
+                    line.towards("corpus_difference"),
+                    line.shown("corpus_difference", signed=True),
+                    line.towards("acs"),
+                    line.shown("acs", signed=True),
+                    line.so,
+                )
+            )
+            for line in found.lines[:_LISTED]
+        ),
+    ]
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    limits = "\n".join(f"- {escaped(line)}" for line in found.caveats)
+    parts = [f"# {found.question}", *(f"**{escaped(line)}**" for line in found.verdicts), table]
+    return "\n\n".join([*parts, "## What this cannot tell", limits]) + "\n"
+
+
+def associate_summary(run: Run) -> RenderableType:
+    """The verdict and the cells on the terminal."""
+    found = content(run)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for head in ("pair", "emotion", "corpus", "classifier", "so"):
+        table.add_column(head, overflow="fold")
+    for line in found.lines[:40]:
+        table.add_row(
+            Text(line.pair),
+            Text(line.text("emotion")),
+            line.shown("corpus_difference", signed=True),
+            line.shown("acs", signed=True),
+            line.so,
+        )
+    note = Text("corpus: points of the emotion's share, second minus first; classifier: ACS", style="dim")
+    return Group(*(Text(line, style="bold") for line in found.verdicts), table, note)
+
+
+def _verdict(row: Mapping[str, object]) -> str:
+    share, rho, low, high = (row[key] for key in ("share", "rho", "rho_low", "rho_high"))
+    where = f"{name(str(row['corpus']))} and {visible(str(row['model']))} on {name(str(row['pair_corpus']))}"
+    if not isinstance(share, float):
+        return f"{where}: no cell could be compared."
+    cells = count(int(str(row["n"])), "cell")
+    said = f"{where}: both lean the same way in {row['same']} of {cells} ({percent(share)})"
+    if not isinstance(rho, float):
+        return f"{said}; the rank correlation cannot be told: {row['null_reason']}."
+    ends = (
+        f" ({number(low, signed=True)} to {number(high, signed=True)})"
+        if isinstance(low, float) and isinstance(high, float)
+        else ""
+    )
+    is_told = isinstance(low, float) and isinstance(high, float) and not low <= 0 <= high
+    clear = "" if is_told else ", which may be chance"
+    return f"{said}; rank correlation {number(rho, signed=True)}{ends}{clear}."
+
+
+def _points(lines: tuple[Line, ...]) -> Iterator[tuple[float, float, bool]]:
+    known = [
+        (float(x), float(y), bool(line.row["is_clear"]))
+        for line in lines
+        if isinstance(x := line.row["corpus_difference"], float) and isinstance(y := line.row["acs"], float)
+    ]
+    wide = max((abs(x) for x, _, _ in known), default=1.0) or 1.0
+    high = max((abs(y) for _, y, _ in known), default=1.0) or 1.0
+    for x, y, clear in known:
+        yield round(300 + 280 * x / wide, 1), round(150 - 135 * y / high, 1), clear
+
+
+def _facts(run: Run) -> Iterator[Fact]:
+    yield Fact("Command to repeat", visible(text_at(run.manifest, "command")), is_code=True)
+    for part in objects_at(run.manifest, "runs"):
+        yield Fact(visible(text_at(part, "name")), visible(text_at(part, "command")), is_code=True)
+    yield from circumstances(run.manifest)
