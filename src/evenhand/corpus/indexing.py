@@ -25,6 +25,7 @@ from evenhand.corpus.blocks import (
 )
 from evenhand.corpus.documents import is_empty_line
 from evenhand.corpus.letters import FACTOR, ONE, ZERO
+from evenhand.corpus.matcher import FILTER_BITS
 
 STRETCH = 1 << 14
 """Bytes that are indexed at a time: their index stays in the cache."""
@@ -35,7 +36,7 @@ KEPT = np.array([(1 << (8 * size)) - 1 for size in range(9)], dtype=np.uint64)
 
 _FAR = 1 << 62
 _TWO, _THREE = np.uint64(2), np.uint64(3)
-_SIX, _TO_FILTER, _S62, _S63 = np.uint64(6), np.uint64(48), np.uint64(62), np.uint64(63)
+_SIX, _TO_FILTER, _S62, _S63 = np.uint64(6), np.uint64(64 - FILTER_BITS), np.uint64(62), np.uint64(63)
 _KEPT_BITS = np.array([(1 << size) - 1 for size in range(65)], dtype=np.uint64)
 
 
