@@ -37,7 +37,11 @@ def command(
         str | None, typer.Option(help="Column of the texts [text].", rich_help_panel=_DATA)
     ] = None,
     label: Annotated[
-        str | None, typer.Option(help="Column of the labels [label].", rich_help_panel=_DATA)
+        str | None,
+        typer.Option(
+            help="Column of the labels [label]; for toxicity also several of 0 and 1: a,b.",
+            rich_help_panel=_DATA,
+        ),
     ] = None,
     valid: Annotated[
         Path | None,
