@@ -67,7 +67,7 @@ def python_sets(text: str, terms: TermList) -> Counter[tuple[str, str]]:
 
 
 def paper_loop(text: str, terms: TermList) -> Counter[tuple[str, str]]:
-    """The scheme of the paper's scripts: each term of each list is searched in the sentence's list of words."""
+    """The scheme of the paper's scripts: each term of each list is searched in a sentence's words."""
     counts: Counter[tuple[str, str]] = Counter()
     for sentence in SENTENCE.split(text):
         words = sentence.lower().split()
