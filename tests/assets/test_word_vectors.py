@@ -14,12 +14,24 @@ from evenhand.core.digests import file_digest
 from evenhand.text.debiasing import embedded_debiased, embedded_gender_words, gender_polarities
 from evenhand.text.lexicons import NORMS, embedded_norms
 from evenhand.text.vectors import embedded_vectors, nearest
+from evenhand.training import norms
 from evenhand.training.vector_checks import (
     analogy_shares,
     embedded_checks,
     occupation_polarities,
     similarity_correlation,
 )
+
+CARD_R = {
+    **{"valence": 0.831, "arousal": 0.697, "dominance": 0.683, "joy": 0.709},
+    **{"anger": 0.750, "sadness": 0.734, "fear": 0.710, "disgust": 0.698},
+}
+"""Held-out Pearson's r on the card of the norms."""
+
+
+def test_the_card_of_the_norms_has_these_figures() -> None:
+    card = read_card("norms")
+    assert all(f"| {variable} | {r:.3f} |" in card for variable, r in CARD_R.items())
 
 
 def test_size_and_shape() -> None:
@@ -116,3 +128,19 @@ def test_the_lexicon_agrees_with_human_ratings(data: Path) -> None:
     assert len(both) > 4000
     # These words were trained on; held-out agreement is on the card.
     assert np.corrcoef(np.array(both).T)[0, 1] > 0.85
+
+
+def test_norms_of_words_the_network_did_not_see(data: Path) -> None:
+    """One fold of ten, one network, a third of the steps: the card's figures come from all of them."""
+    folder = data / "norms"
+    ratings = norms.read_ratings([folder / "vad_glasgow.csv", folder / "be5_emomap.tsv"])
+    features, values = norms.with_vectors(ratings, embedded_vectors())
+    order = np.random.default_rng(0).permutation(len(features))
+    held, rest = order[::10], np.setdiff1d(order, order[::10])
+    networks = norms.fit(features[rest], values[rest], norms.Recipe(steps=1000, networks=1))
+    predicted = norms.predict(networks, features[held])
+    for column, variable in enumerate(NORMS):
+        rated = values[held, column]
+        known = ~np.isnan(rated)
+        r = np.corrcoef(predicted[known, column], rated[known])[0, 1]
+        assert r > CARD_R[variable] - 0.05, variable
