@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 import torch
 
+from evenhand.core.errors import RunFolderError
 from evenhand.neural import quantised
 from evenhand.neural.encoder import Encoder
 from evenhand.neural.heads import columns, width
 from evenhand.training import minilm, shards
 from evenhand.training.classifier_data import Packed
 from evenhand.training.classifier_export import network_of, read_halves
-from evenhand.training.classifiers import CUTS, main
+from evenhand.training.classifiers import CUTS, claim, main
 
 
 def packed(folder: Path) -> Path:
@@ -49,3 +50,19 @@ def test_every_stage_writes_what_the_next_one_needs(tmp_path: Path) -> None:
     shape, weights = read_halves(out)
     assert network_of(shape, weights)(torch.tensor([[2, 5, 3]])).shape == (1, width())
     assert read_halves(out, "distilled")[0] == shape
+    assert not (out / "checkpoints").exists()
+    written = (out / "figures.json").stat().st_mtime_ns
+    main(["--data", str(tmp_path), "--out", str(out), "--device", "cpu", "--plan", plan])
+    assert (out / "figures.json").stat().st_mtime_ns == written
+
+
+def test_a_folder_belongs_to_one_training(tmp_path: Path) -> None:
+    assert claim(tmp_path / "run", {"plan": {"teacher": 1.0}}) is False
+    assert claim(tmp_path / "run", {"plan": {"teacher": 1.0}}) is False
+    with pytest.raises(RunFolderError) as raised:
+        claim(tmp_path / "run", {"plan": {"teacher": 2.0}})
+    assert str(raised.value) == (
+        f"{tmp_path / 'run'} belongs to another training of the classifiers. "
+        "Accepted: the same data and plan, or another folder. "
+        f"What to do: choose another folder, or remove {tmp_path / 'run'}."
+    )
