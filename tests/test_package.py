@@ -38,6 +38,7 @@ def test_public_names_are_pinned():
         "compare",
         "export",
         "gate",
+        "merge",
         "power",
         "probe",
         "render",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from evenhand.api.corpus import scan_corpus
     from evenhand.api.export import export
     from evenhand.api.gate import gate
+    from evenhand.api.merge import merge
     from evenhand.api.power import power
     from evenhand.api.probe import probe
     from evenhand.api.render import render
@@ -38,6 +39,7 @@ __all__ = [
     "compare",
     "export",
     "gate",
+    "merge",
     "power",
     "probe",
     "render",
@@ -57,6 +59,7 @@ _WHERE = {
     "compare": "evenhand.api.compare",
     "export": "evenhand.api.export",
     "gate": "evenhand.api.gate",
+    "merge": "evenhand.api.merge",
     "power": "evenhand.api.power",
     "probe": "evenhand.api.probe",
     "render": "evenhand.api.render",

@@ -31,7 +31,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric, Model, Paced, Progress, ResolvesSpec, Suite
 from evenhand.core.records import GenerationSpec, Prompt
 from evenhand.pipeline.generation import STAGE, Generator, rate_key
-from evenhand.pipeline.planning import Shard, Tier, grow, plan
+from evenhand.pipeline.planning import Shard, Slice, Tier, grow, plan
 from evenhand.pipeline.tables import spread
 from evenhand.store.cache import Cache
 from evenhand.store.folder import RunFolder, default_folder, stage
@@ -71,6 +71,8 @@ class Audit:
     command: str
     fresh: bool
     retry_failed: bool
+    slice: Slice | None = None
+    """The part of the work that is done here; the others are merged later."""
 
     @property
     def tier(self) -> Tier:
@@ -90,6 +92,7 @@ class Audit:
             lines=(
                 f"suite   {', '.join(part.suite.info.name for part in self.parts)}: {prompts:,} prompts "
                 f"x {self.tier.samples} samples = {texts:,} texts, at most {tokens:,} tokens",
+                *([f"part    {self.slice.index} of {self.slice.of} of these"] if self.slice else []),
                 f"metrics {', '.join(self.metrics)}",
                 f"time    {self._estimate(tokens)}",
                 f"folder  {self.folder}",
@@ -106,16 +109,21 @@ class Audit:
         tiers = grow([Tier(**tier) for tier in folder.manifest["growth"]], self.tier)
         suites: dict[str, Json] = {part.suite.info.name: asdict(part.suite.info) for part in self.parts}
         begin(folder, command=self.command, name=self.model.ref.name, settings=self.settings, suites=suites)
+        shards = {part.suite.info.name: self._shards(part, tiers) for part in self.parts}
         with stage(folder, STAGE) as record:
-            keys = [
-                key for part in self.parts for key in self._generate(part, tiers, folder, cache, progress)
-            ]
+            keys: list[str] = []
+            for part in self.parts:
+                found = shards[part.suite.info.name]
+                made = self._generate(part, [shard for _, shard in found], folder, cache, progress)
+                keys += made
+                self._remember(folder, part, found, made)
             folder.join_shards("generations", STAGE, keys)
             # Only now: a growth that fails must leave the smaller run as it was.
             folder.manifest["growth"] = [asdict(tier) for tier in tiers]
             record.update(_counted(folder.run().table("generations")))
-        limit = tiers[-1].limit
-        prompts = [prompt for part in self.parts for prompt in part.prompts[:limit]]
+        prompts = [
+            prompt for part in self.parts for prompt in _held(part.prompts, shards[part.suite.info.name])
+        ]
         return finish(
             folder,
             settings=self.settings,
@@ -127,8 +135,31 @@ class Audit:
             texts_stage=STAGE,
         )
 
+    def _shards(self, part: _Part, tiers: Sequence[Tier]) -> list[tuple[int, Shard]]:
+        """The shards that are worked on here, each with its place among all."""
+        shards = list(enumerate(plan(len(part.prompts), tiers)))
+        if self.slice is None:
+            return shards
+        own = [shards[place] for place in self.slice.places(len(shards))]
+        if not own:
+            raise InputError(
+                f"--shard {self.slice.index}/{self.slice.of} has nothing to do",
+                accepted=f"at most {len(shards)} parts: {part.suite.info.name} has {len(shards)} shards",
+                todo="use fewer parts",
+            )
+        return own
+
+    def _remember(
+        self, folder: RunFolder, part: _Part, shards: Sequence[tuple[int, Shard]], keys: Sequence[str]
+    ) -> None:
+        """Write down which shards this part of a run holds, for the merge."""
+        if self.slice is not None:
+            held = [[place, key] for (place, _), key in zip(shards, keys, strict=True)]
+            of_suite = folder.manifest.setdefault("slice", {"shards": {}})["shards"]
+            of_suite[part.suite.info.name] = held
+
     def _generate(
-        self, part: _Part, tiers: Sequence[Tier], folder: RunFolder, cache: Cache, progress: Progress
+        self, part: _Part, shards: Sequence[Shard], folder: RunFolder, cache: Cache, progress: Progress
     ) -> list[str]:
         generator = Generator(
             self.model,
@@ -138,7 +169,6 @@ class Audit:
             failure_rate=self.settings.execution.max_failures,
             retry_failed=self.retry_failed,
         )
-        shards: list[Shard] = plan(len(part.prompts), tiers)
         return generator.run(part.prompts, shards, progress)
 
     def baselines(self) -> dict[tuple[str, str], str]:
@@ -178,6 +208,7 @@ class AuditOptions(Options, total=False):
 
     suite: str | Sequence[str] | Suite | None
     mitigate: str | None
+    shard: str | None
 
 
 def audit(
@@ -217,6 +248,10 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         "suites": {part.suite.info.name: part.identity() for part in parts},
         "compare": compare_identity(settings),
     }
+    shard = options.get("shard")
+    part_of = Slice.parse(shard) if shard else None
+    if part_of:
+        identity["slice"] = [part_of.index, part_of.of]
     prepared = Audit(
         settings=settings,
         model=chosen,
@@ -227,10 +262,17 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         command=options.get("command") or f"evenhand audit {settings.model.name}",
         fresh=options.get("fresh", False),
         retry_failed=options.get("retry_failed", False),
+        slice=part_of,
     )
     prepared.baselines()  # a wrong one is refused before anything is generated
     check_strata(settings.compare.strata, [prompt for part in parts for prompt in part.prompts])
     return prepared
+
+
+def _held(prompts: Sequence[Prompt], shards: Sequence[tuple[int, Shard]]) -> list[Prompt]:
+    """The prompts of the shards, once each, in their order."""
+    held = {number for _, shard in shards for number in range(shard.start, shard.stop)}
+    return [prompts[number] for number in sorted(held)]
 
 
 def _part(suite: Suite, settings: Settings) -> _Part:

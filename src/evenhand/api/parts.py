@@ -147,7 +147,7 @@ def finish(
         folder,
         cache,
         metrics,
-        _analysis(folder, settings, baselines),
+        analysis(folder, settings, baselines),
         mask=settings.suite.mask,
         failure_rate=settings.execution.max_failures,
         texts_stage=texts_stage,
@@ -159,7 +159,7 @@ def finish(
     return folder.run()
 
 
-def _analysis(folder: RunFolder, settings: Settings, baselines: Baselines) -> Analysis:
+def analysis(folder: RunFolder, settings: Settings, baselines: Baselines) -> Analysis:
     """How the run is analysed: its settings, and what its suites say of themselves."""
     compare, suites = settings.compare, folder.manifest["suites"]
     comparer = Comparer(

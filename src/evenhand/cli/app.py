@@ -26,6 +26,7 @@ from evenhand.cli import (
     gate,
     init,
     listing,
+    merge,
     power,
     probe,
     replicate,
@@ -60,6 +61,7 @@ app.command("report")(report.command)
 app.command("list")(listing.list_command)
 app.command("show")(listing.show_command)
 app.command("export")(export.command)
+app.command("merge")(merge.command)
 app.command("power")(power.command)
 app.command("doctor")(doctor.command)
 app.command("init")(init.command)

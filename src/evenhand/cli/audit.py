@@ -23,6 +23,9 @@ def command(
     metrics: o.Metrics = None,
     samples: o.Samples = None,
     limit: o.Limit = None,
+    shard: Annotated[
+        str | None, typer.Option(help="I/N: do the I-th of N parts here; `evenhand merge` joins them.")
+    ] = None,
     seed: o.Seed = None,
     preset: o.Preset = None,
     max_new_tokens: o.MaxNewTokens = None,
@@ -66,6 +69,7 @@ def command(
         metrics=metrics,
         samples=samples,
         limit=limit,
+        shard=shard,
         seed=seed,
         preset=preset,
         max_new_tokens=max_new_tokens,

@@ -10,10 +10,10 @@ import polars as pl
 from evenhand.core.digests import Json
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import MetricInfo, Prompt
-from evenhand.pipeline.analysis import Analysis, Findings
+from evenhand.pipeline.analysis import Analysis
 from evenhand.pipeline.examples import examples
 from evenhand.pipeline.exclusions import exclusions
-from evenhand.pipeline.quantities import Axis, Quantity, quantities
+from evenhand.pipeline.quantities import quantities
 from evenhand.pipeline.scoring import STAGE, Limits, Scorer, Tally
 from evenhand.store.cache import Cache
 from evenhand.store.folder import RunFolder, stage
@@ -38,12 +38,10 @@ class Measurement:
         generations = self.folder.run().table("generations")
         by_id = {prompt.id: prompt for prompt in prompts}
         self._score(generations, by_id, progress)
-        with stage(self.folder, "compare") as record, progress.step("comparing", None):
-            found = self._analysed(generations, by_id)
-            record["comparisons"] = found.tables["comparisons"].height
-            self._write_examples(found.axes, generations, by_id)
-            scores = self.folder.run().scan("scores")
-            self.folder.write("exclusions", exclusions(generations, scores, texts_stage=self.texts_stage))
+        infos = {spec: metric.info for spec, metric in self.metrics.items()}
+        write_findings(
+            self.folder, self.analysis, infos, prompts, texts_stage=self.texts_stage, progress=progress
+        )
 
     def _score(self, generations: pl.DataFrame, prompts: Mapping[str, Prompt], progress: Progress) -> None:
         with stage(self.folder, STAGE) as record:
@@ -86,26 +84,36 @@ class Measurement:
             "group mentions to be masked; name the words to mask with --mentions"
         )
 
-    def _analysed(self, generations: pl.DataFrame, prompts: Mapping[str, Prompt]) -> Findings:
-        measured = [quantity for spec in self.metrics for quantity in self._quantities(spec, generations)]
-        found = self.analysis.findings(generations["prompt_id"].to_list(), prompts, measured)
+
+def write_findings(
+    folder: RunFolder,
+    analysis: Analysis,
+    infos: Mapping[str, MetricInfo],
+    prompts: Sequence[Prompt],
+    *,
+    texts_stage: str,
+    progress: Progress,
+) -> None:
+    """Write what the scores of a folder say: the tables of the analysis, ``examples`` and ``exclusions``."""
+    generations, scores = folder.run().table("generations"), folder.run().scan("scores")
+    by_id = {prompt.id: prompt for prompt in prompts}
+    with stage(folder, "compare") as record, progress.step("comparing", None):
+        measured = [
+            quantity
+            for spec, info in infos.items()
+            for quantity in quantities(
+                spec, info, scores.filter(pl.col("metric") == spec).collect(), generations["id"]
+            )
+        ]
+        found = analysis.findings(generations["prompt_id"].to_list(), by_id, measured)
         for name, table in found.tables.items():
-            self.folder.write(name, table)
-        self.folder.manifest["warnings"] += found.warnings
-        return found
-
-    def _quantities(self, spec: str, generations: pl.DataFrame) -> list[Quantity]:
-        scores = self.folder.run().scan("scores").filter(pl.col("metric") == spec).collect()
-        return list(quantities(spec, self.metrics[spec].info, scores, generations["id"]))
-
-    def _write_examples(
-        self, found: Sequence[Axis], generations: pl.DataFrame, prompts: Mapping[str, Prompt]
-    ) -> None:
-        infos = {spec: metric.info for spec, metric in self.metrics.items()}
-        scores = self.folder.run().scan("scores")
-        comparer = self.analysis.comparer
-        chosen = examples(comparer.model, found, infos, scores, generations, prompts, seed=comparer.seed)
-        self.folder.write("examples", chosen)
+            folder.write(name, table)
+        folder.manifest["warnings"] += found.warnings
+        record["comparisons"] = found.tables["comparisons"].height
+        model, seed = analysis.comparer.model, analysis.comparer.seed
+        chosen = examples(model, found.axes, infos, scores, generations, by_id, seed=seed)
+        folder.write("examples", chosen)
+        folder.write("exclusions", exclusions(generations, scores, texts_stage=texts_stage))
 
 
 def _described(info: MetricInfo) -> dict[str, Json]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from evenhand.core.errors import RunFolderError
+from evenhand.core.errors import InputError, RunFolderError
 
 SHARD_PROMPTS = 64
 """A shard is redone whole after a kill: small enough to lose little, large enough to fill a batch."""
@@ -27,6 +27,30 @@ class Shard:
     start: int
     stop: int
     samples: range
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One of several machines' share of a run: every ``of``-th shard, from the ``index``-th on."""
+
+    index: int
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Slice:
+        """The slice in words: ``2/5`` is the second of five."""
+        index, slash, of = text.partition("/")
+        if slash and index.isdecimal() and of.isdecimal() and 1 <= int(index) <= int(of):
+            return cls(int(index), int(of))
+        raise InputError(
+            f"--shard {text!r}",
+            accepted="I/N with I from 1 to N, such as 2/5",
+            todo="number the parts from 1",
+        )
+
+    def places(self, shards: int) -> range:
+        """The places of its shards among all."""
+        return range(self.index - 1, shards, self.of)
 
 
 def grow(tiers: Sequence[Tier], new: Tier) -> tuple[Tier, ...]:

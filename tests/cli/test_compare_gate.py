@@ -1,0 +1,86 @@
+"""The commands over finished runs: what they print and how they end."""
+
+import json
+import sys
+
+import pytest
+from tests.api.texts import run
+
+from evenhand.cli import main
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    return {
+        "even": run(folder, "even", {"women": 0.3, "men": 0.3}, prompts=40),
+        "wide": run(folder, "wide", {"women": 0.9, "men": 0.2}, prompts=40),
+    }
+
+
+@pytest.fixture
+def evenhand(monkeypatch, capsys):
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["evenhand", *(str(part) for part in arguments)])
+        try:
+            main()
+        except SystemExit as end:
+            return end.code or 0, capsys.readouterr()
+        return 0, capsys.readouterr()
+
+    return call
+
+
+def test_compare_prints_standings_and_writes_reports(runs, tmp_path, evenhand):
+    code, said = evenhand("compare", runs["even"].path, runs["wide"].path, "--out", tmp_path / "c")
+    assert code == 0
+    assert "reference even.csv" in said.err
+    assert "narrowest over all: even.csv" in " ".join(said.out.split())
+    assert json.loads((tmp_path / "c" / "report.json").read_text())["standings"][0]["run"] == "even.csv"
+
+
+def test_a_dry_run_compares_nothing(runs, tmp_path, evenhand):
+    code, _ = evenhand("compare", runs["even"].path, runs["wide"].path, "--out", tmp_path / "c", "--dry-run")
+    assert code == 0
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        (["--max", "sentiment.negative group 0.1"], 1, "the gate fails: 0 pass, 1 fail, 0 cannot tell"),
+        (["--max", "sentiment.negative group 0.99"], 0, "the gate passes: 1 pass"),
+        (["--max", "sentiment.negative group 0.65"], 0, "the gate cannot tell"),
+        (["--max", "sentiment.negative group 0.65", "--strict"], 1, "the gate cannot tell"),
+        ([], 2, "the gate has no limit"),
+        (["--max", "nothing group 1"], 2, "speaks of no comparison"),
+    ],
+)
+def test_a_gate_ends_with_its_code(runs, evenhand, options, code, words):
+    found, said = evenhand("gate", runs["wide"].path, *options)
+    assert found == code
+    assert words in " ".join((said.out + said.err).split())
+
+
+def test_annotations_and_junit_are_asked_for(runs, tmp_path, evenhand):
+    limit = ["--max", "sentiment.negative group 0.1"]
+    _, said = evenhand("gate", runs["wide"].path, *limit, "--github", "--junit", tmp_path / "g.xml")
+    assert "::error title=evenhand%3A fails::sentiment.negative group" in said.out
+    assert "<failure" in (tmp_path / "g.xml").read_text()
+    code, said = evenhand("gate", runs["wide"].path, *limit, "--dry-run", "--junit", tmp_path / "dry.xml")
+    assert code == 0
+    assert not (tmp_path / "dry.xml").exists()
+
+
+def test_power_says_what_it_takes(runs, evenhand):
+    code, said = evenhand("power", runs["even"].path, "--gap", "0.05")
+    assert code == 0
+    assert "to see a gap of 0.05 with 80 % power" in said.out
+    _, guess = evenhand("power", "--gap", "0.1", "--samples", "1")
+    assert "prompts a group" in guess.out
+
+
+def test_merge_refuses_what_is_no_part(runs, evenhand):
+    code, said = evenhand("merge", runs["even"].path)
+    assert code == 2
+    assert "is not a part of a run" in said.err
