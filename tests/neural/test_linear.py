@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from evenhand.neural import linear
-from evenhand.neural.linear import Linear
+from evenhand.neural.linear import Linear, pack_layers
 
 
 @pytest.mark.parametrize("rows", [1, 5, 32, 40])
@@ -24,3 +24,16 @@ def test_without_the_operators_the_plain_product_is_used(monkeypatch: pytest.Mon
 
 def test_half_precision_stays_plain() -> None:
     assert linear._pack(torch.zeros(2, 2, dtype=torch.bfloat16)) is None
+
+
+def test_packed_layers_answer_as_plain_ones() -> None:
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(
+        torch.nn.Linear(8, 5), torch.nn.Sequential(torch.nn.Linear(5, 3, bias=False))
+    )
+    x = torch.randn(4, 7, 8)
+    with torch.inference_mode():
+        expected = network(x)
+        pack_layers(network)
+        assert torch.allclose(network(x), expected, atol=1e-6)
+    assert not list(network.parameters())

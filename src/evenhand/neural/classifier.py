@@ -22,6 +22,7 @@ from evenhand.neural.checkpoints import read_config
 from evenhand.neural.devices import device_of
 from evenhand.neural.encoder import ClassifierNetwork, Encoder, EncoderShape, probabilities
 from evenhand.neural.heads import Head, HeadKind
+from evenhand.neural.linear import pack_layers
 from evenhand.neural.reading import padded
 
 FORMAT: Final = "evenhand-classifier"
@@ -66,6 +67,8 @@ class Classifier:
         self._network = ClassifierNetwork(Encoder(shape), self.heads)
         self._network.load_state_dict(quantised.load(folder / "model.safetensors"))
         self._network.eval().to(device).requires_grad_(False)
+        if device.type == "cpu":
+            pack_layers(self._network)
         self._tokenizer = wordpiece.load(folder / "vocab.txt")
         self._scale = torch.tensor(cast("Sequence[float]", config["scale"]), device=device)
         self._shift = torch.tensor(cast("Sequence[float]", config["shift"]), device=device)
