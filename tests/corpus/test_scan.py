@@ -208,3 +208,17 @@ def test_the_report_of_a_corpus_run_is_written_again_as_it_was(tmp_path):
     first = (run.path / "report.html").read_text()
     render(run, ("html",))
     assert (run.path / "report.html").read_text() == first
+
+
+def test_a_file_that_was_changed_is_counted_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = tmp_path / "t.txt"
+    text.write_text("she is happy")
+    first = prepare(text)
+    text.write_text("she is angry")  # as long as before
+    os.utime(text, ns=(1, 1))
+    second = prepare(text)
+    assert first.folder != second.folder
+    first.run()
+    with pytest.raises(RunFolderError, match="differs in inputs"):
+        scan_corpus(text, out=first.folder)

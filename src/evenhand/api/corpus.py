@@ -105,8 +105,8 @@ class CorpusScan:
             lines=(
                 f"inputs  {_amount(len(self.sources), 'file')}, {_bytes(size)} as stored, "
                 f"{_amount(len(self.shards), 'shard')}",
-                f"terms   {emotions:,} for {len(self.task.terms.emotions)} emotions, "
-                f"{groups:,} for {len(self.task.terms.groups)} groups",
+                f"terms   {emotions:,} for {_amount(len(self.task.terms.emotions), 'emotion')}, "
+                f"{groups:,} for {_amount(len(self.task.terms.groups), 'group')}",
                 f"count   {self.counting}, a unit is a {way.unit}, rule {way.rule}",
                 f"apart   {_CLUSTERS[self.task.cluster]}",
                 f"engine  {self.engine}, {_amount(self.workers, 'worker')}; plain text takes about "

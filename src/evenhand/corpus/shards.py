@@ -47,7 +47,9 @@ class Shard:
     @property
     def key(self) -> str:
         """A name that follows from the input alone."""
-        text = f"{self.source.corpus}|{self.source.path}|{self.source.size}|{self.start}"
+        text = (
+            f"{self.source.corpus}|{self.source.path}|{self.source.size}|{self.source.version}|{self.start}"
+        )
         return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=10).hexdigest()
 
     @property

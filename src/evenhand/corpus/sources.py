@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal, cast
+from typing import BinaryIO, Literal, NamedTuple, cast
 
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError, MissingLibraryError
@@ -35,6 +35,8 @@ _FORMATS: Mapping[str, Format] = {
     ".xml": "mediawiki",
 }
 """Every other ending is running text."""
+_TAGS = ("ETag", "etag", "blob_id", "md5Hash", "LastModified", "mtime", "created")
+"""What stores call the version of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class Source:
     packing: Packing
     size: int
     """In bytes, as stored."""
+    version: str = ""
+    """When it was changed, or the store's tag: the same name may come to hold another text."""
 
     @property
     def is_url(self) -> bool:
@@ -56,6 +60,12 @@ class Source:
     def identity(self) -> dict[str, Json]:
         """The source as the manifest holds it."""
         return asdict(self)
+
+
+class _File(NamedTuple):
+    path: str
+    size: int
+    version: str
 
 
 def find_sources(paths: Sequence[Path | str]) -> tuple[list[Source], list[Problem]]:
@@ -71,8 +81,8 @@ def find_sources(paths: Sequence[Path | str]) -> tuple[list[Source], list[Proble
         found = list(_files(place, problems))
         if not found:
             problems.append(Problem(place, None, "no such file, or nothing in it"))
-        for file, size in found:
-            sources.setdefault((corpus or shared, file), _source(corpus or shared, file, size))
+        for file in found:
+            sources.setdefault((corpus or shared, file.path), _source(corpus or shared, file))
     if not sources:
         raise InputError(
             f"no file to read in {', '.join(map(str, paths)) or 'nothing'}",
@@ -114,7 +124,7 @@ def _common_start(names: Sequence[str]) -> str:
     return first[:size].rstrip("-_. ")
 
 
-def _files(place: str, problems: list[Problem]) -> Iterator[tuple[str, int]]:
+def _files(place: str, problems: list[Problem]) -> Iterator[_File]:
     if "://" in place:
         yield from _remote_files(place)
         return
@@ -122,14 +132,19 @@ def _files(place: str, problems: list[Problem]) -> Iterator[tuple[str, int]]:
     if path.is_dir():
         yield from _inside(path, problems)
     elif path.exists():
-        yield place, path.stat().st_size
+        yield _local(path)
     else:
         for match in sorted(glob.glob(place, recursive=True)):
             if Path(match).is_file():
-                yield match, Path(match).stat().st_size
+                yield _local(Path(match))
 
 
-def _inside(folder: Path, problems: list[Problem]) -> Iterator[tuple[str, int]]:
+def _local(path: Path) -> _File:
+    known = path.stat()
+    return _File(str(path), known.st_size, str(known.st_mtime_ns))
+
+
+def _inside(folder: Path, problems: list[Problem]) -> Iterator[_File]:
     """The files of a folder and its folders, but for hidden ones; links to folders are not followed."""
 
     def report(error: OSError) -> None:
@@ -143,10 +158,10 @@ def _inside(folder: Path, problems: list[Problem]) -> Iterator[tuple[str, int]]:
     for file in sorted(found):
         # A link to nothing is kept: opening it reports what is wrong. Pipes and sockets are no texts.
         if file.is_file() or file.is_symlink():
-            yield str(file), file.stat().st_size if file.exists() else 0
+            yield _local(file) if file.exists() else _File(str(file), 0, "")
 
 
-def _remote_files(url: str) -> Iterator[tuple[str, int]]:
+def _remote_files(url: str) -> Iterator[_File]:
     system, path = _file_system(url)
     protocol = url.split("://", 1)[0]
     matches: Iterable[str]
@@ -158,7 +173,9 @@ def _remote_files(url: str) -> Iterator[tuple[str, int]]:
         matches = [path] if system.exists(path) else []  # type: ignore[attr-defined]
     for match in matches:
         name = match if "://" in match else f"{protocol}://{match.removeprefix(f'{protocol}:')}"
-        yield name, int(system.size(match) or 0)  # type: ignore[attr-defined]
+        known = system.info(match)  # type: ignore[attr-defined]
+        tag = next((str(known[key]) for key in _TAGS if known.get(key)), "")
+        yield _File(name, int(known.get("size") or 0), tag)
 
 
 def _file_system(url: str) -> tuple[object, str]:
@@ -179,12 +196,12 @@ def _file_system(url: str) -> tuple[object, str]:
     return system, str(path)
 
 
-def _source(corpus: str, path: str, size: int) -> Source:
-    suffixes = Path(path).suffixes
+def _source(corpus: str, file: _File) -> Source:
+    suffixes = Path(file.path).suffixes
     packing = _PACKINGS.get(suffixes[-1].lower(), "") if suffixes else ""
     rest = suffixes[:-1] if packing else suffixes
     kind = _FORMATS.get(rest[-1].lower(), "text") if rest else "text"
-    return Source(corpus, path, kind, packing, size)
+    return Source(corpus, file.path, kind, packing, file.size, file.version)
 
 
 def _raw(source: Source) -> BinaryIO:

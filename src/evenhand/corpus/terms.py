@@ -169,7 +169,9 @@ def _entries(source: Path | str) -> Iterator[_Entry]:
         data = path.read_bytes()
         text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"the terms {path} cannot be read: {error}", accepted=ACCEPTED) from error
+        raise InputError(
+            f"the terms {path} cannot be read: {error}", accepted=ACCEPTED, todo="check the path"
+        ) from error
     if path.suffix.lower() in (".json", ".toml"):
         for axis, name, terms in _lists(_parsed(text, path), path):
             yield _Entry(axis, name, terms, str(path), data)

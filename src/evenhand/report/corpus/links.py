@@ -92,6 +92,12 @@ class Link:
         return "" if ratio is None else f"{ratio:.2f}×"
 
     @property
+    def short(self) -> str:
+        """The odds ratio, or how often emotion and group were seen together where there is none."""
+        seen = int(self.value("count") or 0)
+        return self.ratio or (f"n={seen:,}" if seen else "–")
+
+    @property
     def statement(self) -> str:
         """The link in plain words, with both shares."""
         size = self.value("group_sentences") or 0.0

@@ -79,7 +79,7 @@ def _column(content: Page, place: int) -> str:
 
 
 def _cell(link: Link) -> str:
-    return f"{link.ratio}*" if link.standing == "supported" else link.ratio or "–"
+    return f"{link.ratio}*" if link.standing == "supported" else link.short
 
 
 def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

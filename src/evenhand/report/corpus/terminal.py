@@ -47,7 +47,7 @@ def _map(content: Page, heat: HeatMap, number: int, corpus: str) -> Table:
         own = [cell.link for cell in cells[number :: len(content.corpora)]]
         table.add_row(
             Text(group),
-            *(f"{link.ratio or '-'}{'*' if link.standing == 'supported' else ' '}" for link in own),
+            *(f"{link.short}{'*' if link.standing == 'supported' else ' '}" for link in own),
         )
     return table
 
