@@ -138,3 +138,23 @@ def test_the_same_run_twice_is_refused(runs, tmp_path):
 def test_runs_of_other_kinds_are_refused(runs, compared):
     with pytest.raises(InputError, match="runs of compare and texts cannot be compared with each other"):
         compare(runs["even"], compared)
+
+
+def test_classifiers_are_paired_by_sentence(tmp_path):
+    from tests.pipeline.probe_files import pairs_file, predictions_file
+
+    from evenhand import probe
+
+    pairs = pairs_file(tmp_path / "pairs.csv")
+    first, second = (
+        probe(f"replay:{predictions_file(tmp_path / f'{name}.csv')}", pairs=str(pairs), out=tmp_path / name)
+        for name in ("first", "second")
+    )
+    found = compare(first, second, out=tmp_path / "compared")
+    changes = found.table("changes")
+    assert changes["metric"].unique().to_list() == ["emotion"]
+    assert changes["paired"].all()
+    # The same predictions twice: every change is exactly 0.
+    assert set(changes["estimate"].drop_nulls()) == {0.0}
+    assert set(found.table("leaderboard")["rank"].drop_nulls()) == {1}
+    assert (found.path / "report.html").exists()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict, Unpack
@@ -14,7 +14,7 @@ from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress
 from evenhand.pipeline.changes import RunComparer
-from evenhand.pipeline.loading import COMMANDS, check_measured, load
+from evenhand.pipeline.loading import COMMANDS, PROBE, check_finished, command_of, load, measured_name
 from evenhand.pipeline.side_by_side import SideBySide, side_by_side
 from evenhand.store.folder import RunFolder, default_folder, now, stage
 from evenhand.store.run import Run
@@ -80,7 +80,11 @@ class Comparing:
             command=self.command,
             name=" vs ".join(joined.names),
             execution={},
-            metrics={spec: card for spec, card in reference["metrics"].items() if spec in used},
+            metrics={
+                name: card
+                for spec, card in reference["metrics"].items()
+                if (name := measured_name(self.runs[0], spec)) in used
+            },
             suites={suite: _suite(reference, suite) for suite in joined.paired},
             runs=[
                 {"name": name, "path": str(run.path), "command": run.manifest["command"]}
@@ -95,9 +99,9 @@ class Comparing:
 def compare(*runs: Run | Path | str, progress: Progress = SILENT, **options: Unpack[CompareOptions]) -> Run:
     """The finished comparison of two or more runs; the first one is the reference.
 
-    Runs of ``audit`` and ``score`` are paired by prompt: gaps of gaps, changes of values, and a leaderboard
-    on which runs that cannot be told apart are tied. A run of ``corpus`` and one of ``probe`` are set side by
-    side: where the corpus and the classifier lean to the same group.
+    Runs of ``audit`` and ``score`` are paired by prompt, runs of ``probe`` by sentence: gaps of gaps, changes
+    of values, and a leaderboard on which runs that cannot be told apart are tied. A run of ``corpus`` and one
+    of ``probe`` are set side by side: where the corpus and the classifier lean to the same group.
     """
     return prepare(*runs, **options).run(progress)
 
@@ -121,13 +125,13 @@ def prepare(*runs: Run | Path | str, **options: Unpack[CompareOptions]) -> Prepa
 
 def _kind(run: Run) -> str:
     """What a run is made of: ``texts``, or the command that made it."""
-    command = str(run.manifest["identity"].get("command"))
+    command = command_of(run)
     return "texts" if command in COMMANDS else command
 
 
 def _of_texts(runs: tuple[Run, ...], options: CompareOptions) -> Prepared:
     for run in runs:
-        check_measured(run)
+        check_finished(run)
     settings = resolve(
         {"config": options.get("config")},
         compare={"level": options.get("level"), "correction": options.get("correction")},
@@ -183,11 +187,7 @@ def _of_corpus_and_probe(runs: tuple[Run, ...], options: CompareOptions) -> Prep
 Preparer = Callable[[tuple[Run, ...], CompareOptions], Prepared]
 _PREPARERS: dict[frozenset[str], Preparer] = {
     frozenset({"texts"}): _of_texts,
+    frozenset({PROBE}): _of_texts,
     frozenset({"corpus", "probe"}): _of_corpus_and_probe,
 }
 """By the kinds of the runs: add a line for another kind."""
-
-
-def kinds() -> Sequence[frozenset[str]]:
-    """The kinds of runs that can be compared with each other."""
-    return list(_PREPARERS)

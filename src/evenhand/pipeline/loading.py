@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import polars as pl
@@ -15,7 +15,9 @@ from evenhand.pipeline.tables import prompts_from_table
 from evenhand.store.run import Run
 
 COMMANDS = ("audit", "score")
-"""The commands whose runs hold prompts, texts and scores."""
+"""The commands whose runs hold prompts, texts, scores and comparisons."""
+PROBE, EMOTION = "probe", "emotion"
+"""The command whose runs hold sentences and the scores of one classifier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,11 @@ class Loaded:
     def name(self) -> str:
         """What the run is of: a model, or a file."""
         return str(self.run.manifest["name"])
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether the run is of a classifier: then the metric is what is compared, not what compares."""
+        return command_of(self.run) == PROBE
 
     @property
     def baselines(self) -> dict[tuple[str, str], str]:
@@ -56,36 +63,61 @@ class Loaded:
 
 
 def load(run: Run) -> Loaded:
-    """The texts and quantities of a finished run of ``audit`` or ``score``."""
-    check_measured(run)
-    generations = run.scan("generations").select("id", "prompt_id").collect()
-    scores = run.table("scores")
-    infos = {spec: metric_info(card) for spec, card in run.manifest["metrics"].items()}
-    found = [
-        quantity
-        for spec, info in infos.items()
-        for quantity in quantities(spec, info, scores.filter(pl.col("metric") == spec), generations["id"])
-    ]
+    """The texts and quantities of a finished run of ``audit``, ``score`` or ``probe``."""
+    check_finished(run)
+    is_probe = command_of(run) == PROBE
     prompts = {prompt.id: prompt for prompt in prompts_from_table(run.table("prompts"))}
-    return Loaded(run, prompts, tuple(generations["prompt_id"].to_list()), tuple(found), infos)
+    ids, prompt_ids = _texts(run, list(prompts) if is_probe else None)
+    infos = {spec: metric_info(card) for spec, card in run.manifest["metrics"].items()}
+    scores = run.table("scores")
+    found = [
+        replace(quantity, metric=measured_name(run, spec))
+        for spec, info in infos.items()
+        for quantity in quantities(spec, info, scores.filter(pl.col("metric") == spec), ids)
+    ]
+    named = {measured_name(run, spec): info for spec, info in infos.items()}
+    return Loaded(run, prompts, tuple(prompt_ids), tuple(found), named)
+
+
+def command_of(run: Run) -> str:
+    """The command that made a run."""
+    return str(run.manifest["identity"].get("command"))
+
+
+def measured_name(run: Run, spec: str) -> str:
+    """What a metric is called where runs are joined: of classifiers, what they classify."""
+    return EMOTION if command_of(run) == PROBE else spec
 
 
 def check_measured(run: Run) -> None:
-    """An error for a run that holds no scored texts, or is not finished."""
-    command = str(run.manifest["identity"].get("command"))
-    if command not in COMMANDS:
+    """An error for a run that holds no comparisons of scored texts, or is not finished."""
+    if command_of(run) not in COMMANDS:
         raise InputError(
-            f"{run.path} is a run of `evenhand {command}`",
+            f"{run.path} is a run of `evenhand {command_of(run)}`",
             accepted="runs of `evenhand audit` or `evenhand score`",
             todo="name the folder of such a run",
         )
-    state = run.manifest["stages"].get("compare", {}).get("state")
+    check_finished(run)
+
+
+def check_finished(run: Run) -> None:
+    """An error for a run whose last stage is not done."""
+    last = "measure" if command_of(run) == PROBE else "compare"
+    state = run.manifest["stages"].get(last, {}).get("state")
     if state != "done":
         raise InputError(
             f"{run.path} is not finished ({state or 'not compared yet'})",
             accepted="a finished run",
             todo="run the command that made it again: finished shards are kept",
         )
+
+
+def _texts(run: Run, sentences: list[str] | None) -> tuple[pl.Series, list[str]]:
+    """The id and the prompt of each text; the sentences of a probe are their own prompts."""
+    if sentences is not None:
+        return pl.Series("id", sentences, dtype=pl.String), sentences
+    generations = run.scan("generations").select("id", "prompt_id").collect()
+    return generations["id"], generations["prompt_id"].to_list()
 
 
 def metric_info(card: Mapping[str, Any]) -> MetricInfo:

@@ -150,7 +150,13 @@ def _common_metrics(loaded: Sequence[Loaded], names: Sequence[str]) -> tuple[lis
     """The metrics that every run has in the same version, and a note on the others."""
     first = loaded[0].infos
     common = [spec for spec in first if all(spec in run.infos for run in loaded)]
-    same = [spec for spec in common if len({digest(run.infos[spec].identity()) for run in loaded}) == 1]
+    # Two classifiers are meant to differ; two runs of one metric must not.
+    same = [
+        spec
+        for spec in common
+        if all(run.is_probe for run in loaded)
+        or len({digest(run.infos[spec].identity()) for run in loaded}) == 1
+    ]
     notes = [
         f"{spec} is left out: not all runs used the same version of it" for spec in common if spec not in same
     ]
