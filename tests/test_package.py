@@ -43,8 +43,10 @@ def test_public_names_are_pinned():
         "probe",
         "render",
         "replicate",
+        "sample_items",
         "scan_corpus",
         "score",
+        "settle_labels",
         "train",
     ]
     assert all(getattr(evenhand, name) is not None for name in evenhand.__all__)

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from evenhand.api.corpus import scan_corpus
     from evenhand.api.export import export
     from evenhand.api.gate import gate
+    from evenhand.api.items import sample_items
     from evenhand.api.merge import merge
     from evenhand.api.power import power
     from evenhand.api.probe import probe
     from evenhand.api.render import render
     from evenhand.api.score import score
+    from evenhand.api.settle import settle_labels
     from evenhand.api.train import train
     from evenhand.core.errors import EvenhandError
     from evenhand.papers.replicate import replicate
@@ -44,8 +46,10 @@ __all__ = [
     "probe",
     "render",
     "replicate",
+    "sample_items",
     "scan_corpus",
     "score",
+    "settle_labels",
     "train",
 ]
 
@@ -64,8 +68,10 @@ _WHERE = {
     "probe": "evenhand.api.probe",
     "render": "evenhand.api.render",
     "replicate": "evenhand.papers.replicate",
+    "sample_items": "evenhand.api.items",
     "scan_corpus": "evenhand.api.corpus",
     "score": "evenhand.api.score",
+    "settle_labels": "evenhand.api.settle",
     "train": "evenhand.api.train",
 }
 
