@@ -29,7 +29,7 @@ FORMAT: Final = "evenhand-classifier"
 """``model_type`` in the config.json of a classifier of ours."""
 MEMO: Final = 1 << 16
 """Texts whose answers are remembered, so that four metrics share one forward pass."""
-_ROWS: Final = 64
+_ROWS: Final = 256
 _TOKENS: Final = 4096
 """Cells of a batch on a CPU: small enough to stay in its cache."""
 

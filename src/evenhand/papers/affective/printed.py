@@ -11,7 +11,7 @@ from evenhand.core.assets import asset
 CITATION: Final = (
     "Kadan, Deepak, Bhadra, Gangan and Lajish. Understanding latent affective bias in large pre-trained "
     "neural "
-    "language models. Natural Language Processing Journal, 2024."
+    "language models. Natural Language Processing Journal, 2024. doi:10.1016/j.nlp.2024.100062"
 )
 MODELS: Final = {"table_6": "BERT", "table_7": "GPT-2", "table_8": "XLNet", "table_9": "T5"}
 GROUPS: Final = {
