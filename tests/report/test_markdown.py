@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.report.realistic import comparison, group_row, realistic_run, small_run
+from tests.report.realistic import comparison, frame, group_row, realistic_run, small_run
 
 from evenhand.report.markdown import escaped, markdown_report
 
@@ -39,3 +39,22 @@ def test_an_empty_run_is_said_to_be_empty(tmp_path: Path) -> None:
     text = markdown_report(small_run(tmp_path))
     assert "Nothing could be compared" in text
     assert "## Comparisons" not in text
+
+
+def test_it_says_the_family_and_whether_groups_differ_at_all(tmp_path: Path) -> None:
+    run = small_run(tmp_path, [comparison()], [group_row()])
+    row = {
+        "suite": "starter",
+        "axis": "race",
+        "metric": "sentiment",
+        "output": "negative",
+        "p": 0.01,
+        "p_adjusted": 0.02,
+        "n_groups": 4,
+        "n_clusters": 10,
+        "exploratory": False,
+    }
+    frame("omnibus", [row]).write_parquet(run.path / "omnibus.parquet")
+    text = markdown_report(run)
+    assert "Adjusted p: corrected over a family of 84 (benjamini-hochberg) comparisons." in text
+    assert "| race | sentiment, negative | 0.020 | 4 | 10 |" in text

@@ -32,6 +32,7 @@ def test_it_says_the_verdict_then_the_gaps(tmp_path: Path) -> None:
     assert "*  African Americans vs" in text
     assert "+1.1 to +5.3" in text
     assert "* larger than chance; shares in points" in text
+    assert "p adjusted over 84" in text
 
 
 def test_names_are_neither_markup_nor_escape_codes(tmp_path: Path) -> None:

@@ -42,6 +42,9 @@ def json_report(run: Run) -> str:
         "manifest": {key: run.manifest.get(key) for key in _MANIFEST},
         "groups": rows(run.table("groups")),
         "comparisons": rows(run.table("comparisons")),
+        "omnibus": rows(run.table("omnibus")),
+        "pairs": rows(run.table("pairs")),
+        "strata": rows(run.table("strata")),
         "exclusions": rows(run.table("exclusions")),
     }
     return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n"

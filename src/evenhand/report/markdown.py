@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import polars as pl
+
 from evenhand.report.gaps import WORDS, Gap
 from evenhand.report.page import Page, page
+from evenhand.report.wording import name, probability
 from evenhand.store.run import Run
 
 _SHOWN = 50
@@ -22,6 +25,7 @@ _HEAD = (
     "seen from",
     "so",
 )
+_CORRECTIONS = {"bh": "Benjamini-Hochberg", "holm": "Holm"}
 _SPECIAL = frozenset("\\`*_{}[]()<>#+!|~$")
 
 
@@ -34,6 +38,7 @@ def markdown_report(run: Run) -> str:
         f"**{escaped(content.found.verdict)}**",
         *_section("Largest gaps", _bullets(gap.sentence for gap in content.found.largest[:3])),
         *_section("What could not be told", _bullets(gap.doubt for gap in content.found.cannot_tell[:3])),
+        *_section("Do the groups of an axis differ at all?", _omnibus(run, content)),
         *_section("Comparisons", _comparisons(content)),
         *_section("Left out", _exclusions(content)),
         *_section("What this run cannot tell", _bullets(content.caveats)),
@@ -61,7 +66,33 @@ def _comparisons(content: Page) -> str:
     lines = _table(_HEAD, [_comparison(gap) for gap in order[:_SHOWN]])
     left = len(content.gaps) - min(len(order), _SHOWN)
     more = f"\n\n{left:,} more comparisons are in `comparisons.parquet`." if left else ""
-    return (lines + more) if order else ""
+    return f"{_families(content)}\n\n{lines}{more}" if order else ""
+
+
+def _families(content: Page) -> str:
+    """Over how many comparisons the p-values above are corrected."""
+    sizes = dict.fromkeys(
+        (gap.comparison.family_size, gap.comparison.correction) for gap in content.found.judged
+    )
+    said = ", ".join(f"{size:,} ({_CORRECTIONS.get(how, how)})" for size, how in sizes)
+    return f"Adjusted p: corrected over a family of {said} comparisons."
+
+
+def _omnibus(run: Run, content: Page) -> str:
+    """One line an axis and primary output."""
+    table = run.table("omnibus").filter(~pl.col("exploratory")).sort("p_adjusted", nulls_last=True)
+    found = [
+        (
+            name(row["axis"]),
+            content.found.measures[row["metric"], row["output"]].full_title,
+            probability(row["p_adjusted"]) if row["p"] is not None else (row["null_reason"] or ""),
+            f"{row['n_groups']:,}",
+            f"{row['n_clusters']:,}",
+        )
+        for row in table.head(_SHOWN).iter_rows(named=True)
+        if (row["metric"], row["output"]) in content.found.measures
+    ]
+    return _table(("axis", "measure", "adjusted p", "groups", "clusters"), found) if found else ""
 
 
 def _comparison(gap: Gap) -> tuple[str, ...]:

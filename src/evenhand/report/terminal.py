@@ -64,7 +64,8 @@ def _cells(gap: Gap) -> tuple[str, ...]:
 def _legend(shown: list[Gap], found: Findings) -> str:
     used = [f"{_SIGNS[standing]} {word}" for standing, word in WORDS.items() if _stands(shown, standing)]
     shares = ["shares in points"] if any(gap.measure.kind == "share" for gap in shown) else []
-    shares.append("intervals before correction")
+    size = max(gap.comparison.family_size for gap in shown)
+    shares.append(f"p adjusted over {size:,}, intervals before correction")
     left = len(found.judged) - len(shown)
     more = [f"{left:,} more in the report"] if left else []
     return "; ".join([*used, *shares, *more])
