@@ -98,6 +98,9 @@ def test_rates_by_hand():
     empty = share(column((0, 10)), column((1000, 10)), documents=10)
     assert (empty.value, empty.low) == (0, 0)
     assert empty.high == pytest.approx(5.117 / (10 + 5.117), abs=1e-3)  # t^2 / (n + t^2), t = 2.262
+    # The same documents three times, in 1,024 blocks of which 10 are filled: about ten different ones.
+    copies = share(column((0, 1024)), column((3000, 10), (0, 1014)), documents=30)
+    assert copies.high == pytest.approx(empty.high, abs=3e-3)
     assert as_ratio(rate(column((1, 20), (0, 80)), one(100))).value == pytest.approx(0.2)
 
 

@@ -130,7 +130,7 @@ def share(events: Column, units: Column, *, documents: int, level: float = 0.95)
     blocks, df = _filled(units), _kish(units) - 1
     if blocks < 2 or df < 1:
         return Association(value, reason=FEW_DOCUMENTS)
-    effective = float(min(n, documents))
+    effective = min(float(n), _different(documents, blocks, units.size))
     if 0 < found < n:
         influence = (events - value * units) / n
         variance = blocks / (blocks - 1) * float(influence @ influence)
@@ -146,6 +146,13 @@ def _positive_totals(parts: tuple[Column, ...]) -> tuple[int, ...] | None:
 
 def _filled(units: Column) -> int:
     return int(np.count_nonzero(units))
+
+
+def _different(documents: int, filled: int, blocks: int) -> float:
+    """About how many different documents there are, by the blocks they left empty; all where none is."""
+    if filled >= blocks:
+        return float(documents)
+    return min(float(documents), blocks * math.log(blocks / (blocks - filled)))
 
 
 def _kish(sizes: Column) -> float:
