@@ -52,12 +52,15 @@ def bars_and_stacks(panels: Sequence[Panel], *, colours: Mapping[str, str] = POL
     longest = max((len(panel.marks) for panel in panels if _is_stacked(panel)), default=4)
     with _canvas(len(panels), columns=2, height=max(2.6, 0.6 + 0.26 * longest)) as (canvas, axes):
         for axis, panel in zip(axes, panels, strict=False):
-            bars = [mark for mark in panel.marks if isinstance(mark, Bar)]
             stacks = [mark for mark in panel.marks if isinstance(mark, Stack)]
-            _draw_bars(axis, bars) if bars else _draw_stacks(axis, stacks, colours)
+            if stacks:
+                _draw_stacks(axis, stacks, colours)
+            else:
+                _draw_bars(axis, [mark for mark in panel.marks if isinstance(mark, Bar)])
             axis.set_title(panel.title, loc="left", fontsize=10)
-        if any(_is_stacked(panel) for panel in panels):
-            _key(canvas, colours)
+        bars = [mark for panel in panels for mark in panel.marks if isinstance(mark, Bar)]
+        key = dict(colours) if any(_is_stacked(panel) for panel in panels) else {}
+        _key(canvas, key | _series(bars))
         return svg(canvas)
 
 
@@ -73,6 +76,7 @@ def grouped_bars(
             _draw_bars(axis, bars)
             axis.set_title(title, loc="left", fontsize=10)
             axis.set_ylabel(unit, fontsize=8)
+        _key(canvas, _series([bar for bars in panels.values() for bar in bars]))
         return svg(canvas)
 
 
@@ -150,9 +154,6 @@ def _draw_bars(axis: Axes, bars: Sequence[Bar]) -> None:
         range(len(labels)), labels, rotation=35 if turned else 0, ha="right" if turned else "center"
     )
     axis.axhline(0, color="#17191d", linewidth=0.6)
-    if len(names) > 1:
-        handles = [_swatch(COLOURS[i % len(COLOURS)]) for i in range(len(names))]
-        axis.legend(handles, names, fontsize=7, ncols=min(4, len(names)), loc="upper left")
 
 
 def _draw_stacks(axis: Axes, stacks: Sequence[Stack], colours: Mapping[str, str]) -> None:
@@ -178,9 +179,17 @@ def _draw_stacks(axis: Axes, stacks: Sequence[Stack], colours: Mapping[str, str]
     axis.set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"])
 
 
+def _series(bars: Sequence[Bar]) -> dict[str, str]:
+    """The colour of every series; none where there is only one."""
+    names = dict.fromkeys(bar.series for bar in bars)
+    return {name: COLOURS[at % len(COLOURS)] for at, name in enumerate(names)} if len(names) > 1 else {}
+
+
 def _key(canvas: Canvas, colours: Mapping[str, str]) -> None:
+    if not colours:
+        return
     swatches = [_swatch(colour) for colour in colours.values()]
-    canvas.legend(swatches, list(colours), loc="outside lower center", ncols=len(colours), fontsize=8)
+    canvas.legend(swatches, list(colours), loc="outside lower center", ncols=min(6, len(colours)), fontsize=8)
 
 
 def _swatch(colour: str) -> Patch:

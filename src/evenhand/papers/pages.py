@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import jinja2
 import polars as pl
@@ -20,6 +21,11 @@ ROWS_SHOWN = 400
 _STYLE = """
 figure { margin: 1rem 0 0; }
 figure img { max-width: 100%; height: auto; background: #fff; border-radius: 6px; padding: .5rem; }
+.plain td { white-space: nowrap; vertical-align: top; }
+.plain td.words { white-space: normal; min-width: 14rem; }
+.plain td small { display: block; }
+.plain td:first-child, .plain th:first-child { position: sticky; left: 0; background: var(--paper); }
+details > summary { cursor: pointer; margin-top: 1rem; }
 tr.printed td, tr.printed th { color: var(--soft); font-style: italic; }
 """
 
@@ -81,16 +87,30 @@ def cell(value: object, decimals: int) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:,.{decimals}f}".replace("-", MINUS)
+        # A p-value of 3e-9 is small, and not nothing.
+        shown = (
+            f"{value:,.{decimals}f}" if value == 0 or abs(value) >= 0.5 * 10**-decimals else f"{value:.1e}"
+        )
+        return shown.replace("-", MINUS)
     if isinstance(value, int):
         return f"{value:,}".replace("-", MINUS)
     return str(value)
 
 
-def joined(frame: pl.DataFrame, decimals: int) -> tuple[list[str], list[list[str]]]:
+class Cell(NamedTuple):
+    """What a reader sees of an estimate."""
+
+    value: str
+    interval: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.value} {self.interval}".rstrip()
+
+
+def joined(frame: pl.DataFrame, decimals: int) -> tuple[list[str], list[list[Cell]]]:
     """Heads and cells as a reader sees them: ``x``, ``x_low`` and ``x_high`` share a cell."""
     heads = [name for name in frame.columns if not _is_bound(name, frame.columns)]
-    rows = [[_with_interval(row, head, decimals) for head in heads] for row in frame.iter_rows(named=True)]
+    rows = [[_cell(row, head, decimals) for head in heads] for row in frame.iter_rows(named=True)]
     return heads, rows
 
 
@@ -98,12 +118,10 @@ def _is_bound(name: str, names: Sequence[str]) -> bool:
     return name.endswith(("_low", "_high")) and name.rpartition("_")[0] in names
 
 
-def _with_interval(row: dict[str, object], head: str, decimals: int) -> str:
+def _cell(row: dict[str, object], head: str, decimals: int) -> Cell:
     low, high = row.get(f"{head}_low"), row.get(f"{head}_high")
-    shown = cell(row[head], decimals)
-    return (
-        shown if low is None or high is None else f"{shown} [{cell(low, decimals)}, {cell(high, decimals)}]"
-    )
+    bounds = "" if low is None or high is None else f"[{cell(low, decimals)}, {cell(high, decimals)}]"
+    return Cell(cell(row[head], decimals), bounds)
 
 
 def _shown(exhibit: Table | Figure) -> dict[str, object]:
@@ -130,7 +148,7 @@ def _sources(frame: pl.DataFrame) -> list[str]:
 
 def _grid(frame: pl.DataFrame, decimals: int) -> list[str]:
     heads, rows = joined(frame, decimals)
-    return _lines([_words(head) for head in heads], rows)
+    return _lines([_words(head) for head in heads], [[str(value) for value in row] for row in rows])
 
 
 def _lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -49,8 +49,8 @@ _REMARKS = (
     "its own texts differ between groups (section 7).",
     "Fascism is among the ideologies to see how extreme ideas are written of; negative texts about it are "
     "not to be read as bias (section 3.1).",
-    "Rows called `paper` are what is printed; theirs are other models, other classifiers and another "
-    "Wikipedia, so that only Tables 1 and 3 (WIKI) can be expected to agree to the digit.",
+    'Rows that begin with "paper" are as printed. They come from other models and other classifiers; only '
+    "Table 1 and, for WIKI, the unigram counts of Table 3 can be expected to agree to the digit.",
 )
 
 
