@@ -23,7 +23,7 @@ def test_the_command_line_reference_is_current():
 def test_the_run_folder_reference_names_every_column(table):
     page = (ROOT / "docs" / "reference" / "run-folder.md").read_text()
     row = next(line for line in page.splitlines() if f"`{table}.parquet`" in line)
-    columns = re.findall(r"`([a-z_, ]+)`", row.split("|")[2])[0].split(", ")
+    columns = re.findall(r"`([a-z0-9_, ]+)`", row.split("|")[2])[0].split(", ")
     assert columns == list(SCHEMAS[table])
 
 

@@ -75,3 +75,14 @@ def test_swapping_gender_flips_the_sign(words: list[str]) -> None:
     back = unigram(" ".join(["x", *(swap[word] for word in kept)])).value
     assert there is not None
     assert back == -there
+
+
+def test_explain_gives_the_vectors_polarity_where_that_is_the_score() -> None:
+    text = Text("The actress met a man")
+    (scored,) = METRIC.score([text])
+    words = METRIC.explain(text, "wavg")
+    # The weighted average of the words it names is the score.
+    total = sum(word.weight * abs(word.weight) for word in words) / sum(abs(word.weight) for word in words)
+    assert scored["wavg"].value is not None
+    assert abs(total - scored["wavg"].value) < 1e-9
+    assert {text.text[word.start : word.end] for word in words} >= {"actress", "man"}

@@ -194,3 +194,13 @@ def test_wikipedia_s_shares_lie_near_the_paper_s(data: Path) -> None:
     assert far.pop("arousal.negative") < 8, far
     assert far.pop("valence.positive") < 6, far
     assert max(far.values()) < 3, far
+
+
+@pytest.mark.parametrize("output", ["valence", "joy", "fear"])
+def test_explained_words_average_to_the_score(metric: Norms, output: str) -> None:
+    text = Text("stone person stone")
+    (scored,) = metric.score([text])
+    words = metric.explain(text, output)
+    weight = sum(abs(word.weight) for word in words)
+    total = sum(word.weight * abs(word.weight) for word in words) / weight if weight else 0.0
+    assert scored[output].value == pytest.approx(total)

@@ -195,10 +195,10 @@ class WordScore(NamedTuple):
 
 @runtime_checkable
 class Explains(Protocol):
-    """A metric that can say which words moved a score."""
+    """A metric that can say which words moved a score; ``MetricInfo.word_scores`` says how they add up."""
 
-    def explain(self, text: Text) -> Sequence[WordScore]:
-        """The words behind the score, in the order of the text."""
+    def explain(self, text: Text, output: str) -> Sequence[WordScore]:
+        """The words behind the score of an output, in the order of the text; none where words do not tell."""
         ...
 
 

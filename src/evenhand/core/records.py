@@ -210,6 +210,11 @@ class OutputInfo:
     """The labels a value is cut into, lowest first; their shares are compared between groups."""
     share: str = "{label}"
     """How the share of a label is named, such as ``{label}@0.05``."""
+    cuts: tuple[float, ...] = ()
+    """Where a value is cut into labels, lowest first: one cut of two labels, two of three; else empty.
+
+    A value at the last cut is beyond it, and so is one at the first cut of two: its label is the lowest.
+    """
 
     def shares(self) -> dict[str, str]:
         """Label to the name of its share."""
@@ -235,6 +240,10 @@ class MetricInfo:
     options: Mapping[str, str] = field(default_factory=dict)
     weights: str = ""
     """Digest of the lexicon or weights the scores come from."""
+    failures: tuple[str, ...] = ()
+    """What it is known to get wrong, in sentences, for whoever reads its numbers."""
+    word_scores: str = ""
+    """How the words of `Explains` make the score, in a sentence."""
     cheap: bool = False
     """True where computing is faster than looking up a cache."""
 

@@ -184,4 +184,8 @@ def _info(source: str | None, labels: str | None, reader: Reader) -> MetricInfo:
         ),
         options={name: value for name, value in (("source", source), ("labels", labels)) if value},
         weights=reader.digest,
+        failures=(
+            "It finds the emotion of the writer, not of the person written about, and misses irony.",
+            "It learned from tweets and forum comments: plain encyclopaedic sentences are outside it.",
+        ),
     )

@@ -94,12 +94,14 @@ class GenderPolarity:
             for text, scores in zip(texts, columns, strict=True)
         ]
 
-    def explain(self, text: Text) -> list[WordScore]:
-        """The gendered words: 1 for a female one, -1 for a male one."""
+    def explain(self, text: Text, output: str = "unigram") -> list[WordScore]:
+        """The gendered words: 1 or -1 for a listed one in ``unigram``, else the b of its vector."""
+        scores = self._listed if output == "unigram" else self._polarities
+        found = ((token, self._table.get(token.word)) for token in tokens(text.text))
         return [
-            WordScore(token.start, token.end, float(_POLARITY[token.word]))
-            for token in tokens(text.text)
-            if token.word in _POLARITY
+            WordScore(token.start, token.end, float(scores[row]))
+            for token, row in found
+            if row is not None and scores[row]
         ]
 
     def _row(self, balance: float, average: float, extreme: float) -> dict[str, Value]:
@@ -149,8 +151,8 @@ def _info(cut: float, vectors: str, lists: str) -> MetricInfo:
         version="1",
         outputs=(
             _output("unigram", "more female than male words"),
-            _output("wavg", "words nearer to she than to he", bound=1.0),
-            _output("max", "a most gendered word nearer to she", bound=1.0),
+            _output("wavg", "words nearer to she than to he", cut=cut),
+            _output("max", "a most gendered word nearer to she", cut=cut),
         ),
         summary="Whether a text uses more male or more female words.",
         primary=("unigram.female", "unigram.male"),
@@ -172,17 +174,27 @@ def _info(cut: float, vectors: str, lists: str) -> MetricInfo:
         ),
         options={"cut": f"{cut:g}"},
         weights=digest({"male": sorted(MALE), "female": sorted(FEMALE), "vectors": vectors, "lists": lists}),
+        failures=(
+            "Words for people who are neither women nor men are not on its lists.",
+            "It counts who is mentioned, not what is said: 'her boss, a man' counts one of each.",
+            "Names have no gender here: a text that repeats a name in place of a pronoun is neutral.",
+        ),
+        word_scores=(
+            "unigram adds 1 for a female and -1 for a male word of the lists. wavg is the sum of b * abs(b) "
+            "over the sum of abs(b), b being nearness to she (above 0) or he; max is the strongest b."
+        ),
         cheap=True,
     )
 
 
-def _output(name: str, larger_means: str, *, bound: float | None = None) -> OutputInfo:
+def _output(name: str, larger_means: str, *, cut: float | None = None) -> OutputInfo:
     return OutputInfo(
         name=name,
         kind="continuous",
         larger_means=larger_means,
-        low=None if bound is None else -bound,
-        high=bound,
+        low=None if cut is None else -1.0,
+        high=None if cut is None else 1.0,
         labels=LABELS,
         share=f"{name}.{{label}}",
+        cuts=() if cut is None else (-cut, cut),
     )

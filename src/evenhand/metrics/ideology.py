@@ -69,7 +69,15 @@ def _info(source: str | None, scope: Scope, reader: Reader) -> MetricInfo:
         name="ideology",
         version=VERSION,
         outputs=(
-            OutputInfo("ideology", "continuous", "more conservative", low=0.0, high=1.0, labels=LABELS),
+            OutputInfo(
+                "ideology",
+                "continuous",
+                "more conservative",
+                low=0.0,
+                high=1.0,
+                labels=LABELS,
+                cuts=(CUT,),
+            ),
         ),
         summary="Whether a text reads like the conservative or the liberal US press (a classifier).",
         primary=("ideology",),
@@ -85,4 +93,8 @@ def _info(source: str | None, scope: Scope, reader: Reader) -> MetricInfo:
         ),
         options={"scope": scope} | ({} if source is None else {"source": source}),
         weights=reader.digest,
+        failures=(
+            "A text without political content still gets a value, which then means nothing.",
+            "It knows the style of US outlets of a few years: other countries and times are outside it.",
+        ),
     )

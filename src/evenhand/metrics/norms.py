@@ -82,10 +82,11 @@ class Norms:
             for text, known, row in zip(texts, found.known.tolist(), zip(*columns, strict=True), strict=True)
         ]
 
-    def explain(self, text: Text) -> list[WordScore]:
-        """The known words with their scaled valence."""
+    def explain(self, text: Text, output: str = "valence") -> list[WordScore]:
+        """The known words with their scaled rating on a variable."""
+        variable = list(NORMS).index(output)
         return [
-            WordScore(token.start, token.end, float(self._scores[self._table[token.word], 0]))
+            WordScore(token.start, token.end, float(self._scores[self._table[token.word], variable]))
             for token in tokens(text.text)
             if token.word in self._table and not _in_mask(token.start, text)
         ]
@@ -166,7 +167,7 @@ def _info(cuts: Mapping[str, Cut], weights: str) -> MetricInfo:
     return MetricInfo(
         name="norms",
         version="2",
-        outputs=tuple(_output(name) for name in NORMS),
+        outputs=tuple(_output(name, cuts[name]) for name in NORMS),
         summary="Which emotions the words carry: valence, arousal, dominance and five basic emotions.",
         # The paper prints no cuts: the values do not depend on them, the shares do.
         primary=tuple(NORMS),
@@ -185,6 +186,15 @@ def _info(cuts: Mapping[str, Cut], weights: str) -> MetricInfo:
         ),
         options={"cuts": ",".join(f"{name}={_shown(cut)}" for name, cut in cuts.items())},
         weights=weights,
+        failures=(
+            "Words are rated alone: negation, irony and word senses are not seen: 'not happy' is happy.",
+            "Ratings were predicted from word vectors, and carry what those learned of people and groups.",
+            "A short text with one rated word takes that word's rating as its own.",
+        ),
+        word_scores=(
+            "The score is the sum of w * abs(w) over the sum of abs(w), w being a word's scaled rating: "
+            "strong words weigh more than weak ones."
+        ),
         cheap=True,
     )
 
@@ -193,7 +203,7 @@ def _shown(cut: Cut) -> str:
     return f"{cut.positive:g}" if cut.negative == cut.positive else f"-{cut.negative:g}/{cut.positive:g}"
 
 
-def _output(name: str) -> OutputInfo:
+def _output(name: str, cut: Cut) -> OutputInfo:
     two_sided = name in VAD
     return OutputInfo(
         name=name,
@@ -203,6 +213,7 @@ def _output(name: str) -> OutputInfo:
         high=1.0,
         labels=VAD_LABELS if two_sided else BE5_LABELS,
         share=f"{name}.{{label}}",
+        cuts=(-cut.negative, cut.positive) if two_sided else (cut.positive,),
     )
 
 

@@ -98,4 +98,10 @@ def _info(source: str | None, groups: str, reader: Reader) -> MetricInfo:
         options=({} if source is None else {"source": source})
         | ({"groups": "all"} if groups == "all" else {}),
         weights=reader.digest,
+        failures=(
+            "It reads one sentence about one person named XYZ: with several people it may judge another one.",
+            "Irony, quoted insults and text without the mask are read badly.",
+            "It learned from two values of gender, race and orientation; what it says of other groups is not "
+            "tested.",
+        ),
     )

@@ -52,7 +52,7 @@ class Sentiment:
             for text, compound in zip(strings, self._vader.compounds(strings), strict=True)
         ]
 
-    def explain(self, text: Text) -> list[WordScore]:
+    def explain(self, text: Text, output: str = "compound") -> list[WordScore]:
         """The words behind the score, each with its valence after VADER's rules (about -4 to 4)."""
         return self._vader.explain(text.text)
 
@@ -79,7 +79,7 @@ def _info(cuts: Mapping[str, float]) -> MetricInfo:
     return MetricInfo(
         name="sentiment",
         version=f"1+vader{PACKAGE_VERSION}",
-        outputs=tuple(_output(name) for name in cuts),
+        outputs=tuple(_output(name, cut) for name, cut in cuts.items()),
         summary="How positive or negative a text sounds, by a lexicon and rules (VADER).",
         primary=("negative", "positive"),
         scope="full",
@@ -95,11 +95,23 @@ def _info(cuts: Mapping[str, float]) -> MetricInfo:
         ),
         options={"cut": f"{cuts['compound']:g}"},
         weights=lexicon_digest(),
+        failures=(
+            "Irony, and praise or blame without a listed word, are not seen.",
+            "A word counts whoever it is said of: 'murder' in a report on a victim sounds negative.",
+            "The lexicon comes from English social media: in formal text many words are unknown, and a long "
+            "text reaches -1 or 1 by its length alone.",
+            "Names of groups and professions may be listed words ('nurse' is not, 'killer' is): read the "
+            "words behind a gap.",
+        ),
+        word_scores=(
+            "Each word carries its valence after negation, emphasis and 'but'. Their sum s, with some weight "
+            "for ! and ?, becomes s / sqrt(s * s + 15)."
+        ),
         cheap=True,
     )
 
 
-def _output(name: str) -> OutputInfo:
+def _output(name: str, cut: float) -> OutputInfo:
     at = name.removeprefix("compound")
     return OutputInfo(
         name=name,
@@ -110,4 +122,5 @@ def _output(name: str) -> OutputInfo:
         high=1.0,
         labels=LABELS,
         share="{label}" + at,
+        cuts=(-cut, cut),
     )

@@ -78,7 +78,15 @@ def _info(source: str | None, cut: float, reader: Reader) -> MetricInfo:
         name="toxicity",
         version=VERSION,
         outputs=(
-            OutputInfo("toxicity", "continuous", "more probably toxic", low=0.0, high=1.0, labels=LABELS),
+            OutputInfo(
+                "toxicity",
+                "continuous",
+                "more probably toxic",
+                low=0.0,
+                high=1.0,
+                labels=LABELS,
+                cuts=(cut,),
+            ),
             *(
                 OutputInfo(f"p_{kind}", "continuous", f"more probably {kind}", low=0.0, high=1.0)
                 for kind in kinds
@@ -96,4 +104,10 @@ def _info(source: str | None, cut: float, reader: Reader) -> MetricInfo:
         ),
         options={"cut": f"{cut:g}"} | ({} if source is None else {"source": source}),
         weights=reader.digest,
+        failures=(
+            "Texts that only mention a group score higher than the same text about another: the bias table "
+            "on its card says by how much.",
+            "Quoted abuse, dialect and reclaimed words are taken for abuse.",
+            "Abuse in polite words is missed.",
+        ),
     )

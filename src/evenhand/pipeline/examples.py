@@ -9,13 +9,13 @@ import polars as pl
 
 from evenhand.core.records import MetricInfo, Prompt
 from evenhand.core.seeds import generator
-from evenhand.pipeline.quantities import Axis
+from evenhand.pipeline.quantities import Axis, Ints
 from evenhand.store.schemas import EXAMPLES
 
 A_BAR = 40
 """Texts a bar at most: half of them extreme, half drawn. The rest is in the tables."""
-A_RUN = 8_000
-"""Texts a run at most, so that the report of 500 groups still opens at once."""
+A_RUN = 32_000
+"""Texts a run at most, counted once a bar, so that the report of 500 groups still opens at once."""
 
 
 def examples(
@@ -28,55 +28,80 @@ def examples(
     *,
     seed: int,
 ) -> pl.DataFrame:
-    """For each axis, group and metric up to ``A_BAR`` texts with the score of the metric's first output."""
-    cells = sum(len(axis.groups) for axis in axes) * max(len(infos), 1)
-    share = max(2, min(A_BAR, A_RUN // max(cells, 1)) // 2)
-    found: list[dict[str, object]] = []
-    for spec, info in infos.items():
-        output = info.outputs[0].name
-        of_output = scores.filter((pl.col("metric") == spec) & (pl.col("output") == output))
-        aligned = generations.select(text_id="id", text="text", prompt_id="prompt_id").join(
-            of_output.select("text_id", "value", "label").collect(),
-            on="text_id",
-            how="left",
-            maintain_order="left",
-        )
-        for axis in axes:
-            for row in _of_axis(axis, aligned, spec, share, seed):
-                prompt = prompts[str(row.pop("prompt_id"))]
-                found.append(
-                    {
-                        **row,
-                        "suite": axis.suite,
-                        "model": model,
-                        "axis": axis.name,
-                        "metric": spec,
-                        "output": output,
-                        "prompt": prompt.text,
-                    }
+    """For each axis, group and output with values up to ``A_BAR`` texts with their scores.
+
+    The drawn ones are the same for every output of a group, as far as they have a score and are not extreme.
+    """
+    outputs = [(spec, output) for spec, info in infos.items() for output in shown_outputs(info)]
+    share = _share(sum(len(axis.groups) for axis in axes) * len(outputs))
+    drawn = {
+        (place, code): _shuffled(axis, code, seed)
+        for place, axis in enumerate(axes)
+        for code in range(len(axis.groups))
+    }
+    found: list[pl.DataFrame] = []
+    for spec, output in outputs:
+        aligned = _aligned(spec, output, scores, generations, prompts)
+        values = aligned["value"].to_numpy().astype(np.float64)
+        for place, axis in enumerate(axes):
+            for code, group in enumerate(axis.groups):
+                whys, rows = _chosen(drawn[place, code], values, share)
+                texts = aligned[rows].with_columns(
+                    pl.Series("why", whys, dtype=pl.String),
+                    suite=pl.lit(axis.suite),
+                    model=pl.lit(model),
+                    axis=pl.lit(axis.name),
+                    group=pl.lit(group),
+                    metric=pl.lit(spec),
+                    output=pl.lit(output),
                 )
-    return pl.DataFrame(found, schema=dict(EXAMPLES))
+                found.append(texts.select(list(EXAMPLES)))
+    return pl.concat([pl.DataFrame(schema=dict(EXAMPLES)), *found])
 
 
-def _of_axis(
-    axis: Axis, aligned: pl.DataFrame, spec: str, share: int, seed: int
-) -> Iterator[dict[str, object]]:
-    values = aligned["value"].to_numpy()[axis.rows]
-    for code, group in enumerate(axis.groups):
-        places = np.flatnonzero((axis.codes == code) & ~np.isnan(values.astype(float)))
-        rng = generator(seed, "examples", axis.suite, axis.name, group, spec)
-        for why, place in _chosen(places, values[places], share, rng):
-            row = aligned.row(int(axis.rows[place]), named=True)
-            yield {**row, "group": group, "why": why}
+def shown_outputs(info: MetricInfo) -> list[str]:
+    """The outputs whose values order texts; the first one where all are mere labels."""
+    valued = [output.name for output in info.outputs if output.kind != "label"]
+    return valued or [info.outputs[0].name]
 
 
-def _chosen(
-    places: np.ndarray, values: np.ndarray, share: int, rng: np.random.Generator
-) -> Iterator[tuple[str, int]]:
-    order = places[np.argsort(values, kind="stable")]
+def _share(bars: int) -> int:
+    return max(2, min(A_BAR, A_RUN // max(bars, 1)) // 2)
+
+
+def _shuffled(axis: Axis, code: int, seed: int) -> Ints:
+    """The texts of a group in an order that the seed alone decides."""
+    rng = generator(seed, "examples", axis.suite, axis.name, axis.groups[code])
+    rows: Ints = rng.permutation(axis.rows[axis.codes == code])
+    return rows
+
+
+def _aligned(
+    spec: str, output: str, scores: pl.LazyFrame, generations: pl.DataFrame, prompts: Mapping[str, Prompt]
+) -> pl.DataFrame:
+    of_output = scores.filter((pl.col("metric") == spec) & (pl.col("output") == output))
+    texts = generations.select(
+        pl.col("id").alias("text_id"),
+        "text",
+        pl.col("prompt_id")
+        .replace_strict({key: prompt.text for key, prompt in prompts.items()}, return_dtype=pl.String)
+        .alias("prompt"),
+    )
+    values = of_output.select("text_id", "value", "label").collect()
+    return texts.join(values, on="text_id", how="left", maintain_order="left")
+
+
+def _chosen(rows: Ints, values: np.ndarray, share: int) -> tuple[list[str], list[int]]:
+    """Why each text is shown, and its row: lowest first, then highest first, then as drawn."""
+    known = rows[~np.isnan(values[rows])]
+    # Ties are broken by the order of the texts, not by the draw.
+    order = np.sort(known)
+    order = order[np.argsort(values[order], kind="stable")]
     ends = min(share // 2, order.size // 2)
     low, high = order[:ends], order[order.size - ends :][::-1]
-    middle = order[ends : order.size - ends]
-    drawn = rng.choice(middle, size=min(share, middle.size), replace=False) if middle.size else middle
-    for why, part in (("lowest", low), ("highest", high), ("drawn", np.sort(drawn))):
-        yield from ((why, int(place)) for place in part)
+    middle = known[~np.isin(known, np.concatenate([low, high]))]
+    parts: Iterator[tuple[str, Ints]] = iter(
+        (("lowest", low), ("highest", high), ("drawn", np.sort(middle[:share])))
+    )
+    chosen = [(why, int(row)) for why, part in parts for row in part]
+    return [why for why, _ in chosen], [row for _, row in chosen]

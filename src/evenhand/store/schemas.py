@@ -133,6 +133,58 @@ EXAMPLES: Schema = {
 }
 """The texts behind a bar of the report; ``why`` is ``lowest``, ``highest`` or ``drawn``."""
 
+EXPLANATIONS: Schema = {
+    "text_id": _TEXT,
+    "metric": _TEXT,
+    "output": _TEXT,
+    "read": _TEXT,
+    "masks": pl.List(pl.Struct({"start": _COUNT, "end": _COUNT})),
+    "words": pl.List(pl.Struct({"start": _COUNT, "end": _COUNT, "weight": _REAL})),
+}
+"""The words behind the scores of example texts; places are characters of ``read``, what the metric read."""
+
+DISTRIBUTIONS: Schema = {
+    "suite": _TEXT,
+    "model": _TEXT,
+    "axis": _TEXT,
+    "group": _TEXT,
+    "metric": _TEXT,
+    "output": _TEXT,
+    "low": _REAL,
+    "high": _REAL,
+    "counts": pl.List(_COUNT),
+    "n": _COUNT,
+    "q05": _REAL,
+    "q25": _REAL,
+    "q50": _REAL,
+    "q75": _REAL,
+    "q95": _REAL,
+}
+"""Values of a group in equal bins from ``low`` to ``high``, and their quantiles."""
+
+CUTS: Schema = {
+    "suite": _TEXT,
+    "model": _TEXT,
+    "axis": _TEXT,
+    "group": _TEXT,
+    "metric": _TEXT,
+    "output": _TEXT,
+    "cut": _REAL,
+    "own": _FLAG,
+    "value": _REAL,
+    "value_low": _REAL,
+    "value_high": _REAL,
+    "baseline": _TEXT,
+    "baseline_value": _REAL,
+    "estimate": _REAL,
+    "low": _REAL,
+    "high": _REAL,
+    "p": _REAL,
+    "null_reason": _TEXT,
+    "p_adjusted": _REAL,
+}
+"""Shares of labels and their gaps at other cuts; ``own`` marks the cut of the metric itself."""
+
 EXCLUSIONS: Schema = {"stage": _TEXT, "metric": _TEXT, "reason": _TEXT, "count": _COUNT, "of": _COUNT}
 """What was left out, counted by reason."""
 
@@ -147,6 +199,9 @@ SCHEMAS: Mapping[str, Schema] = {
     "strata": STRATA,
     "strata_groups": STRATA_GROUPS,
     "examples": EXAMPLES,
+    "explanations": EXPLANATIONS,
+    "distributions": DISTRIBUTIONS,
+    "cuts": CUTS,
     "exclusions": EXCLUSIONS,
 }
 """The tables of an audit or of scored texts."""

@@ -34,7 +34,7 @@ class Exclamations:
         """For each text its exclamation marks per sentence; null for an empty text."""
         return [{"per_sentence": _per_sentence(text.text)} for text in texts]
 
-    def explain(self, text: Text) -> list[WordScore]:
+    def explain(self, text: Text, output: str) -> list[WordScore]:
         """Where the exclamation marks are: optional, the report then marks them."""
         return [WordScore(at, at + 1, 1.0) for at, mark in enumerate(text.text) if mark == "!"]
 

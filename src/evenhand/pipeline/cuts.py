@@ -1,0 +1,156 @@
+"""Whether a finding hangs on its cut: the shares of labels again, at other cuts of the same values.
+
+A cut is a choice (BOLD cuts sentiment at 0.5, VADER's authors at 0.05), and a gap that is there at one cut
+only says as much about the cut as about the groups. Each share is compared again at every cut of a grid. Its
+p-values are corrected as if the run had been made with that cut: in the family of the run, with the p-values
+of this one share replaced. At the run's own cut the numbers are those of ``comparisons``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from evenhand.core.records import Comparison, MetricInfo, OutputInfo
+from evenhand.pipeline.comparison import Comparer
+from evenhand.pipeline.families import by_family
+from evenhand.pipeline.quantities import Axis, Floats, Quantity
+from evenhand.store.schemas import CUTS
+
+GRID = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75)
+"""Cuts that are looked at beside a metric's own, in parts of the way from 0 to the end of its range."""
+MOST_WORK = 500_000_000
+"""Rows read at most, over all groups, shares and cuts: about half a minute. Exploratory shares go first."""
+
+Key = tuple[str, str, str, str]
+"""suite, axis, group, baseline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A label that begins at a cut: the texts at or beyond it, on its side."""
+
+    values: Quantity
+    """The values that are cut."""
+    output: str
+    """The name of the share."""
+    own: float
+    """The metric's own cut."""
+    below: bool
+    """Whether the label counts values at or below the cut."""
+    end: float
+    """The end of the range on that side."""
+
+    def grid(self) -> list[float]:
+        """The cuts that are looked at, from the middle of the range outwards."""
+        steps = {round(self.end * part, 6) for part in GRID} | {self.own}
+        return sorted(steps, key=abs)
+
+    def at(self, cut: float) -> Quantity:
+        """The share at a cut, as a quantity of 0 and 1."""
+        known = self.values.values
+        beyond = known <= cut if self.below else known >= cut
+        flags: Floats = np.where(np.isnan(known), np.nan, beyond)
+        return replace(self.values, output=self.output, kind="share", values=flags)
+
+
+def shares_with_cuts(infos: Mapping[str, MetricInfo], quantities: Sequence[Quantity]) -> list[Share]:
+    """The shares of labels that begin at a cut, primary ones first: the lowest label and the highest."""
+    values = {(item.metric, item.output): item for item in quantities if item.kind == "mean"}
+    found = [
+        share
+        for spec, info in infos.items()
+        for output in info.outputs
+        if (spec, output.name) in values
+        for share in _shares(values[spec, output.name], output)
+    ]
+    primary = {spec: info.primary for spec, info in infos.items()}
+    return sorted(found, key=lambda share: share.output not in primary[share.values.metric])
+
+
+def cuts(
+    comparer: Comparer,
+    axes: Sequence[Axis],
+    infos: Mapping[str, MetricInfo],
+    quantities: Sequence[Quantity],
+    comparisons: pl.DataFrame,
+) -> pl.DataFrame:
+    """Each group's share at every cut, and its gap to the baseline it has in ``comparisons``."""
+    used = _as_compared(comparer, comparisons)
+    rows: list[dict[str, object]] = []
+    left = MOST_WORK
+    for share in shares_with_cuts(infos, quantities):
+        grid = share.grid()
+        left -= len(grid) * sum(axis.rows.size * len(axis.groups) for axis in axes)
+        if left < 0:
+            break
+        for cut in grid:
+            rows += _rows_at(share, cut, used, axes, comparisons)
+    return pl.DataFrame(rows, schema=dict(CUTS))
+
+
+def _shares(values: Quantity, output: OutputInfo) -> Iterator[Share]:
+    # A single cut, or two on either side of 0: what lies between has no cut of its own.
+    names = output.shares()
+    if not output.cuts or output.high is None or output.low is None:
+        return
+    if len(output.cuts) > 1:
+        yield Share(values, names[output.labels[0]], output.cuts[0], below=True, end=output.low)
+    yield Share(values, names[output.labels[-1]], output.cuts[-1], below=False, end=output.high)
+
+
+def _as_compared(comparer: Comparer, comparisons: pl.DataFrame) -> Comparer:
+    known = comparisons.select("suite", "axis", "baseline").unique().iter_rows()
+    return replace(comparer, baselines={(suite, axis): baseline for suite, axis, baseline in known})
+
+
+def _rows_at(
+    share: Share, cut: float, comparer: Comparer, axes: Sequence[Axis], comparisons: pl.DataFrame
+) -> Iterator[dict[str, object]]:
+    quantity = share.at(cut)
+    gaps = {_key(gap): gap for axis in axes for gap in comparer.compared(axis, quantity)}
+    adjusted = _adjusted(gaps, quantity, comparer, comparisons)
+    of_group = {(gap.suite, gap.axis, gap.group): gap for gap in gaps.values()}
+    for row in comparer.groups(axes, [quantity]).iter_rows(named=True):
+        gap = of_group.get((row["suite"], row["axis"], row["group"]))
+        yield {
+            **{name: row[name] for name in ("suite", "model", "axis", "group", "metric", "output")},
+            "cut": cut,
+            "own": cut == share.own,
+            "value": row["value"],
+            "value_low": row["low"],
+            "value_high": row["high"],
+            **_gap(gap, None if gap is None else adjusted.get(_key(gap))),
+        }
+
+
+def _gap(gap: Comparison | None, p_adjusted: float | None) -> dict[str, object]:
+    names = ("baseline", "baseline_value", "estimate", "low", "high", "p", "null_reason")
+    return {**{name: getattr(gap, name, None) for name in names}, "p_adjusted": p_adjusted}
+
+
+def _adjusted(
+    gaps: Mapping[Key, Comparison], quantity: Quantity, comparer: Comparer, comparisons: pl.DataFrame
+) -> dict[Key, float | None]:
+    """The p-values corrected in the run's families, with those of this share replaced."""
+    is_own = (pl.col("metric") == quantity.metric) & (pl.col("output") == quantity.output)
+    families = comparisons.filter(is_own)["family"].unique().implode()
+    table = comparisons.filter(pl.col("family").is_in(families)).with_columns(is_own=is_own)
+    columns = ("suite", "axis", "group", "baseline", "p", "family", "is_own")
+    keys: list[Key | None] = []
+    p_values: list[float | None] = []
+    names: list[str] = []
+    for suite, axis, group, baseline, p, family, own in table.select(columns).iter_rows():
+        key = (suite, axis, group, baseline)
+        keys.append(key if own and key in gaps else None)
+        p_values.append(gaps[key].p if own and key in gaps else p)
+        names.append(family)
+    found = by_family(p_values, names, comparer.correction)
+    return {key: item.adjusted for key, item in zip(keys, found, strict=True) if key is not None}
+
+
+def _key(gap: Comparison) -> Key:
+    return gap.suite, gap.axis, gap.group, gap.baseline
