@@ -1,4 +1,4 @@
-"""What changes from one run to another: gaps of gaps, values of groups, and who spreads groups wider."""
+"""What changes from one run to another: gaps of gaps, and the values of groups."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import polars as pl
 from evenhand.core.records import ALL, Comparison
 from evenhand.pipeline.comparison import Comparer, as_table, baseline_rows
 from evenhand.pipeline.families import Correction, by_family
+from evenhand.pipeline.leaderboard import leaderboard
 from evenhand.pipeline.quantities import Axis, Flags, Quantity
 from evenhand.pipeline.side_by_side import SideBySide
 from evenhand.stats.contrasts import clustered_contrast
 from evenhand.stats.results import Difference
-from evenhand.stats.spread import Ranking, rank_spreads
-from evenhand.store.compare_tables import CHANGES, LEADERBOARD, STANDINGS
+from evenhand.store.compare_tables import CHANGES
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class RunComparer:
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """``groups`` and ``comparisons`` of each run on what all share, then what is between them."""
-        board, standings = self.leaderboard()
+        board, standings = leaderboard(self._comparer(0), self.runs)
         gaps = self.gaps()
         return {
             "groups": pl.concat(
@@ -108,19 +108,6 @@ class RunComparer:
             replace(item, p_adjusted=p.adjusted, family=p.family, family_size=p.size)
             for item, p in zip(found, adjusted, strict=True)
         ]
-
-    def leaderboard(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The runs ranked on every axis and output, and counted over all primary ones."""
-        rows: list[dict[str, object]] = []
-        tally = _Tally(self.runs.names)
-        for axis in self.runs.axes:
-            for quantity in self.runs.quantities:
-                exploratory = self._comparer(0).is_exploratory(axis, quantity)
-                ranking = self._ranking(axis, quantity)
-                rows += [{**row, "exploratory": exploratory} for row in self._rows(axis, quantity, ranking)]
-                if not exploratory:
-                    tally.add(ranking, self.level)
-        return pl.DataFrame(rows, schema=dict(LEADERBOARD)), tally.table()
 
     def _axes(self, number: int) -> list[Axis]:
         return [self.runs.of_run(axis, number) for axis in self.runs.axes]
@@ -225,71 +212,6 @@ class RunComparer:
             method=found.method,
             null_reason=found.null_reason,
         )
-
-    def _ranking(self, axis: Axis, quantity: Quantity) -> Ranking:
-        values = quantity.values[axis.rows]
-        known = ~np.isnan(values)
-        return rank_spreads(
-            values[known],
-            self.runs.run[axis.rows][known],
-            axis.codes[known],
-            axis.clusters[known],
-            n_runs=len(self.runs.names),
-            level=self.level,
-        )
-
-    def _rows(self, axis: Axis, quantity: Quantity, ranking: Ranking) -> Iterator[dict[str, object]]:
-        for number, spread in enumerate(ranking.spreads):
-            yield {
-                "suite": axis.suite,
-                "axis": axis.name,
-                "metric": quantity.metric,
-                "output": quantity.output,
-                "run": self.runs.names[number],
-                "rank": spread.rank,
-                "spread": spread.value,
-                "low": spread.low,
-                "high": spread.high,
-                "tied_with": [self.runs.names[other] for other in spread.tied],
-                "groups": ranking.groups,
-                "null_reason": spread.null_reason,
-            }
-
-
-class _Tally:
-    """How often each run's groups stand closer together than another run's."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = names
-        self.narrower = np.zeros((len(names), len(names)), dtype=np.int64)
-        self.tied = np.zeros(len(names), dtype=np.int64)
-        self.null = np.zeros(len(names), dtype=np.int64)
-
-    def add(self, ranking: Ranking, level: float) -> None:
-        """Count one output."""
-        if not ranking.gaps:
-            self.null += len(self.names) - 1
-        for gap in ranking.gaps:
-            if gap.p_adjusted is not None and gap.p_adjusted <= 1 - level + 1e-12:
-                winner, loser = (gap.b, gap.a) if gap.difference > 0 else (gap.a, gap.b)
-                self.narrower[winner, loser] += 1
-            else:
-                self.tied[[gap.a, gap.b]] += 1
-
-    def table(self) -> pl.DataFrame:
-        """The standings, best first; a run stands behind those that beat it more often than it beats them."""
-        rows = [
-            {
-                "run": name,
-                "rank": 1 + int(np.sum(self.narrower[:, number] > self.narrower[number])),
-                "narrower": int(self.narrower[number].sum()),
-                "wider": int(self.narrower[:, number].sum()),
-                "tied": int(self.tied[number]),
-                "null": int(self.null[number]),
-            }
-            for number, name in enumerate(self.names)
-        ]
-        return pl.DataFrame(rows, schema=dict(STANDINGS)).sort("rank", maintain_order=True)
 
 
 def _share_of_rest(group: Flags, other: Flags) -> float:
