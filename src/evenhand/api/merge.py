@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import polars as pl
 
-from evenhand.api.parts import SILENT, Plan, Prepared, analysis
+from evenhand.api.parts import SILENT, Plan, Prepared, analysis, find_metrics
 from evenhand.api.render import render
 from evenhand.api.settings import Settings
 from evenhand.core.digests import Json, canonical_json
-from evenhand.core.errors import InputError
-from evenhand.core.protocols import Progress
+from evenhand.core.errors import EvenhandError, InputError
+from evenhand.core.protocols import Metric, Progress
+from evenhand.core.records import MetricInfo
 from evenhand.pipeline.generation import STAGE
+from evenhand.pipeline.illustration import Illustration
 from evenhand.pipeline.loading import check_measured, metric_info
 from evenhand.pipeline.measurement import write_findings
 from evenhand.pipeline.tables import prompts_from_table
@@ -129,11 +132,15 @@ class Merging:
             for axis, baseline in info["baselines"].items()
         }
         infos = {spec: metric_info(card) for spec, card in folder.manifest["metrics"].items()}
+        compared = analysis(folder, settings, baselines)
         write_findings(
             folder,
-            analysis(folder, settings, baselines),
+            compared,
             infos,
             prompts_from_table(prompts),
+            illustration=Illustration(
+                infos, _explaining(infos, settings), compared.comparer, settings.suite.mask
+            ),
             texts_stage=STAGE,
             progress=progress,
         )
@@ -170,6 +177,16 @@ def prepare(*runs: Run | Path | str, **options: Unpack[MergeOptions]) -> Prepare
         folder=Path(out) if out else default_folder("audit", name, identity),
         fresh=options.get("fresh", False),
     )
+
+
+def _explaining(infos: Mapping[str, MetricInfo], settings: Settings) -> dict[str, Metric]:
+    """The metrics that explain their scores by words, as far as they are still found."""
+    found: dict[str, Metric] = {}
+    for spec, info in infos.items():
+        if info.word_scores:
+            with suppress(EvenhandError):
+                found |= find_metrics([spec], settings)
+    return found
 
 
 def _check_complete(runs: Sequence[Run]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from evenhand.core.protocols import Metric
-from evenhand.core.records import Prompt
+from evenhand.core.records import MetricInfo, Prompt
 from evenhand.pipeline.analysis import Findings
 from evenhand.pipeline.comparison import Comparer
 from evenhand.pipeline.cuts import cuts
@@ -23,7 +23,9 @@ from evenhand.text.rendering import MaskOption
 class Illustration:
     """How the findings of a run are illustrated."""
 
-    metrics: Mapping[str, Metric]
+    infos: Mapping[str, MetricInfo]
+    explaining: Mapping[str, Metric]
+    """The metrics that may explain a score; others of the run may be missing."""
     comparer: Comparer
     mask: MaskOption = "paper"
 
@@ -39,12 +41,12 @@ class Illustration:
         ``texts`` are the generations and the prompts they belong to.
         """
         generations, prompts = texts
-        infos = {spec: metric.info for spec, metric in self.metrics.items()}
+        infos = self.infos
         model, axes = self.comparer.model, found.axes
         chosen = examples(model, axes, infos, scores, generations, prompts, seed=self.comparer.seed)
         return {
             "examples": chosen,
-            "explanations": explanations(self.metrics, chosen, generations, prompts, mask=self.mask),
+            "explanations": explanations(self.explaining, chosen, generations, prompts, mask=self.mask),
             "distributions": distributions(model, axes, infos, measured),
             "cuts": cuts(self.comparer, axes, infos, measured, found.tables["comparisons"]),
         }

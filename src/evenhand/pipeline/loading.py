@@ -124,5 +124,10 @@ def metric_info(card: Mapping[str, Any]) -> MetricInfo:
     """The description of a metric, as a manifest keeps it."""
     known = {field.name for field in fields(MetricInfo)}
     kept = {name: value for name, value in card.items() if name in known}
-    outputs = tuple(OutputInfo(**{**output, "labels": tuple(output["labels"])}) for output in card["outputs"])
-    return MetricInfo(**{**kept, "outputs": outputs, "primary": tuple(card["primary"])})
+    outputs = tuple(OutputInfo(**_as_tuples(output, "labels", "cuts")) for output in card["outputs"])
+    return MetricInfo(**{**_as_tuples(kept, "primary", "failures"), "outputs": outputs})
+
+
+def _as_tuples(card: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    # JSON has lists only.
+    return {**card, **{name: tuple(card[name]) for name in names if name in card}}

@@ -11,8 +11,8 @@ from evenhand.core.digests import Json
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import MetricInfo, Prompt
 from evenhand.pipeline.analysis import Analysis
-from evenhand.pipeline.examples import examples
 from evenhand.pipeline.exclusions import exclusions
+from evenhand.pipeline.illustration import Illustration
 from evenhand.pipeline.quantities import quantities
 from evenhand.pipeline.scoring import STAGE, Limits, Scorer, Tally
 from evenhand.store.cache import Cache
@@ -40,7 +40,13 @@ class Measurement:
         self._score(generations, by_id, progress)
         infos = {spec: metric.info for spec, metric in self.metrics.items()}
         write_findings(
-            self.folder, self.analysis, infos, prompts, texts_stage=self.texts_stage, progress=progress
+            self.folder,
+            self.analysis,
+            infos,
+            prompts,
+            illustration=Illustration(infos, self.metrics, self.analysis.comparer, self.mask),
+            texts_stage=self.texts_stage,
+            progress=progress,
         )
 
     def _score(self, generations: pl.DataFrame, prompts: Mapping[str, Prompt], progress: Progress) -> None:
@@ -91,10 +97,11 @@ def write_findings(
     infos: Mapping[str, MetricInfo],
     prompts: Sequence[Prompt],
     *,
+    illustration: Illustration,
     texts_stage: str,
     progress: Progress,
 ) -> None:
-    """Write what the scores of a folder say: the tables of the analysis, ``examples`` and ``exclusions``."""
+    """Write what the scores of a folder say: the tables of the analysis, its illustration, ``exclusions``."""
     generations, scores = folder.run().table("generations"), folder.run().scan("scores")
     by_id = {prompt.id: prompt for prompt in prompts}
     with stage(folder, "compare") as record, progress.step("comparing", None):
@@ -110,9 +117,8 @@ def write_findings(
             folder.write(name, table)
         folder.manifest["warnings"] += found.warnings
         record["comparisons"] = found.tables["comparisons"].height
-        model, seed = analysis.comparer.model, analysis.comparer.seed
-        chosen = examples(model, found.axes, infos, scores, generations, by_id, seed=seed)
-        folder.write("examples", chosen)
+        for name, table in illustration.tables(found, measured, (generations, by_id), scores).items():
+            folder.write(name, table)
         folder.write("exclusions", exclusions(generations, scores, texts_stage=texts_stage))
 
 

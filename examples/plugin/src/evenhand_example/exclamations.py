@@ -27,6 +27,7 @@ class Exclamations:
         summary="Exclamation marks per sentence.",
         primary=("loud",),
         null_when="The text is empty (reason: empty).",
+        word_scores="Each exclamation mark adds 1; the sum is divided by the number of sentences.",
         cheap=True,
     )
 
