@@ -124,6 +124,40 @@ def test_wikiextractor(tmp_path: Path) -> None:
     assert problems == [Problem(str(path), 44, "a line is no JSON object with title and text; left out")]
 
 
+def test_a_dump_on_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "dump.xml"
+    page = "<page><title>{}</title><ns>0</ns><revision><text>One.</text></revision></page>"
+    path.write_text(f"<mediawiki>{page.format('Ann')}{page.format('Sam')}</mediawiki>")
+    found, problems = read(path)
+    assert [page.title for page in found] == ["Ann", "Sam"]
+    assert problems == []
+
+
+def test_a_page_of_a_dump_without_an_end(tmp_path: Path) -> None:
+    path = tmp_path / "dump.xml"
+    path.write_text(DUMP.replace("  </page>\n", "", 1))
+    found, problems = read(path)
+    assert [page.title for page in found] == ["List of people"]
+    assert problems == [Problem(str(path), DUMP.index("  <page>"), "a page has no end and was left out")]
+
+
+def test_wikiextractor_packed_and_cut(tmp_path: Path) -> None:
+    page = '<doc id="{0}" url="u" title="Page {0}">\nPage {0}\n\nOne of {0}.\n</doc>\n'
+    path = tmp_path / "wiki_00.txt.gz"
+    path.write_bytes(gzip.compress("".join(map(page.format, range(9000))).encode())[:-200])
+    found, problems = read(path)
+    assert len(found) > 100  # what stands before the cut is not lost
+    assert [problem.reason.partition(":")[0] for problem in problems] == ["cannot be read on"]
+
+
+def test_wikiextractor_page_without_an_end(tmp_path: Path) -> None:
+    path = tmp_path / "wiki_00"
+    path.write_text('<doc title="Ann">\nAnn\n\nOne.\n<doc title="Sam">\nSam\n\nTwo.\n</doc>\n')
+    found, problems = read(path, is_page=True)
+    assert [page.title for page in found] == ["Sam"]
+    assert problems == [Problem(str(path), 0, "a page has no end and was left out")]
+
+
 def test_plain_text(tmp_path: Path) -> None:
     path = tmp_path / "Ann_Roe.txt"
     path.write_text("One.\nTwo.\n\n\nThree.\n")

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from xml.etree import ElementTree
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Report = Callable[[Problem], None]
 _LONGEST_PAGE = 1 << 26
 _DOC = re.compile(rb'<doc\b[^>]*\btitle="([^"]*)"[^>]*>')
+_TAG = re.compile(rb"(</?page>)")
 _ITEM = re.compile(r"^(?:[*#]|\|(?!-|\})).*?\[\[([^\]|#]+)", re.MULTILINE)
 _NAMESPACE = re.compile(r"^(?:File|Image|Category|Help|Wikipedia|Template|Portal):", re.IGNORECASE)
 
@@ -123,19 +125,23 @@ def _read(lines: _Lines, source: Source, report: Report, *, is_page: bool) -> It
 
 
 def _dump(lines: _Lines, source: Source, report: Report) -> Iterator[Page]:
-    """Pages of a dump, one at a time: a dump has each tag of a page on a line of its own."""
+    """Pages of a dump, one at a time; a cut or damaged one costs that page alone."""
     block: list[bytes] = []
     begin = 0
     for start, line in lines:
-        if b"<page>" in line:
-            block, begin = [line[line.index(b"<page>") :]], start
-        elif block:
-            block.append(line)
-        if block and b"</page>" in line:
-            page = _element(b"".join(block).partition(b"</page>")[0] + b"</page>", begin, source, report)
-            block = []
-            if page is not None:
-                yield page
+        # Several pages may share a line where another tool has written the dump.
+        for piece in _TAG.split(line):
+            if piece == b"<page>":
+                if block:
+                    report(Problem(source.path, begin, "a page has no end and was left out"))
+                block, begin = [piece], start
+            elif block:
+                block.append(piece)
+            if block and piece == b"</page>":
+                page = _element(b"".join(block), begin, source, report)
+                block = []
+                if page is not None:
+                    yield page
     if block:
         report(Problem(source.path, begin, "the dump is cut inside a page; all pages before it were read"))
 
@@ -184,8 +190,10 @@ def _documents(
 ) -> Iterator[Page]:
     """WikiExtractor's ``<doc title="...">`` to ``</doc>``; its first line repeats the title."""
     title, begin, block = b"", 0, list[bytes]()
-    for start, line in (first, *rows):
+    for start, line in chain([first], rows):
         if match := _DOC.match(line.lstrip()):
+            if title:
+                report(Problem(source.path, begin, "a page has no end and was left out"))
             title, begin, block = match[1], start, []
         elif line.strip() == b"</doc>":
             name = html.unescape(_decoded(title, begin, source, report))
