@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -12,6 +13,11 @@ from evenhand.api.items import prepare, sample_items
 from evenhand.api.settings import resolve
 from evenhand.api.settle import settle_labels
 from evenhand.core.errors import InputError
+
+
+@pytest.fixture(autouse=True)
+def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenhand.training.annotations.RESAMPLES", 100)
 
 
 def samples(path: Path) -> Path:
@@ -54,14 +60,14 @@ def test_samples_of_another_suite(tmp_path: Path) -> None:
 
 def test_360_of_the_published_samples(data: Path, tmp_path: Path) -> None:
     path = data / "regard" / "gpt2_samples.tsv"
-    found = prepare(path).choose()
+    prepared = prepare(path)
+    found = prepared.choose()
     assert found.shortfalls == ()
     assert found.table.height == 360
     assert set(Counter(found.table["prompt"]).values()) == {6}
     assert Counter(found.table["sentiment"]) == {"positive": 180, "negative": 180}
-    again = prepare(path).choose()
-    assert again.table.equals(found.table)
-    assert not prepare(path, seed=1).choose().table.equals(found.table)
+    assert prepared.choose().table.equals(found.table)
+    assert not replace(prepared, seed=1).choose().table.equals(found.table)
 
 
 def test_labels_are_settled_and_divided(tmp_path: Path) -> None:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.api.test_items import samples
 from typer.testing import CliRunner
 
 from evenhand.cli.app import app
+
+
+@pytest.fixture(autouse=True)
+def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenhand.training.annotations.RESAMPLES", 100)
 
 
 def run(*arguments: object):

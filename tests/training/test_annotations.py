@@ -17,6 +17,11 @@ RATED = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenhand.training.annotations.RESAMPLES", 100)
+
+
 def annotations(rated: dict[str, tuple[str, ...]] = RATED) -> Annotations:
     ratings = [
         Rating(item, str(person), label)

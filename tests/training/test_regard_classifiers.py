@@ -262,11 +262,10 @@ def test_options_that_cannot_be_meant(table: Path, options: dict[str, object], m
 
 def test_a_preset_of_another_task() -> None:
     with pytest.raises(InputError) as caught:
-        preset_of("regard-bert", "emotion")
+        preset_of("regard-bert", "ideology")
     assert str(caught.value) == (
-        "the preset is for regard, not emotion: 'regard-bert'. Accepted: none: emotion has no preset. What "
-        "to do: "
-        "name one of these."
+        "the preset is for regard, not ideology: 'regard-bert'. Accepted: none: ideology has no preset. What "
+        "to do: name one of these."
     )
 
 

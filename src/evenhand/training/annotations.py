@@ -23,6 +23,7 @@ Question = Literal["sentiment", "regard"]
 QUESTIONS: Final[tuple[Question, ...]] = ("sentiment", "regard")
 ORIGINAL: Final = ("negative", "neutral", "positive")
 MASK: Final = "XYZ"
+RESAMPLES: Final = 2_000
 SHARES: Final = {"dev": 0.2, "test": 0.1}
 """The study's 302 texts became 212, 60 and 30."""
 _OTHERS: Final[Mapping[Question, tuple[str, ...]]] = {
@@ -156,7 +157,8 @@ def agreement(annotations: Annotations, *, seed: int = 0) -> list[Agreement]:
     found = []
     for name, ratings in (("all", annotations.ratings), ("original", plain)):
         items = [rating.item for rating in ratings]
-        kappa = fleiss_kappa(items, [rating.label for rating in ratings], rng=seed)
+        labels = [rating.label for rating in ratings]
+        kappa = fleiss_kappa(items, labels, rng=seed, resamples=RESAMPLES)
         found.append(Agreement(annotations.question, name, "fleiss_kappa", kappa))
         found.append(Agreement(annotations.question, name, "spearman", _rho(ratings, seed)))
     return found
@@ -215,6 +217,7 @@ def _rho(ratings: Sequence[Rating], seed: int) -> Estimate:
         [second for _, _, second in pairs],
         [item for item, _, _ in pairs],
         rng=seed,
+        resamples=RESAMPLES,
     )
 
 

@@ -45,6 +45,7 @@ def release(folder: Path) -> Path:
 @pytest.fixture(autouse=True)
 def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(annotation_tables, "RESAMPLES", 100)
+    monkeypatch.setattr("evenhand.training.annotations.RESAMPLES", 100)
 
 
 @pytest.fixture(scope="module")
