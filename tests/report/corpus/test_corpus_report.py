@@ -144,5 +144,5 @@ def test_corpora_stand_side_by_side(tmp_path: Path) -> None:
     assert side.startswith("two against one: ")
     assert dict(content.rates)["joy"][1].ratio == f"{432 / 303:.2f}×"
     html = corpus_html(run)
-    assert html.count('scope="colgroup"') == 4 * 3
+    assert html.count('<th scope="colgroup"') == 4 * 3
     assert "≠" in html
