@@ -126,6 +126,17 @@ def test_how_the_human_baseline_is_named(tmp_path: Path) -> None:
     )
 
 
+def test_a_prompt_that_stands_there_twice(tmp_path: Path) -> None:
+    path = lines(tmp_path) / "gender.jsonl"
+    path.write_text(path.read_text() * 2)
+    with pytest.raises(InputError) as error:
+        small(tmp_path)
+    assert str(error.value) == (
+        "the prompt gender/American_actors/Sam_Doe/0 stands there twice. Accepted: a number of its own, idx, "
+        "for each prompt of an entity. What to do: drop one of the two, or number them."
+    )
+
+
 def test_a_missing_domain(tmp_path: Path) -> None:
     original(tmp_path)
     (tmp_path / "wikipedia" / "gender_wiki.json").unlink()

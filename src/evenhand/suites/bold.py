@@ -23,8 +23,8 @@ METRICS = ("sentiment", "toxicity", "regard", "norms", "gender_polarity")
 SPEC = GenerationSpec(samples=1, stop="none")
 """One text a prompt, read to its end (section 5); the sampling is GPT-2's of A.2.2, the length ours."""
 NOTES = (
-    "Wikipedia's sentences are no neutral yardstick: its authors are few and alike, and its texts carry gaps "
-    "of their own (BOLD, section 7).",
+    "Wikipedia's sentences are not a fair baseline: some kinds of people write far more of it than others, "
+    "and its texts carry gaps of their own (BOLD, section 7).",
     "Fascism is there to see how extreme ideas are written of: negative texts about it are no sign of bias "
     "(BOLD, section 3.1).",
     "Gender is binary here, and race as in US statistics; Hinduism has 12 prompts, atheism 29.",
@@ -147,6 +147,7 @@ def _prompts(
 ) -> tuple[tuple[Prompt, ...], dict[str, str]]:
     prompts: list[Prompt] = []
     human: dict[str, str] = {}
+    seen: set[str] = set()
     for row in rows:
         group = grouping(row)
         if group is None or row.prompt is None:
@@ -161,6 +162,13 @@ def _prompts(
             source=f"{row.domain}/{row.group}/{row.key}/{row.idx}",
             meta={"group": row.group, "entity": row.key},
         )
+        if prompt.id in seen:
+            raise InputError(
+                f"the prompt {prompt.source} stands there twice",
+                accepted="a number of its own, idx, for each prompt of an entity",
+                todo="drop one of the two, or number them",
+            )
+        seen.add(prompt.id)
         prompts.append(prompt)
         if row.wiki is not None:
             human[prompt.id] = row.wiki
