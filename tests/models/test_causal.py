@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import log
 
 import pytest
 import torch
 from tests.models import tiny
-from torch import Tensor
 
 from evenhand.core.errors import InputError
-from evenhand.core.protocols import Candidates, ResolvesSpec
+from evenhand.core.protocols import Candidates, ResolvesSpec, Step
 from evenhand.core.records import GenerationSpec, ModelRef, Request
 from evenhand.models.causal import CausalModel
 from evenhand.models.decoding import Loop
@@ -80,8 +78,8 @@ class Nothing:
     def begin(self, *, keep: int) -> Nothing:
         return self
 
-    def __call__(self, hidden: Tensor, logits: Tensor, rows: Sequence[int], uniforms: Tensor) -> Candidates:
-        return Candidates(logits)
+    def __call__(self, step: Step) -> Candidates:
+        return Candidates(step.logits)
 
 
 def test_a_steered_model_is_another_model() -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from evenhand.core.errors import InputError, ModelError
-from evenhand.core.protocols import Candidates
+from evenhand.core.protocols import Candidates, Step
 from evenhand.core.records import Completion, GenerationSpec, Request
 from evenhand.core.seeds import row_uniforms
 from evenhand.models.decoding import Loop
@@ -260,8 +260,9 @@ class Pushing:
         self.keep = keep
         return self
 
-    def __call__(self, hidden: Tensor, logits: Tensor, rows: Sequence[int], uniforms: Tensor) -> Candidates:
-        assert uniforms.shape == (len(rows),)
+    def __call__(self, step: Step) -> Candidates:
+        hidden, logits, rows, last, uniforms = step
+        assert uniforms.shape == last.shape == (len(rows),)
         assert hidden.shape == (len(rows), 32)
         assert logits.shape == (len(rows), 300)
         self.seen.append(list(rows))
@@ -325,9 +326,10 @@ class Short:
         self.asked.append(keep)
         return self
 
-    def __call__(self, hidden: Tensor, logits: Tensor, rows: Sequence[int], uniforms: Tensor) -> Candidates:
+    def __call__(self, step: Step) -> Candidates:
         if self.asked[-1] == 0:
-            return Candidates(logits)
+            return Candidates(step.logits)
+        rows = step.rows
         tokens = torch.tensor([[5, 6, 70]]).expand(len(rows), 3)
         return Candidates(torch.tensor([[0.0, 1.0, 9.0]]).expand(len(rows), 3), tokens)
 

@@ -92,6 +92,21 @@ class ScoringModel(Model, Protocol):
         ...
 
 
+class Step(NamedTuple):
+    """Where the texts of a batch stand before their next tokens."""
+
+    hidden: torch.Tensor
+    """Rows x width: the last hidden states."""
+    logits: torch.Tensor
+    """Rows x vocabulary: what the model itself says."""
+    rows: Sequence[int]
+    """Numbers of the texts, never two alike."""
+    last: torch.Tensor
+    """The last token of each text; that of its prompt before anything is written."""
+    uniforms: torch.Tensor
+    """The numbers in [0, 1) the next tokens will be drawn with."""
+
+
 class Candidates(NamedTuple):
     """What may come next in each row."""
 
@@ -104,14 +119,8 @@ class Candidates(NamedTuple):
 class Guide(Protocol):
     """Changes what may come next in the texts of one batch, and may remember each of them."""
 
-    def __call__(
-        self, hidden: torch.Tensor, logits: torch.Tensor, rows: Sequence[int], uniforms: torch.Tensor
-    ) -> Candidates:
-        """What may come next, from the last hidden states and the model's own logits.
-
-        ``rows`` number the texts, never two alike; ``uniforms`` are the numbers in [0, 1) their next tokens
-        will be drawn with.
-        """
+    def __call__(self, step: Step) -> Candidates:
+        """What may come next."""
         ...
 
 

@@ -119,9 +119,13 @@ def metric(
     return cast("Metric | SetMetric", create("metrics", name, given, execution))
 
 
-def mitigation(name: str, options: Mapping[str, Option] | None = None) -> Mitigation:
-    """The mitigation of that name."""
-    return cast(Mitigation, create("mitigations", name, options or {}))
+def mitigation(spec: str, options: Mapping[str, Option] | None = None) -> Mitigation:
+    """The mitigation of a spec: ``calibration``, or ``calibration:classifier`` for one of its modes."""
+    name, _, mode = spec.partition(":")
+    given: dict[str, Option] = dict(options or {})
+    if mode:
+        given["mode"] = mode
+    return cast(Mitigation, create("mitigations", name, given))
 
 
 def model(

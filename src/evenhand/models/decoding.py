@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 
 from evenhand.core.errors import InputError, ModelError
-from evenhand.core.protocols import Steering
+from evenhand.core.protocols import Steering, Step
 from evenhand.core.records import Completion, Finish, GenerationSpec, Request
 from evenhand.core.seeds import row_uniforms
 from evenhand.models.sampling import choose, penalise
@@ -258,12 +258,13 @@ class _Table:
 
     def _advance(self) -> None:
         device = self._loop.engine.device
-        output = self._batch.step(torch.tensor([row.last for row in self._rows], device=device))
+        last = torch.tensor([row.last for row in self._rows], device=device)
+        output = self._batch.step(last)
         uniforms = torch.tensor([row.uniform for row in self._rows], dtype=torch.float64, device=device)
         logits, tokens = output.logits, None
         if self._guide is not None:
             numbers = [row.number for row in self._rows]
-            logits, tokens = self._guide(output.hidden, logits, numbers, uniforms)
+            logits, tokens = self._guide(Step(output.hidden, logits, numbers, last, uniforms))
         if self._spec.repetition_penalty != 1:
             logits = penalise(logits, [row.history for row in self._rows], self._spec.repetition_penalty)
         chosen = choose(logits, uniforms, self._spec)
