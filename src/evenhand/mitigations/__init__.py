@@ -1,0 +1,1 @@
+"""A model in, a model out: reinforced calibration while a model writes, and word replacement after it."""

@@ -1,0 +1,127 @@
+"""The head that steers: dense, tanh, dense over a model's own hidden states, in one safetensors file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Literal
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from evenhand.core.digests import file_digest
+from evenhand.core.errors import InputError
+from evenhand.core.records import ModelRef
+
+FORMAT: Final = "evenhand-calibrator-1"
+States = Literal["written", "hidden"]
+FILE: Final = "calibrator.safetensors"
+_NAMES: Final = ("inner.weight", "inner.bias", "outer.weight", "outer.bias")
+_TRAIN: Final = "train one: evenhand train calibrator --model LM DATA"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibrator:
+    """A two-sided classifier of hidden states, for one model.
+
+    It reads what has accumulated of a text, each token discounted by its age. With ``states`` ``written`` a
+    token counts as its vector in the output table, the space the next hidden state is compared in, and the
+    state of the token to come is scaled to their length; with ``hidden`` as the hidden state it came from.
+    """
+
+    inner: Tensor
+    """Inner width x width."""
+    inner_bias: Tensor
+    outer: Tensor
+    """Inner width: second label's row minus the first one's."""
+    outer_bias: Tensor
+    labels: tuple[str, str]
+    model: str
+    """The name of the model whose states it reads."""
+    revision: str
+    states: States = "written"
+    scale: float = 1.0
+    """What a hidden state is multiplied by before it is added to what has accumulated."""
+    digest: str = ""
+
+    @property
+    def width(self) -> int:
+        """The width of the hidden states."""
+        return int(self.inner.shape[1])
+
+    def logit(self, states: Tensor) -> Tensor:
+        """The log-odds of the second label for accumulated states (rows x width)."""
+        inside = torch.tanh(states @ self.inner.T + self.inner_bias)
+        return inside @ self.outer + self.outer_bias
+
+    def to(self, device: torch.device) -> Calibrator:
+        """The same head on a device, in float32."""
+        return replace(
+            self,
+            inner=self.inner.to(device, torch.float32),
+            inner_bias=self.inner_bias.to(device, torch.float32),
+            outer=self.outer.to(device, torch.float32),
+            outer_bias=self.outer_bias.to(device, torch.float32),
+        )
+
+
+def save_calibrator(head: Calibrator, path: Path) -> None:
+    """Write the head with the model it belongs to."""
+    parts = (head.inner, head.inner_bias, head.outer, head.outer_bias)
+    tensors = {name: part.contiguous().cpu() for name, part in zip(_NAMES, parts, strict=True)}
+    about = {
+        "labels": list(head.labels),
+        "model": head.model,
+        "revision": head.revision,
+        "states": head.states,
+        "scale": head.scale,
+    }
+    save_file(tensors, path, metadata={"format": FORMAT, "calibrator": json.dumps(about)})
+
+
+def read_calibrator(path: Path) -> Calibrator:
+    """The head of a file, or of the folder a training wrote."""
+    path = path / FILE if path.is_dir() else path
+    if not path.is_file():
+        raise InputError(f"there is no calibrator at {path}", accepted=f"a folder with {FILE}", todo=_TRAIN)
+    try:
+        with safe_open(path, framework="pt") as file:
+            about = json.loads((file.metadata() or {})["calibrator"])
+            inner, inner_bias, outer, outer_bias = (file.get_tensor(name) for name in _NAMES)
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise InputError(
+            f"{path} is no calibrator: {error}", accepted=f"a file of the format {FORMAT}", todo=_TRAIN
+        ) from error
+    first, second = about["labels"]
+    return Calibrator(
+        inner,
+        inner_bias,
+        outer,
+        outer_bias,
+        (first, second),
+        about["model"],
+        about["revision"],
+        about["states"],
+        about["scale"],
+        file_digest(path),
+    )
+
+
+def check_model(head: Calibrator, ref: ModelRef, *, width: int) -> None:
+    """An error where the head was trained on another model's hidden states."""
+    if head.width != width:
+        raise InputError(
+            f"the calibrator reads hidden states of {head.width} numbers, those of {ref.name!r} have {width}",
+            accepted=f"a calibrator of {ref.name!r}",
+            todo=f"evenhand train calibrator --model {ref.name} DATA",
+        )
+    if head.revision != ref.revision:
+        raise InputError(
+            f"the calibrator was trained on {head.model!r} at {head.revision[:12] or 'no revision'}, "
+            f"this is {ref.name!r} at {ref.revision[:12] or 'no revision'}",
+            accepted="a calibrator of the very same weights: another model's hidden states mean other things",
+            todo=f"evenhand train calibrator --model {ref.name} DATA",
+        )

@@ -1,0 +1,173 @@
+"""The calibration of one token: K Adam steps on a hidden state, over a few tokens and the exact rest.
+
+With z = E h + b and pi = softmax(z), every term of the objective has a closed gradient in h:
+
+    lambda R(h) - KL(pi_vanilla || pi),   d(-KL)/dh = E'pi_vanilla - E'pi
+
+so a step needs E'pi and no graph. Only the likeliest tokens are followed one by one; all others are one more
+row, whose logit is the logarithm of their mass and whose vector is their mean direction (ADR 20).
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from evenhand.core.protocols import Anatomy
+from evenhand.mitigations.settings import Settings
+
+_BETA1: Final = 0.9
+_BETA2: Final = 0.999
+_EPSILON: Final = 1e-8
+_REACH: Final = 1024
+"""Tokens whose mean direction stands for the rest where the whole table is not read."""
+_NOTHING: Final = -80.0
+
+
+class Support(NamedTuple):
+    """The tokens that are calibrated, one row each, and the rest of the vocabulary as the last row."""
+
+    vectors: Tensor
+    """Rows x (tokens + 1) x width."""
+    offsets: Tensor
+    """Rows x (tokens + 1): what is added to a product with a vector."""
+    tokens: Tensor
+    """Rows x tokens, likeliest first."""
+    logits: Tensor
+    """Rows x tokens: what the model itself says."""
+    mass: Tensor
+    """The log of the sum of exp(logits) over the vocabulary, one a row."""
+
+
+class Gain(Protocol):
+    """The debias gain D of a mode, for the rows of one step."""
+
+    def slope(self, shift: Tensor, mass: Tensor, mean: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """D of each row, and its gradient in the hidden state.
+
+        Args:
+            shift: How far the hidden states have moved, rows x width.
+            mass: The log of the sum of exp(logits), one a row.
+            mean: E'pi, rows x width.
+            hidden: The hidden states, rows x width.
+        """
+        ...
+
+
+class Calibrated(NamedTuple):
+    """What a step came to."""
+
+    hidden: Tensor
+    logits: Tensor
+    """Rows x tokens of the support, at the last hidden state."""
+    divergence: Tensor
+    """KL(vanilla || calibrated) of each row, in nats."""
+    gain: Tensor
+    """D at the vanilla hidden state."""
+
+
+def support_of(hidden: Tensor, logits: Tensor, anatomy: Anatomy, *, size: int, exact: bool) -> Support:
+    """The ``size`` likeliest tokens and the rest, whose mass is exact.
+
+    The rest moves in its mean direction: with ``exact`` that of every other token, which reads the whole
+    table once more; else that of the next likeliest up to 1,024, which are most of it.
+    """
+    reach = min(logits.shape[-1], size if exact else max(size, _REACH))
+    values, tokens = logits.topk(reach)
+    mass = logits.logsumexp(-1)
+    inside = values[:, :size].logsumexp(-1)
+    # log(exp(mass) - exp(inside)); a rest of nothing is so small that it drops out of every sum.
+    rest = mass + torch.log1p(-(inside - mass).exp().clamp(max=1)).clamp(min=_NOTHING)
+    if exact:
+        direction = _whole_rest(logits, tokens, rest, anatomy.table)
+    else:
+        direction = _near_rest(values[:, size:], tokens[:, size:], anatomy.table)
+    chosen = tokens[:, :size]
+    offsets = values[:, :size].new_zeros(chosen.shape)
+    offsets = offsets if anatomy.bias is None else anatomy.bias[chosen].float()
+    rest_offset = rest - (direction * hidden).sum(-1)
+    return Support(
+        torch.cat([anatomy.table[chosen].float(), direction[:, None]], 1),
+        torch.cat([offsets, rest_offset[:, None]], 1),
+        chosen,
+        values[:, :size],
+        mass,
+    )
+
+
+def calibrate(
+    hidden: Tensor,
+    support: Support,
+    gain: Gain,
+    strength: Tensor,
+    settings: Settings,
+    action: Tensor | None = None,
+) -> Calibrated:
+    """The hidden states after K steps of Adam up the objective, and the logits they give.
+
+    Args:
+        hidden: The model's own hidden states, rows x width, in float32.
+        support: What is calibrated.
+        gain: D of the mode.
+        strength: Lambda of each row.
+        settings: Steps and rate.
+        action: The place in the support of each row's vanilla token; None takes the ratio's expectation.
+    """
+    vectors, offsets = support.vectors, support.offsets[..., None]
+    now, first, second = hidden.clone(), torch.zeros_like(hidden), torch.zeros_like(hidden)
+    rate = settings.rate * hidden.square().mean(-1, keepdim=True).sqrt()
+    start = torch.baddbmm(offsets, vectors, hidden[..., None])[..., 0]
+    policy = start.log_softmax(-1)
+    mean = _mean(policy, vectors)
+    vanilla = mean
+    logits, gained = start, None
+    for step in range(1, settings.steps + 1):
+        mass = logits.logsumexp(-1)
+        if step > 1:
+            mean = _mean(logits - mass[:, None], vectors)
+        value, slope = gain.slope(now - hidden, mass, mean, now)
+        gained = value if gained is None else gained
+        if action is not None:
+            slope = _with_ratio(slope, value, mean, logits - mass[:, None], policy, vectors, action)
+        upward = torch.addcmul(vanilla - mean, slope, strength[:, None])
+        first.lerp_(upward, 1 - _BETA1)
+        second.mul_(_BETA2).addcmul_(upward, upward, value=1 - _BETA2)
+        size = second.sqrt().mul_((1 - _BETA2**step) ** -0.5).add_(_EPSILON)
+        now.addcmul_(first / size, rate, value=1 / (1 - _BETA1**step))
+        logits = torch.baddbmm(offsets, vectors, now[..., None])[..., 0]
+    # The policy returned is that of the last hidden state: one step older is 2.7e-2 away.
+    divergence = (policy.exp() * (policy - logits.log_softmax(-1))).sum(-1)
+    assert gained is not None
+    return Calibrated(now, logits[:, :-1], divergence, gained)
+
+
+def _mean(log_policy: Tensor, vectors: Tensor) -> Tensor:
+    return torch.bmm(log_policy.exp()[:, None], vectors)[:, 0]
+
+
+def _whole_rest(logits: Tensor, tokens: Tensor, rest: Tensor, table: Tensor) -> Tensor:
+    weights = (logits - rest[:, None]).exp().scatter(-1, tokens, 0.0)
+    weights = weights / weights.sum(-1, keepdim=True).clamp(min=1e-30)
+    return (weights.to(table.dtype) @ table).float()
+
+
+def _near_rest(logits: Tensor, tokens: Tensor, table: Tensor) -> Tensor:
+    weights = logits.softmax(-1)[:, None].to(table.dtype)
+    return torch.bmm(weights, table[tokens])[:, 0].float()
+
+
+def _with_ratio(
+    slope: Tensor,
+    value: Tensor,
+    mean: Tensor,
+    log_policy: Tensor,
+    vanilla: Tensor,
+    vectors: Tensor,
+    action: Tensor,
+) -> Tensor:
+    """The gradient of ratio x D at one token, ratio (dD + D d log pi(action)): eq. 4 as sampled."""
+    ratio = (log_policy - vanilla).gather(-1, action[:, None]).exp()
+    chosen = vectors.gather(1, action[:, None, None].expand(-1, 1, vectors.shape[-1]))[:, 0]
+    return ratio * (slope + value[:, None] * (chosen - mean))

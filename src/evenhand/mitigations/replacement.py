@@ -1,0 +1,163 @@
+"""The baselines of the paper's Table 5: words of a side are replaced in what a model has written.
+
+``naive`` replaces a word, or not, by its nearest neighbour among word vectors; ``in-glove`` replaces every
+one by one of its ten nearest among ideology-neutral vectors (section 6.3). Both work on any model's text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Literal, get_args
+
+from evenhand.core.errors import InputError
+from evenhand.core.protocols import Model, ResolvesSpec
+from evenhand.core.records import Completion, GenerationSpec, MitigationInfo, ModelRef, Request
+from evenhand.core.seeds import generator
+from evenhand.mitigations.sides import Sides, read_sides
+from evenhand.text.tokens import tokens
+from evenhand.text.vectors import WordVectors, embedded_vectors, read_vectors, unit_rows
+
+VERSION: Final = "1"
+Kind = Literal["naive", "in-glove"]
+NEAREST: Final[Mapping[Kind, int]] = {"naive": 1, "in-glove": 10}
+"""Neighbours a word may be replaced by."""
+SHARE: Final[Mapping[Kind, float]] = {"naive": 0.5, "in-glove": 1.0}
+"""The share of words that is replaced; the paper says "randomly" of naive and prints no share."""
+
+
+class Replacement:
+    """Replaces words of two sides in a model's text by words that are used alike.
+
+    Args:
+        mode: ``naive`` (half of the words, by the nearest word) or ``in-glove`` (all, by one of the ten
+            nearest neutral ones).
+        words: ``ideology``, ``gender``, or a JSON file with two lists.
+        vectors: A file of word vectors; the embedded ones for ``naive``. ``in-glove`` needs neutral ones:
+            ``python -m evenhand.training.neutral_vectors``.
+        share: The share of these words that is replaced.
+    """
+
+    def __init__(
+        self,
+        *,
+        mode: Kind = "naive",
+        words: str = "ideology",
+        vectors: str | None = None,
+        share: float | None = None,
+    ) -> None:
+        _check(mode, vectors, share)
+        self._mode, self._sides = mode, read_sides(words)
+        self._vectors = read_vectors(Path(vectors).expanduser()) if vectors else embedded_vectors()
+        self._share = SHARE[mode] if share is None else share
+        self._neighbours = neighbours(self._sides, self._vectors, count=NEAREST[mode])
+        self.info = MitigationInfo(
+            name="replacement",
+            version=VERSION,
+            summary="Replaces words of two sides, after a text is written, by words that are used alike.",
+            requires="Model",
+            options={
+                "version": VERSION,
+                "mode": mode,
+                "words": self._sides.digest,
+                "vectors": self._vectors.digest,
+                "share": f"{self._share}",
+                "replaceable": str(len(self._neighbours)),
+            },
+            citation="Liu et al. Mitigating Political Bias in Language Models. AAAI 2021, section 6.3.",
+        )
+
+    def apply(self, model: Model) -> Model:
+        """The model whose texts are rewritten."""
+        marks = {f"mitigation.{key}": value for key, value in self.info.options.items()}
+        options = {**model.ref.options, "mitigation": f"replacement:{self._mode}", **marks}
+        return RewrittenModel(
+            replace(model.ref, options=options), model, Rewriter(self._neighbours, self._share)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriter:
+    """Replaces words in a text; each draw depends on the text's own key alone."""
+
+    neighbours: Mapping[str, tuple[str, ...]]
+    share: float
+
+    def __call__(self, text: str, *, seed: int, request_id: str, sample: int) -> str:
+        """The text with some of the words replaced; case and everything else stay."""
+        draw = generator(seed, "replacement", request_id, sample)
+        parts, end = [], 0
+        for word, start, stop in tokens(text):
+            options = self.neighbours.get(word)
+            if options is None or draw.random() >= self.share:
+                continue
+            chosen = options[int(draw.integers(len(options)))]
+            parts += [text[end:start], _cased(chosen, like=text[start:stop])]
+            end = stop
+        return "".join([*parts, text[end:]])
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenModel:
+    """A model whose texts are rewritten before anybody reads them."""
+
+    ref: ModelRef
+    inner: Model
+    rewriter: Rewriter
+
+    def resolved(self, spec: GenerationSpec) -> GenerationSpec:
+        """The spec as the model behind it resolves it."""
+        return self.inner.resolved(spec) if isinstance(self.inner, ResolvesSpec) else spec
+
+    def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
+        """The model's completions, rewritten; failures stay what they are."""
+        for item in self.inner.generate(requests, spec):
+            if item.text is None:
+                yield item
+                continue
+            text = self.rewriter(item.text, seed=spec.seed, request_id=item.request_id, sample=item.sample)
+            yield replace(item, text=text)
+
+
+def neighbours(sides: Sides, vectors: WordVectors, *, count: int) -> dict[str, tuple[str, ...]]:
+    """For each listed word with a vector its nearest words, nearest first, none of them in a list."""
+    listed = {word.lower() for words in sides.words for word in words}
+    known = sorted(word for word in listed if vectors.find(word) >= 0)
+    if not known:
+        raise InputError(
+            f"{vectors.source} has no vector for any of the {len(listed)} words",
+            accepted="vectors of the words' language, in lower case",
+            todo="check the word lists and the vectors",
+        )
+    unit = unit_rows(vectors.matrix)
+    cosines = unit[[vectors.find(word) for word in known]] @ unit.T
+    order = (-cosines).argsort(axis=1, kind="stable")[:, : count + len(listed) + 1]
+    found = {}
+    for word, row in zip(known, order, strict=True):
+        near = [vectors.words[place] for place in row if vectors.words[place] not in listed]
+        found[word] = tuple(near[:count])
+    return found
+
+
+def _cased(word: str, *, like: str) -> str:
+    if like.isupper() and len(like) > 1:
+        return word.upper()
+    return word.capitalize() if like[:1].isupper() else word
+
+
+def _check(mode: str, vectors: str | None, share: float | None) -> None:
+    if mode not in get_args(Kind):
+        raise InputError(
+            f"mode is {mode!r}", accepted=", ".join(get_args(Kind)), todo="for example replacement:naive"
+        )
+    if mode == "in-glove" and vectors is None:
+        raise InputError(
+            "the mode in-glove was given no vectors",
+            accepted="a file of ideology-neutral word vectors",
+            todo="train them: python -m evenhand.training.neutral_vectors ARTICLES.jsonl --out DIR",
+        )
+    if share is not None and not 0 <= share <= 1:
+        raise InputError(
+            f"share is {share!r}", accepted="0 to 1", todo="change the mitigation's option share"
+        )

@@ -1,0 +1,193 @@
+"""Calibration as a steering: what is remembered of each text, and one step for all rows of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from evenhand.core.protocols import Anatomy, Candidates, Step
+from evenhand.mitigations.calibrator import Calibrator
+from evenhand.mitigations.gains import ClassifierGain, EmbeddingGain
+from evenhand.mitigations.graphs import Captured
+from evenhand.mitigations.kernel import Calibrated, Gain, Support, calibrate, support_of
+from evenhand.mitigations.settings import LEAST, MOST, Settings
+from evenhand.mitigations.sides import SideVectors
+
+
+class Memory(NamedTuple):
+    """What is kept of the texts of a batch, a row each."""
+
+    strength: Tensor
+    """Lambda."""
+    divergence: Tensor
+    """KL(vanilla || calibrated) of the last token, in nats."""
+    total: Tensor
+    """The discounted sum of what stands for the tokens written so far (classifier)."""
+    seen: Tensor
+    """The sum of their discounts."""
+    begun: Tensor
+    """1 where the last token is one that was written, 0 where it is the prompt's."""
+    inside: Tensor
+    """Rows x window x inner width: the inner layer of what had accumulated at each of the last tokens."""
+    valid: Tensor
+    """Rows x window: 1 where the text is old enough to have such a token."""
+
+
+class _Next(NamedTuple):
+    logits: Tensor
+    tokens: Tensor
+    memory: Memory
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationSteering:
+    """Reinforced calibration of a model: either word vectors or a head guides it."""
+
+    anatomy: Anatomy
+    settings: Settings
+    vectors: SideVectors | None = None
+    head: Calibrator | None = None
+
+    def begin(self, *, keep: int) -> CalibrationGuide:
+        """A guide for new texts; the policy is given on the support alone where sampling needs no more."""
+        whole = not 0 < keep <= self.settings.support
+        return CalibrationGuide(self, whole)
+
+    def advance(
+        self, hidden: Tensor, logits: Tensor, last: Tensor, uniforms: Tensor, memory: Memory, *, whole: bool
+    ) -> _Next:
+        """One step of Algorithm 1 for all rows; what it returns depends on its arguments alone."""
+        states, settings = hidden.float(), self.settings
+        support = support_of(states, logits, self.anatomy, size=settings.support, exact=whole)
+        gain, memory = self._gain(states, support, last, memory)
+        action = _action(support, uniforms) if settings.ratio == "sampled" else None
+        found = calibrate(states, support, gain, memory.strength, settings, action)
+        strength = adapted(memory.strength, found.divergence, settings)
+        kept = memory._replace(strength=strength, divergence=found.divergence)
+        return _Next(self._sound(logits, support, found, whole=whole), support.tokens, kept)
+
+    def fresh(self, rows: int, *, start: float, device: torch.device) -> Memory:
+        """The memory of texts that are about to begin."""
+        inner, width = (0, 0) if self.head is None else self.head.inner.shape
+        window = self.settings.window + 1
+
+        def zeros(*size: int) -> Tensor:
+            return torch.zeros(rows, *size, device=device)
+
+        strength = torch.full((rows,), start, device=device)
+        return Memory(strength, zeros(), zeros(width), zeros(), zeros(), zeros(window, inner), zeros(window))
+
+    def _gain(self, states: Tensor, support: Support, last: Tensor, memory: Memory) -> tuple[Gain, Memory]:
+        if self.head is None:
+            assert self.vectors is not None
+            return EmbeddingGain.of(self.vectors, states, support.mass, self.settings), memory
+        written = self.anatomy.table[last].float() if self.head.states == "written" else None
+        return _classifier_gain(self.head, states, written, memory, self.settings)
+
+    def _sound(self, logits: Tensor, support: Support, found: Calibrated, *, whole: bool) -> Tensor:
+        """The calibrated logits; a row that overflowed stays as the model had it."""
+        calibrated, plain = found.logits, support.logits
+        if whole:
+            table, bias = self.anatomy.table, self.anatomy.bias
+            calibrated, plain = (found.hidden.to(table.dtype) @ table.T).float(), logits
+            calibrated = calibrated if bias is None else calibrated + bias.float()
+        finite = calibrated.isfinite().all(-1, keepdim=True) & found.hidden.isfinite().all(-1, keepdim=True)
+        return torch.where(finite, calibrated, plain)
+
+
+@dataclass(slots=True)
+class CalibrationGuide:
+    """Calibrates the rows of one batch, token by token."""
+
+    steering: CalibrationSteering
+    whole: bool
+    """Whether the policy is wanted over the whole vocabulary."""
+    memory: Memory | None = None
+    _rows: list[int] = field(default_factory=list)
+    _captured: Captured | None = None
+
+    @torch.no_grad()
+    def __call__(self, step: Step) -> Candidates:
+        """What may come next, after K steps up the objective."""
+        if self.steering.settings.strength == 0:
+            return Candidates(step.logits)
+        memory = self._remembered(list(step.rows), step.hidden.device)
+        inputs = (step.hidden, step.logits, step.last, step.uniforms, *memory)
+        logits, tokens, *kept = self._run(step.hidden.device)(*inputs)
+        self.memory = Memory(*kept)
+        return Candidates(logits, None if self.whole else tokens)
+
+    def _run(self, device: torch.device) -> Callable[..., tuple[Tensor, ...]]:
+        """The step; on a GPU as one graph, since its many small kernels cost more to start than to run."""
+        if device.type != "cuda":
+            return self._flat
+        if self._captured is None:
+            self._captured = Captured(self._flat)
+        return self._captured
+
+    def _flat(
+        self, hidden: Tensor, logits: Tensor, last: Tensor, uniforms: Tensor, *memory: Tensor
+    ) -> tuple[Tensor, ...]:
+        found = self.steering.advance(hidden, logits, last, uniforms, Memory(*memory), whole=self.whole)
+        return (found.logits, found.tokens, *found.memory)
+
+    def _remembered(self, rows: list[int], device: torch.device) -> Memory:
+        """The memory in the order of these rows; texts met for the first time begin anew."""
+        if self.memory is not None and rows == self._rows:
+            return self.memory
+        fresh = self.steering.fresh(len(rows), start=self._start(), device=device)
+        known = {row: place for place, row in enumerate(self._rows)}
+        kept = [(new, known[row]) for new, row in enumerate(rows) if row in known]
+        self._rows = rows
+        if self.memory is None or not kept:
+            return fresh
+        new, old = (torch.tensor(places, device=device) for places in zip(*kept, strict=True))
+        for mine, theirs in zip(fresh, self.memory, strict=True):
+            mine[new] = theirs[old]
+        return fresh
+
+    def _start(self) -> float:
+        settings = self.steering.settings
+        if settings.carry and self.memory is not None:
+            return float(self.memory.strength.log().mean().exp())
+        return settings.strength
+
+
+def adapted(strength: Tensor, divergence: Tensor, settings: Settings) -> Tensor:
+    """The strengths of the next token: halved from 2 sigma on, doubled up to sigma / 2 (Algorithm 1)."""
+    sigma = settings.sigma
+    halved = torch.where(divergence >= 2 * sigma, strength / 2, strength)
+    return torch.where(divergence <= sigma / 2, strength * 2, halved).clamp(LEAST, MOST)
+
+
+def _action(support: Support, uniforms: Tensor) -> Tensor:
+    """The place of the token the vanilla policy writes with the same number: the rest counts as one."""
+    shares = (support.logits - support.mass[:, None]).double().exp()
+    return torch.searchsorted(shares.cumsum(-1), uniforms.double()[:, None], right=True)[:, 0]
+
+
+def _classifier_gain(
+    head: Calibrator, states: Tensor, written: Tensor | None, memory: Memory, settings: Settings
+) -> tuple[Gain, Memory]:
+    """The gain of rows whose last tokens' vectors are ``written``, and what to remember of them."""
+    gamma = settings.gamma
+    total, seen = gamma * memory.total, gamma * memory.seen
+    if written is not None:
+        total = total + gamma * memory.begun[:, None] * written
+        seen = seen + gamma * memory.begun
+    share = head.scale / (seen + 1)
+    newest = total / (seen + 1)[:, None] + share[:, None] * states
+    inside = torch.cat([memory.inside[:, 1:], (newest @ head.inner.T + head.inner_bias)[:, None]], 1)
+    valid = torch.cat([memory.valid[:, 1:], torch.ones_like(memory.valid[:, :1])], 1)
+    ages = torch.arange(settings.window, -1, -1, device=states.device)
+    weights = valid * gamma**ages / (settings.window + 1)
+    if written is None:
+        total, seen = total + states, seen + 1
+    kept = memory._replace(
+        total=total, seen=seen, begun=torch.ones_like(memory.begun), inside=inside, valid=valid
+    )
+    return ClassifierGain(head, inside, share, weights), kept

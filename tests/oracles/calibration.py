@@ -1,0 +1,105 @@
+"""Reinforced calibration the plain way: autograd over the whole vocabulary, torch's Adam, one text at a time.
+
+Written from the paper's section 4 and ADR 20, with nothing shared with the package but the settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from evenhand.mitigations.settings import Settings
+
+
+@dataclass
+class Text:
+    """What is remembered of one text: its vanilla states, and what stands for the tokens written so far."""
+
+    strength: float
+    states: list[Tensor] = field(default_factory=list)
+    written: list[Tensor] = field(default_factory=list)
+
+
+def embedding_gain(
+    hidden: Tensor,
+    vanilla: Tensor,
+    table: Tensor,
+    words: tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]],
+    settings: Settings,
+) -> Tensor:
+    """Eq. 5 with dist(w) = -log pi(w), averaged over a word's tokens and over a side's words."""
+    log_policy = (table @ hidden).log_softmax(-1)
+    before = (table @ vanilla).log_softmax(-1)
+    sides = [torch.stack([-log_policy[list(word)].mean() for word in side]).mean() for side in words]
+    units = [torch.stack([-before[list(word)].mean() for word in side]).mean() for side in words]
+    if settings.scale == "mean":
+        units = [torch.ones_like(unit) for unit in units]
+    far = (sides[0] / units[0]) ** 2 + (sides[1] / units[1]) ** 2
+    return far - settings.balance * (sides[0] - sides[1]).abs()
+
+
+def accumulate(state: Tensor, earlier: Sequence[Tensor], gamma: float, scale: float) -> Tensor:
+    """The mean of the scaled state and what stands for earlier tokens, each discounted by its age."""
+    parts = [scale * state] + [gamma**age * part for age, part in enumerate(reversed(earlier), start=1)]
+    return torch.stack(parts).sum(0) / sum(gamma**age for age in range(len(parts)))
+
+
+def classifier_gain(
+    hidden: Tensor, text: Text, head: Callable[[Tensor], Tensor], settings: Settings, scale: float = 1.0
+) -> Tensor:
+    """Eq. 7 and 8; ``text.states`` end with the state of the token to come, ``head`` gives two logits.
+
+    ``text.written`` has one vector for each token written so far, one fewer than there are states.
+    """
+    last = len(text.states) - 1
+    # The hidden state's share of what has accumulated: it moves the whole window by as much.
+    share = scale / sum(settings.gamma**age for age in range(last + 1))
+    gain = torch.zeros(())
+    for place in range(max(0, last - settings.window), last + 1):
+        before = accumulate(text.states[place], text.written[:place], settings.gamma, scale)
+        probability = head(before + share * (hidden - text.states[-1])).softmax(-1)[1]
+        label = float(probability > 0.5)
+        reward = -(label * probability.log() + (1 - label) * (1 - probability).log())
+        gain = gain + settings.gamma ** (last - place) * reward
+    return gain / (settings.window + 1)
+
+
+def calibrated(
+    vanilla: Tensor,
+    table: Tensor,
+    gain: Callable[[Tensor], Tensor],
+    strength: float,
+    settings: Settings,
+    action: int | None = None,
+) -> tuple[Tensor, float]:
+    """The hidden state after K Adam steps, and KL(vanilla || calibrated)."""
+    before = (table @ vanilla).log_softmax(-1)
+    hidden = vanilla.clone().requires_grad_(True)
+    rate = settings.rate * float(vanilla.square().mean().sqrt())
+    adam = torch.optim.Adam([hidden], lr=rate)
+    for _ in range(settings.steps):
+        log_policy = (table @ hidden).log_softmax(-1)
+        reward = gain(hidden)
+        if action is not None:
+            reward = (log_policy[action] - before[action]).exp() * reward
+        divergence = (before.exp() * (before - log_policy)).sum()
+        adam.zero_grad()
+        (divergence - strength * reward).backward()
+        adam.step()
+    after = (table @ hidden.detach()).log_softmax(-1)
+    return hidden.detach(), float((before.exp() * (before - after)).sum())
+
+
+def next_strength(strength: float, divergence: float, sigma: float) -> float:
+    """Algorithm 1: halve from 2 sigma on, double up to sigma / 2."""
+    if divergence >= 2 * sigma:
+        return strength / 2
+    return strength * 2 if divergence <= sigma / 2 else strength
+
+
+def total_variation(one: Tensor, other: Tensor) -> float:
+    """Half of the sum of absolute differences of two distributions."""
+    return float((one - other).abs().sum() / 2)
