@@ -1,0 +1,184 @@
+"""Ideology-neutral word vectors: GloVe with one column for ideology, split off after training.
+
+GN-GloVe (Zhao et al. 2018) with the two sides of the press in place of the two genders, as the political
+paper's IN-GloVe (section 6.3). Three terms are minimised together: GloVe's own; minus the distance between
+the two sides' mean ideology columns, so that the column takes up what sets them apart; and the squared part
+of every neutral word along the direction that still does in the other columns. Those others are kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import coo_matrix, csr_matrix
+from torch import Tensor
+
+from evenhand.core.errors import InputError
+from evenhand.mitigations.sides import Sides, read_sides
+from evenhand.text.vectors import WordVectors, save_vectors
+from evenhand.training.embeddings import choose_vocabulary, count_words, encode
+from evenhand.training.ideology_words import read_articles
+
+_LOG = logging.getLogger(__name__)
+_POWER: Final = 0.75
+_PEAK: Final = 100.0
+"""GloVe's weighting: (x / 100)^0.75, at most 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How the vectors are trained."""
+
+    words: int = 20_000
+    width: int = 100
+    """Columns that are kept; one more takes up ideology."""
+    window: int = 8
+    epochs: int = 15
+    batch: int = 1 << 16
+    rate: float = 0.05
+    apart: float = 0.8
+    """Weight of the term that pulls the sides apart in their own column."""
+    neutral: float = 0.8
+    """Weight of the term that keeps neutral words off the direction of ideology."""
+    seed: int = 0
+
+
+class _Counts(NamedTuple):
+    rows: Tensor
+    columns: Tensor
+    values: Tensor
+
+
+def train(
+    texts: Sequence[str], out: Path, *, sides: Sides | None = None, recipe: Recipe | None = None
+) -> WordVectors:
+    """The neutral columns, written to ``out/vectors.safetensors``."""
+    recipe, sides = recipe or Recipe(), sides or read_sides("ideology")
+    vocabulary = choose_vocabulary(
+        count_words(texts), recipe.words, required={word for words in sides.words for word in words}
+    )
+    places = _places(sides, vocabulary.words)
+    ids = encode(texts, vocabulary.words)
+    matrix = fit(cooccurrence(ids, len(vocabulary.words), window=recipe.window), places, recipe)
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "vectors.safetensors"
+    save_vectors(vocabulary.words, matrix[:, : recipe.width], path)
+    return WordVectors.create(vocabulary.words, matrix[:, : recipe.width], source=str(path))
+
+
+def cooccurrence(ids: NDArray[np.int32], words: int, *, window: int) -> csr_matrix:
+    """How often two words stand within the window, each pair weighed by 1 / distance; symmetric."""
+    total = csr_matrix((words, words))
+    for distance in range(1, window + 1):
+        left, right = ids[:-distance], ids[distance:]
+        together = (left >= 0) & (right >= 0)
+        # A document's end between the two parts them.
+        for between in range(1, distance):
+            together &= ids[between : len(ids) - distance + between] >= 0
+        pair = left[together], right[together]
+        weight = np.full(len(pair[0]), 1 / distance)
+        total = total + coo_matrix((weight, pair), shape=(words, words)).tocsr()
+    return (total + total.T).tocsr()
+
+
+def fit(counts: csr_matrix, places: tuple[Tensor, Tensor], recipe: Recipe) -> NDArray[np.float32]:
+    """The vectors, one row a word; the last column is the one that took up ideology."""
+    pairs = counts.tocoo()
+    data = _Counts(
+        torch.from_numpy(pairs.row.astype(np.int64)),
+        torch.from_numpy(pairs.col.astype(np.int64)),
+        torch.from_numpy(pairs.data.astype(np.float32)),
+    )
+    random = torch.Generator().manual_seed(recipe.seed)
+    model = _Tables(counts.shape[0], recipe.width + 1, random)
+    optimiser = torch.optim.Adagrad(model.tables, lr=recipe.rate)
+    neutral = torch.ones(counts.shape[0], dtype=torch.bool)
+    neutral[torch.cat(places)] = False
+    for epoch in range(recipe.epochs):
+        order = torch.randperm(len(data.values), generator=random)
+        losses = []
+        for batch in torch.split(order, recipe.batch):
+            loss = model.glove(_Counts(*(part[batch] for part in data)))
+            loss = loss + model.sided(places, neutral, recipe)
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            losses.append(float(loss))
+        _LOG.info("epoch %d: loss %.4f", epoch + 1, float(np.mean(losses)))
+    both = model.words.detach() + model.contexts.detach()
+    return np.asarray((both - both.mean(0)).numpy(), dtype=np.float32)
+
+
+class _Tables:
+    def __init__(self, words: int, width: int, random: torch.Generator) -> None:
+        def table(*size: int) -> Tensor:
+            return ((torch.rand(*size, generator=random) - 0.5) / width).requires_grad_(True)
+
+        self.words, self.contexts = table(words, width), table(words, width)
+        self.word_bias, self.context_bias = table(words), table(words)
+        self.tables = [self.words, self.contexts, self.word_bias, self.context_bias]
+
+    def glove(self, counts: _Counts) -> Tensor:
+        said = (self.words[counts.rows] * self.contexts[counts.columns]).sum(-1)
+        said = said + self.word_bias[counts.rows] + self.context_bias[counts.columns]
+        weight = (counts.values / _PEAK).clamp(max=1) ** _POWER
+        loss: Tensor = (weight * (said - counts.values.log()).square()).mean()
+        return loss
+
+    def sided(self, places: tuple[Tensor, Tensor], neutral: Tensor, recipe: Recipe) -> Tensor:
+        means = [self.words[place].mean(0) for place in places]
+        apart = (means[0][-1] - means[1][-1]).abs().clamp(max=2)
+        direction = (means[0] - means[1])[:-1].detach()
+        direction = direction / direction.norm().clamp(min=1e-6)
+        along = (self.words[:, :-1] @ direction)[neutral]
+        return recipe.neutral * along.square().mean() - recipe.apart * apart
+
+
+def _places(sides: Sides, words: Sequence[str]) -> tuple[Tensor, Tensor]:
+    index = {word: place for place, word in enumerate(words)}
+    found = [[index[word] for word in listed if word in index] for listed in sides.words]
+    if not all(found):
+        raise InputError(
+            "the texts hold no word of a side often enough",
+            accepted="texts in which words of both lists occur",
+            todo="give more texts, or other lists",
+        )
+    return torch.tensor(found[0]), torch.tensor(found[1])
+
+
+def read_texts(articles: Path, corpora: Iterable[Path] = (), *, limit: int | None = None) -> list[str]:
+    """The texts of labelled articles, and the documents of corpora, at most ``limit`` of each."""
+    from evenhand.training.corpus_text import split
+
+    texts = [article.text for article in read_articles(articles)]
+    for corpus in corpora:
+        texts += [document.text for document in split(corpus)[0][:limit]]
+    return texts
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Train ideology-neutral word vectors from the command line."""
+    recipe = Recipe()
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("articles", type=Path, help="JSONL with text, label, source")
+    parser.add_argument("--corpus", type=Path, nargs="*", default=[], help="running text beside them")
+    parser.add_argument("--limit", type=int, help="documents of each corpus")
+    parser.add_argument("--words", type=str, default="ideology", help="the two word lists")
+    parser.add_argument("--epochs", type=int, default=recipe.epochs)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args(argv)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    texts = read_texts(args.articles, args.corpus, limit=args.limit)
+    train(texts, args.out, sides=read_sides(args.words), recipe=Recipe(epochs=args.epochs))
+
+
+if __name__ == "__main__":
+    main()
