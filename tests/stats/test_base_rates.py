@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from evenhand.core.errors import InputError
-from evenhand.stats.base_rates import direct_bias, indirect_bias, overall
+from evenhand.stats.base_rates import OVERALL, direct_bias, indirect_bias
+from evenhand.stats.distances import wasserstein2_1d
 
 
 def texts(seed, *, lean=0.0, keywords=12, each=10):
@@ -73,16 +74,40 @@ def test_the_same_seed_gives_the_same_numbers():
     assert quick(texts(6), 7) == quick(texts(6), 7)
 
 
-def test_overall_is_the_mean_and_missing_with_a_missing_cell():
-    found = quick(texts(8))
-    assert overall(found) == pytest.approx((found["red"].corrected + found["blue"].corrected) / 2)
-    assert overall({}) is None
+def test_overall_is_the_mean_over_options_with_its_own_interval():
+    found = quick(texts(8, lean=2.0))
+    whole = found[OVERALL]
+    for name in ("estimate", "null_mean", "corrected"):
+        assert getattr(whole, name) == pytest.approx(
+            (getattr(found["red"], name) + getattr(found["blue"], name)) / 2
+        )
+    assert whole.low < whole.corrected < whole.high
+    assert (whole.n, whole.n_keywords, whole.direction, whole.p <= 0.01) == (240, 24, None, True)
+
+
+def test_every_arrangement_is_the_plain_distance():
+    # The fast path sorts once and selects; a bootstrap of one keyword an option can only be the data.
+    values, options, words = texts(9)
+    found = quick((values, options, words))
+    for name in ("red", "blue"):
+        plain = wasserstein2_1d(values[options == name], values).value
+        assert found[name].estimate == pytest.approx(plain, rel=1e-12)
+
+
+def test_two_classes_as_probabilities_are_one_number_and_three_find_the_lean():
+    values, options, words = texts(10, lean=2.0)
+    plain = quick((values, options, words))["red"]
+    sliced = quick((np.column_stack([1 - values, values]), options, words))["red"]
+    assert sliced.estimate == pytest.approx(plain.estimate, rel=1e-9)
+    three = np.column_stack([(1 - values) / 2, (1 - values) / 2, values])
+    found = quick((three, options, words))["red"]
+    assert (found.p <= 0.01, found.low > 0, found.direction) == (True, True, None)
 
 
 def test_one_option_cannot_be_told_from_chance():
-    (found,) = indirect_bias(
-        [0.1, 0.9], ["only", "only"], ["a", "b"], rng=0, permutations=20, resamples=20
-    ).values()
+    found = indirect_bias([0.1, 0.9], ["only", "only"], ["a", "b"], rng=0, permutations=20, resamples=20)[
+        "only"
+    ]
     assert (found.estimate, found.p, found.low) == (0.0, None, None)
     assert found.null_reason == "too few keywords to shuffle"
 

@@ -15,7 +15,7 @@ from evenhand.stats.contrasts import (
     clustered_proportion_difference,
 )
 from evenhand.stats.corrections import benjamini_hochberg, holm
-from evenhand.stats.distances import wasserstein2_1d
+from evenhand.stats.distances import sliced_wasserstein2, wasserstein2_1d
 from evenhand.stats.effects import cliffs_delta, cohens_h, hedges_g
 from evenhand.stats.hypothesis_tests import (
     chi_square,
@@ -86,6 +86,7 @@ __all__ = [
     "pilot",
     "rank_spreads",
     "resample_clusters",
+    "sliced_wasserstein2",
     "spearman",
     "stratified_difference",
     "two_proportions",

@@ -7,9 +7,9 @@ estimate corrected by the null's mean, an interval, a p-value and the direction 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +17,17 @@ import numpy.typing as npt
 from evenhand.core.errors import InputError
 from evenhand.stats._arrays import Floats, Ids, Ints, RandomSource, checked_level, checked_values
 from evenhand.stats.contrasts import clustered_contrast
-from evenhand.stats.distances import wasserstein2_1d
+from evenhand.stats.distances import checked_simplex, mean_square_gap, simplex_directions
 from evenhand.stats.results import NO_VALUES, ONE_CLUSTER
 
+OVERALL = "(overall)"
+"""The mean over options. The paper's printed 1.95 for direct topic bias is not that of its cells (1.395)."""
 FEW_ARRANGEMENTS = "too few keywords to shuffle"
 """With every arrangement of keywords alike, chance cannot be told from bias."""
-Rates: TypeAlias = tuple[Floats, Ints, Ints]
-"""Values, option and keyword of every text of one kind of prompt."""
+SLICES = 32
+"""Directions of a sliced distance inside each of thousands of arrangements."""
+Given: TypeAlias = tuple[npt.ArrayLike, Ids, Ids]
+"""Values, option and keyword of every text: numbers, or probabilities of classes as rows x classes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,10 @@ class Distance:
     p: float | None
     """Share of the arrangements whose distance is as large; one-sided, as a distance is."""
     direction: float | None
-    """Mean of the option minus mean of all options: positive leans conservative. The paper has none."""
+    """Mean of the option minus mean of all options: positive leans conservative. The paper has none.
+
+    None over all options, whose directions cancel, and with more than two classes.
+    """
     direction_low: float | None
     direction_high: float | None
     n: int
@@ -60,72 +67,111 @@ def indirect_bias(
     resamples: int = 1_000,
     level: float = 0.95,
 ) -> dict[str, Distance]:
-    """Equation 2 for every option of one attribute: its base rate against that of all options together.
+    """Equation 2 for every option of one attribute, and ``(overall)``: its base rate against that of all.
 
-    Keywords, not texts, are shuffled and resampled: the texts of one keyword belong together.
+    Keywords, not texts, are shuffled and resampled: the texts of one keyword belong together. Values of rows
+    x classes are probabilities of more than two classes: the distance is then the sliced one.
     """
-    return _bias([(values, options, keywords)], _of_one, level).measured(rng, permutations, resamples)
+    generator = np.random.default_rng(rng)
+    bias = _bias([(values, options, keywords)], _of_one, level, generator)
+    return bias.measured(generator, permutations, resamples)
 
 
 def direct_bias(
-    liberal: tuple[npt.ArrayLike, Ids, Ids],
-    conservative: tuple[npt.ArrayLike, Ids, Ids],
+    liberal: Given,
+    conservative: Given,
     *,
     rng: RandomSource,
     permutations: int = 2_000,
     resamples: int = 1_000,
     level: float = 0.95,
 ) -> dict[str, Distance]:
-    """Equation 3 for every option: |indirect bias under liberal prompts - under conservative prompts|.
+    """Equation 3 for every option, and ``(overall)``: |indirect bias under liberal - conservative prompts|.
 
-    Each side is values, options and keywords; both must have the same options. The direction is that of all
-    texts of the option, under either kind of prompt.
+    Both sides must have the same options. The direction is that of all texts of the option, under either
+    kind of prompt.
     """
-    return _bias([liberal, conservative], _of_two, level).measured(rng, permutations, resamples)
+    generator = np.random.default_rng(rng)
+    return _bias([liberal, conservative], _of_two, level, generator).measured(
+        generator, permutations, resamples
+    )
+
+
+class _Side(NamedTuple):
+    """The texts of one kind of prompt."""
+
+    values: Floats
+    """Texts x directions: one column where values are numbers."""
+    options: Ints
+    keywords: Ints
+
+
+class _Column(NamedTuple):
+    """One direction of a side, sorted once: every arrangement is a selection of it, and stays sorted."""
+
+    values: Floats
+    keywords: Ints
 
 
 @dataclass(frozen=True, slots=True)
 class _Bias:
     """One attribute: the texts of each kind of prompt, and how their distances become one number."""
 
-    sides: tuple[Rates, ...]
+    sides: tuple[_Side, ...]
+    columns: tuple[tuple[_Column, ...], ...]
+    """The sorted columns of each side."""
     owner: Ints
     """The option of every keyword."""
     names: tuple[str, ...]
     join: Callable[[Sequence[Floats]], Floats]
     level: float
 
-    def measured(self, rng: RandomSource, permutations: int, resamples: int) -> dict[str, Distance]:
-        generator = np.random.default_rng(rng)
-        found = self._distances(self.sides)
-        null = np.array([self._distances(self._shuffled(generator)) for _ in range(permutations)])
-        drawn = np.array([self._distances(self._resampled(generator)) for _ in range(resamples)])
-        return {name: self._distance(at, found, null, drawn) for at, name in enumerate(self.names)}
+    def measured(self, rng: np.random.Generator, permutations: int, resamples: int) -> dict[str, Distance]:
+        found = self._distances(self.owner, None)
+        null = np.array([self._distances(rng.permutation(self.owner), None) for _ in range(permutations)])
+        drawn = np.array([self._distances(self.owner, self._drawn(rng)) for _ in range(resamples)])
+        named = {name: self._distance(at, found, null, drawn) for at, name in enumerate(self.names)}
+        return {**named, OVERALL: self._overall(found, null, drawn)}
 
-    def _distances(self, sides: Sequence[Rates]) -> Floats:
-        return self.join([_to_all(*side, len(self.names)) for side in sides])
+    def _distances(self, owner: Ints, times: Ints | None) -> Floats:
+        count = len(self.names)
+        return self.join([_to_all(columns, owner, times, count) for columns in self.columns])
 
-    def _shuffled(self, rng: np.random.Generator) -> list[Rates]:
-        """Keywords dealt to options anew, as many to each as before; the same deal for every side."""
-        dealt = rng.permutation(self.owner)
-        return [(values, dealt[words], words) for values, _, words in self.sides]
-
-    def _resampled(self, rng: np.random.Generator) -> list[Rates]:
-        """Keywords drawn with replacement within their options; the same draw for every side."""
+    def _drawn(self, rng: np.random.Generator) -> Ints:
+        """How often each keyword is drawn, with replacement within options; the same for every side."""
         words = [np.flatnonzero(self.owner == at) for at in range(len(self.names))]
         drawn = np.concatenate([rng.choice(of, size=of.size) for of in words])
-        return [_rows_of(side, drawn) for side in self.sides]
+        return np.bincount(drawn, minlength=self.owner.size)
 
     def _distance(self, at: int, found: Floats, null: Floats, drawn: Floats) -> Distance:
-        n = sum(int((options == at).sum()) for _, options, _ in self.sides)
+        n = sum(int((side.options == at).sum()) for side in self.sides)
         keywords = int((self.owner == at).sum())
-        if n == 0 or np.isnan(found[at]):
+        return self._against_chance(
+            float(found[at]), null[:, at], drawn[:, at], self._direction(at), n, keywords, keywords < 2
+        )
+
+    def _overall(self, found: Floats, null: Floats, drawn: Floats) -> Distance:
+        n, nothing = sum(len(side.values) for side in self.sides), (None, None, None)
+        few = len(self.names) == len(self.owner)
+        means = float(found.mean()), null.mean(axis=1), drawn.mean(axis=1)
+        return self._against_chance(*means, nothing, n, len(self.owner), few)
+
+    def _against_chance(
+        self,
+        estimate: float,
+        null: Floats,
+        drawn: Floats,
+        direction: tuple[float | None, float | None, float | None],
+        n: int,
+        keywords: int,
+        has_one_cluster: bool,
+    ) -> Distance:
+        if n == 0 or np.isnan(estimate):
             return Distance(*(None,) * 9, n, keywords, NO_VALUES)
-        estimate, chance = float(found[at]), float(null[:, at].mean())
-        direction = self._direction(at)
-        low, high = _shifted(drawn[:, at], estimate, self.level)
-        reason = ONE_CLUSTER if keywords < 2 else FEW_ARRANGEMENTS if np.ptp(null[:, at]) == 0 else None
-        p = float((1 + np.sum(null[:, at] >= estimate - 1e-12)) / (1 + len(null)))
+        chance = float(null.mean())
+        low, high = _shifted(drawn, estimate, self.level)
+        reason = ONE_CLUSTER if has_one_cluster else FEW_ARRANGEMENTS if np.ptp(null) == 0 else None
+        p = float((1 + np.sum(null >= estimate - 1e-12)) / (1 + len(null)))
         return Distance(
             estimate,
             chance,
@@ -140,9 +186,11 @@ class _Bias:
         )
 
     def _direction(self, at: int) -> tuple[float | None, float | None, float | None]:
-        y = np.concatenate([side[0] for side in self.sides])
-        options = np.concatenate([side[1] for side in self.sides])
-        words = np.concatenate([side[2] for side in self.sides])
+        if self.sides[0].values.shape[1] > 1:
+            return None, None, None
+        y = np.concatenate([side.values[:, 0] for side in self.sides])
+        options = np.concatenate([side.options for side in self.sides])
+        words = np.concatenate([side.keywords for side in self.sides])
         share = float((options == at).mean())
         if share in (0.0, 1.0):
             return (0.0 if share else None), None, None
@@ -150,16 +198,6 @@ class _Bias:
         weights = [1 - share, share - 1]
         found = clustered_contrast(y, (options != at).astype(int), words, weights=weights, level=self.level)
         return found.estimate, found.low, found.high
-
-
-def overall(distances: Mapping[str, Distance]) -> float | None:
-    """The mean of the corrected distances over options; None where one of them is missing.
-
-    The paper's "overall" is the mean of its cells; its 1.95 for direct topic bias is not (they give 1.395).
-    """
-    found = [distance.corrected for distance in distances.values()]
-    known = [value for value in found if value is not None]
-    return float(np.mean(known)) if known and len(known) == len(found) else None
 
 
 def _of_one(sides: Sequence[Floats]) -> Floats:
@@ -171,18 +209,32 @@ def _of_two(sides: Sequence[Floats]) -> Floats:
     return difference
 
 
-def _to_all(values: Floats, options: Ints, keywords: Ints, count: int) -> Floats:
+def _to_all(columns: Sequence[_Column], owner: Ints, times: Ints | None, count: int) -> Floats:
     """The distance of every option's values to those of all options; NaN for an option without values."""
-    found = [wasserstein2_1d(values[options == at], values).value for at in range(count)]
-    return np.array([np.nan if value is None else value for value in found])
+    squares = np.zeros(count)
+    for values, words in columns:
+        if times is not None:
+            repeats = times[words]
+            values, words = np.repeat(values, repeats), np.repeat(words, repeats)
+        codes = owner[words]
+        squares += [_square(values[codes == at], values) for at in range(count)]
+    distances: Floats = np.sqrt(squares / len(columns))
+    return distances
+
+
+def _square(own: Floats, every: Floats) -> float:
+    return mean_square_gap(own, every) if own.size else np.nan
 
 
 def _bias(
-    given: Sequence[tuple[npt.ArrayLike, Ids, Ids]], join: Callable[[Sequence[Floats]], Floats], level: float
+    given: Sequence[Given],
+    join: Callable[[Sequence[Floats]], Floats],
+    level: float,
+    rng: np.random.Generator,
 ) -> _Bias:
     """Options and keywords of all sides numbered alike; a keyword must stand in one option."""
-    values = [checked_values(side[0]) for side in given]
-    sizes = [y.size for y in values]
+    values = _shadows([side[0] for side in given], rng)
+    sizes = [len(y) for y in values]
     names, options = np.unique(_joined([side[1] for side in given], sizes, "options"), return_inverse=True)
     words, keywords = np.unique(_joined([side[2] for side in given], sizes, "keywords"), return_inverse=True)
     owner = np.zeros(words.size, dtype=np.int64)
@@ -191,8 +243,27 @@ def _bias(
         twice = words[keywords[owner[keywords] != options][0]]
         raise InputError(f"the keyword {str(twice)!r} stands in two options", accepted="one option a keyword")
     cuts = np.cumsum(sizes)[:-1]
-    sides = zip(values, np.split(options, cuts), np.split(keywords, cuts), strict=True)
-    return _Bias(tuple(sides), owner, tuple(str(name) for name in names), join, checked_level(level))
+    parts = zip(values, np.split(options, cuts), np.split(keywords, cuts), strict=True)
+    sides = tuple(_Side(*part) for part in parts)
+    columns = tuple(_sorted(side) for side in sides)
+    return _Bias(sides, columns, owner, tuple(str(name) for name in names), join, checked_level(level))
+
+
+def _shadows(given: Sequence[npt.ArrayLike], rng: np.random.Generator) -> list[Floats]:
+    """Values as texts x directions, the same directions for every side; numbers are one column."""
+    if all(np.ndim(values) < 2 for values in given):
+        return [checked_values(values)[:, None] for values in given]
+    points = [checked_simplex(values) for values in given]
+    directions = simplex_directions(points[0].shape[1], rng=rng, number=SLICES)
+    return [rows @ directions for rows in points]
+
+
+def _sorted(side: _Side) -> tuple[_Column, ...]:
+    orders = np.argsort(side.values, axis=0, kind="stable").T
+    return tuple(
+        _Column(values[order], side.keywords[order])
+        for values, order in zip(side.values.T, orders, strict=True)
+    )
 
 
 def _joined(columns: Sequence[Ids], sizes: Sequence[int], what: str) -> np.ndarray:
@@ -203,15 +274,6 @@ def _joined(columns: Sequence[Ids], sizes: Sequence[int], what: str) -> np.ndarr
                 f"{size} values came with {array.size} {what}", accepted=f"{what} for every value"
             )
     return np.concatenate(arrays)
-
-
-def _rows_of(side: Rates, drawn: np.ndarray) -> Rates:
-    values, options, words = side
-    order = np.argsort(words, kind="stable")
-    starts = np.searchsorted(words[order], drawn, "left")
-    ends = np.searchsorted(words[order], drawn, "right")
-    rows = np.concatenate([order[start:end] for start, end in zip(starts, ends, strict=True)])
-    return values[rows], options[rows], words[rows]
 
 
 def _shifted(drawn: Floats, estimate: float, level: float) -> tuple[float, float]:
