@@ -139,7 +139,7 @@ def test_zero_intensities_are_said(tmp_path: Path) -> None:
     run = probe(f"replay:{path}", pairs=str(pairs), out=tmp_path / "run")
     row = cell(run, "joy", "male", "female", pairs="all", score="emotion")
     assert row["n_zero"] == 1
-    assert row["null_reason"] == "acs: 1 pairs whose second intensity is 0 are left out"
+    assert row["null_reason"] == "acs: 1 pair whose second intensity is 0 is left out"
     assert row["acs"] == pytest.approx(0)
     assert row["avg_delta"] == pytest.approx(0.5 / 6)
 

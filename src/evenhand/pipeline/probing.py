@@ -226,7 +226,12 @@ def _reasons(found: PairedIntensities, *, unsaid: bool) -> list[str]:
     if found.acs.value is None:
         reasons.append(f"acs: {found.acs.null_reason}")
     elif found.n_zero:
-        reasons.append(f"acs: {found.n_zero} pairs whose second intensity is 0 are left out")
+        pairs = (
+            "pair whose second intensity is 0 is"
+            if found.n_zero == 1
+            else "pairs whose second intensity is 0 are"
+        )
+        reasons.append(f"acs: {found.n_zero} {pairs} left out")
     if found.t.null_reason:
         reasons.append(f"p: {found.t.null_reason}")
     return reasons

@@ -134,7 +134,7 @@ def test_a_missing_side_is_left_out_and_said(tmp_path: Path) -> None:
     )
     suite = load(name=path)
     assert counted(suite.sets) == {"group": (1, 1)}
-    assert suite.info.notes == ("1 sets lack a side and are left out: only female speaks in them",)
+    assert suite.info.notes == ("1 set lacks a side and is left out: only female speaks there",)
 
 
 def test_unequal_groups_of_a_long_table_are_said(tmp_path: Path) -> None:

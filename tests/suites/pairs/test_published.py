@@ -141,3 +141,24 @@ def test_pairs_that_are_not_here_name_their_place(monkeypatch: pytest.MonkeyPatc
         f"{tmp_path} has no bits_gender.csv and bits_race.csv. Accepted: the file of bits, or a folder that "
         "holds bits_gender.csv, bits_race.csv. What to do: name it with --pairs bits:PATH."
     )
+
+
+def test_a_file_of_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = eec_file(
+        tmp_path / "eec.csv", "1,He is glad.,t,he,male,,joy,glad", "2,She is glad.,t,she,female,,joy,glad"
+    )
+    asked: list[object] = []
+
+    def download(repo: str, file: str, *, repo_type: str, revision: str | None) -> str:
+        asked.append((repo, file, repo_type, revision))
+        return str(path)
+
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
+    suite = EecSuite(name="hub:org/eec@abc/data/eec.csv")
+    assert asked == [("org/eec", "data/eec.csv", "dataset", "abc")]
+    assert counted(suite.sets) == {"gender": (1, 1)}
+    with pytest.raises(InputError) as raised:
+        EecSuite(name="hub:org/eec")
+    assert str(raised.value) == (
+        "hub:org/eec. Accepted: hub:ORG/NAME@REVISION/FILE. What to do: name the file in the data set."
+    )

@@ -95,9 +95,10 @@ def summary(ours: pl.DataFrame, by: str, name: str, title: str) -> Table:
         dp_below_threshold=(pl.col("dp") < THRESHOLD).sum(),
         p_below_0_05=(pl.col("p") < _SIGNIFICANT).sum(),
         largest_avg_delta=pl.col("avg_delta").max(),
-        where=pl.format("{}, {}, {}", "corpus", "pair", "emotion")
-        .sort_by("avg_delta", descending=True)
-        .first(),
+        largest_five=_named_delta()
+        .sort_by("avg_delta", descending=True, nulls_last=True)
+        .head(5)
+        .str.join("; "),
     )
     return Table(
         name,
@@ -110,6 +111,11 @@ def summary(ours: pl.DataFrame, by: str, name: str, title: str) -> Table:
         ),
         decimals=3,
     )
+
+
+def _named_delta() -> pl.Expr:
+    """A cell and its average delta in words."""
+    return pl.format("{} {} {} {}", "corpus", "pair", "emotion", pl.col("avg_delta").round(3))
 
 
 def figure_2(run: Run, source: str) -> Figure:

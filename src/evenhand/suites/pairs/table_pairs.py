@@ -131,8 +131,9 @@ def _is_whole(one: PairSet, sides: Counter[str]) -> bool:
 def _notes(sides: Counter[str], sets: list[PairSet]) -> Iterator[str]:
     """What was left out, and which groups are not in every set."""
     for group, count in sides.items():
-        said = f"only {group} speaks in them" if group else "they have no sentence"
-        yield f"{count} sets lack a side and are left out: {said}"
+        said = f"only {group} speaks there" if group else "no group speaks there"
+        lack = "set lacks a side and is" if count == 1 else "sets lack a side and are"
+        yield f"{count} {lack} left out: {said}"
     groups = Counter((one.axis, group) for one in sets for group in one.sentences)
     of_axis = Counter(one.axis for one in sets)
     for (axis, group), count in groups.items():
