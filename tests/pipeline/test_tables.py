@@ -27,3 +27,16 @@ def test_the_same_text_in_two_groups_is_two_prompts():
     one, two = _prompt("x", 1), Prompt.create("s", "x 1", groups=(Group("a", "y"),), cluster="c1")
     assert one.text == two.text
     assert one.id != two.id
+
+
+def test_prompts_without_groups_or_mentions_come_back_as_they_went():
+    plain = Prompt.create("s", "text", groups=(), cluster="c")
+    full = Prompt.create(
+        "s",
+        "other",
+        groups=(Group("a", "x"), Group("b", "y")),
+        cluster="c",
+        mentions=(Mention("one"), Mention("two", "Person", whole_word=False)),
+    )
+    for prompts in ([], [plain], [plain, full, plain]):
+        assert prompts_from_table(prompts_to_table(prompts)) == prompts
