@@ -23,6 +23,7 @@ from evenhand.report.wording import count, name, number, percent, visible
 from evenhand.store.run import Run
 
 _FOLDER = Path(__file__).parent
+_STYLE = ".lean { display: block; width: 100%; max-width: 44rem; height: auto; margin-top: 1.6rem; }"
 _SHOWN = 2000
 _LISTED = 60
 CAVEATS = (
@@ -100,7 +101,7 @@ def content(run: Run) -> Content:
 
 def associate_html(run: Run) -> str:
     """The report as one HTML page."""
-    style, script = stylesheet(), script_of(("data.js", "explore.js"))
+    style, script = f"{stylesheet()}\n{_STYLE}", script_of(("data.js", "explore.js"))
     return (
         environment(_FOLDER)
         .get_template("associate.html.j2")
