@@ -17,6 +17,7 @@ from evenhand.core.protocols import Metric, Progress, SetMetric, SilentProgress
 from evenhand.core.records import ALL, REST, Prompt
 from evenhand.pipeline.analysis import Analysis
 from evenhand.pipeline.comparison import Baselines, Comparer
+from evenhand.pipeline.distances import Wanted
 from evenhand.pipeline.measurement import Measurement
 from evenhand.pipeline.strata import stratum_of
 from evenhand.pipeline.tables import prompts_to_table
@@ -184,6 +185,11 @@ def analysis(folder: RunFolder, settings: Settings, baselines: Baselines) -> Ana
         pairs=compare.pairs,
         intersections=compare.intersections,
         check=compare.check,
+        distances={
+            suite: Wanted(info["distances"], info.get("sides", ()))
+            for suite, info in suites.items()
+            if info.get("distances")
+        },
     )
 
 

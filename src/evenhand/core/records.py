@@ -282,6 +282,11 @@ class SuiteInfo:
     """For a metric the axes and groups it is meant for; texts of others are not scored by it."""
     strata: tuple[str, ...] = ()
     """Keys of ``Prompt.meta`` or ``fills``, or ``template``: gaps are looked at again inside each value."""
+    distances: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """For a metric the outputs whose distributions are compared too: one number between two poles, or the
+    probabilities of classes that sum to 1."""
+    sides: tuple[str, ...] = ()
+    """The two values of ``Prompt.meta["kind"]`` that mark prompts which name a pole."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import polars as pl
 from evenhand.core.records import Prompt
 from evenhand.pipeline.checks import Check, Checker, unconfirmed
 from evenhand.pipeline.comparison import Comparer, as_table
+from evenhand.pipeline.distances import Wanted, distances
 from evenhand.pipeline.gaps import NOT_CLUSTERED
 from evenhand.pipeline.intersections import cross
 from evenhand.pipeline.omnibus import omnibus
@@ -38,6 +39,8 @@ class Analysis:
     intersections: bool = True
     """Cross axes where texts speak of both."""
     check: Check = "auto"
+    distances: Mapping[str, Wanted] = field(default_factory=dict)
+    """For each suite that asks for them, the outputs whose distributions are compared."""
 
     def findings(
         self, prompt_ids: Sequence[str], prompts: Mapping[str, Prompt], quantities: Sequence[Quantity]
@@ -59,9 +62,19 @@ class Analysis:
             "strata": gaps,
             "strata_groups": inside.groups(plain, quantities, strata),
         }
+        if self.distances:
+            tables["distances"] = self._distances(prompt_ids, prompts, quantities)
         test = comparer.test
         named = [f"--test {test}: {NOT_CLUSTERED[test]}"] if test in NOT_CLUSTERED else []
         return Findings(tables, (*notes, *named, *unconfirmed(compared), *reversals(gaps)), tuple(found))
+
+    def _distances(
+        self, prompt_ids: Sequence[str], prompts: Mapping[str, Prompt], quantities: Sequence[Quantity]
+    ) -> pl.DataFrame:
+        seed, level = self.comparer.seed, self.comparer.level
+        return distances(
+            self.comparer.model, self.distances, prompt_ids, prompts, quantities, seed=seed, level=level
+        )
 
     def _crossed(
         self, plain: Sequence[Axis], quantities: Sequence[Quantity]

@@ -127,6 +127,8 @@ class _Bias:
     level: float
 
     def measured(self, rng: np.random.Generator, permutations: int, resamples: int) -> dict[str, Distance]:
+        if not self.names:
+            return {}
         found = self._distances(self.owner, None)
         null = np.array([self._distances(rng.permutation(self.owner), None) for _ in range(permutations)])
         drawn = np.array([self._distances(self.owner, self._drawn(rng)) for _ in range(resamples)])
@@ -166,7 +168,8 @@ class _Bias:
         keywords: int,
         has_one_cluster: bool,
     ) -> Distance:
-        if n == 0 or np.isnan(estimate):
+        null, drawn = null[~np.isnan(null)], drawn[~np.isnan(drawn)]
+        if n == 0 or np.isnan(estimate) or not null.size or not drawn.size:
             return Distance(*(None,) * 9, n, keywords, NO_VALUES)
         chance = float(null.mean())
         low, high = _shifted(drawn, estimate, self.level)
@@ -278,7 +281,6 @@ def _joined(columns: Sequence[Ids], sizes: Sequence[int], what: str) -> np.ndarr
 
 def _shifted(drawn: Floats, estimate: float, level: float) -> tuple[float, float]:
     """Percentiles of resampled distances, which their own noise makes larger, moved back to the estimate."""
-    known = drawn[~np.isnan(drawn)]
-    moved = known - (known.mean() - estimate)
+    moved = drawn - (drawn.mean() - estimate)
     low, high = np.quantile(moved, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)

@@ -185,6 +185,33 @@ CUTS: Schema = {
 }
 """Shares of labels and their gaps at other cuts; ``own`` marks the cut of the metric itself."""
 
+DISTANCES: Schema = {
+    "suite": _TEXT,
+    "model": _TEXT,
+    "metric": _TEXT,
+    "attribute": _TEXT,
+    "option": _TEXT,
+    "bias": _TEXT,
+    "estimate": _REAL,
+    "null_mean": _REAL,
+    "corrected": _REAL,
+    "direction": _REAL,
+    "low": _REAL,
+    "high": _REAL,
+    "p": _REAL,
+    "n": _COUNT,
+    "n_keywords": _COUNT,
+    "direction_low": _REAL,
+    "direction_high": _REAL,
+    "p_adjusted": _REAL,
+    "null_reason": _TEXT,
+}
+"""How far an option's base rate lies from that of its attribute; ``bias`` is ``indirect`` or ``direct``.
+
+``low`` and ``high`` belong to ``corrected``, which is ``estimate`` less ``null_mean``; the option
+``(overall)`` is the mean over options.
+"""
+
 EXCLUSIONS: Schema = {"stage": _TEXT, "metric": _TEXT, "reason": _TEXT, "count": _COUNT, "of": _COUNT}
 """What was left out, counted by reason."""
 
@@ -202,6 +229,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "explanations": EXPLANATIONS,
     "distributions": DISTRIBUTIONS,
     "cuts": CUTS,
+    "distances": DISTANCES,
     "exclusions": EXCLUSIONS,
 }
 """The tables of an audit or of scored texts."""

@@ -70,6 +70,8 @@ class PoliticalSuite:
             baselines={attribute["name"]: ALL for attribute in self._file["attributes"]},
             metrics=("ideology", "sentiment"),
             cluster="keyword",
+            distances={"ideology": ("ideology",)},
+            sides=("liberal", "conservative"),
             citation=head["citation"],
             licence="CC BY 4.0; keywords and prompts quoted from the paper",
             digest=file_digest(path),

@@ -1,0 +1,128 @@
+"""How far the base rate of each group lies from that of its axis, where a suite asks for it.
+
+Indirect bias is the distance under prompts that name no side; direct bias, where prompts of both sides are
+there, is the gap between the distances under either side's prompts (Liu et al. 2021, section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import polars as pl
+
+from evenhand.core.records import Prompt
+from evenhand.core.seeds import generator
+from evenhand.pipeline.quantities import Flags, Floats, Quantity
+from evenhand.stats.base_rates import OVERALL, Distance, Given, direct_bias, indirect_bias
+from evenhand.stats.corrections import benjamini_hochberg
+from evenhand.store.schemas import DISTANCES
+
+KIND = "kind"
+"""The key of ``Prompt.meta`` that says whether a prompt names a side."""
+Row = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a suite asks for: metrics with their outputs, and the kinds of its prompts that name a side."""
+
+    metrics: Mapping[str, Sequence[str]]
+    sides: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The texts of one axis, by row: which kind of prompt they answer, their group and cluster."""
+
+    rows: np.ndarray
+    kinds: np.ndarray
+    groups: np.ndarray
+    clusters: np.ndarray
+
+    def given(self, values: Floats, chosen: Flags) -> Given:
+        """What the statistics read: texts with a value."""
+        rows = self.rows[chosen]
+        known = np.isfinite(values[rows]).all(axis=1)
+        flat = values[rows[known]]
+        shaped = flat[:, 0] if flat.shape[1] == 1 else flat
+        return shaped, self.groups[chosen][known], self.clusters[chosen][known]
+
+
+def distances(
+    model: str,
+    wanted: Mapping[str, Wanted],
+    prompt_ids: Sequence[str],
+    prompts: Mapping[str, Prompt],
+    quantities: Sequence[Quantity],
+    *,
+    seed: int,
+    level: float,
+) -> pl.DataFrame:
+    """The table ``distances``: for each axis and group, and overall, its distance beside that of chance.
+
+    Suites of one family (``political:liberal`` and ``political:conservative``) are read together.
+    """
+    by_family: dict[str, Wanted] = {_family(suite): asked for suite, asked in wanted.items()}
+    rows: list[Row] = []
+    for (family, axis), texts in _texts(prompt_ids, prompts, by_family).items():
+        for metric, values in _values(by_family[family], quantities):
+            for bias, found in _biases(
+                texts, values, by_family[family].sides, (seed, family, axis, metric), level
+            ):
+                known = {"suite": family, "model": model, "metric": metric, "attribute": axis, "bias": bias}
+                rows += _rows(known, found)
+    return pl.DataFrame(rows, schema=dict(DISTANCES))
+
+
+def _texts(
+    prompt_ids: Sequence[str], prompts: Mapping[str, Prompt], families: Mapping[str, Wanted]
+) -> dict[tuple[str, str], Texts]:
+    members: dict[tuple[str, str], list[tuple[int, str, str, str]]] = {}
+    for row, prompt_id in enumerate(prompt_ids):
+        prompt = prompts[prompt_id]
+        family = _family(prompt.suite)
+        for group in prompt.groups if family in families else ():
+            member = (row, prompt.meta.get(KIND, ""), group.name, prompt.cluster)
+            members.setdefault((family, group.axis), []).append(member)
+    return {
+        key: Texts(*(np.array(column) for column in zip(*rows, strict=True))) for key, rows in members.items()
+    }
+
+
+def _values(asked: Wanted, quantities: Sequence[Quantity]) -> Iterator[tuple[str, Floats]]:
+    """For each metric asked for, also in a variant such as ``ideology=FOLDER``, texts x outputs."""
+    for metric in dict.fromkeys(quantity.metric for quantity in quantities):
+        outputs = asked.metrics.get(metric.partition("=")[0], ())
+        of_metric = {quantity.output: quantity for quantity in quantities if quantity.metric == metric}
+        if outputs and all(output in of_metric for output in outputs):
+            yield metric, np.column_stack([of_metric[output].values for output in outputs])
+
+
+def _biases(
+    texts: Texts, values: Floats, sides: Sequence[str], key: tuple[int, str, str, str], level: float
+) -> Iterator[tuple[str, dict[str, Distance]]]:
+    seed, *names = key
+    indirect = ~np.isin(texts.kinds, list(sides))
+    if indirect.any():
+        rng = generator(seed, "distances", *names, "indirect")
+        yield "indirect", indirect_bias(*texts.given(values, indirect), rng=rng, level=level)
+    of_side = [texts.kinds == side for side in sides]
+    if len(of_side) == 2 and all(side.any() for side in of_side):
+        rng = generator(seed, "distances", *names, "direct")
+        first, second = (texts.given(values, side) for side in of_side)
+        yield "direct", direct_bias(first, second, rng=rng, level=level)
+
+
+def _rows(known: Mapping[str, str], found: Mapping[str, Distance]) -> list[Row]:
+    adjusted = benjamini_hochberg([distance.p for option, distance in found.items() if option != OVERALL])
+    family = [*adjusted, None] if OVERALL in found else adjusted
+    return [
+        {**known, "option": option, **asdict(distance), "p_adjusted": p}
+        for (option, distance), p in zip(found.items(), family, strict=True)
+    ]
+
+
+def _family(suite: str) -> str:
+    return suite.partition(":")[0]
