@@ -36,6 +36,7 @@ def test_public_names_are_pinned():
         "build",
         "card",
         "compare",
+        "debias",
         "export",
         "gate",
         "merge",

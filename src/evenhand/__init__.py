@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from evenhand.api.catalogue import available, card
     from evenhand.api.compare import compare
     from evenhand.api.corpus import scan_corpus
+    from evenhand.api.debias import debias
     from evenhand.api.export import export
     from evenhand.api.gate import gate
     from evenhand.api.items import sample_items
@@ -39,6 +40,7 @@ __all__ = [
     "build",
     "card",
     "compare",
+    "debias",
     "export",
     "gate",
     "merge",
@@ -61,6 +63,7 @@ _WHERE = {
     "build": "evenhand.api.build",
     "card": "evenhand.api.catalogue",
     "compare": "evenhand.api.compare",
+    "debias": "evenhand.api.debias",
     "export": "evenhand.api.export",
     "gate": "evenhand.api.gate",
     "merge": "evenhand.api.merge",

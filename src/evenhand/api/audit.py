@@ -30,6 +30,7 @@ from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric, Model, Paced, Progress, ResolvesSpec, Suite
 from evenhand.core.records import GenerationSpec, Prompt
+from evenhand.core.registry import Option
 from evenhand.pipeline.generation import STAGE, Generator, rate_key
 from evenhand.pipeline.planning import Shard, Slice, Tier, grow, plan
 from evenhand.pipeline.tables import spread
@@ -208,6 +209,7 @@ class AuditOptions(Options, total=False):
 
     suite: str | Sequence[str] | Suite | None
     mitigate: str | None
+    mitigation_options: Mapping[str, Option] | None
     shard: str | None
 
 
@@ -232,6 +234,7 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         model={"name": model if isinstance(model, str) else None},
         suite={"names": None if isinstance(suite, Suite) else split_names(suite)},
         metrics={"names": metric_names(metrics)},
+        mitigation={"name": options.get("mitigate"), "options": options.get("mitigation_options")},
     )
     parts = tuple(_part(item, settings) for item in _suites(suite, settings))
     names = [part.suite.info.name for part in parts]
@@ -239,8 +242,8 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         raise InputError(f"the suites are {', '.join(names)}", accepted="each suite once", todo="rename one")
     chosen = _find_model(model, settings)
     parts = tuple(_resolved(part, chosen) for part in parts)
-    if mitigation := options.get("mitigate"):
-        chosen = registry.mitigation(mitigation).apply(chosen)
+    if settings.mitigation.name:
+        chosen = registry.mitigation(settings.mitigation.name, settings.mitigation.options).apply(chosen)
     defaults = tuple(dict.fromkeys(name for part in parts for name in part.suite.info.metrics))
     identity: dict[str, Json] = {
         "command": "audit",

@@ -122,6 +122,13 @@ class MetricSettings(_Section):
     options: dict[str, dict[str, str | int | float | bool]] = {}
 
 
+class MitigationSettings(_Section):
+    """``[mitigation]``; without a name the model writes as it is."""
+
+    name: Name | None = None
+    options: dict[str, str | int | float | bool] = {}
+
+
 class CompareSettings(_Section):
     """``[compare]``."""
 
@@ -171,6 +178,7 @@ class Settings(_Section):
     suite: SuiteSettings = SuiteSettings()
     generation: GenerationSettings = GenerationSettings()
     metrics: MetricSettings = MetricSettings()
+    mitigation: MitigationSettings = MitigationSettings()
     compare: CompareSettings = CompareSettings()
     gate: GateSettings = GateSettings()
     execution: ExecutionSettings = ExecutionSettings()

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol, TypedDict, Unpack
 
-from evenhand.api.parts import SILENT, Plan
+from evenhand.api.parts import SILENT, Plan, split_names
 from evenhand.core.assets import ROOT
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress
+from evenhand.core.records import Execution
 from evenhand.core.registry import need
 from evenhand.store.folder import default_folder
 from evenhand.training.analysers import ANALYSERS
@@ -26,6 +27,7 @@ from evenhand.training.tasks import TASKS, task_of
 from evenhand.training.word_jobs import EmbeddingsJob, NormsJob, check_files
 
 WORDS: Final = ("norms", "embeddings")
+CALIBRATOR: Final = "calibrator"
 MAX_LENGTH: Final = 128
 RATES: Final = {"builtin": 1e-4, "builtin:masked": 2e-4}
 """Learning rates that suit the small embedded networks; other backbones have 2e-5, usual for BERT's size."""
@@ -38,6 +40,7 @@ _UNUSED: Final = {
     **dict.fromkeys((LINEAR, *ANALYSERS), _NEURAL),
     "norms": (*_CLASSIFIERS, *_NEURAL),
     "embeddings": ("backbone", *_CLASSIFIERS, "batch", "learning_rate", "max_length", "patience"),
+    CALIBRATOR: ("backbone", "valid", "test", "runs", "preset", "batch", "patience"),
 }
 """Options that would be ignored; they are refused instead."""
 
@@ -46,6 +49,8 @@ class TrainOptions(TypedDict, total=False):
     """The options of ``train``; None is the default."""
 
     backbone: str | None
+    model: str | None
+    sides: str | Sequence[str] | None
     out: Path | str | None
     text: str | None
     label: str | None
@@ -132,7 +137,7 @@ def train(
     """The folder of a trained classifier, lexicon or vector file, and its held-out measures.
 
     Arguments are those of ``evenhand train``. ``data`` is a table of texts and labels (regard, toxicity,
-    emotion, ideology), tables of rated words (norms), or files of running text (embeddings).
+    emotion, ideology, calibrator), tables of rated words (norms), or files of running text (embeddings).
     """
     return prepare(task, data, **options).run(progress)
 
@@ -140,21 +145,60 @@ def train(
 def prepare(task: str, data: Path | str | Sequence[Path | str], **options: Unpack[TrainOptions]) -> Training:
     """A training with everything read and checked, so that ``plan`` can be shown before ``run``."""
     paths = tuple(map(Path, [data] if isinstance(data, Path | str) else data))
-    if task not in (*TASKS, *WORDS):
+    known = (*TASKS, *WORDS, CALIBRATOR)
+    if task not in known:
         raise InputError(
             f"there is nothing named {task!r} to train",
-            accepted=", ".join((*TASKS, *WORDS)),
+            accepted=", ".join(known),
             todo="name one of these",
         )
     _check_options(task, options)
     if task == "emotion" and len(paths) == 1 and paths[0].is_dir():
         paths, options = _published(paths[0], options)
     check_files(paths)
-    job = _word_job(task, paths, options) if task in WORDS else _classifier_job(task, paths, options)
+    job = _job(task, paths, options)
     out = options.get("out")
     name = f"{task}-{Path(options.get('backbone') or '').name or 'default'}"
     folder = Path(out) if out else default_folder("train", name, job.identity())
     return Training(task, job, folder, options.get("fresh", False))
+
+
+def _job(task: str, paths: tuple[Path, ...], options: TrainOptions) -> Job:
+    if task == CALIBRATOR:
+        return _calibrator_job(paths, options)
+    for name in ("model", "sides"):
+        if options.get(name) is not None:
+            raise InputError(f"--{name} means nothing for {task}", todo=f"leave --{name} out")
+    return _word_job(task, paths, options) if task in WORDS else _classifier_job(task, paths, options)
+
+
+def _calibrator_job(paths: Sequence[Path], options: TrainOptions) -> Job:
+    need("torch")
+    from evenhand.training.calibrator import Recipe as HeadRecipe
+    from evenhand.training.calibrator_job import CalibratorJob, read_sided
+
+    if len(paths) != 1:
+        raise InputError(
+            f"{len(paths)} files to train a calibrator on",
+            accepted="one table of texts and labels",
+            todo="join the files",
+        )
+    columns = (options.get("text") or "text", options.get("label") or "label")
+    recipe, sides = HeadRecipe(), split_names(options.get("sides")) or ()
+    return CalibratorJob(
+        model=options.get("model") or "builtin",
+        data=paths[0],
+        columns=columns,
+        examples=read_sided(paths[0], text=columns[0], label=columns[1], sides=sides),
+        recipe=replace(
+            recipe,
+            epochs=options.get("epochs") or recipe.epochs,
+            rate=options.get("learning_rate") or recipe.rate,
+            longest=options.get("max_length") or recipe.longest,
+            seed=options.get("seed", 0),
+        ),
+        execution=Execution(device=options.get("device") or "auto", offline=options.get("offline", False)),
+    )
 
 
 def _published(folder: Path, options: TrainOptions) -> tuple[tuple[Path, ...], TrainOptions]:

@@ -21,6 +21,7 @@ from evenhand.cli import (
     clean,
     compare,
     corpus,
+    debias,
     doctor,
     export,
     gate,
@@ -52,6 +53,7 @@ app.command("compare")(compare.command)
 app.command("gate")(gate.command)
 app.command("corpus")(corpus.command)
 app.command("probe")(probe.command)
+app.command("debias")(debias.command)
 app.add_typer(terms.app, name="terms")
 app.add_typer(annotate.app, name="annotate")
 app.command("build")(build.command)

@@ -19,7 +19,11 @@ def command(
     suite: Annotated[
         list[str] | None, typer.Option(help="Prompt suites, repeated or comma-separated [starter].")
     ] = None,
-    mitigate: Annotated[str | None, typer.Option(help="Write with this mitigation on.")] = None,
+    mitigate: Annotated[
+        str | None,
+        typer.Option(help="Write with this mitigation on: calibration:embedding, replacement:naive ..."),
+    ] = None,
+    mitigate_option: o.MitigateOption = None,
     metrics: o.Metrics = None,
     samples: o.Samples = None,
     limit: o.Limit = None,
@@ -66,6 +70,7 @@ def command(
         model,
         suite=suite,
         mitigate=mitigate,
+        mitigation_options=o.values(mitigate_option),
         metrics=metrics,
         samples=samples,
         limit=limit,

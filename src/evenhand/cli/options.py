@@ -124,6 +124,35 @@ RetryFailed = Annotated[
     bool, typer.Option("--retry-failed", help="Ask again for texts that failed.", rich_help_panel=_RUNNING)
 ]
 
+MitigateOption = Annotated[
+    list[str] | None,
+    typer.Option(help="NAME=VALUE of the mitigation, such as strength=0.3.", rich_help_panel=_MODEL),
+]
+
+
+def values(pairs: list[str] | None) -> dict[str, str | int | float | bool] | None:
+    """NAME=VALUE pairs as a mapping, numbers and yes or no told from words; None where none was given."""
+    if not pairs:
+        return None
+    found: dict[str, str | int | float | bool] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not (name and equals and value):
+            raise InputError(f"the option {pair!r}", accepted="NAME=VALUE, such as strength=0.3")
+        found[name] = _value(value)
+    return found
+
+
+def _value(text: str) -> str | int | float | bool:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
 
 def baselines(pairs: list[str] | None) -> dict[str, str] | None:
     """AXIS=GROUP pairs as a mapping; None where none was given."""

@@ -17,7 +17,9 @@ _DATA, _HOW = "Data", "Training"
 
 
 def command(
-    task: Annotated[str, typer.Argument(help="regard, toxicity, emotion, ideology, norms or embeddings.")],
+    task: Annotated[
+        str, typer.Argument(help="regard, toxicity, emotion, ideology, norms, embeddings or calibrator.")
+    ],
     data: Annotated[
         list[Path],
         typer.Argument(
@@ -32,6 +34,14 @@ def command(
             "vader, textblob; ensemble:NAME or ensemble:A+B+C; for norms a file of word vectors.",
             rich_help_panel=_HOW,
         ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="The model a calibrator steers [builtin].", rich_help_panel=_HOW),
+    ] = None,
+    sides: Annotated[
+        str | None,
+        typer.Option(help="The two labels of a calibrator: FIRST,SECOND.", rich_help_panel=_DATA),
     ] = None,
     text: Annotated[
         str | None, typer.Option(help="Column of the texts [text].", rich_help_panel=_DATA)
@@ -93,6 +103,8 @@ def command(
         task,
         data,
         backbone=backbone,
+        model=model,
+        sides=sides,
         out=out,
         text=text,
         label=label,

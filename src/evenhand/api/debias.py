@@ -1,0 +1,189 @@
+"""``debias``: text written with a mitigation on, from prompts of yours or from a suite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple, TypedDict, Unpack
+
+from evenhand.api.audit import Audit, AuditOptions
+from evenhand.api.audit import prepare as prepare_audit
+from evenhand.api.parts import SILENT, Plan
+from evenhand.api.settings import resolve
+from evenhand.core import registry
+from evenhand.core.digests import digest
+from evenhand.core.errors import InputError
+from evenhand.core.protocols import Model, Progress, ResolvesSpec
+from evenhand.core.records import Completion, GenerationSpec, Request
+from evenhand.core.registry import Option
+from evenhand.store.run import Run
+
+MODES: Final[Mapping[str, str]] = {
+    "embedding": "calibration:embedding",
+    "classifier": "calibration:classifier",
+    "naive": "replacement:naive",
+    "in-glove": "replacement:in-glove",
+}
+"""Mode to the mitigation behind it."""
+
+
+class WrittenText(NamedTuple):
+    """A continuation with the mitigation on, and the model's own of the same random numbers."""
+
+    prompt: str
+    sample: int
+    text: str | None
+    vanilla: str | None
+    """None where it was not asked for, or failed."""
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Debiased:
+    """What was written."""
+
+    texts: tuple[WrittenText, ...]
+    """The continuations of the given prompts; empty for a suite."""
+    run: Run | None
+    """The run of a suite: texts, scores, comparisons, report."""
+
+
+class DebiasOptions(TypedDict, total=False):
+    """The options of ``debias``; None is the default."""
+
+    prompt: str | Sequence[str] | None
+    suite: str | Sequence[str] | None
+    options: Mapping[str, Option] | None
+    vanilla: bool
+    samples: int | None
+    limit: int | None
+    metrics: str | Sequence[str] | None
+    max_new_tokens: int | None
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    stop: str | None
+    seed: int | None
+    device: str | None
+    batch: int | None
+    offline: bool | None
+    out: Path | str | None
+    fresh: bool
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Debias:
+    """A writing that is ready to start: everything is loaded and checked."""
+
+    mode: str
+    plain: Model
+    mitigated: Model
+    prompts: tuple[str, ...]
+    spec: GenerationSpec
+    vanilla: bool
+    audit: Audit | None
+
+    def plan(self) -> Plan:
+        """What will be done, before it is done."""
+        if self.audit is not None:
+            return self.audit.plan()
+        texts = len(self.prompts) * self.spec.samples * (2 if self.vanilla else 1)
+        split = self.mitigated.ref.options.get("mitigation.split_words", "0")
+        return Plan(
+            f"debias {self.plain.ref.name}",
+            (
+                f"mode    {self.mode}: {MODES[self.mode]}",
+                f"texts   {texts:,}, at most {texts * self.spec.max_new_tokens:,} tokens",
+                *(
+                    [f"words   {split} listed words are several tokens; they count by pieces"]
+                    * (split != "0")
+                ),
+            ),
+            Path(),
+        )
+
+    def run(self, progress: Progress = SILENT) -> Debiased:
+        """Write."""
+        if self.audit is not None:
+            return Debiased((), self.audit.run(progress))
+        requests = [
+            Request(digest([prompt]), prompt, tuple(range(self.spec.samples))) for prompt in self.prompts
+        ]
+        found = _completed(self.mitigated, requests, self.spec)
+        own = _completed(self.plain, requests, self.spec) if self.vanilla else {}
+        texts = [
+            _joined(item.text, sample, found[item.id, sample], own.get((item.id, sample)))
+            for item in requests
+            for sample in item.samples
+        ]
+        return Debiased(tuple(texts), None)
+
+
+def debias(
+    model: str | Model = "builtin",
+    *,
+    mode: str = "embedding",
+    progress: Progress = SILENT,
+    **options: Unpack[DebiasOptions],
+) -> Debiased:
+    """What a model writes with a mitigation on; arguments are those of ``evenhand debias``.
+
+    With ``prompt`` the continuations come back; with ``suite`` the run of an audit of that suite.
+    """
+    return prepare(model, mode=mode, **options).run(progress)
+
+
+def prepare(
+    model: str | Model = "builtin", *, mode: str = "embedding", **options: Unpack[DebiasOptions]
+) -> Debias:
+    """A writing with everything loaded and checked, so that ``plan`` can be shown before ``run``."""
+    prompts, suite = _prompts(options.get("prompt")), options.get("suite")
+    _check(mode, prompts, suite)
+    shared = _shared(options)
+    settings = resolve(shared, model={"name": model if isinstance(model, str) else None})
+    plain = (
+        registry.model(settings.model.name, settings.model.options, settings.execution.record())
+        if isinstance(model, str)
+        else model
+    )
+    given = dict(options.get("options") or {})
+    if suite is not None:
+        shared["suite"], shared["mitigate"], shared["mitigation_options"] = suite, MODES[mode], given
+        audit = prepare_audit(plain, **shared)
+        return Debias(mode, plain, audit.model, (), GenerationSpec(), vanilla=False, audit=audit)
+    spec = settings.generation.spec(GenerationSpec(samples=1, max_new_tokens=60))
+    spec = plain.resolved(spec) if isinstance(plain, ResolvesSpec) else spec
+    mitigated = registry.mitigation(MODES[mode], given).apply(plain)
+    return Debias(mode, plain, mitigated, prompts, spec, options.get("vanilla", False), None)
+
+
+def _shared(options: DebiasOptions) -> AuditOptions:
+    left_out = ("prompt", "suite", "options", "vanilla")
+    return {name: value for name, value in options.items() if name not in left_out}  # type: ignore[return-value]
+
+
+def _prompts(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
+
+
+def _check(mode: str, prompts: Sequence[str], suite: object) -> None:
+    if mode not in MODES:
+        raise InputError(f"there is no mode {mode!r}", accepted=", ".join(MODES), todo="name one of these")
+    if bool(prompts) == (suite is not None):
+        raise InputError(
+            "both a prompt and a suite were given" if prompts else "neither a prompt nor a suite was given",
+            accepted="one of the two",
+            todo='for example --prompt "About voting, people from Texas will", or --suite political',
+        )
+
+
+def _completed(
+    model: Model, requests: Sequence[Request], spec: GenerationSpec
+) -> dict[tuple[str, int], Completion]:
+    return {(item.request_id, item.sample): item for item in model.generate(requests, spec)}
+
+
+def _joined(prompt: str, sample: int, found: Completion, own: Completion | None) -> WrittenText:
+    return WrittenText(prompt, sample, found.text, own.text if own else None, found.failure)
