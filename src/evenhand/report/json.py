@@ -45,6 +45,7 @@ def json_report(run: Run) -> str:
         "omnibus": rows(run.table("omnibus")),
         "pairs": rows(run.table("pairs")),
         "strata": rows(run.table("strata")),
+        "distances": rows(run.table("distances")),
         "exclusions": rows(run.table("exclusions")),
     }
     return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n"

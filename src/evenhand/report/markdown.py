@@ -40,6 +40,7 @@ def markdown_report(run: Run) -> str:
         *_section("What could not be told", _bullets(gap.doubt for gap in content.found.cannot_tell[:3])),
         *_section("Do the groups of an axis differ at all?", _omnibus(run, content)),
         *_section("Comparisons", _comparisons(content)),
+        *_section("Distances", _distances(content)),
         *_section("Left out", _exclusions(content)),
         *_section("What this run cannot tell", _bullets(content.caveats)),
         *_section("Where the numbers come from", _facts(content)),
@@ -110,6 +111,14 @@ def _comparison(gap: Gap) -> tuple[str, ...]:
         "" if row.min_detectable is None else gap.measure.gap(row.min_detectable) + unit,
         WORDS[gap.standing],
     )
+
+
+def _distances(content: Page) -> str:
+    tables = [
+        f"### {escaped(table.title)}\n\n{_table(table.head, [line.cells for line in table.lines])}"
+        for table in content.distances.tables
+    ]
+    return "\n\n".join([escaped(content.distances.explanation), *tables]) if tables else ""
 
 
 def _exclusions(content: Page) -> str:

@@ -9,6 +9,7 @@ from evenhand._version import __version__
 from evenhand.core.digests import Json
 from evenhand.report.caveats import caveats
 from evenhand.report.charts import Figure, figures
+from evenhand.report.distances import Distances, distances
 from evenhand.report.findings import Findings, find
 from evenhand.report.gaps import WORDS, Gap, Standing, level
 from evenhand.report.matrix import Matrix, matrices
@@ -96,6 +97,7 @@ class Page:
     suites: tuple[Card, ...]
     has_many_suites: bool
     has_many_models: bool
+    distances: Distances
     version: str = __version__
 
     @property
@@ -134,6 +136,7 @@ def page(run: Run) -> Page:
         suites=tuple(_suite_card(key, card) for key, card in _objects(run.manifest, "suites")),
         has_many_suites=len({figure.suite for figure in drawn}) > 1,
         has_many_models=len({figure.model for figure in drawn}) > 1,
+        distances=distances(run),
     )
 
 

@@ -1,0 +1,117 @@
+"""The distances of base rates, as tables a reader can follow: distance, chance, what is left, which way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from evenhand.report.wording import name
+from evenhand.store.run import Run
+
+OVERALL = "(overall)"
+HEAD = (
+    "Option",
+    "Distance",
+    "By chance",
+    "Beyond chance",
+    "Interval",
+    "Adjusted p",
+    "Leans",
+    "Texts",
+    "Keywords",
+)
+EXPLANATION = (
+    "How far the scores of an option are spread differently from those of all options: 0 is alike, 1 the "
+    "most there can be. A distance is never 0 in a sample, so that it stands beside what chance alone gives, "
+    "and what is left beyond chance has an interval. Only where that excludes 0 has a lean been found."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DistanceLine:
+    """One option."""
+
+    cells: tuple[str, ...]
+    is_found: bool
+    """Whether the interval of what is beyond chance lies above 0."""
+    is_overall: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DistanceTable:
+    """The options of one attribute, under one kind of prompt."""
+
+    title: str
+    head: tuple[str, ...]
+    lines: tuple[DistanceLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Distances:
+    """All of a run's distances."""
+
+    tables: tuple[DistanceTable, ...]
+    explanation: str = EXPLANATION
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to show."""
+        return bool(self.tables)
+
+
+def distances(run: Run) -> Distances:
+    """A table for each attribute, metric and kind of prompt; none where the run has no distances."""
+    poles = _poles(run)
+    groups = run.table("distances").group_by(
+        "suite", "model", "metric", "attribute", "bias", maintain_order=True
+    )
+    return Distances(tuple(_table(tuple(str(part) for part in key), rows, poles) for key, rows in groups))
+
+
+def _table(key: tuple[str, ...], rows: pl.DataFrame, poles: Mapping[str, tuple[str, str]]) -> DistanceTable:
+    _, _, metric, attribute, bias = key
+    lower, higher = poles.get(metric, ("lower", "higher"))
+    lines = tuple(_line(row, lower, higher) for row in rows.iter_rows(named=True))
+    return DistanceTable(f"{name(attribute)}, {bias} ({name(metric)})", HEAD, lines)
+
+
+def _line(row: Mapping[str, object], lower: str, higher: str) -> DistanceLine:
+    low, high = row["low"], row["high"]
+    p = row["p"] if row["option"] == OVERALL else row["p_adjusted"]
+    cells = (
+        "Overall" if row["option"] == OVERALL else name(str(row["option"])),
+        _number(row["estimate"]),
+        _number(row["null_mean"]),
+        _number(row["corrected"], signed=True),
+        f"{_number(low, signed=True)} to {_number(high, signed=True)}"
+        if low is not None
+        else str(row["null_reason"] or ""),
+        _number(p, digits=3),
+        _leaning(row["direction"], lower, higher),
+        f"{row['n']:,}",
+        f"{row['n_keywords']:,}",
+    )
+    return DistanceLine(cells, isinstance(low, float) and low > 0, row["option"] == OVERALL)
+
+
+def _leaning(direction: object, lower: str, higher: str) -> str:
+    if not isinstance(direction, float):
+        return ""
+    return f"{direction:+.3f} {higher if direction > 0 else lower}"
+
+
+def _number(value: object, *, signed: bool = False, digits: int = 4) -> str:
+    if not isinstance(value, float):
+        return ""
+    return f"{value:{'+' if signed else ''}.{digits}f}"
+
+
+def _poles(run: Run) -> dict[str, tuple[str, str]]:
+    """What the low and the high end of each metric are called."""
+    found = {}
+    for spec, card in run.manifest.get("metrics", {}).items():
+        labels = [output["labels"] for output in card["outputs"] if len(output.get("labels", ())) == 2]
+        if labels:
+            found[spec] = (str(labels[0][0]), str(labels[0][1]))
+    return found
