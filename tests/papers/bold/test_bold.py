@@ -113,6 +113,29 @@ def test_extreme_texts_are_redacted_and_behind_a_notice():
     assert table.frame["label"].to_list() == ["negative sentiment"]
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a Person of XYZ, a Personality", "[Person] is – a Person of XYZ, a Personality"),
+        ("here; Lee's leer, Ann. ann lee", "[Person] is – here; [Person]'s leer, [Person]. [Person]"),
+    ],
+)
+def test_names_are_redacted_and_nothing_else(text, shown):
+    labels = {"sentiment": "negative", "sentiment_value": -0.9}
+    frame = texts(("gender", "American_actors", labels)).with_columns(text=pl.lit(f" {text}"))
+    assert examples.table_7(frame).frame["text"].to_list() == [shown]
+
+
+def test_tests_over_sources_are_of_models():
+    rows = [
+        ("gender", "American_actors", {"sentiment": "positive" if i < 4 else "negative"}) for i in range(8)
+    ]
+    frame = pl.concat([texts(*rows), texts(*rows, source="a"), texts(*rows, source="b")])
+    found = significance.tests(frame).frame.filter(pl.col("section") == "6.2")
+    shares = "a 0.5000, b 0.5000"
+    assert found["shares"].to_list() == ["", shares, shares]
+
+
 def test_tests_without_texts_say_so():
     frame = significance.tests(texts(("gender", "American_actors", {"sentiment": "positive"}))).frame
     assert frame["p_ours"].null_count() == frame.height
@@ -128,6 +151,42 @@ def test_claims_carry_interval_and_n():
     assert ours.startswith("75.00 % [")
     assert ours.endswith("n = 8")
     assert found["toxic texts, atheism"].ours is None
+
+
+def test_the_polar_share_is_of_table_3_as_its_printed_counts_show():
+    table = printed("table_3")
+    polar = table["gender_max_male"].sum() + table["gender_max_female"].sum()
+    assert (polar, table["total"].sum()) == (3956, 60204)  # 6.571 %
+    rows = professions("dance_occupations", 1, 0, 3) + professions("corporate_titles", 4, 0, 0)
+    claim = claims.claims(texts(*rows))[0]
+    assert claim.paper == "6.57 %"
+    assert claim.ours.startswith("25.00 % [")
+    assert claim.ours.endswith("n = 4")
+
+
+def test_every_number_of_the_text_is_claimed():
+    rows = [("religious_ideology", "islam", {"toxicity": "toxic"})] * 2
+    rows += [("religious_ideology", "hinduism", {"toxicity": "nontoxic"})]
+    rows += [
+        (domain, group, {"sentiment": label})
+        for domain, group in (("gender", "American_actors"), ("gender", "American_actresses"))
+        for label in ("positive", "negative", "neutral")
+    ]
+    found = claims.claims(texts(*rows))
+    ours = {claim.claim: claim.ours for claim in found}
+    assert ours["prompts about hinduism"] == "1"
+    assert ours["beliefs with toxic texts"] == "1 of 2"
+    assert ours["toxic texts, religious ideology"] == "islam 2, n = 3"
+    assert ours["p, sentiment positive: male against female, sources pooled"] == "1"  # equal shares
+    printed_p = [claim.paper for claim in found if claim.claim.startswith("p, ")]
+    assert printed_p == ["0.204", "< 0.01", "< 0.001", "< 0.001", "< 0.0002", "< 0.001", "< 0.001"]
+
+
+def test_a_share_of_one_entity_says_why_it_has_no_interval():
+    frame = texts(*[("religious_ideology", "atheism", {"toxicity": "nontoxic"})] * 3)
+    one = {claim.claim: claim for claim in claims.claims(frame.with_columns(cluster=pl.lit("c")))}
+    assert one["toxic texts, atheism"].ours == "0.00 %, n = 3"
+    assert one["toxic texts, atheism"].remark.startswith("no interval: ")
 
 
 def test_people_are_compared_with_metrics(tmp_path):
@@ -183,5 +242,12 @@ def test_published_sentences_give_the_paper_s_counts(data, tmp_path, monkeypatch
 
 
 def test_twins_are_refused(data):
-    with pytest.raises(InputError, match="two sources are called 'stub'"):
+    with pytest.raises(InputError, match="two sources are called 'stub', or nearly so"):
         prepare("bold", data=data, model="stub,stub")
+    with pytest.raises(InputError, match="two sources are called 'A-b', or nearly so"):
+        prepare("bold", data=data, model="a/b=stub,A-b=stub")
+
+
+def test_a_source_stays_in_its_folder():
+    assert replication.Source("../x", None, None, None).folder == "-x"
+    assert replication.Source("..", None, None, None).folder == "source"

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import polars as pl
 
 from evenhand.core.records import Estimate
-from evenhand.papers.bold.gender import ratios
+from evenhand.papers.bold.gender import merged_professions, ratios
 from evenhand.papers.bold.printed import RATIOS
 from evenhand.papers.bold.shares import by, share
+from evenhand.papers.bold.significance import tests
 from evenhand.papers.records import Claim
 
 _GENDER = {"American_actors": "male", "American_actresses": "female"}
@@ -26,39 +27,36 @@ _RACE = {
     "Hispanic_and_Latino_Americans": ("6.958 %", "0.162 %"),
 }
 _RELIGION = {"atheism": "13.21 %", "islam": "10.39 %", "hinduism": "1.38 %", "buddhism": "3.85 %"}
+_TOXIC = {
+    "religious_ideology": "CTRL-THT, CTRL-OPN: islam 1, christianity 1, atheism 1 each; others none",
+    "political_ideology": "BERT: communism 1; CTRL-OPN: fascism 1; CTRL-THT: socialism 1, communism 1",
+}
 
 
 def claims(texts: pl.DataFrame) -> tuple[Claim, ...]:
     """Every number of the text of 6.1 and 6.2 that labels can give, ours with its interval and n."""
-    return (*_profession(texts), *_gender(texts), *_race(texts), *_beliefs(texts), *_models(texts))
+    parts = (_profession, _gender, _race, _beliefs, _models, _toxic_ideas, _tests)
+    found = (claim for part in parts for claim in part(texts))
+    return tuple(sorted(found, key=lambda claim: claim.section))
 
 
 def _profession(texts: pl.DataFrame) -> Sequence[Claim]:
-    of = texts.filter(pl.col("domain") == "profession")
+    of = merged_professions(texts).filter(pl.col("max").is_not_null())
     polar = of.with_columns(
         polar=pl.when(pl.col("max") != "neutral").then(pl.lit("yes")).otherwise(pl.lit("no"))
     )
-    found = share(polar.filter(pl.col("max").is_not_null()), "polar", "yes")
-    remark = "by Gender-Max; the paper does not say by which of its three metrics"
-    return [
-        Claim(
-            "6.1.1",
-            "texts about professions that are male or female",
-            "6.57 %",
-            _percent(found),
-            remark=remark,
-        )
-    ]
+    claim = "texts about professions that are male or female"
+    # Table 3 prints 3,956 such texts of 60,204: 6.571 %. By the other two metrics it would be 5.67 and 5.00.
+    remark = "by Gender-Max in the groups of Table 3, whose printed counts give the paper's number"
+    return [_claim("6.1.1", claim, "6.57 %", share(polar, "polar", "yes"), remark=remark)]
 
 
 def _gender(texts: pl.DataFrame) -> Sequence[Claim]:
     of = texts.filter(pl.col("domain") == "gender")
-    found = [
-        Claim("6.1.2", "texts with neutral sentiment", "76.72 %", _percent(share(of, "sentiment", "neutral")))
-    ]
+    found = [_claim("6.1.2", "texts with neutral sentiment", "76.72 %", share(of, "sentiment", "neutral"))]
     for (label, group), printed in _SENTIMENT.items():
         ours = share(of.filter(pl.col("group") == group), "sentiment", label)
-        found.append(Claim("6.1.2", f"{label} sentiment, {_GENDER[group]}", printed, _percent(ours)))
+        found.append(_claim("6.1.2", f"{label} sentiment, {_GENDER[group]}", printed, ours))
     return found
 
 
@@ -66,12 +64,10 @@ def _race(texts: pl.DataFrame) -> Sequence[Claim]:
     found = []
     for group, (negative, toxic) in _RACE.items():
         of, name = texts.filter(pl.col("group") == group), group.replace("_", " ")
-        found.append(
-            Claim(
-                "6.1.3", f"negative sentiment, {name}", negative, _percent(share(of, "sentiment", "negative"))
-            )
-        )
-        found.append(Claim("6.1.3", f"toxic texts, {name}", toxic, _percent(share(of, "toxicity", "toxic"))))
+        found += [
+            _claim("6.1.3", f"negative sentiment, {name}", negative, share(of, "sentiment", "negative")),
+            _claim("6.1.3", f"toxic texts, {name}", toxic, share(of, "toxicity", "toxic")),
+        ]
     found.append(
         _sources_where(
             texts,
@@ -114,13 +110,22 @@ def _beliefs(texts: pl.DataFrame) -> Sequence[Claim]:
     found = []
     for group, printed in _RELIGION.items():
         ours = share(of.filter(pl.col("group") == group), "sentiment", "negative")
-        found.append(
-            Claim("6.1.4", f"negative sentiment, {group}, over all sources", printed, _percent(ours))
-        )
+        found.append(_claim("6.1.4", f"negative sentiment, {group}, over all sources", printed, ours))
+    hinduism = of.filter(pl.col("group") == "hinduism")["prompt_id"].n_unique()
     atheism = share(of.filter(pl.col("group") == "atheism"), "toxicity", "toxic")
-    found.append(Claim("6.1.4", "toxic texts, atheism", "0.574 %", _percent(atheism)))
-    found.append(_fascism(texts))
-    return found
+    return [
+        *found,
+        Claim("6.1.4", "prompts about hinduism", "12", str(hinduism) if hinduism else None),
+        Claim("6.1.4", "beliefs with toxic texts", "3 of 7", _beliefs_with_toxic_texts(of)),
+        _claim("6.1.4", "toxic texts, atheism", "0.574 %", atheism),
+        _fascism(texts),
+    ]
+
+
+def _beliefs_with_toxic_texts(texts: pl.DataFrame) -> str | None:
+    scored = texts.filter(pl.col("toxicity").is_not_null())
+    toxic = scored.filter(pl.col("toxicity") == "toxic")["group"].n_unique()
+    return f"{toxic} of {scored['group'].n_unique()}" if scored.height else None
 
 
 def _fascism(texts: pl.DataFrame) -> Claim:
@@ -128,15 +133,15 @@ def _fascism(texts: pl.DataFrame) -> Claim:
     largest = 0
     for frame in sources.values():
         shares = {
-            key[0]: share(part, "sentiment", "negative").value or 0.0
-            for key, part in by(frame, "group").items()
+            group: share(part, "sentiment", "negative").value for (group,), part in by(frame, "group").items()
         }
-        largest += max(shares, key=lambda group: shares[group]) == "fascism"
+        known = [value for value in shares.values() if value is not None]
+        largest += bool(known) and shares.get("fascism") == max(known)
     return Claim(
         "6.1.4",
         "sources in which fascism has the largest share of negative texts",
         "6 of 6",
-        f"{largest} of {len(sources)}",
+        f"{largest} of {len(sources)}" if sources else None,
         remark="not to be read as bias: the group is there to show extreme ideas (section 3.1)",
     )
 
@@ -166,15 +171,46 @@ def _models(texts: pl.DataFrame) -> Sequence[Claim]:
 
 def _toxic(texts: pl.DataFrame) -> Sequence[Claim]:
     return [
-        Claim(
-            "6.2",
-            "toxic texts, all domains",
-            "< 0.5 %",
-            _percent(share(frame, "toxicity", "toxic")),
-            source=source,
-        )
+        _claim("6.2", "toxic texts, all domains", "< 0.5 %", share(frame, "toxicity", "toxic"), source=source)
         for (source,), frame in by(texts, "source").items()
     ]
+
+
+def _toxic_ideas(texts: pl.DataFrame) -> Sequence[Claim]:
+    """How many toxic texts each belief and ideology has, source by source."""
+    found = []
+    for domain, printed in _TOXIC.items():
+        for (source,), frame in by(texts.filter(pl.col("domain") == domain), "source").items():
+            scored = frame.filter(pl.col("toxicity").is_not_null())
+            toxic = scored.filter(pl.col("toxicity") == "toxic").group_by("group", maintain_order=True).len()
+            counts = ", ".join(f"{group} {count}" for group, count in toxic.iter_rows()) or "none"
+            ours = f"{counts}, n = {scored.height:,}" if scored.height else None
+            found.append(Claim("6.2", f"toxic texts, {domain.replace('_', ' ')}", printed, ours, source))
+    return found
+
+
+def _tests(texts: pl.DataFrame) -> Sequence[Claim]:
+    return [
+        Claim(
+            row["section"],
+            f"p, {row['question']}",
+            row["paper_p"],
+            None if row["p_as_paper"] is None else f"{row['p_as_paper']:.2g}",
+            remark=row["null_reason"]
+            or f"by the paper's test; with entities as clusters {row['p_ours']:.2g}",
+        )
+        for row in tests(texts).frame.iter_rows(named=True)
+    ]
+
+
+def _claim(
+    section: str, claim: str, paper: str, found: Estimate, *, source: str = "", remark: str = ""
+) -> Claim:
+    """A share beside the printed one; one without an interval says why."""
+    reason = found.null_reason or ""
+    if reason and found.value is not None:
+        reason = f"no interval: {reason}"
+    return Claim(section, claim, paper, _percent(found), source, reason or remark)
 
 
 def _percent(found: Estimate) -> str | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import polars as pl
 
 from evenhand.core.records import Mention
@@ -44,7 +47,8 @@ def table_7(texts: pl.DataFrame) -> Table:
         pl.DataFrame(rows, schema=columns),
         notes=(
             "These texts may offend: they are the evidence behind the counts, and nobody's opinion.",
-            "A dash marks where the prompt ends. Names are redacted here; the models read them.",
+            "A dash marks where the prompt ends. The name of the person a text is about is redacted here; "
+            "the models read it.",
         ),
         is_offensive=True,
     )
@@ -53,5 +57,25 @@ def table_7(texts: pl.DataFrame) -> Table:
 def _example(row: dict[str, object], source: str, name: str, value: str) -> Row:
     mentions = [Mention(**mention) for mention in row["mentions"] or ()]  # type: ignore[attr-defined]
     whole = f"{row['prompt']} – {str(row['text'] or '').strip()}"
-    redacted = mask(whole, mentions).text.replace("Person", "[Person]").replace("XYZ", "[XYZ]")
-    return {"source": source, "domain": row["domain"], "text": redacted, "label": name, "score": row[value]}
+    text = _redacted(whole, mentions)
+    return {"source": source, "domain": row["domain"], "text": text, "label": name, "score": row[value]}
+
+
+def _redacted(text: str, mentions: Sequence[Mention]) -> str:
+    """The text with its masks in brackets; a person's first name and surname alone are masked too."""
+    masked = mask(text, mentions)
+    pieces, done = list[str](), 0
+    for start, end in masked.spans:
+        pieces += (masked.text[done:start], f"[{masked.text[start:end]}]")
+        done = end
+    whole = "".join((*pieces, masked.text[done:]))
+    parts = "|".join(map(re.escape, _name_parts(mentions)))
+    # As they are spelled: "Will" is a name, "will" is none.
+    return re.sub(rf"(?<![\w\[])(?:{parts})(?!\w)", "[Person]", whole) if parts else whole
+
+
+def _name_parts(mentions: Sequence[Mention]) -> list[str]:
+    names = (mention.text for mention in mentions if mention.mask == "Person")
+    words = (word.strip(".,") for name in names for word in name.split())
+    # Initials and particles ("J.", "de") name nobody.
+    return [word for word in words if len(word) > 2 and word[0].isupper()]

@@ -20,7 +20,7 @@ COLUMNS = {"gender_max": "max", "gender_wavg": "wavg", "unigram": "unigram"}
 
 def table_3(texts: pl.DataFrame) -> Table:
     """Texts classified as male and as female in four merged groups of professions, by three ways."""
-    grouped = _merged(texts)
+    grouped = merged_professions(texts)
     rows = [
         {"source": source, "group": group, "total": frame.height, **_counts(frame)}
         for (group, source), frame in by(grouped, "group", "source").items()
@@ -39,10 +39,17 @@ def table_3(texts: pl.DataFrame) -> Table:
     )
 
 
+def merged_professions(texts: pl.DataFrame) -> pl.DataFrame:
+    """The texts about professions of Table 3, in its four merged groups."""
+    names = merged("table_3")["profession"]
+    kept = _of(texts).filter(pl.col("group").is_in(list(names)))
+    return kept.with_columns(pl.col("group").replace_strict(names, default=None))
+
+
 def ratios(texts: pl.DataFrame) -> dict[str, float | None]:
     """Section 6.2: the mean of the four Gender-Max ratios of each source; None where one does not exist."""
     found: dict[str, float | None] = {}
-    for (source,), frame in by(_merged(texts), "source").items():
+    for (source,), frame in by(merged_professions(texts), "source").items():
         of_source = [_ratio(*_male_female(part, "max")) for part in by(frame, "group").values()]
         known = [value for value in of_source if value is not None]
         found[source] = mean(known) if len(known) == len(of_source) == 4 else None
@@ -80,12 +87,6 @@ def figure_2(texts: pl.DataFrame) -> Figure:
 
 def _of(texts: pl.DataFrame) -> pl.DataFrame:
     return texts.filter(pl.col("domain") == "profession")
-
-
-def _merged(texts: pl.DataFrame) -> pl.DataFrame:
-    names = merged("table_3")["profession"]
-    kept = _of(texts).filter(pl.col("group").is_in(list(names)))
-    return kept.with_columns(pl.col("group").replace_strict(names, default=None))
 
 
 def _counts(texts: pl.DataFrame) -> Row:

@@ -45,8 +45,9 @@ CONTROL_CODES = ("Wikipedia", "Opinion", "Thoughts")
 _OF_PEOPLE = ("table_8", "figure_6")
 EXHIBITS = (*_DRAWN, *_OF_PEOPLE)
 _REMARKS = (
-    "Wikipedia's sentences are the human baseline of the paper, and no neutral one: few people write it, and "
-    "its own texts differ between groups (section 7).",
+    "Wikipedia's sentences are the paper's human baseline, and not a fair one: some kinds of people write "
+    "far more of it than others, and its own texts differ between groups much as those of models do "
+    "(section 7).",
     "Fascism is among the ideologies to see how extreme ideas are written of; negative texts about it are "
     "not to be read as bias (section 3.1).",
     'Rows that begin with "paper" are as printed. They come from other models and other classifiers; only '
@@ -67,7 +68,8 @@ class Source:
     @property
     def folder(self) -> str:
         """The folder of its run."""
-        return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in self.name)
+        plain = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in self.name)
+        return plain.lstrip(".") or "source"
 
     def identity(self) -> Json:
         """What its texts depend on."""
@@ -162,8 +164,8 @@ class BoldReplication:
         sizes = {source.name: texts.filter(pl.col("source") == source.name).height for source in self.sources}
         counted = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
         return (
-            f"Texts counted: {counted}. Tests and claims that pool sources use the "
-            f"{shared['prompt_id'].n_unique():,} prompts that all of them have.",
+            f"Texts counted: {counted}. Tests and claims use the {shared['prompt_id'].n_unique():,} prompts "
+            "that all of them have.",
         )
 
 
@@ -207,11 +209,12 @@ def _is_masked(model: Model) -> bool:
 
 
 def _refuse_twins(sources: Sequence[Source]) -> None:
-    names = [source.name for source in sources]
-    for name in names:
-        if names.count(name) > 1:
+    # Names that differ in case or punctuation alone would share a folder.
+    folders = [source.folder.casefold() for source in sources]
+    for place, source in enumerate(sources):
+        if folders[place] in folders[:place]:
             raise InputError(
-                f"two sources are called {name!r}",
+                f"two sources are called {source.name!r}, or nearly so",
                 accepted="a name each",
                 todo="give one as --model NAME=SPEC",
             )

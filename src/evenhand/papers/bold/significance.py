@@ -24,8 +24,8 @@ def tests(texts: pl.DataFrame) -> Table:
         _over(of_race, "group", "sentiment", "negative", "6.1.3", "< 0.001"),
         _over(of_race, "group", "toxicity", "toxic", "6.1.3", "< 0.001"),
         _over(models, "source", "regard", "positive", "6.2", "< 0.0002"),
-        _over(of_gender, "source", "sentiment", "positive", "6.2", "< 0.001"),
-        _over(of_gender, "source", "sentiment", "negative", "6.2", "< 0.001"),
+        _over(models, "source", "sentiment", "positive", "6.2", "< 0.001"),
+        _over(models, "source", "sentiment", "negative", "6.2", "< 0.001"),
     ]
     return Table(
         "tests",
@@ -34,7 +34,9 @@ def tests(texts: pl.DataFrame) -> Table:
         notes=(
             "The paper's tests take every text as independent. Ours take an entity as one cluster, across "
             "sources too, because the same prompt is continued by each of them.",
-            "Sources are pooled in tests over groups; the paper's regard test leaves WIKI out.",
+            "Sources are pooled in tests over groups. Tests over sources are of texts that models wrote "
+            "about gender, so that WIKI is left out; the paper leaves BERT out of its test of regard too, "
+            "and does not name that test's domain.",
             "No correction is made here: the seven tests are those of the text, one by one.",
         ),
         decimals=4,
@@ -76,7 +78,7 @@ def _over(texts: pl.DataFrame, over: str, column: str, label: str, section: str,
     return {
         "section": section,
         "question": f"{column} {label}: the same in every {over}"
-        + ("" if over == "source" else ", sources pooled"),
+        + (", gender" if over == "source" else ", race, sources pooled"),
         "shares": _shares(known, over, column, label),
         "paper_test": "chi-square",
         "paper_p": printed,
