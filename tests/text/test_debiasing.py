@@ -134,6 +134,9 @@ def test_equal_vectors_for_she_and_he_are_refused() -> None:
     vectors = WordVectors.create(("she", "he"), np.ones((2, 2), dtype=np.float32), source="x.vec")
     with pytest.raises(InputError, match=r"^x\.vec gives 'she' and 'he' the same vector\."):
         gender_polarities(vectors)
+    # Debiasing would pull them apart along a direction that means nothing.
+    with pytest.raises(InputError, match=r"^x\.vec gives both words of every definitional pair the same vec"):
+        hard_debiased(vectors, LISTS)
 
 
 def test_our_word_lists_are_lower_case_pairs_without_repeats() -> None:

@@ -97,6 +97,11 @@ def test_the_first_of_two_equal_words_counts(tmp_path: Path, caplog: pytest.LogC
             "2 vectors hold NaN or infinity, the first that of 'b' (row 2)",
             "finite numbers",
         ),
+        (
+            b"a 1 2\nb 1e39 3\n",
+            "1 vectors hold NaN or infinity, the first that of 'b' (row 2)",
+            "finite numbers",
+        ),
     ],
 )
 def test_a_broken_file_is_named(tmp_path: Path, content: bytes, came: str, accepted: str) -> None:

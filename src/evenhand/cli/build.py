@@ -19,7 +19,7 @@ def command(
         list[Path] | None,
         typer.Option(
             help="A folder of pages (a plain text file is one page, its name the title), or a file of many: "
-            "plain text with empty lines between pages, WikiExtractor's <doc> or JSON lines. Repeatable."
+            "plain text with empty lines between pages, what WikiExtractor writes, or JSON lines. Repeatable."
         ),
     ] = None,
     dump: Annotated[

@@ -89,6 +89,12 @@ def gender_direction(vectors: WordVectors, pairs: Pairs) -> Matrix:
             todo="check the file's language and case, or give your own word lists",
         )
     half = np.array([(vectors.vector(a) - vectors.vector(b)) / 2 for a, b in known], dtype=np.float64)
+    if not half.any():
+        raise InputError(
+            f"{vectors.source} gives both words of every definitional pair the same vector",
+            accepted="vectors in which words such as she and he differ",
+            todo="check the file",
+        )
     direction = np.linalg.svd(np.concatenate([half, -half]), full_matrices=False)[2][0]
     sign = 1.0 if half.sum(axis=0) @ direction >= 0 else -1.0
     return cast(Matrix, (sign * direction).astype(np.float32))
@@ -143,13 +149,17 @@ def gender_polarities(vectors: WordVectors, *, female: str = "she", male: str = 
     for word in (female, male):
         if word not in vectors.index:
             raise InputError(
-                f"{vectors.source} has no vector for {word!r}", accepted="vectors with she and he"
+                f"{vectors.source} has no vector for {word!r}",
+                accepted="vectors with she and he",
+                todo="check the file's language and case",
             )
     gender = vectors.vector(female) - vectors.vector(male)
     length = float(np.linalg.norm(gender))
     if length == 0:
         raise InputError(
-            f"{vectors.source} gives {female!r} and {male!r} the same vector", accepted="two vectors"
+            f"{vectors.source} gives {female!r} and {male!r} the same vector",
+            accepted="two vectors",
+            todo="check the file",
         )
     return cast(Matrix, np.clip(unit_rows(vectors.matrix) @ (gender / length), -1, 1))
 

@@ -137,6 +137,8 @@ def _lines(file: ByteStream) -> Iterator[bytes]:
             yield line.rstrip(b"\r\n ")
 
 
+# A number too large for the type becomes infinity, which is refused by name later.
+@np.errstate(over="ignore")
 def _parse_rows(
     lines: Iterator[bytes], width: int, name: str, *, first_line: int
 ) -> tuple[list[str], list[Matrix]]:
