@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from evenhand.report.reading import mapping_at, objects_at, texts_at
 from evenhand.report.wording import name
 from evenhand.store.run import Run
 
@@ -109,9 +110,10 @@ def _number(value: object, *, signed: bool = False, digits: int = 4) -> str:
 
 def _poles(run: Run) -> dict[str, tuple[str, str]]:
     """What the low and the high end of each metric are called."""
-    found = {}
-    for spec, card in run.manifest.get("metrics", {}).items():
-        labels = [output["labels"] for output in card["outputs"] if len(output.get("labels", ())) == 2]
-        if labels:
-            found[spec] = (str(labels[0][0]), str(labels[0][1]))
+    found: dict[str, tuple[str, str]] = {}
+    for spec in mapping_at(run.manifest, "metrics"):
+        for output in objects_at(run.manifest, "metrics", spec, "outputs"):
+            labels = texts_at(output, "labels")
+            if len(labels) == 2:
+                found.setdefault(spec, (labels[0], labels[1]))
     return found

@@ -1,0 +1,99 @@
+"""Perplexity of a set of texts: under a language model, or under an n-gram model of an ARPA file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evenhand.core import registry
+from evenhand.core.digests import file_digest
+from evenhand.core.errors import InputError
+from evenhand.core.protocols import Cell, ScoringModel
+from evenhand.core.records import Execution, MetricInfo, OutputInfo, Text, Value
+from evenhand.text.ngrams import NgramModel, pieces, read
+
+VERSION = "1"
+DEFAULT = "builtin"
+Read = Callable[[Sequence[str]], Sequence[tuple[float, int]]]
+"""For each text its natural log-probability and the tokens it was summed over."""
+
+
+class Perplexity:
+    """exp of the mean negative log-probability of a token of a set; 1 or more, lower is more expected.
+
+    Args:
+        source: A model that gives log-probabilities, by name, or the path of an ``.arpa`` file. Numbers of
+            different sources count different tokens and must not be compared.
+        execution: Device and batch.
+    """
+
+    def __init__(self, *, source: str = DEFAULT, execution: Execution | None = None) -> None:
+        if source.endswith(".arpa"):
+            path = Path(source).expanduser()
+            self._read, weights = of_ngrams(read(path)), file_digest(path)
+        else:
+            model = registry.model(source, {}, execution or Execution())
+            if not isinstance(model, ScoringModel):
+                raise InputError(
+                    f"the model {source!r} gives no log-probabilities",
+                    accepted="a causal model, or an .arpa file",
+                    todo="use perplexity=builtin",
+                )
+            self._read, weights = Remembered(model.log_likelihoods), model.ref.revision
+        self.info = _info(source, weights)
+
+    def measure(self, cells: Mapping[Cell, Sequence[Text]]) -> Mapping[Cell, Mapping[str, Value]]:
+        """For each cell its perplexity."""
+        return {
+            cell: {"perplexity": _value(self._read([text.text for text in texts]))}
+            for cell, texts in cells.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """Reads every text once: the sets of a jackknife share nearly all of theirs."""
+
+    read: Read
+    known: dict[str, tuple[float, int]] = field(default_factory=dict)
+
+    def __call__(self, texts: Sequence[str]) -> Sequence[tuple[float, int]]:
+        """For each text its log-probability and tokens."""
+        new = [text for text in dict.fromkeys(texts) if text not in self.known]
+        self.known.update(zip(new, self.read(new), strict=True))
+        return [self.known[text] for text in texts]
+
+
+def of_ngrams(model: NgramModel) -> Remembered:
+    """A reader by an n-gram model."""
+
+    def fits(texts: Sequence[str]) -> list[tuple[float, int]]:
+        found = [model.fit(pieces(text)) for text in texts]
+        return [(fit.log10 * math.log(10), fit.tokens) for fit in found]
+
+    return Remembered(fits)
+
+
+def _value(fits: Sequence[tuple[float, int]]) -> Value:
+    tokens = sum(count for _, count in fits)
+    if not tokens:
+        return Value(None, null_reason="empty")
+    return Value(math.exp(-math.fsum(log for log, _ in fits) / tokens))
+
+
+def _info(source: str, weights: str) -> MetricInfo:
+    return MetricInfo(
+        name="perplexity",
+        version=VERSION,
+        outputs=(OutputInfo("perplexity", "continuous", "less expected by the model", low=1.0),),
+        summary="How unexpected the texts of a set are to a language model.",
+        primary=(),
+        scope="continuation",
+        null_when="The set has no token (reason: empty).",
+        citation="Liu et al. Mitigating Political Bias in Language Models. AAAI 2021, section 6.2.",
+        options={"source": source},
+        weights=weights,
+        failures=("A model finds its own texts likelier than anybody's, however well written those are.",),
+    )

@@ -1,0 +1,205 @@
+"""An n-gram language model: interpolated modified Kneser-Ney, in the ARPA format other tools read.
+
+Chen and Goodman 1998, as Heafield et al. 2013 estimate it: the highest order counts how often an n-gram is,
+lower orders count the different words before it; one begin mark a text; unknown words have the mass the
+unigrams leave. ADR 23 says why it is ours.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+from evenhand.core.errors import InputError
+
+BEGIN: Final = "<s>"
+END: Final = "</s>"
+UNKNOWN: Final = "<unk>"
+ORDER: Final = 5
+FALLBACK: Final = (0.5, 1.0, 1.5)
+"""Discounts where too few n-grams are seen once to four times to estimate them, as lmplz has them."""
+Gram: TypeAlias = tuple[str, ...]
+_PIECE: Final = re.compile(r"\w+(?:'\w+)?|[^\w\s]")
+
+
+class Fit(NamedTuple):
+    """How well a model knows a text."""
+
+    log10: float
+    """Log-probability of the text to base 10."""
+    tokens: int
+    """Words it was summed over, the end of the text among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class NgramModel:
+    """Log-probabilities and back-off weights to base 10, by order."""
+
+    probabilities: tuple[Mapping[Gram, float], ...]
+    backoffs: tuple[Mapping[Gram, float], ...]
+
+    @property
+    def order(self) -> int:
+        """The longest n-gram."""
+        return len(self.probabilities)
+
+    def fit(self, pieces: Sequence[str]) -> Fit:
+        """The log-probability of a text's pieces and of its end."""
+        known = self.probabilities[0]
+        row = (BEGIN, *(piece if (piece,) in known else UNKNOWN for piece in pieces), END)
+        return Fit(math.fsum(self._next(row, at) for at in range(1, len(row))), len(row) - 1)
+
+    def _next(self, row: Gram, at: int) -> float:
+        """Of the piece at a place, after at most ``order - 1`` pieces before it."""
+        start, weight = max(0, at - self.order + 1), 0.0
+        for begin in range(start, at + 1):
+            found = self.probabilities[at - begin].get(row[begin : at + 1])
+            if found is not None:
+                return weight + found
+            weight += self.backoffs[at - begin - 1].get(row[begin:at], 0.0)
+        raise AssertionError("every piece is a unigram or unknown")
+
+    def write(self, path: Path) -> None:
+        """Write the model as an ARPA file."""
+        with path.open("w", encoding="utf-8") as file:
+            sizes = [f"ngram {n}={len(table)}" for n, table in enumerate(self.probabilities, start=1)]
+            file.write("\n".join(("\\data\\", *sizes)) + "\n")
+            for n, table in enumerate(self.probabilities, start=1):
+                file.write(f"\n\\{n}-grams:\n")
+                file.writelines(self._line(gram, value, n) for gram, value in table.items())
+            file.write("\n\\end\\\n")
+
+    def _line(self, gram: Gram, value: float, n: int) -> str:
+        weight = "" if n == self.order else f"\t{self.backoffs[n - 1].get(gram, 0.0):.8g}"
+        return f"{value:.8g}\t{' '.join(gram)}{weight}\n"
+
+
+def pieces(text: str) -> list[str]:
+    """The words and single marks of a text, lower-cased: what n-grams are counted over.
+
+    >>> pieces("He's well, isn't he?")
+    ["he's", 'well', ',', "isn't", 'he', '?']
+    """
+    return _PIECE.findall(text.lower())
+
+
+def train(texts: Iterable[Sequence[str]], *, order: int = ORDER) -> NgramModel:
+    """The model of texts, each a list of pieces."""
+    if order < 2:
+        raise InputError(f"an n-gram model of order {order}", accepted="2 or more", todo="use order 5")
+    raw = _counted(texts, order)
+    if not raw[0]:
+        raise InputError("there is no text to train an n-gram model on", accepted="at least one text")
+    counts = [_adjusted(raw, n) for n in range(1, order)] + [raw[order - 1]]
+    levels = [_level(table) for table in counts]
+    # Unknown words share what the unigrams leave; nothing ever predicts the begin mark.
+    uniform = 1 / (len(counts[0]) + 1)
+    found: list[dict[Gram, float]] = [{}]
+    left = levels[0].backoffs.get((), 0.0) * uniform
+    found[0] = {gram: share + left for gram, share in levels[0].shares.items()}
+    for level in levels[1:]:
+        shorter = found[-1]
+        found.append(
+            {
+                gram: share + level.backoffs[gram[:-1]] * shorter[gram[1:]]
+                for gram, share in level.shares.items()
+            }
+        )
+    first = {(UNKNOWN,): math.log10(left), (BEGIN,): -99.0}
+    tables = [{gram: math.log10(value) for gram, value in table.items()} for table in found]
+    weights = [{gram: _log10(value) for gram, value in level.backoffs.items()} for level in levels[1:]]
+    return NgramModel((first | tables[0], *tables[1:]), (*weights, {}))
+
+
+def perplexity(fits: Iterable[Fit]) -> float | None:
+    """Of several texts together: 10 to the mean negative log-probability of a piece; None without texts."""
+    log10, tokens = map(sum, zip(*fits, strict=True)) if (fits := list(fits)) else (0.0, 0)
+    return 10 ** (-log10 / tokens) if tokens else None
+
+
+def read(path: Path) -> NgramModel:
+    """The model of an ARPA file."""
+    probabilities: list[dict[Gram, float]] = []
+    backoffs: list[dict[Gram, float]] = []
+    try:
+        with path.open(encoding="utf-8") as file:
+            for line in file:
+                if line.startswith("\\") and line.rstrip().endswith("-grams:"):
+                    probabilities.append({})
+                    backoffs.append({})
+                elif probabilities and not line.startswith("\\") and line.strip():
+                    _read_line(line, probabilities[-1], backoffs[-1])
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, str(error)) from error
+    if not probabilities or (UNKNOWN,) not in probabilities[0]:
+        raise _unreadable(path, f"it has no {UNKNOWN}")
+    return NgramModel(tuple(probabilities), tuple(backoffs))
+
+
+def _read_line(line: str, probabilities: dict[Gram, float], backoffs: dict[Gram, float]) -> None:
+    value, gram, *weight = line.rstrip("\n").split("\t")
+    key = tuple(gram.split(" "))
+    probabilities[key] = float(value)
+    if weight and float(weight[0]) != 0.0:
+        backoffs[key] = float(weight[0])
+
+
+def _unreadable(path: Path, why: str) -> InputError:
+    return InputError(
+        f"{path} is no n-gram model: {why}", accepted="a text file in the ARPA format", todo="check the path"
+    )
+
+
+class _Level(NamedTuple):
+    """One order: what each n-gram keeps of its context's mass, and what the context leaves."""
+
+    shares: dict[Gram, float]
+    backoffs: dict[Gram, float]
+
+
+def _counted(texts: Iterable[Sequence[str]], order: int) -> list[Counter[Gram]]:
+    raw: list[Counter[Gram]] = [Counter() for _ in range(order)]
+    for text in texts:
+        row = (BEGIN, *text, END)
+        for n, table in enumerate(raw, start=1):
+            table.update(row[at : at + n] for at in range(len(row) - n + 1))
+    return raw
+
+
+def _adjusted(raw: Sequence[Counter[Gram]], n: int) -> Counter[Gram]:
+    """How many different words come before each n-gram; one at the begin of a text keeps its count."""
+    table = Counter(gram[1:] for gram in raw[n])
+    table.update({gram: count for gram, count in raw[n - 1].items() if gram[0] == BEGIN and n > 1})
+    return table
+
+
+def _level(counts: Mapping[Gram, int]) -> _Level:
+    discounts = _discounts(counts)
+    totals: Counter[Gram] = Counter()
+    left: dict[Gram, float] = {}
+    for gram, count in counts.items():
+        totals[gram[:-1]] += count
+        left[gram[:-1]] = left.get(gram[:-1], 0.0) + discounts[min(count, 3) - 1]
+    shares = {
+        gram: (count - discounts[min(count, 3) - 1]) / totals[gram[:-1]] for gram, count in counts.items()
+    }
+    return _Level(shares, {context: mass / totals[context] for context, mass in left.items()})
+
+
+def _discounts(counts: Mapping[Gram, int]) -> tuple[float, ...]:
+    """For n-grams seen once, twice, and more often; the fallback where one would be out of range."""
+    seen = Counter(count for count in counts.values() if count <= 4)
+    if any(seen[times] == 0 for times in (1, 2, 3)):
+        return FALLBACK
+    scale = seen[1] / (seen[1] + 2 * seen[2])
+    found = tuple(k - (k + 1) * scale * seen[k + 1] / seen[k] for k in (1, 2, 3))
+    return found if all(0 < value <= k for k, value in enumerate(found, start=1)) else FALLBACK
+
+
+def _log10(value: float) -> float:
+    return math.log10(value) if value > 0 else -99.0
