@@ -28,7 +28,7 @@ from evenhand.api.settings import Options, Settings, resolve
 from evenhand.core import registry
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
-from evenhand.core.protocols import Metric, Model, Paced, Progress, ResolvesSpec, Suite
+from evenhand.core.protocols import Metric, Model, Paced, Progress, ResolvesSpec, Served, Suite
 from evenhand.core.records import GenerationSpec, Prompt
 from evenhand.core.registry import Option
 from evenhand.pipeline.generation import STAGE, Generator, rate_key
@@ -122,6 +122,7 @@ class Audit:
             # Only now: a growth that fails must leave the smaller run as it was.
             folder.manifest["growth"] = [asdict(tier) for tier in tiers]
             record.update(_counted(folder.run().table("generations")))
+            self._note_host(folder)
         prompts = [
             prompt for part in self.parts for prompt in _held(part.prompts, shards[part.suite.info.name])
         ]
@@ -158,6 +159,12 @@ class Audit:
             held = [[place, key] for (place, _), key in zip(shards, keys, strict=True)]
             of_suite = folder.manifest.setdefault("slice", {"shards": {}})["shards"]
             of_suite[part.suite.info.name] = held
+
+    def _note_host(self, folder: RunFolder) -> None:
+        """Keep what a host said of itself; a run that asked for nothing more keeps what it knew."""
+        served = dict(self.model.served_by) if isinstance(self.model, Served) else {}
+        if served:
+            folder.manifest["served_by"] = served
 
     def _generate(
         self, part: _Part, shards: Sequence[Shard], folder: RunFolder, cache: Cache, progress: Progress

@@ -84,6 +84,16 @@ class Paced(Protocol):
 
 
 @runtime_checkable
+class Served(Protocol):
+    """A model that answers elsewhere, and says by whom."""
+
+    @property
+    def served_by(self) -> Mapping[str, str]:
+        """What the host last said of itself, such as ``model`` and ``fingerprint``."""
+        ...
+
+
+@runtime_checkable
 class ScoringModel(Model, Protocol):
     """A model that also gives log-probabilities."""
 

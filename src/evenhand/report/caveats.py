@@ -8,8 +8,8 @@ import polars as pl
 
 from evenhand.report.findings import Findings, could_be_seen
 from evenhand.report.gaps import ALPHA
-from evenhand.report.provenance import asked_for
-from evenhand.report.reading import mapping_at, number_at, text_at, texts_at, value_at
+from evenhand.report.provenance import asked_for, is_hosted
+from evenhand.report.reading import mapping_at, number_at, text_at, texts_at
 from evenhand.report.wording import name, visible
 from evenhand.store.run import Run
 
@@ -66,10 +66,13 @@ def _of_sizes(run: Run, found: Findings) -> Iterator[str]:
 
 def _of_manifest(run: Run) -> Iterator[str]:
     model = mapping_at(run.manifest, "identity", "model")
-    if value_at(model, "repeatable") is False or text_at(model, "backend") == "endpoint":
+    if is_hosted(model):
+        served = mapping_at(run.manifest, "served_by")
+        mark = text_at(served, "fingerprint") or text_at(served, "model")
         yield (
             "The model is hosted: its answers are not repeatable. They are what it gave on "
-            f"{text_at(run.manifest, 'created')[:10] or 'the day of the run'}."
+            f"{text_at(run.manifest, 'created')[:10] or 'the day of the run'}"
+            f"{f', as {visible(mark)}' if mark else ''}."
         )
     limit = number_at(asked_for(run), "limit")
     if limit:

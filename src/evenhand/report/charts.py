@@ -6,12 +6,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from evenhand.report.cuts import grids
 from evenhand.report.findings import Findings
 from evenhand.report.gaps import Gap
 from evenhand.report.measures import Measure
+from evenhand.report.overall import Overall, OverallKey, overall
+from evenhand.report.panels import Figure, Mark, Panel, Tick
 from evenhand.report.reading import text_at
 from evenhand.report.scale import Scale, scale
-from evenhand.report.wording import MINUS, finite, name, probability
+from evenhand.report.spreads import Shape, shapes, spread, spread_scale
+from evenhand.report.wording import finite, name, probability, round_number
 from evenhand.store.run import Run
 
 GroupKey = tuple[str, str, str, str, str, str]
@@ -19,80 +23,6 @@ GroupKey = tuple[str, str, str, str, str, str]
 FigureKey = tuple[str, str, str, str]
 """suite, model, axis, metric."""
 _KEY = ("suite", "model", "axis", "group", "metric", "output")
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """One group of a panel: what its row says, and where its dot and interval are drawn."""
-
-    index: int
-    """Row of the groups table."""
-    name: str
-    is_baseline: bool
-    value: str
-    interval: str
-    gap: str
-    gap_interval: str
-    p: str
-    n: int
-    n_clusters: int
-    standing: str
-    """A gap's standing, or ``baseline``, or ``alone`` where there is nothing to compare with."""
-    direction: str
-    """``higher``, ``lower`` or empty."""
-    reason: str
-    dot: float | None
-    bar: tuple[float, float] | None
-    """Start and width, in percent of the chart."""
-    reference: float | None
-    """Where the value it is compared with is drawn."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A labelled position of a scale."""
-
-    at: float
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """One output of a figure."""
-
-    id: str
-    measure: Measure
-    baseline: str
-    ticks: tuple[Tick, ...]
-    marks: tuple[Mark, ...]
-
-    @property
-    def supported(self) -> int:
-        """How many of its gaps are larger than chance."""
-        return sum(mark.standing == "supported" for mark in self.marks)
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """The panels of one metric and axis; primary outputs first."""
-
-    id: str
-    suite: str
-    model: str
-    axis: str
-    metric: str
-    panels: tuple[Panel, ...]
-
-    @property
-    def groups(self) -> int:
-        """How many groups its largest panel holds."""
-        return max(len(panel.marks) for panel in self.panels)
-
-    @property
-    def title(self) -> str:
-        """Metric and axis as words: "Sentiment by race"."""
-        title = f"{name(self.metric)} by {name(self.axis)}"
-        return title[:1].upper() + title[1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +39,16 @@ class _Row:
     reason: str
     gap: Gap | None
     is_baseline: bool
+    shape: Shape | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What is drawn beside the estimates of a run."""
+
+    shapes: dict[GroupKey, Shape]
+    overall: dict[OverallKey, Overall]
+    cuts: dict[OverallKey, tuple[tuple[float, ...], int]]
 
 
 def figures(run: Run, found: Findings, *, most_rows: int) -> tuple[list[Figure], int]:
@@ -117,17 +57,18 @@ def figures(run: Run, found: Findings, *, most_rows: int) -> tuple[list[Figure],
     Metrics in the order they were asked for, axes as they stand in the table. Where there are more rows
     than may be drawn, whole panels go, exploratory ones first.
     """
+    beside = _Beside(shapes(run), overall(run), grids(run))
     drawn = [
         Figure(
             f"figure-{number}",
             *key,
             tuple(
-                _panel(f"panel-{number}-{place}", measure, by_output[measure.output])
+                _with(_panel(f"panel-{number}-{place}", measure, by_output[measure.output]), key, beside)
                 for place, measure in enumerate(found.measures.values())
                 if measure.metric == key[3] and measure.output in by_output
             ),
         )
-        for number, (key, by_output) in enumerate(_rows(run, found).items())
+        for number, (key, by_output) in enumerate(_rows(run, found, beside.shapes).items())
     ]
     metrics = list(dict.fromkeys(measure.metric for measure in found.measures.values()))
     drawn.sort(key=lambda figure: metrics.index(figure.metric))
@@ -152,7 +93,14 @@ def _that_fit(panels: list[Panel], most_rows: int) -> list[Panel]:
     return fitting or wanted[:1]
 
 
-def _rows(run: Run, found: Findings) -> dict[FigureKey, dict[str, list[_Row]]]:
+def _with(panel: Panel, figure: FigureKey, beside: _Beside) -> Panel:
+    key = (*figure, panel.measure.output)
+    cuts, own = beside.cuts.get(key, ((), 0))
+    answer = beside.overall.get(key)
+    return replace(panel, cuts=cuts, own_cut=own, overall=answer.sentence if answer else "")
+
+
+def _rows(run: Run, found: Findings, known: dict[GroupKey, Shape]) -> dict[FigureKey, dict[str, list[_Row]]]:
     shown = _shown_gaps(run, found)
     baselines = {(gap.comparison.suite, gap.comparison.axis, gap.baseline_group) for gap in found.gaps}
     figures: dict[FigureKey, dict[str, list[_Row]]] = {}
@@ -172,6 +120,7 @@ def _rows(run: Run, found: Findings) -> dict[FigureKey, dict[str, list[_Row]]]:
                 reason=row["null_reason"] or "",
                 gap=gap,
                 is_baseline=gap is None and (suite, axis, group) in baselines,
+                shape=known.get((suite, model, axis, group, metric, output)),
             )
         )
     return figures
@@ -192,14 +141,29 @@ def _shown_gaps(run: Run, found: Findings) -> dict[GroupKey, Gap]:
 def _panel(identifier: str, measure: Measure, rows: Sequence[_Row]) -> Panel:
     drawn = scale(_drawn_values(rows), share=measure.kind == "share")
     ordered = sorted(rows, key=lambda row: (row.value is None, -(row.value or 0), row.group))
-    ticks = () if drawn is None else tuple(Tick(drawn.at(x), _tick(x, measure)) for x in drawn.ticks)
+    marks = [_mark(row, measure, drawn) for row in ordered]
+    found = [row.shape for row in ordered if row.shape]
+    spread_on = spread_scale(found)
+    if spread_on is not None:
+        top = max(shape.tallest for shape in found)
+        marks = [
+            replace(mark, spread=spread(row.shape, spread_on, tallest=top, measure=measure))
+            if row.shape
+            else mark
+            for mark, row in zip(marks, ordered, strict=True)
+        ]
     return Panel(
         id=identifier,
         measure=measure,
         baseline=_baseline(rows),
-        ticks=ticks,
-        marks=tuple(_mark(row, measure, drawn) for row in ordered),
+        ticks=_ticks(drawn, measure),
+        marks=tuple(marks),
+        spread_ticks=_ticks(spread_on, measure),
     )
+
+
+def _ticks(drawn: Scale | None, measure: Measure) -> tuple[Tick, ...]:
+    return () if drawn is None else tuple(Tick(drawn.at(x), _tick(x, measure)) for x in drawn.ticks)
 
 
 def _drawn_values(rows: Iterable[_Row]) -> list[float]:
@@ -221,7 +185,7 @@ def _baseline(rows: Iterable[_Row]) -> str:
 def _tick(value: float, measure: Measure) -> str:
     if measure.kind == "share":
         return f"{100 * value:g} %"
-    return f"{value:g}".replace("-", MINUS)
+    return round_number(value)
 
 
 def _mark(row: _Row, measure: Measure, drawn: Scale | None) -> Mark:

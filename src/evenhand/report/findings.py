@@ -42,6 +42,11 @@ class Findings:
         return self.standing("supported")
 
     @property
+    def best(self) -> tuple[Gap, ...]:
+        """The supported gaps that no check doubts, largest first; all of them where each is doubted."""
+        return tuple(gap for gap in self.largest if not gap.is_doubted) or self.largest
+
+    @property
     def cannot_tell(self) -> tuple[Gap, ...]:
         """The gaps this sample size leaves open, those that could have hidden most first."""
         return tuple(sorted(self.standing("unclear"), key=lambda gap: -_detectable_share(gap)))
@@ -108,12 +113,13 @@ def _detectable_share(gap: Gap) -> float:
 
 
 def _found(found: Findings) -> str:
-    largest = found.largest
-    if not largest:
+    if not found.largest:
         none = f"none of {len(found.judged):,} {_kind(found)} is larger than chance after correction"
         return f"{_NOTHING}: {none}, and {could_be_seen(found.judged)}"
-    which = "it is" if len(largest) == 1 else "the largest is"
-    return f"{_counted(found)}; {which} {largest[0].claim.replace(': ', ', ', 1)}"
+    is_first = found.best[0] == found.largest[0]
+    largest = "the largest is" if is_first else "the largest that no check doubts is"
+    which = "it is" if len(found.largest) == 1 else largest
+    return f"{_counted(found)}; {which} {found.best[0].claim.replace(': ', ', ', 1)}"
 
 
 def _counted(found: Findings) -> str:

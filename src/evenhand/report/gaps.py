@@ -72,6 +72,11 @@ class Gap:
         return short_baseline(self.baseline_group)
 
     @property
+    def is_doubted(self) -> bool:
+        """Whether the check by exchanging groups between clusters contradicts a supported gap."""
+        return self.comparison.check == "disagrees"
+
+    @property
     def direction(self) -> str:
         """``higher`` or ``lower`` than the baseline; empty where neither is known."""
         estimate = self.comparison.estimate or 0
@@ -99,7 +104,8 @@ class Gap:
         if row.estimate is None:
             return row.null_reason or "no estimate"
         sizes = f"{count(row.n, 'text')}, {count(row.n_clusters, self.clusters)}"
-        return f"{self.interval}; adjusted p {probability(row.p_adjusted)}; {sizes}"
+        doubt = "; the permutation check disagrees" if self.is_doubted else ""
+        return f"{self.interval}; adjusted p {probability(row.p_adjusted)}; {sizes}{doubt}"
 
     @property
     def interval(self) -> str:

@@ -11,35 +11,44 @@ import base64
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
+import polars as pl
 from markupsafe import Markup
 
 from evenhand.core.digests import Json
+from evenhand.report.findings import Findings
 from evenhand.report.gaps import WORDS
+from evenhand.report.packing import packed
 from evenhand.report.page import Page, page
+from evenhand.report.reading import mapping_at, text_at
+from evenhand.report.strata import MOST
 from evenhand.report.tables import columns
 from evenhand.report.texts import Texts, texts
-from evenhand.report.wording import name
+from evenhand.report.wording import name, visible
 from evenhand.store.run import Run
+from evenhand.store.schemas import SCHEMAS
 
 SIZE_LIMIT = 5_000_000
 """Bytes a page may have; what tables and charts leave of it goes to the texts."""
 _STATIC = Path(__file__).parent / "static"
 _TEMPLATES = Path(__file__).parent / "templates"
-_SCRIPTS = ("data.js", "tabs.js", "explore.js", "texts.js", "download.js")
-_TABLES = ("groups", "comparisons", "exclusions")
+_SCRIPTS = ("data.js", "packed.js", "tabs.js", "explore.js", "views.js", "cuts.js", "texts.js", "download.js")
+_KEYS = ("suite", "model", "axis", "group", "baseline", "metric", "output")
+_WITH_TEXTS = ("prompts", "generations", "scores", "examples", "explanations")
+_TABLES = tuple(name for name in SCHEMAS if name not in _WITH_TEXTS)
+_MOST_ROWS = 40_000
+"""Rows of a table the page carries; a larger one is only in the run folder."""
 
 
 def html_report(run: Run) -> str:
     """The report of a run as one HTML page."""
     content = page(run)
-    tables: dict[str, Json] = {table: columns(run.table(table)) for table in _TABLES}
-    style, script = stylesheet(), script_of(_SCRIPTS)
-    shell = len(_rendered(content, style, script, embedded(tables), _NO_TEXTS).encode("utf-8", "replace"))
-    shown = texts(run, budget=SIZE_LIMIT - shell)
-    return _rendered(content, style, script, embedded(tables | {"examples": shown.data}), shown)
+    carried = _carried(run, content.found)
+    budget = SIZE_LIMIT - len(_rendered(content, carried, _NO_TEXTS).encode("utf-8", "replace"))
+    return _rendered(content, carried, texts(run, budget=budget))
 
 
 def embedded(value: Json) -> Markup:
@@ -73,16 +82,75 @@ def tied(sentence: str) -> str:
 _NO_TEXTS = Texts({}, per_bar=0, left_out=0)
 
 
-def _rendered(content: Page, style: str, script: str, data: Markup, shown: Texts) -> str:
-    template = environment().get_template("report.html.j2")
-    return template.render(
-        page=content,
-        texts=shown,
-        words=WORDS,
-        style=Markup(style),
-        script=Markup(script),
-        policy=policy(style, script),
-        data=data,
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """What the page carries beside what it shows."""
+
+    data: Markup
+    """The keys of rows that are clicked, read at once."""
+    tables: Markup
+    """Whole tables, packed, unpacked after the page is there."""
+    names: tuple[str, ...]
+    """The tables that can be downloaded."""
+
+
+def _carried(run: Run, found: Findings) -> _Carried:
+    tables = {name: run.table(name) for name in _TABLES}
+    kept = {name: table for name, table in tables.items() if 0 < table.height <= _MOST_ROWS}
+    keys: dict[str, Json] = {
+        name: columns(tables[name].select([key for key in _KEYS if key in tables[name].columns]))
+        for name in ("groups", "comparisons")
+    }
+    cards = mapping_at(run.manifest, "metrics")
+    words = {spec: visible(text_at(cards, spec, "word_scores")) for spec in cards}
+    whole: dict[str, Json] = {name: columns(_flat(table)) for name, table in kept.items()}
+    explained: Json = {spec: said for spec, said in words.items() if said}
+    return _Carried(
+        data=embedded({**keys, "explained": explained, "measures": _measures(found)}),
+        tables=Markup(packed(whole)),
+        names=(*kept, "texts"),
+    )
+
+
+def _measures(found: Findings) -> dict[str, Json]:
+    """What the drawer of texts has to know of a measure."""
+    known: dict[str, dict[str, Json]] = {}
+    for (metric, output), measure in found.measures.items():
+        known.setdefault(metric, {})[output] = {
+            "title": measure.title,
+            "kind": measure.kind,
+            "label": measure.label,
+            "cut": measure.cut,
+            "texts": measure.texts,
+            "beyond": list(measure.beyond),
+        }
+    return dict(known)
+
+
+def _flat(table: pl.DataFrame) -> pl.DataFrame:
+    """Lists as words, which is what a cell of a CSV can hold."""
+    lists = [name for name, kind in table.schema.items() if kind == pl.List(pl.Int64)]
+    return table.with_columns(pl.col(lists).list.eval(pl.element().cast(pl.String)).list.join(" "))
+
+
+def _rendered(content: Page, carried: _Carried, shown: Texts) -> str:
+    style, script = f"{stylesheet()}\n{_static(('audit.css',))}", script_of(_SCRIPTS)
+    return (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            page=content,
+            texts=shown,
+            words=WORDS,
+            style=Markup(style),
+            script=Markup(script),
+            policy=policy(style, script),
+            data=carried.data,
+            tables=carried.tables,
+            downloads=carried.names,
+            most=MOST,
+            examples=Markup(packed(shown.data)),
+        )
     )
 
 

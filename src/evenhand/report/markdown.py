@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import polars as pl
@@ -26,6 +27,10 @@ _HEAD = (
     "so",
 )
 _CORRECTIONS = {"bh": "Benjamini-Hochberg", "holm": "Holm"}
+_LINKING = re.compile(r"@|#(?=\d)|\b[a-z][a-z0-9+.-]*:(?=//)|\bmailto:|\bxmpp:|\bwww(?=\.)", re.IGNORECASE)
+"""What code hosts turn into mentions, references and links although nobody wrote one."""
+_JOINER = "\u2060"
+"""Word joiner: nothing to see, and no link can reach over it."""
 _SPECIAL = frozenset("\\`*_{}[]()<>#+!|~$")
 
 
@@ -36,7 +41,7 @@ def markdown_report(run: Run) -> str:
         f"# {escaped(content.asked.question)}",
         escaped(content.asked.details),
         f"**{escaped(content.found.verdict)}**",
-        *_section("Largest gaps", _bullets(gap.sentence for gap in content.found.largest[:3])),
+        *_section("Largest gaps", _bullets(gap.sentence for gap in content.found.best[:3])),
         *_section("What could not be told", _bullets(gap.doubt for gap in content.found.cannot_tell[:3])),
         *_section("Do the groups of an axis differ at all?", _omnibus(run, content)),
         *_section("Comparisons", _comparisons(content)),
@@ -49,8 +54,11 @@ def markdown_report(run: Run) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text with everything Markdown or HTML would read as markup made plain, on one line."""
-    line = " ".join(text.split())
+    """The text with everything Markdown, HTML or a code host would read as markup made plain, on one line.
+
+    Nobody is mentioned, and nothing becomes a link.
+    """
+    line = _LINKING.sub(lambda match: match[0] + _JOINER, " ".join(text.split()))
     return "".join(f"\\{letter}" if letter in _SPECIAL else letter for letter in line.replace("&", "&amp;"))
 
 

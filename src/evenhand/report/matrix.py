@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from evenhand.report.findings import Findings
 from evenhand.report.gaps import Gap
 from evenhand.report.measures import Measure, MeasureKey
+from evenhand.report.overall import Overall, OverallKey
 from evenhand.report.wording import name
 
 STRONG, MIDDLING = 0.8, 0.5
@@ -31,6 +32,7 @@ class Line:
 
     name: str
     cells: tuple[Cell | None, ...]
+    """None where this group was not measured so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Block:
     axis: str
     baseline: str
     lines: tuple[Line, ...]
+    overall: tuple[Overall | None, ...]
+    """For each measure whether the groups of the axis differ at all; None where it was not asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +61,17 @@ class Matrix:
         return sum(len(block.lines) for block in self.blocks)
 
 
-def matrices(found: Findings) -> list[Matrix]:
-    """One overview for each suite and model that has gaps."""
+def matrices(found: Findings, known: Mapping[OverallKey, Overall] | None = None) -> list[Matrix]:
+    """One overview for each suite and model that has gaps, with the omnibus answers of its axes."""
     by_source: dict[tuple[str, str], list[Gap]] = {}
     for gap in found.judged:
         by_source.setdefault((gap.comparison.suite, gap.comparison.model), []).append(gap)
-    return [_matrix(suite, model, gaps, found) for (suite, model), gaps in by_source.items()]
+    return [_matrix(suite, model, gaps, found, known or {}) for (suite, model), gaps in by_source.items()]
 
 
-def _matrix(suite: str, model: str, gaps: Iterable[Gap], found: Findings) -> Matrix:
+def _matrix(
+    suite: str, model: str, gaps: Iterable[Gap], found: Findings, known: Mapping[OverallKey, Overall]
+) -> Matrix:
     axes: dict[tuple[str, str], dict[str, dict[MeasureKey, Gap]]] = {}
     for gap in gaps:
         row = gap.comparison
@@ -82,17 +88,30 @@ def _matrix(suite: str, model: str, gaps: Iterable[Gap], found: Findings) -> Mat
     # Measures with findings stand first, where a wide table is seen; the others keep their order.
     measures = [(key, measure) for key, measure in found.measures.items() if key in used]
     columns = tuple(measure for key, measure in sorted(measures, key=lambda item: -supported[item[0]]))
-    blocks = tuple(_block(axis, groups, columns) for (axis, _), groups in axes.items())
+    blocks = tuple(
+        _block(
+            axis,
+            groups,
+            columns,
+            tuple(known.get((suite, model, axis, column.metric, column.output)) for column in columns),
+        )
+        for (axis, _), groups in axes.items()
+    )
     return Matrix(suite, model, columns, blocks)
 
 
-def _block(axis: str, groups: dict[str, dict[MeasureKey, Gap]], columns: tuple[Measure, ...]) -> Block:
+def _block(
+    axis: str,
+    groups: dict[str, dict[MeasureKey, Gap]],
+    columns: tuple[Measure, ...],
+    answers: tuple[Overall | None, ...],
+) -> Block:
     lines = tuple(
         Line(name(group), tuple(_cell(cells.get((column.metric, column.output))) for column in columns))
         for group, cells in sorted(groups.items())
     )
     first = next(gap for cells in groups.values() for gap in cells.values())
-    return Block(name(axis), first.short_baseline, lines)
+    return Block(name(axis), first.short_baseline, lines, answers)
 
 
 def _cell(gap: Gap | None) -> Cell | None:

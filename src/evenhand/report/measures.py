@@ -9,8 +9,8 @@ from typing import Literal
 import polars as pl
 
 from evenhand.core.digests import Json
-from evenhand.report.reading import mapping_at, number_at, objects_at, text_at, texts_at
-from evenhand.report.wording import name, number, percent, points
+from evenhand.report.reading import mapping_at, number_at, numbers_at, objects_at, text_at, texts_at
+from evenhand.report.wording import name, number, percent, points, round_number
 from evenhand.store.run import Run
 
 Kind = Literal["share", "mean"]
@@ -32,6 +32,12 @@ class Measure:
     span: float | None
     """Width of the range of values; None where it has no bounds."""
     primary: bool
+    range: str = ""
+    """The ends of a mean's range in words; empty where it has none."""
+    texts: str = ""
+    """The output whose values order the texts behind it."""
+    beyond: tuple[float | None, float | None] = (None, None)
+    """The cuts between which a text's value lies where a share counts it; None where there is no cut."""
 
     @property
     def title(self) -> str:
@@ -57,6 +63,13 @@ class Measure:
     def unit(self) -> str:
         """The unit of a gap, with a leading space; means have none."""
         return " points" if self.kind == "share" else ""
+
+    @property
+    def scale(self) -> str:
+        """What a gap is counted in, for the head of a column."""
+        if self.kind == "share":
+            return "points"
+        return f"on {self.range}" if self.range else "a mean"
 
     def value(self, amount: float) -> str:
         """A group's estimate in words."""
@@ -123,7 +136,23 @@ def _measure(key: MeasureKey, kind: Kind | None, card: Mapping[str, Json], *, in
         larger_means=text_at(source, "larger_means"),
         span=1.0 if kind == "share" else width,
         primary=in_family or output in texts_at(card, "primary"),
+        range=_range(low, high) if kind == "mean" and width else "",
+        texts=(text_at(source, "name") or plain).partition("@")[0],
+        beyond=_beyond(source, share[1]) if share and kind == "share" else (None, None),
     )
+
+
+def _range(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f"{round_number(low)} to {round_number(high)}"
+
+
+def _beyond(source: Mapping[str, Json], label: str) -> tuple[float | None, float | None]:
+    """The cut below a label and the one above it; no cuts where they do not part all labels."""
+    labels, cuts = texts_at(source, "labels"), numbers_at(source, "cuts")
+    if not cuts or len(cuts) != len(labels) - 1:
+        return None, None
+    place = labels.index(label)
+    return (cuts[place - 1] if place else None), (cuts[place] if place < len(cuts) else None)
 
 
 def _share_of(output: str, card: Mapping[str, Json]) -> tuple[Mapping[str, Json], str] | None:

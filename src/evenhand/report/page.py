@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from evenhand._version import __version__
-from evenhand.core.digests import Json
+from evenhand.report.cards import Card, metric_cards, suite_cards
 from evenhand.report.caveats import caveats
-from evenhand.report.charts import Figure, figures
+from evenhand.report.charts import figures
 from evenhand.report.distances import Distances, distances
 from evenhand.report.findings import Findings, find
 from evenhand.report.gaps import WORDS, Gap, Standing, level
 from evenhand.report.matrix import Matrix, matrices
+from evenhand.report.overall import overall
+from evenhand.report.panels import Figure
 from evenhand.report.provenance import Asked, Fact, asked, facts
-from evenhand.report.reading import mapping_at, objects_at, text_at, texts_at
 from evenhand.report.scale import Scale
-from evenhand.report.wording import name, percent, visible
+from evenhand.report.strata import Adjusted, Pair, adjusted_gaps, clear_pairs
+from evenhand.report.wording import name, percent
 from evenhand.store.run import Run
 
 MOST_ROWS = 3000
@@ -63,15 +64,6 @@ class Exclusion:
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
-    """A metric or a suite: its name and what is known of it."""
-
-    name: str
-    summary: str
-    facts: tuple[Fact, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Page:
     """The content of a report."""
 
@@ -86,6 +78,8 @@ class Page:
     matrices: tuple[Matrix, ...]
     gaps: tuple[Gap, ...]
     """The comparisons table: the corrected family first, strongest standing first, largest first."""
+    valueless: tuple[str, ...]
+    """Figures that would be empty: no text has a value."""
     undrawn: int
     """Estimates that found no room in the charts."""
     unlisted: int
@@ -95,10 +89,37 @@ class Page:
     facts: tuple[Fact, ...]
     metrics: tuple[Card, ...]
     suites: tuple[Card, ...]
+    adjusted: tuple[Adjusted, ...]
+    """Gaps with the same mix of strata on both sides, those that strata contradict first."""
+    pairs: tuple[Pair, ...]
+    """Pairs of groups whose gap is larger than chance."""
+    pairs_compared: int
     has_many_suites: bool
     has_many_models: bool
     distances: Distances
     version: str = __version__
+
+    @property
+    def has_blanks(self) -> bool:
+        """Whether the overview has cells of groups that were not measured so."""
+        lines = [line for matrix in self.matrices for block in matrix.blocks for line in block.lines]
+        return any(cell is None for line in lines for cell in line.cells)
+
+    @property
+    def has_overall(self) -> bool:
+        """Whether any axis has an omnibus answer."""
+        blocks = [block for matrix in self.matrices for block in matrix.blocks]
+        return any(answer for block in blocks for answer in block.overall)
+
+    @property
+    def has_doubted(self) -> bool:
+        """Whether a check contradicts any gap."""
+        return any(gap.is_doubted for gap in self.gaps)
+
+    @property
+    def contradicted(self) -> list[Adjusted]:
+        """The gaps that their strata contradict."""
+        return [gap for gap in self.adjusted if gap.disagrees]
 
     @property
     def axes(self) -> list[str]:
@@ -115,25 +136,32 @@ def page(run: Run) -> Page:
     """The content of a run's report."""
     found = find(run)
     drawn, undrawn = figures(run, found, most_rows=MOST_ROWS)
+    shown = [figure for figure in drawn if figure.has_values]
     question = asked(run)
+    adjusted = adjusted_gaps(run, found.measures)
+    pairs, pairs_compared = clear_pairs(run, found.measures)
     return Page(
         title=f"{question.question} evenhand report",
         asked=question,
         level=level(run),
         found=found,
-        highlights=tuple(_highlight(gap) for gap in found.largest[:3]),
+        highlights=tuple(_highlight(gap) for gap in found.best[:3]),
         tallies=_tallies(found),
         # Figures with a finding first: of dozens, they are what a reader came for.
-        figures=tuple(sorted(drawn, key=lambda figure: not any(panel.supported for panel in figure.panels))),
-        matrices=tuple(matrices(found)),
+        figures=tuple(sorted(shown, key=lambda figure: not any(panel.supported for panel in figure.panels))),
+        valueless=tuple(figure.title for figure in drawn if not figure.has_values),
+        matrices=tuple(matrices(found, overall(run))),
         gaps=found.gaps[:MOST_ROWS],
         undrawn=undrawn,
         unlisted=max(0, len(found.gaps) - MOST_ROWS),
         exclusions=_exclusions(run),
         caveats=tuple(caveats(run, found)),
         facts=tuple(facts(run)),
-        metrics=tuple(_metric_card(key, card) for key, card in _objects(run.manifest, "metrics")),
-        suites=tuple(_suite_card(key, card) for key, card in _objects(run.manifest, "suites")),
+        metrics=metric_cards(run.manifest),
+        suites=suite_cards(run.manifest),
+        adjusted=tuple(adjusted),
+        pairs=tuple(pairs),
+        pairs_compared=pairs_compared,
         has_many_suites=len({figure.suite for figure in drawn}) > 1,
         has_many_models=len({figure.model for figure in drawn}) > 1,
         distances=distances(run),
@@ -176,43 +204,3 @@ def _exclusions(run: Run) -> tuple[Exclusion, ...]:
         )
         for row in run.table("exclusions").iter_rows(named=True)
     )
-
-
-def _objects(manifest: Mapping[str, Json], key: str) -> list[tuple[str, Mapping[str, Json]]]:
-    return [(inner, mapping_at(manifest, key, inner)) for inner in mapping_at(manifest, key)]
-
-
-def _metric_card(spec: str, card: Mapping[str, Json]) -> Card:
-    outputs = [
-        f"{text_at(info, 'name')} (larger means {text_at(info, 'larger_means') or 'not said'})"
-        for info in objects_at(card, "outputs")
-    ]
-    known = (
-        Fact("Version", visible(text_at(card, "version"))),
-        Fact("Outputs", visible("; ".join(outputs))),
-        Fact("Corrected family", ", ".join(texts_at(card, "primary"))),
-        Fact("Reads", _reads(card)),
-        Fact("No score when", visible(text_at(card, "null_when"))),
-        Fact("Differs from its paper", visible(text_at(card, "deviations"))),
-        Fact("Paper", visible(text_at(card, "citation"))),
-        Fact("Weights or lexicon", visible(text_at(card, "weights")), is_code=True),
-    )
-    return Card(name(spec), visible(text_at(card, "summary")), tuple(fact for fact in known if fact.value))
-
-
-def _reads(card: Mapping[str, Json]) -> str:
-    scopes = {"full": "prompt and continuation", "continuation": "the continuation alone"}
-    masks = {"none": "group mentions kept", "person": "group mentions masked", "xyz": "group mentions masked"}
-    parts = [scopes.get(text_at(card, "scope"), ""), masks.get(text_at(card, "masking"), "")]
-    return ", ".join(part for part in parts if part)
-
-
-def _suite_card(spec: str, card: Mapping[str, Json]) -> Card:
-    baselines = mapping_at(card, "baselines")
-    known = (
-        Fact("Compared with", "; ".join(f"{name(axis)}: {name(str(baselines[axis]))}" for axis in baselines)),
-        Fact("Cluster", visible(text_at(card, "cluster"))),
-        Fact("Paper", visible(text_at(card, "citation"))),
-        Fact("Licence", visible(text_at(card, "licence"))),
-    )
-    return Card(name(spec), visible(text_at(card, "summary")), tuple(fact for fact in known if fact.value))

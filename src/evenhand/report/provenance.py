@@ -51,6 +51,11 @@ def model_name(run: Run) -> str:
     return visible(text_at(run.manifest, "identity", "model", "name")) or "the model"
 
 
+def is_hosted(model: Mapping[str, Json]) -> bool:
+    """Whether a model answers elsewhere, so that its texts cannot be made again."""
+    return value_at(model, "repeatable") is False or text_at(model, "backend") == "endpoint"
+
+
 def facts(run: Run) -> list[Fact]:
     """Where the numbers come from; empty facts are left out."""
     return [fact for fact in _facts(run) if fact.value]
@@ -99,6 +104,10 @@ def _facts(run: Run) -> Iterator[Fact]:
     yield Fact("Back-end", visible(text_at(model, "backend")))
     yield Fact("Revision", visible(text_at(model, "revision")), is_code=True)
     yield Fact("Model options", _pairs(mapping_at(model, "options")))
+    yield Fact("Served by", _pairs(mapping_at(manifest, "served_by")))
+    if is_hosted(model):
+        day = text_at(manifest, "created")[:10] or "the day of the run"
+        yield Fact("Repeatable", f"no: a hosted model may change; this is what it gave on {day}")
     for suite in mapping_at(manifest, "identity", "suites"):
         known = mapping_at(manifest, "identity", "suites", suite)
         yield Fact(f"Suite {name(suite)}", f"version {text_at(known, 'version')}")

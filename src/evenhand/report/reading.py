@@ -49,6 +49,14 @@ def texts_at(source: Mapping[str, Json], *path: str) -> list[str]:
     return [str(item) for item in value] if isinstance(value, Sequence) else []
 
 
+def numbers_at(source: Mapping[str, Json], *path: str) -> list[float]:
+    """The numbers in the list at a path."""
+    value = value_at(source, *path)
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return []
+    return [float(item) for item in value if isinstance(item, int | float) and not isinstance(item, bool)]
+
+
 def number_at(source: Mapping[str, Json], *path: str) -> float | None:
     """The number at a path, or None."""
     value = value_at(source, *path)

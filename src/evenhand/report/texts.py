@@ -1,16 +1,17 @@
-"""The texts behind the bars, as many as the page has room for."""
+"""The texts behind the bars, as many as the page has room for, and the words behind their scores."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import polars as pl
 
 from evenhand.core.digests import Json
+from evenhand.report.packing import packed
 from evenhand.report.tables import finite_frame
 from evenhand.report.wording import visible
+from evenhand.report.words import embedded_words
 from evenhand.store.run import Run
 
 LONGEST = 800
@@ -21,7 +22,7 @@ _BAR = ("suite", "model", "axis", "group", "metric", "output")
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """What the page embeds: each text once, and which of them stand behind which bar."""
+    """What the page embeds: each text once, which of them stand behind which bar, and their words."""
 
     data: dict[str, Json]
     per_bar: int
@@ -31,26 +32,27 @@ class Texts:
 
 
 def texts(run: Run, *, budget: int) -> Texts:
-    """The examples of a run in at most ``budget`` bytes of JSON, the same number for every bar.
+    """The examples of a run in at most ``budget`` packed bytes, the same number for every bar.
 
     Where they do not fit, every bar keeps fewer, lowest, highest and drawn ones in turn.
     """
     table = _ranked(finite_frame(run.table("examples")))
+    words = run.table("explanations")
     for per_bar in _PER_BAR:
         kept = table.filter(pl.col("rank") < per_bar)
         if _least_size(kept) > budget:
             continue
-        data = _embedded(kept)
-        if len(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace")) <= budget:
+        data = _embedded(kept, words)
+        if len(packed(data)) <= budget:
             return Texts(data, per_bar, table.height - kept.height)
-    return Texts(_embedded(table.clear()), 0, table.height)
+    return Texts(_embedded(table.clear(), words.clear()), 0, table.height)
 
 
 def _least_size(table: pl.DataFrame) -> int:
-    """Bytes the JSON of these rows has at the least: it spares making what cannot fit."""
+    """Bytes these rows have at the least, packed six to one: it spares making what cannot fit."""
     shown = pl.col("prompt", "text").str.slice(0, LONGEST)
     lengths = table.select(shown).unique().select(pl.col("prompt", "text").str.len_bytes().sum())
-    return int(sum(lengths.row(0))) + 20 * table.height
+    return int(sum(lengths.row(0))) // 6
 
 
 def _ranked(table: pl.DataFrame) -> pl.DataFrame:
@@ -62,15 +64,38 @@ def _ranked(table: pl.DataFrame) -> pl.DataFrame:
     return ranked.sort("kind", "turn", maintain_order=True).drop("turn", "kind")
 
 
-def _embedded(table: pl.DataFrame) -> dict[str, Json]:
+def _embedded(table: pl.DataFrame, explanations: pl.DataFrame) -> dict[str, Json]:
+    wanted = table.select("metric", "output", "text_id").unique()
+    kept = explanations.join(wanted, on=["metric", "output", "text_id"], how="semi", maintain_order="left")
+    words, reads = embedded_words(kept, longest=LONGEST)
+    places: dict[tuple[str, str, str], int] = {}
     bars: dict[tuple[str, ...], list[Json]] = {}
-    places: dict[tuple[str, str], int] = {}
     for row in table.iter_rows(named=True):
-        key = (_clipped(row["prompt"] or ""), _clipped(row["text"] or ""))
+        key = (row["text_id"] or "", _clipped(row["prompt"] or ""), _clipped(row["text"] or ""))
         place = places.setdefault(key, len(places))
         bar = bars.setdefault(tuple(row[column] for column in _BAR), [])
         bar.append([place, row["why"], row["value"], row["label"]])
-    return {"texts": [list(key) for key in places], "bars": list(_bars(bars))}
+    return {
+        # What a metric read stands beside the text it was made of: the two pack into little more than one.
+        "texts": [[prompt, text, *reads.get(text_id, [])] for text_id, prompt, text in places],
+        "bars": list(_bars(bars)),
+        "words": _by_place(words, places),
+    }
+
+
+def _by_place(words: dict[str, Json], places: Mapping[tuple[str, str, str], int]) -> dict[str, Json]:
+    """The spans of each text by its number on the page."""
+    numbers: dict[str, list[int]] = {}
+    for (text_id, _, _), place in places.items():
+        numbers.setdefault(text_id, []).append(place)
+    placed: dict[str, Json] = {}
+    for metric, known in words.items():
+        assert isinstance(known, dict)
+        spans = known["texts"]
+        assert isinstance(spans, dict)
+        by_place = {str(place): spans[text_id] for text_id in spans for place in numbers.get(text_id, [])}
+        placed[metric] = {**known, "texts": by_place}
+    return placed
 
 
 def _bars(bars: dict[tuple[str, ...], list[Json]]) -> Iterator[Json]:

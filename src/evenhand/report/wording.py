@@ -8,6 +8,10 @@ import re
 from evenhand.core.records import ALL, REST
 
 MINUS = "−"
+_PROPER = frozenset(
+    ("christianity", "islam", "judaism", "hinduism", "buddhism", "sikhism", "jainism", "taoism", "marxism")
+)
+"""Words that English writes with a capital; data sets often do not."""
 _HIDING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls, but for tab and line feed
     "\u2028-\u202e\u2066-\u2069"  # line separators; embeddings, overrides and isolates of direction
@@ -23,7 +27,7 @@ def visible(text: str) -> str:
 def name(identifier: str) -> str:
     """An identifier as words: ``European_Americans`` is "European Americans"."""
     words = " ".join(visible(identifier).replace("_", " ").split())
-    return words or "(no name)"
+    return (words.capitalize() if words in _PROPER else words) or "(no name)"
 
 
 def baseline_name(identifier: str, axis: str) -> str:
@@ -45,6 +49,11 @@ def number(value: float, *, signed: bool = False) -> str:
     size = abs(value)
     decimals = 3 if size < 1 else 2 if size < 10 else 1 if size < 1000 else 0
     return _sign(f"{value:+,.{decimals}f}" if signed else f"{value:,.{decimals}f}")
+
+
+def round_number(value: float) -> str:
+    """A chosen number as it was chosen, such as a cut or an end of a range."""
+    return _sign(f"{value:g}")
 
 
 def points(difference: float, *, signed: bool = False) -> str:

@@ -4,12 +4,16 @@ root.classList.add("js");
 const data = JSON.parse(document.getElementById("data").textContent);
 
 // Words are written once and referred to by number; a column of one word only says how often.
-const column = (table, name) => {
-  const stored = data[table][name];
+const unfold = (stored) => {
   if (Array.isArray(stored)) return stored;
   if (stored.words.length < 2) return Array(stored.size).fill(stored.words[0]);
   return stored.at.map((index) => stored.words[index]);
 };
+const column = (table, name) => (data[table][name] = unfold(data[table][name]));
+
+// What a row of groups or comparisons is about.
+const keys = ["suite", "model", "axis", "group", "metric", "output"];
+const keyOf = (table, index) => keys.map((key) => column(table, key)[index]);
 
 const element = (tag, text, className) => {
   const made = document.createElement(tag);

@@ -14,23 +14,25 @@ const csvOf = (names, columns) => {
   return `${lines.join("\r\n")}\r\n`;
 };
 
-function textColumns() {
+async function textColumns() {
+  await allTexts();
   const names = [...keys, "why", "prompt", "text", "value", "label"];
-  const rows = (data.examples.bars || []).flatMap((bar) =>
-    bar[6].map(([place, reason, value, label]) => [...bar.slice(0, 6), reason, ...data.examples.texts[place], value, label]),
+  const rows = data.examples.bars.flatMap((bar) =>
+    bar[6].map(([place, reason, value, label]) => [...bar.slice(0, 6), reason, ...data.examples.texts[place].slice(0, 2), value, label]),
   );
   return [names, names.map((_, place) => rows.map((row) => row[place]))];
 }
 
-function tableColumns(table) {
+async function tableColumns(table) {
+  await wholeTables();
   const names = Object.keys(data[table]);
   return [names, names.map((name) => column(table, name))];
 }
 
 for (const button of all("[data-download]"))
-  button.addEventListener("click", () => {
+  button.addEventListener("click", async () => {
     const table = button.dataset.download;
-    const csv = csvOf(...(table === "texts" ? textColumns() : tableColumns(table)));
+    const csv = csvOf(...(await (table === "texts" ? textColumns() : tableColumns(table))));
     const link = element("a");
     link.href = URL.createObjectURL(new Blob(["\ufeff", csv], { type: "text/csv" }));
     link.download = `${table}.csv`;

@@ -1,4 +1,5 @@
 // The outputs of a figure stand below each other; with scripts on they become tabs.
+const narrowScreen = matchMedia("(max-width: 46rem)");
 const figures = all(".figure").map((figure) => {
   const panels = all(".panel", figure).map((panel) => ({
     panel,
@@ -37,8 +38,15 @@ function tabFor(entry, figure) {
   return tab;
 }
 
+// A figure that is not yet laid out takes about the room it will need, so that links land where they should.
+function reserve({ figure, current }) {
+  const rows = Math.min(current.rows.length, 24);
+  figure.style.containIntrinsicSize = `auto ${200 + rows * (narrowScreen.matches ? 84 : 38)}px`;
+}
+
 function select(figure, chosen) {
   figure.current = chosen;
+  reserve(figure);
   for (const entry of figure.panels) {
     const on = entry === chosen;
     entry.panel.hidden = !on;
