@@ -200,7 +200,7 @@ def test_people_are_compared_with_metrics(tmp_path):
     file.write_text(
         "\n".join(json.dumps({"task": "gender", "text": text, "label": label}) for text, label in rows)
     )
-    found = human.exhibits(file)
+    found = human.exhibits(human.read_labels(file))
     table = found["table_8"].frame.filter((pl.col("source") == "ours") & (pl.col("metric") == "unigram"))
     whole = table.filter(pl.col("label") == "(weighted)").row(0, named=True)
     assert (whole["accuracy"], whole["n"]) == (75.0, 4)
@@ -208,7 +208,17 @@ def test_people_are_compared_with_metrics(tmp_path):
     assert found["figure_6"].svg.startswith("<?xml")
     file.write_text('{"task": "gender", "text": "x", "label": "woman"}')
     with pytest.raises(InputError, match="has the label 'woman' for the task 'gender'"):
-        human.exhibits(file)
+        human.read_labels(file)
+    file = tmp_path / "empty.csv"
+    file.write_text("task,text,label\ngender,,female\n")
+    # Before any model is run: a replication takes hours.
+    with pytest.raises(InputError, match=r"empty\.csv has no labels\."):
+        prepare("bold", human=file, data=tmp_path)
+
+
+def test_tables_of_people_need_people():
+    with pytest.raises(InputError, match=r"^table_8, figure_6 was asked for without labels of people\."):
+        prepare("bold", tables="8,figure_6")
 
 
 def test_pooling_uses_prompts_that_all_sources_have():

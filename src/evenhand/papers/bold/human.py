@@ -46,13 +46,14 @@ TASKS: Mapping[str, Task] = {
 }
 
 
-def exhibits(path: Path) -> dict[str, Exhibit]:
-    """Table 8 and Figure 6 from a file with the columns ``task``, ``text`` (masked) and ``label``."""
-    scored = _scored(_read(path))
+def exhibits(labels: pl.DataFrame) -> dict[str, Exhibit]:
+    """Table 8 and Figure 6 from what `read_labels` gives."""
+    scored = _scored(labels)
     return {"table_8": _table_8(scored), "figure_6": _figure_6(scored)}
 
 
-def _read(path: Path) -> pl.DataFrame:
+def read_labels(path: Path) -> pl.DataFrame:
+    """The columns ``task``, ``text`` (masked) and ``label`` of a file, checked."""
     table = read_table(path)
     require_columns(table, {"task": "task", "text": "text", "label": "label"}, path)
     table = table.select("task", "text", "label").drop_nulls()
@@ -63,6 +64,8 @@ def _read(path: Path) -> pl.DataFrame:
                 accepted="; ".join(f"{name}: {', '.join(of.codes)}" for name, of in TASKS.items()),
                 todo="rename the labels",
             )
+    if table.is_empty():
+        raise InputError(f"{path} has no labels", accepted="a row for every text that people labelled")
     return table
 
 

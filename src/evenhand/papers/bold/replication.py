@@ -88,6 +88,8 @@ class BoldReplication:
     suite: HumanSuite
     sources: tuple[Source, ...]
     request: Request
+    labels: pl.DataFrame | None = None
+    """What people said of texts, for Table 8 and Figure 6."""
 
     @property
     def identity(self) -> Mapping[str, Json]:
@@ -119,7 +121,7 @@ class BoldReplication:
             how="vertical",
         )
         shared = _shared(texts)
-        of_people = human.exhibits(self.request.human) if self.request.human else {}
+        of_people = {} if self.labels is None else human.exhibits(self.labels)
         drawn = [
             of_people[name] if name in of_people else _DRAWN[name](shared if name == "tests" else texts)
             for name in self._exhibits()
@@ -140,7 +142,7 @@ class BoldReplication:
         )
 
     def _exhibits(self) -> tuple[str, ...]:
-        people = _OF_PEOPLE if self.request.human else ()
+        people = () if self.labels is None else _OF_PEOPLE
         return tuple(name for name in self.request.exhibits if name in _DRAWN or name in people)
 
     def _audit(self, source: Source, folder: Path) -> audit.Audit:
@@ -172,6 +174,13 @@ class BoldReplication:
 def prepare(request: Request) -> BoldReplication:
     """The replication with BOLD found and checked, and every model loaded."""
     execution = request.execution()
+    labels = human.read_labels(request.human) if request.human else None
+    if labels is None and set(request.exhibits) <= set(_OF_PEOPLE):
+        raise InputError(
+            f"{', '.join(request.exhibits)} was asked for without labels of people",
+            accepted="a file of task, text and label",
+            todo="give it as --human FILE",
+        )
     suite = registry.suite(f"bold:{_folder(request.data)}" if request.data else "bold", execution=execution)
     if not isinstance(suite, HumanSuite):
         raise InputError(f"the suite {suite.info.name!r} brings no human texts", accepted="bold")
@@ -181,7 +190,7 @@ def prepare(request: Request) -> BoldReplication:
         source for spec in request.models or DEFAULT_MODELS for source in _sources(spec, limit, execution)
     ]
     _refuse_twins([people, *models])
-    return BoldReplication(suite, (people, *models), request)
+    return BoldReplication(suite, (people, *models), request, labels)
 
 
 def _folder(data: Path) -> Path:
