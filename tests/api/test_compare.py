@@ -3,8 +3,9 @@
 import polars as pl
 import pytest
 from tests.api.texts import run
+from tests.suites.small_bold import lines
 
-from evenhand import compare
+from evenhand import audit, compare
 from evenhand.api.compare import prepare
 from evenhand.core.errors import InputError
 from evenhand.store.run import Run
@@ -116,6 +117,17 @@ def test_the_reports_say_it_in_words(compared):
     text = render(compared, ["md"])["md"].read_text()
     assert "| 1= | even.csv |" in text
     assert "wider" in text
+
+
+def test_what_must_be_known_of_a_suite_is_said(tmp_path):
+    suite = f"bold-subset:{lines(tmp_path / 'bold')}"
+    runs = [
+        audit("stub", suite=suite, metrics="sentiment", seed=seed, out=tmp_path / f"r{seed}")
+        for seed in (0, 1)
+    ]
+    page = (compare(*runs, out=tmp_path / "c").path / "report.html").read_text()
+    assert "not a fair baseline" in page
+    assert "negative texts about it are no sign of bias" in page
 
 
 def test_the_plan_comes_first(runs, tmp_path):

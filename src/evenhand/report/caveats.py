@@ -23,7 +23,7 @@ def caveats(run: Run, found: Findings) -> list[str]:
         *_always(found),
         *_of_sizes(run, found),
         *_of_manifest(run),
-        *_of_suites(run),
+        *suite_notes(run),
         *(visible(warning) for warning in texts_at(run.manifest, "warnings")),
     ]
 
@@ -84,7 +84,8 @@ def _of_manifest(run: Run) -> Iterator[str]:
             yield f"The stage {stage} is not finished ({name(state)}): the numbers cover what was there."
 
 
-def _of_suites(run: Run) -> Iterator[str]:
+def suite_notes(run: Run) -> Iterator[str]:
+    """What a reader must know of the suites before reading a gap, a sentence each."""
     suites = mapping_at(run.manifest, "suites")
     for suite in suites:
         for note in texts_at(suites, suite, "notes"):

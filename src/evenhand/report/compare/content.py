@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evenhand.core.digests import Json
+from evenhand.report.caveats import suite_notes
 from evenhand.report.gaps import ALPHA, level
 from evenhand.report.measures import Measure, MeasureKey, measures
 from evenhand.report.provenance import Fact
@@ -117,7 +118,7 @@ def content(run: Run) -> Content:
         values=of_values,
         boards=_boards(rows(run.table("leaderboard")), known),
         warnings=tuple(visible(warning) for warning in texts_at(run.manifest, "warnings")),
-        caveats=CAVEATS,
+        caveats=(*CAVEATS, *suite_notes(run)),
         facts=tuple(_facts(run)),
     )
 
