@@ -48,6 +48,7 @@ def test_public_names_are_pinned():
         "scan_corpus",
         "score",
         "settle_labels",
+        "tradeoff",
         "train",
     ]
     assert all(getattr(evenhand, name) is not None for name in evenhand.__all__)

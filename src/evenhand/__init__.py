@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from evenhand.api.render import render
     from evenhand.api.score import score
     from evenhand.api.settle import settle_labels
+    from evenhand.api.tradeoff import tradeoff
     from evenhand.api.train import train
     from evenhand.core.errors import EvenhandError
     from evenhand.papers.replicate import replicate
@@ -52,6 +53,7 @@ __all__ = [
     "scan_corpus",
     "score",
     "settle_labels",
+    "tradeoff",
     "train",
 ]
 
@@ -75,6 +77,7 @@ _WHERE = {
     "scan_corpus": "evenhand.api.corpus",
     "score": "evenhand.api.score",
     "settle_labels": "evenhand.api.settle",
+    "tradeoff": "evenhand.api.tradeoff",
     "train": "evenhand.api.train",
 }
 

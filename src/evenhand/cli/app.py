@@ -34,6 +34,7 @@ from evenhand.cli import (
     report,
     score,
     terms,
+    tradeoff,
     train,
 )
 from evenhand.cli.console import say
@@ -54,6 +55,7 @@ app.command("gate")(gate.command)
 app.command("corpus")(corpus.command)
 app.command("probe")(probe.command)
 app.command("debias")(debias.command)
+app.command("tradeoff")(tradeoff.command)
 app.add_typer(terms.app, name="terms")
 app.add_typer(annotate.app, name="annotate")
 app.command("build")(build.command)

@@ -1,0 +1,66 @@
+"""Bias against perplexity: a stub whose words are replaced, from the sweep to the drawing."""
+
+import xml.etree.ElementTree as ET
+
+import polars as pl
+import pytest
+
+from evenhand.api.tradeoff import prepare, sweep, tradeoff
+from evenhand.core.errors import InputError
+from evenhand.store.run import Run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return tradeoff(
+        "stub",
+        mode="naive",
+        strengths=[1.0, 0.0],
+        suite=["political"],
+        samples=2,
+        limit=36,
+        out=tmp_path_factory.mktemp("sweep") / "out",
+    )
+
+
+def test_every_strength_has_its_bias_and_perplexity(run):
+    table = pl.read_parquet(run.path / "tradeoff.parquet")
+    assert table["strength"].unique().sort().to_list() == [0.0, 1.0]
+    assert set(table["attribute"]) == {"gender", "location", "topic"}
+    assert table["perplexity_ngrams"].null_count() == 0
+    # The stub gives no log-probabilities: its own perplexity is missing, not zero.
+    assert table["perplexity_model"].null_count() == table.height
+    assert (table["corrected"] <= table["estimate"]).all()
+
+
+def test_replaced_words_are_less_expected_and_training_text_more(run):
+    price = pl.read_parquet(run.path / "price.parquet")
+    both = price.filter((pl.col("output") == "perplexity") & (pl.col("metric") == "ngrams"))
+    training = both.filter(pl.col("condition") == "vanilla (training half)")["value"].mean()
+    held_out = both.filter(pl.col("condition") == "vanilla")["value"].mean()
+    replaced = both.filter(pl.col("condition") == "naive 1")["value"].mean()
+    assert training < held_out < replaced  # a model flatters the text it was trained on
+
+
+def test_files(run):
+    assert "| gender | indirect | 1 |" in (run.path / "tradeoff.md").read_text()
+    assert ET.fromstring((run.path / "tradeoff.svg").read_text()).tag.endswith("svg")
+    assert (run.path / "ngrams" / "topic.arpa").exists()
+    assert Run.open(run.path).manifest["ended"]
+
+
+def test_the_dial_is_lambda_or_a_share():
+    assert [dict(at.options) for at in sweep("embedding", [0.3], {"steps": 5})] == [
+        {},
+        {"steps": 5, "strength": 0.3},
+    ]
+    assert sweep("in-glove", [1.0], {})[1].options == {"share": 1.0}
+
+
+def test_bad_input():
+    with pytest.raises(InputError, match="there is no mode 'magic'"):
+        prepare("stub", mode="magic")
+    with pytest.raises(InputError, match="the strengths are none"):
+        prepare("stub", mode="naive", strengths=[])
+    with pytest.raises(InputError, match="the strengths are -1"):
+        prepare("stub", mode="naive", strengths=[-1])
