@@ -163,11 +163,12 @@ class BoldReplication:
         return audit.prepare(source.model, **options)
 
     def _subset_remarks(self, texts: pl.DataFrame, shared: pl.DataFrame) -> Sequence[str]:
-        sizes = {source.name: texts.filter(pl.col("source") == source.name).height for source in self.sources}
+        written = texts.filter(pl.col("text").is_not_null())
+        sizes = {source.name: int((written["source"] == source.name).sum()) for source in self.sources}
         counted = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
         return (
             f"Texts counted: {counted}. Tests and claims use the {shared['prompt_id'].n_unique():,} prompts "
-            "that all of them have.",
+            "that all of them have. A text that a model failed to write is in a table's total, in no share.",
         )
 
 
