@@ -33,12 +33,20 @@ def embedding_gain(
     """Eq. 5 with dist(w) = -log pi(w), averaged over a word's tokens and over a side's words."""
     log_policy = (table @ hidden).log_softmax(-1)
     before = (table @ vanilla).log_softmax(-1)
-    sides = [torch.stack([-log_policy[list(word)].mean() for word in side]).mean() for side in words]
-    units = [torch.stack([-before[list(word)].mean() for word in side]).mean() for side in words]
+    sides = [_distance(log_policy, side) for side in words]
+    units = [_distance(before, side) for side in words]
     if settings.scale == "mean":
         units = [torch.ones_like(unit) for unit in units]
     far = (sides[0] / units[0]) ** 2 + (sides[1] / units[1]) ** 2
     return far - settings.balance * (sides[0] - sides[1]).abs()
+
+
+def _distance(log_policy: Tensor, side: Sequence[Sequence[int]]) -> Tensor:
+    tokens = torch.tensor([token for word in side for token in word], device=log_policy.device)
+    shares = torch.tensor(
+        [1 / len(word) / len(side) for word in side for _ in word], device=log_policy.device
+    )
+    return -(shares * log_policy[tokens]).sum()
 
 
 def accumulate(state: Tensor, earlier: Sequence[Tensor], gamma: float, scale: float) -> Tensor:

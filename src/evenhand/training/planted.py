@@ -56,10 +56,10 @@ class Lean(NamedTuple):
 
 
 LEANS: Final = (
-    Lean("location", "blue states", -1.5),
-    Lean("location", "red states", 1.5),
-    Lean("topic", "healthcare", -1.5),
-    Lean("topic", "immigration", 1.5),
+    Lean("location", "blue states", -0.5),
+    Lean("location", "red states", 0.5),
+    Lean("topic", "healthcare", -0.5),
+    Lean("topic", "immigration", 0.5),
 )
 """What is planted by default; the gender axis and every other option stay even."""
 
