@@ -5,6 +5,7 @@ import csv
 import gzip
 import json
 import lzma
+import time
 
 import polars as pl
 import pytest
@@ -64,6 +65,42 @@ def test_zstd(tmp_path):
     frame = zstandard.ZstdCompressor().compress(b"happy\n" * 1000)
     (tmp_path / "a.txt.zst").write_bytes(frame + frame)
     assert read(tmp_path / "a.txt.zst") == (b"happy\n" * 2000, [])
+    # A skippable frame of two bytes: its magic number, its size, its content.
+    (tmp_path / "a.txt.zst").write_bytes(b"\x50\x2a\x4d\x18\x02\0\0\0no" + frame)
+    assert read(tmp_path / "a.txt.zst") == (b"happy\n" * 1000, [])
+
+
+@pytest.mark.parametrize("left", [0.02, 0.5, 0.999])
+def test_a_cut_zstd_file_is_not_taken_for_a_whole_one(tmp_path, left):
+    zstandard = pytest.importorskip("zstandard")
+    whole = b"".join(b"%d is happy\n" % (i * i) for i in range(50_000))
+    packed = zstandard.ZstdCompressor().compress(whole)
+    (tmp_path / "a.txt.zst").write_bytes(packed[: int(len(packed) * left)])
+    data, ((byte, reason),) = read(tmp_path / "a.txt.zst")
+    assert whole.startswith(data)
+    assert byte == int(len(packed) * left)
+    assert reason == (
+        "cannot be read on: Compressed file ended before the end of its last frame; counted up to here"
+    )
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+def test_long_texts_are_handed_over_a_few_at_a_time(tmp_path, name):
+    texts = [f"{number} {'happy ' * 200_000}" for number in range(40)]
+    if name == "a.csv":
+        (tmp_path / name).write_text("text\n" + "".join(f"{text}\n" for text in texts))
+    else:
+        pl.DataFrame({"text": texts}).write_parquet(tmp_path / name)
+    (source,), _ = find_sources([tmp_path / name])
+    pieces = list(blocks(source, pytest.fail))
+    assert b"".join(pieces).count(b"\xff") == 40
+    assert max(map(len, pieces)) < 25_000_000
+
+
+def test_a_name_with_brackets_is_that_file(tmp_path):
+    write(tmp_path / "part[0].parquet", ["happy", "sad", "angry"])
+    write(tmp_path / "part0.parquet", ["no", "not", "none"])
+    assert records(tmp_path / "part[0].parquet") == ([b"happy", b"sad", b"angry"], [])
 
 
 def test_folders_globs_names_and_urls(tmp_path):
@@ -147,6 +184,23 @@ def test_wikitext():
     text = "== Head ==\n* [[Paris]] and [http://x.org the site] {| a\n| b\n|} "
     text += "[[File:x.png|thumb|a [[b]] c]] end<br/>"
     assert plain(text).split() == ["Head", "Paris", "and", "the", "site", "end"]
+
+
+def test_notes_of_any_spelling_are_taken_out():
+    text = 'a<REF name="x" />b<ref>c<Ref>d</ref >e<!-- <ref> -->f<math>g</MATH>h<references/>i<ref>j'
+    assert plain(text).split() == ["a", "b", "e", "f", "hij"]
+
+
+@pytest.mark.parametrize(
+    "opening",
+    ["<!--", "<ref>a ", "<ref ", "[[File:a ", "[http://a ", "[http://a", "=a", "{{a", "{|", "= ", " "],
+)
+def test_a_page_of_things_that_never_close_holds_nothing_up(opening):
+    text = "x" + opening * (300_000 // len(opening)) + "y"
+    started = time.process_time()
+    plain(text)
+    # Quadratic patterns took minutes.
+    assert time.process_time() - started < 5
 
 
 def test_mixed_encodings_in_a_table_are_placed(tmp_path):

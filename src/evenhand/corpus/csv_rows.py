@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _BUFFER = 1 << 20
+_CELL = 64
+"""What a cell takes beside its letters."""
 
 
 class CsvRows:
@@ -57,19 +59,20 @@ class CsvRows:
 
 
 def cells(
-    rows: CsvRows, place: int, *, size: int, short: Callable[[], None], broken: tuple[type[Exception], ...]
+    rows: CsvRows, place: int, *, letters: int, short: Callable[[], None], broken: tuple[type[Exception], ...]
 ) -> Iterator[list[str]]:
-    """The cells of one column, some at a time; what was read before an error comes before the error."""
-    found: list[str] = []
+    """The cells of one column, about so many letters at a time; those before an error come before it."""
+    found, size = list[str](), 0
     try:
         for row in rows:
             if place < len(row):
                 found.append(row[place])
+                size += len(row[place]) + _CELL
             elif row:
                 short()
-            if len(found) >= size:
+            if size >= letters:
                 yield found
-                found = []
+                found, size = [], 0
     except broken:
         yield found
         raise

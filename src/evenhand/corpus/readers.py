@@ -30,8 +30,8 @@ TEXT_COLUMNS = ("text", "content", "tweet", "tweets", "sentence", "sentences", "
 RECORD_END = b"\xff"
 LONGEST_RECORD = 1 << 26
 """Bytes up to which the line of a table is read: one that does not end must not fill the memory."""
-_ROWS = 4096
-_SLICE_BYTES = 1 << 24
+_FIRST_ROWS, _MOST_ROWS = 16, 1 << 16
+_SLICE_BYTES = 1 << 23
 _EMPTY_LINE = re.compile(rb"\n[ \t\r]*\n")
 
 Report = Callable[[Problem], None]
@@ -232,7 +232,7 @@ def _csv(
         header = next(iter(rows), [])
         place = header.index(_required(header, column))
         broken = (csv.Error, *READ_ERRORS)
-        for texts in cells(rows, place, size=_ROWS, short=report_short_row, broken=broken):
+        for texts in cells(rows, place, letters=BLOCK, short=report_short_row, broken=broken):
             yield from _joined(texts)
     except csv.Error as error:
         reason = f"line {rows.line + 1} is not CSV ({error}); counted up to here"
@@ -266,17 +266,17 @@ def _on_disk(file: BinaryIO, source: Source) -> Iterator[str]:
 
 
 def _parquet_texts(path: str, column: str | None) -> Iterator[bytes]:
-    table = pl.scan_parquet(path)
+    table = pl.scan_parquet(path, glob=False)
     name = _required(table.collect_schema().names(), column)
     height = int(table.select(pl.len()).collect().item())
-    start, rows = 0, _ROWS
+    start, rows = 0, _FIRST_ROWS
     while start < height:
         part = table.select(pl.col(name).cast(pl.String)).slice(start, rows).collect().to_series()
         yield from _joined(part.drop_nulls().to_list())
         start += rows
-        mean = part.str.len_bytes().mean()
-        # Rows may be tweets or books: as many at a time as fill some megabytes.
-        rows = max(64, min(1 << 16, int(_SLICE_BYTES / max(float(mean or 0), 1.0))))  # type: ignore[arg-type]
+        size = int(part.str.len_bytes().sum())
+        # Rows may be tweets or books: as many at a time as fill some megabytes, if the next are like these.
+        rows = max(1, min(_MOST_ROWS, 16 * rows, _SLICE_BYTES * rows // max(size, 1)))
 
 
 def _mediawiki(

@@ -5,14 +5,18 @@ from __future__ import annotations
 import glob
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, cast
 
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError, MissingLibraryError
 from evenhand.corpus.terms import Problem
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+    from zstandard import ZstdDecompressionObj
 
 Format = Literal["text", "jsonl", "csv", "tsv", "parquet", "mediawiki"]
 Packing = Literal["", "gzip", "bz2", "xz", "zstd"]
@@ -37,6 +41,9 @@ _FORMATS: Mapping[str, Format] = {
 """Every other ending is running text."""
 _TAGS = ("ETag", "etag", "blob_id", "md5Hash", "LastModified", "mtime", "created")
 """What stores call the version of a file."""
+
+_ZSTD_STEP = 1 << 12
+"""Stored bytes unpacked at a time: four of them may stand for 128 KiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,5 +243,40 @@ def _zstd(raw: BinaryIO) -> io.RawIOBase:
         raise MissingLibraryError(
             "a zstd file needs zstandard", todo="pip install 'evenhand[corpus]'"
         ) from error
-    reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-    return cast(io.RawIOBase, reader)
+    return _Frames(raw, lambda: zstandard.ZstdDecompressor().decompressobj())
+
+
+class _Frames(io.RawIOBase):
+    """The bytes of zstd frames; the library's own reader would take a cut file for a whole one."""
+
+    def __init__(self, raw: BinaryIO, begin: Callable[[], ZstdDecompressionObj]) -> None:
+        self._raw, self._begin = raw, begin
+        self._frame: ZstdDecompressionObj | None = None
+        self._packed, self._ready = b"", memoryview(b"")
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Fill the buffer as far as one step of unpacking goes."""
+        while not self._ready:
+            if not self._unpack():
+                return 0
+        view = memoryview(buffer).cast("B")
+        size = min(len(view), len(self._ready))
+        view[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def _unpack(self) -> bool:
+        data = self._packed or self._raw.read(_ZSTD_STEP)
+        if not data:
+            if self._frame is not None:
+                raise EOFError("Compressed file ended before the end of its last frame")
+            return False
+        frame = self._frame or self._begin()
+        self._ready = memoryview(frame.decompress(data))
+        self._packed = frame.unused_data if frame.eof else b""
+        self._frame = None if frame.eof else frame
+        return True

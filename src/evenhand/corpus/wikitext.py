@@ -9,14 +9,18 @@ from typing import BinaryIO
 from xml.etree.ElementTree import Element, iterparse
 
 _INNERMOST = re.compile(r"\{\{[^{}]*\}\}|\{\|(?:[^{|]|\|(?!\})|\{(?!\|))*\|\}")
-_REMOVED = re.compile(
-    r"<!--.*?-->|<(ref|math|gallery|timeline|syntaxhighlight)\b[^>]*?/>|"
-    r"<(ref|math|gallery|timeline|syntaxhighlight)\b.*?</\2>|\[\[(?:File|Image|Category):[^\[\]]*(?:\[\[[^\]]*\]\][^\[\]]*)*\]\]",
-    re.DOTALL | re.IGNORECASE,
+_TAGS = ("ref", "math", "gallery", "timeline", "syntaxhighlight")
+_OPENING = re.compile(rf"<(?:!--|({'|'.join(_TAGS)})\b)", re.IGNORECASE)
+_EMPTY_TAG = re.compile(r"[^<>]*/>")
+_CLOSING = {"": re.compile("-->"), **{tag: re.compile(rf"</{tag}\s*>", re.IGNORECASE) for tag in _TAGS}}
+_FILE = re.compile(
+    r"\[\[(?:File|Image|Category):[^\[\]]*+(?:\[\[[^\[\]]*+\]\][^\[\]]*+)*+\]\]", re.IGNORECASE
 )
 _LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]")
-_OUTSIDE = re.compile(r"\[https?://\S+\s*([^\]]*)\]")
-_MARKS = re.compile(r"'{2,}|^[=*#:;]+\s*|\s*=+$|<[^>\n]{1,100}>", re.MULTILINE)
+_OUTSIDE = re.compile(r"\[https?://[^\s\[\]]++([^\[\]\n]*+)\]")
+_MARKS = re.compile(r"'{2,}|^[=*#:;]+\s*|(?<![\s=])\s*+=++$|<[^>\n]{1,100}>", re.MULTILINE)
+"""None of these may go back over what it has read: a page with a thousand things that never close must not
+hold up a run."""
 
 
 def articles(file: BinaryIO) -> Iterator[str]:
@@ -35,7 +39,7 @@ def articles(file: BinaryIO) -> Iterator[str]:
 
 def plain(wikitext: str) -> str:
     """The text a reader of the page sees, without tables, notes and boxes."""
-    text = _REMOVED.sub(" ", unescape(wikitext))
+    text = _FILE.sub(" ", _without_notes(unescape(wikitext)))
     for _ in range(20):
         shorter = _INNERMOST.sub(" ", text)
         if shorter == text:
@@ -43,6 +47,23 @@ def plain(wikitext: str) -> str:
         text = shorter
     text = _OUTSIDE.sub(r"\1", _LINK.sub(r"\1", text))
     return _MARKS.sub("", text)
+
+
+def _without_notes(text: str) -> str:
+    """The text without comments, references and the like; one that never closes is left as it is."""
+    kept, at, place = list[str](), 0, 0
+    endless = set[str]()
+    while found := _OPENING.search(text, place):
+        tag, place = (found[1] or "").lower(), found.end()
+        end = (_EMPTY_TAG.match(text, place) if tag else None) or (
+            None if tag in endless else _CLOSING[tag].search(text, place)
+        )
+        if end is None:
+            endless.add(tag)
+            continue
+        kept += (text[at : found.start()], " ")
+        at = place = end.end()
+    return "".join((*kept, text[at:]))
 
 
 def _article(page: Element) -> str:
