@@ -45,6 +45,7 @@ def test_our_own_lists():
         ("ÉLÈVE Straße", ["élève", "straße"]),
         ("\u212aelvin", ["kelvin"]),
         ("हिन्दी", ["हिन्दी"]),
+        ("\u2764\ufe0fhappy \u0031\ufe0f\u20e3\ufe0f", ["happy", "1"]),
         ("...", []),
     ],
 )
@@ -86,6 +87,43 @@ def test_faults_are_placed_and_the_rest_is_kept(tmp_path):
     ]
     assert terms.emotions == {"joy": ("happy",)}
     assert [group.name for group in terms.groups] == ["male", "female"]
+
+
+def test_terms_without_a_word_and_terms_of_an_emotion_and_a_group_are_said(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(
+        '{"joy": ["gay", "--", "\U0001f600"], "nb": ["gay"], "male": ["..", "?"], "female": ["she"]}'
+    )
+    terms = load_terms([path])
+    assert [problem.reason for problem in terms.problems] == [
+        "the list 'male' has no terms; it is not counted",
+        "'--' in 'joy' has no letter or digit; it cannot be found",
+        "'\U0001f600' in 'joy' has no letter or digit; it cannot be found",
+        "'gay' is in 'joy' and in 'nb'; it is counted in both",
+    ]
+    assert terms.emotions == {"joy": ("gay",)}
+
+
+def test_a_hash_apart_begins_a_comment(tmp_path):
+    (tmp_path / "women.txt").write_text("#metoo\n# a note\nshe # the pronoun\nC#\n#\n")
+    (tmp_path / "joy.txt").write_text("happy\n")
+    terms = load_terms([f"female={tmp_path / 'women.txt'}", tmp_path / "joy.txt"])
+    assert terms.groups[0].terms == ("#metoo", "she", "C#")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[" * 200_000, "cannot be read"),
+        ('{"joy": ["happy"], "joy": ["glad"], "male": ["he"]}', "the name 'joy' stands twice"),
+        ('{"joy": ["happy"], "(none)": ["he"]}', r"a group of 'group' is called '\(none\)'"),
+    ],
+)
+def test_lists_that_would_be_read_wrongly(tmp_path, content, message):
+    path = tmp_path / "t.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match=message):
+        load_terms([path])
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 * A *word* is a run of letters, marks and digits of any script (Unicode categories L, M, N) and underscores.
   Everything else separates: ``king's`` is ``king`` and ``s``, ``well-read`` two words, ``#sad`` is ``sad``.
+  So do marks that only choose the look of a symbol (variation selectors, enclosing marks): they end emoji.
 * Words are compared *folded*, letter by letter: the case-folded letter where that is one letter, else its
   lower case where that is one, else the letter itself. No accent is dropped.
 * A *term* of several words (``brother-in-law``, ``ma'am``, ``New York``) is found where its words follow each
@@ -42,6 +43,8 @@ RECORD_END = 0xFF
 
 _LETTERS_END, _LATE_MARKS = 0x40000, range(0xE0000, 0xE0200)
 """Unicode has no letters, marks or digits elsewhere; asking for every code point would take a second."""
+_OF_SYMBOLS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+"""Variation selectors: the heart of ``\u2764\ufe0fhappy`` must not become a part of the word."""
 _PAPER_STOP = re.compile(rb"[.?!](?=[ \t\r\n\x0b\x0c])")
 
 
@@ -76,7 +79,10 @@ def fold_letter(letter: str) -> str:
 
 def is_word_letter(letter: str) -> bool:
     """Whether a letter belongs to words."""
-    return letter == "_" or unicodedata.category(letter)[0] in "LMN"
+    if letter in _OF_SYMBOLS:
+        return False
+    category = unicodedata.category(letter)
+    return letter == "_" or (category[0] in "LMN" and category != "Me")
 
 
 def words(text: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
 from evenhand.corpus.rule import Rule, words
 
+_COMMENT = re.compile(r"(?:^|\s)#(?:\s|$)")
 EMOTIONS = frozenset(
     {"anger", "anticipation", "disgust", "fear", "guilt", "happiness", "joy", "love"}
     | {"optimism", "pessimism", "sadness", "shame", "surprise", "trust"}
@@ -124,7 +126,7 @@ def load_terms(sources: Sequence[Path | str]) -> TermList:
     A source is a path, or ``NAME=PATH`` or ``AXIS/NAME=PATH`` for a text file with one term a line.
     """
     entries = [entry for source in sources for entry in _entries(source)]
-    problems = [*_empty_lists(entries), *_duplicates(entries), *_shared(entries)]
+    problems = [*_empty_lists(entries), *_wordless(entries), *_duplicates(entries), *_shared(entries)]
     emotions: dict[str, tuple[str, ...]] = {}
     groups: dict[tuple[str, str], tuple[str, ...]] = {}
     for entry in entries:
@@ -135,6 +137,7 @@ def load_terms(sources: Sequence[Path | str]) -> TermList:
             groups[key] = _unique((*groups.get(key, ()), *entry.terms))
         else:
             emotions[entry.name] = _unique((*emotions.get(entry.name, ()), *entry.terms))
+    _refuse_reserved(groups)
     _require(emotions, "emotion", sources)
     _require(groups, "group", sources)
     return TermList(
@@ -145,7 +148,7 @@ def load_terms(sources: Sequence[Path | str]) -> TermList:
 
 
 def unmatched(terms: TermList, rule: Rule) -> list[str]:
-    """Terms that no text can hold: without a word or, under the paper's rule, with a separator inside."""
+    """Terms that no text can hold: under the paper's rule those with a separator inside."""
     every = [*terms.emotions.values(), *(group.terms for group in terms.groups)]
     return sorted({term for part in every for term in part if not spelled(term, rule)})
 
@@ -190,17 +193,29 @@ def _labelled(source: Path | str) -> tuple[str, Path]:
 
 
 def _line(line: str) -> str:
-    return line.split("#", 1)[0].strip()
+    """The term of a line; what follows a ``#`` that stands apart is a comment (``#metoo`` is a term)."""
+    return _COMMENT.split(line, maxsplit=1)[0].strip()
 
 
 def _parsed(text: str, path: Path) -> Mapping[str, object]:
     try:
-        content = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
-    except ValueError as error:
+        is_toml = path.suffix.lower() == ".toml"
+        content = tomllib.loads(text) if is_toml else json.loads(text, object_pairs_hook=_object)
+    except (ValueError, RecursionError) as error:
         raise InputError(f"the terms {path} cannot be read: {error}", accepted=ACCEPTED) from error
     if not isinstance(content, dict):
         raise InputError(f"the terms {path} hold a {type(content).__name__}", accepted=ACCEPTED)
     return content
+
+
+def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object; JSON itself would drop the first of two lists of one name."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise ValueError(f"the name {twice!r} stands twice")
+    return found
 
 
 def _lists(content: Mapping[str, object], path: Path) -> Iterator[tuple[str, str, tuple[str, ...]]]:
@@ -248,10 +263,19 @@ def _empty_lists(entries: Iterable[_Entry]) -> Iterator[Problem]:
             yield Problem(entry.file, byte, f"the list {entry.name!r} has no terms; it is not counted")
 
 
+def _wordless(entries: Iterable[_Entry]) -> Iterator[Problem]:
+    for entry in entries:
+        lost = [term for term in dict.fromkeys(entry.terms) if not _key(term)]
+        # Of a list without any word is said that it is empty.
+        for term in lost if len(lost) < len(set(entry.terms)) else ():
+            reason = f"{term!r} in {entry.name!r} has no letter or digit; it cannot be found"
+            yield Problem(entry.file, entry.find(term, 1), reason)
+
+
 def _duplicates(entries: Iterable[_Entry]) -> Iterator[Problem]:
     for entry in entries:
         seen: dict[str, str] = {}
-        for term in entry.terms:
+        for term in filter(_key, entry.terms):
             key = _key(term)
             if key in seen:
                 byte = entry.find(term, 2 if term == seen[key] else 1)
@@ -260,18 +284,28 @@ def _duplicates(entries: Iterable[_Entry]) -> Iterator[Problem]:
 
 
 def _shared(entries: Iterable[_Entry]) -> Iterator[Problem]:
-    """Terms that stand in two groups, or in two emotions."""
-    owners: dict[tuple[bool, str], tuple[str, str]] = {}
+    """Terms that stand in two lists: in an emotion and a group, each makes a link by itself."""
+    owners: dict[str, tuple[str, str]] = {}
     mentions: dict[tuple[str, str], int] = {}
     for entry in entries:
-        for term in dict.fromkeys(entry.terms):
-            key, here = (bool(entry.axis), _key(term)), (entry.axis, entry.name)
+        for term in filter(_key, dict.fromkeys(entry.terms)):
+            key, here = _key(term), (entry.axis, entry.name)
             mentions[entry.file, term] = mentions.get((entry.file, term), 0) + 1
             owner = owners.setdefault(key, here)
             if owner != here:
                 byte = entry.find(term, mentions[entry.file, term])
                 both = f"{term!r} is in {owner[1]!r} and in {entry.name!r}"
                 yield Problem(entry.file, byte, f"{both}; it is counted in both")
+
+
+def _refuse_reserved(groups: Iterable[tuple[str, str]]) -> None:
+    for axis, name in groups:
+        if name == NONE:
+            raise InputError(
+                f"a group of {axis!r} is called {NONE!r}",
+                accepted="any other name: this one is that of texts that name no group",
+                todo="give the group another name",
+            )
 
 
 def _require(lists: Collection[object], kind: str, sources: Sequence[Path | str]) -> None:
