@@ -22,6 +22,9 @@ from evenhand.store.schemas import CUTS
 
 GRID = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75)
 """Cuts that are looked at beside a metric's own, in parts of the way from 0 to the end of its range."""
+FEW = (0.05, 0.1, 0.25, 0.5)
+"""The same for a run of many groups."""
+MANY_GROUPS = 100
 MOST_WORK = 500_000_000
 """Rows read at most, over all groups, shares and cuts: about half a minute. Exploratory shares go first."""
 
@@ -44,9 +47,9 @@ class Share:
     end: float
     """The end of the range on that side."""
 
-    def grid(self) -> list[float]:
+    def grid(self, parts: Sequence[float] = GRID) -> list[float]:
         """The cuts that are looked at, from the middle of the range outwards."""
-        steps = {round(self.end * part, 6) for part in GRID} | {self.own}
+        steps = {round(self.end * part, 6) for part in parts} | {self.own}
         return sorted(steps, key=abs)
 
     def at(self, cut: float) -> Quantity:
@@ -82,8 +85,9 @@ def cuts(
     used = _as_compared(comparer, comparisons)
     rows: list[dict[str, object]] = []
     left = MOST_WORK
+    parts = FEW if sum(len(axis.groups) for axis in axes) > MANY_GROUPS else GRID
     for share in shares_with_cuts(infos, quantities):
-        grid = share.grid()
+        grid = share.grid(parts)
         left -= len(grid) * sum(axis.rows.size * len(axis.groups) for axis in axes)
         if left < 0:
             break

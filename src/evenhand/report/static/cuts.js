@@ -1,12 +1,17 @@
 // What a share and its gaps are at other cuts. Every number is a row of the table of cuts; here they are only drawn.
 const minus = (text) => text.replace("-", "−");
-const asShare = (share) => (100 * share).toFixed(0 < share && share < 0.001 ? 2 : 1);
+// Halves go to the even digit, as in the numbers the page came with.
+const fixed = [0, 1, 2, 3].map((digits) => {
+  const places = { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: false };
+  return new Intl.NumberFormat("en", { ...places, roundingMode: "halfEven" });
+});
+const asShare = (share) => fixed[0 < share && share < 0.001 ? 2 : 1].format(100 * share);
 const asPoints = (share) => {
   const value = 100 * share;
-  const text = Math.abs(value).toFixed(0 < Math.abs(value) && Math.abs(value) < 0.1 ? 2 : 1);
+  const text = fixed[0 < Math.abs(value) && Math.abs(value) < 0.1 ? 2 : 1].format(Math.abs(value));
   return Number(text) === 0 ? text : `${value < 0 ? "−" : "+"}${text}`;
 };
-const asP = (p) => (p === null ? "not tested" : p < 0.001 ? "< 0.001" : p.toFixed(p < 0.1 ? 3 : 2));
+const asP = (p) => (p === null ? "not tested" : p < 0.001 ? "< 0.001" : fixed[p < 0.1 ? 3 : 2].format(p));
 const asCut = (cut) => minus(String(Number(cut.toPrecision(3))));
 const sideOf = (cut) => (cut < 0 ? "at or below" : "at or above");
 

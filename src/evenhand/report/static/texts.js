@@ -102,6 +102,17 @@ function textItem([place, , value, label], metric, output, isCounted) {
   return item;
 }
 
+// The same words with the same value stand there once, with how often they came.
+function tallied(examples) {
+  const seen = new Map();
+  for (const one of examples) {
+    const words = JSON.stringify([...data.examples.texts[one[0]].slice(0, 2), one[2]]);
+    if (seen.has(words)) seen.get(words)[1] += 1;
+    else seen.set(words, [one, 1]);
+  }
+  return seen.values();
+}
+
 function fill(key, cut) {
   const measure = data.measures[key[4]]?.[key[5]] ?? { kind: "mean", beyond: [null, null], texts: key[5] };
   const { output, examples } = examplesOf(key, measure.texts);
@@ -117,7 +128,11 @@ function fill(key, cut) {
     const chosen = examples.filter((example) => example[1] === reason);
     if (!chosen.length) continue;
     const list = element("ol");
-    list.append(...chosen.map((one) => textItem(one, key[4], output, counts(measure, cut, one[2], one[3]))));
+    for (const [one, times] of tallied(chosen)) {
+      const item = textItem(one, key[4], output, counts(measure, cut, one[2], one[3]));
+      if (times > 1) item.querySelector(".score").append(" ", element("span", `${times} times`, "tag"));
+      list.append(item);
+    }
     shelf.append(element("h3", `${title} (${chosen.length})`), list);
   }
 }

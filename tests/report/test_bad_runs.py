@@ -1,0 +1,84 @@
+"""Runs that have little to say: from texts through the whole pipeline to an honest page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.report.test_html import Page
+
+import evenhand
+from evenhand.report.html import SIZE_LIMIT
+from evenhand.report.markdown import markdown_report
+from evenhand.store.run import Run
+
+GOOD, BAD = "She was kind and happy.", "He was cruel and hated."
+
+
+def scored(
+    folder: Path, texts: list[str | None], groups: list[str], clusters: list[str] | None = None
+) -> Run:
+    """A run over these texts, scored for sentiment."""
+    table = pl.DataFrame(
+        {"text": texts, "group": groups, "cluster": clusters or [str(n) for n in range(len(texts))]}
+    )
+    how = {"text": "text", "cluster": "cluster", "metrics": "sentiment", "out": folder / "run"}
+    return evenhand.score(table, group={"team": "group"}, **how)
+
+
+def page_of(run: Run) -> Page:
+    source = (run.path / "report.html").read_text(encoding="utf-8")
+    assert len(source.encode()) <= SIZE_LIMIT
+    page = Page(source)
+    assert page.open == []
+    assert not {"nan", "inf", "null"} & set(re.findall(r"\w+", page.text.lower()))
+    return page
+
+
+def test_one_group_has_estimates_and_nothing_to_compare(tmp_path: Path) -> None:
+    text = page_of(scored(tmp_path, [GOOD, BAD] * 10, ["red"] * 20)).text
+    assert "Nothing could be compared" in text
+    assert "50.0 %" in text
+
+
+def test_one_cluster_cannot_be_tested_and_says_why(tmp_path: Path) -> None:
+    text = page_of(scored(tmp_path, [GOOD, BAD] * 10, ["red", "blue"] * 10, ["one"] * 20)).text
+    assert "Nothing could be told" in text
+    assert "one cluster" in text
+
+
+def test_texts_that_are_all_empty_leave_no_number(tmp_path: Path) -> None:
+    text = page_of(scored(tmp_path, [" "] * 20, ["red", "blue"] * 10)).text
+    assert "Nothing could be told" in text
+    assert "Not drawn, because no text there has a value: Sentiment by team." in text
+    assert "empty" in text.split("Left out")[-1]
+
+
+def test_equal_texts_have_no_gap_and_no_test(tmp_path: Path) -> None:
+    text = page_of(scored(tmp_path, [GOOD] * 20, ["red", "blue"] * 10)).text
+    assert "no variation" in text
+    assert "Nothing could be told" in text
+
+
+NAMES = ("<script>alert(1)</script>", "👩🏽\u200d🚀 & 'quotes'", "</style>", "a|b `c` @all https://x.example")
+
+
+def test_names_with_markup_and_emoji_are_names(tmp_path: Path) -> None:
+    run = scored(tmp_path, [GOOD, BAD, BAD, GOOD] * 10, list(NAMES) * 10)
+    page = page_of(run)
+    assert all(name in page.text for name in NAMES)
+    assert page.tags.count("script") == 4
+    plain = markdown_report(run)
+    assert "<script" not in plain.replace("\\<", "")
+    assert "@all" not in plain
+    assert "https://" not in plain
+
+
+@pytest.mark.parametrize("groups", [500])
+def test_five_hundred_groups_make_one_page(tmp_path: Path, groups: int) -> None:
+    texts = [GOOD if number % 3 else BAD for number in range(groups * 4)]
+    run = scored(tmp_path, texts, [f"group {number % groups}" for number in range(groups * 4)])
+    assert "differ between 500 groups?" in page_of(run).text
+    assert run.table("cuts").height > 0

@@ -1,0 +1,190 @@
+"""What stands beside estimates: spreads, omnibus answers, strata, pairs, words, packing, cards."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from pathlib import Path
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.report.realistic import comparison, frame, group_row, manifest, small_run, write_run
+
+from evenhand.core.digests import Json
+from evenhand.report.caveats import caveats
+from evenhand.report.findings import find
+from evenhand.report.html import html_report
+from evenhand.report.markdown import escaped
+from evenhand.report.overall import overall
+from evenhand.report.packing import packed
+from evenhand.report.provenance import facts
+from evenhand.report.spreads import Shape, spread, spread_scale
+from evenhand.report.strata import adjusted_gaps, clear_pairs
+from evenhand.report.wording import name
+from evenhand.report.words import embedded_words
+from evenhand.store.run import Run
+from evenhand.store.schemas import EXPLANATIONS
+
+OMNIBUS = {
+    "suite": "starter",
+    "model": "gpt2",
+    "axis": "race",
+    "metric": "sentiment",
+    "output": "negative",
+    "p_adjusted": 0.0004,
+    "n_groups": 4,
+    "null_reason": None,
+}
+
+
+def unpacked(text: str) -> Json:
+    value: Json = json.loads(gzip.decompress(base64.b64decode(text)))
+    return value
+
+
+@given(st.dictionaries(st.text(), st.lists(st.text() | st.floats(allow_nan=False, allow_infinity=False))))
+def test_what_is_packed_comes_back_in_letters_that_mean_nothing(value: dict[str, Json]) -> None:
+    text = packed(value)
+    assert not set(text) & set("<>&\"'")
+    assert packed(value) == text
+    if not any(0xD800 <= ord(letter) < 0xE000 for letter in json.dumps(value, ensure_ascii=False)):
+        assert unpacked(text) == value
+
+
+def test_a_histogram_is_drawn_to_the_fullest_bin_of_its_panel(tmp_path: Path) -> None:
+    measure = next(
+        iter(find(small_run(tmp_path, groups=[group_row(output="compound", kind="mean")])).measures.values())
+    )
+    shape = Shape(-1.0, 1.0, (1, 0, 2, 1), 0.25, (-0.5, 0.5))
+    drawn = spread_scale([shape])
+    assert drawn is not None
+    assert (drawn.low, drawn.high, drawn.ticks) == (-1.0, 1.0, (-1.0, -0.5, 0.0, 0.5, 1.0))
+    found = spread(shape, drawn, tallest=1.0, measure=measure)
+    # Of four texts 1, 0, 2 and 1: 5, 0, 10 and 5 of 20 units; y grows downwards.
+    assert found.outline == "M0 20v-5h1v5h1v-10h1v5h1V20z"
+    assert (found.median, found.middle) == (62.0, (26.0, 48.0))
+
+
+def test_an_axis_has_one_answer_in_words(tmp_path: Path) -> None:
+    tested = OMNIBUS | {"axis": "gender", "p_adjusted": None, "null_reason": "one_cluster"}
+    pair = OMNIBUS | {"axis": "two", "n_groups": 2}
+    table = frame("omnibus", [OMNIBUS, OMNIBUS | {"axis": "race2", "p_adjusted": 0.31}, tested, pair])
+    found = {
+        key[2]: answer.sentence
+        for key, answer in overall(write_run(tmp_path, manifest(), {"omnibus": table})).items()
+    }
+    assert found == {
+        "race": "Taken together, the 4 groups differ more than chance (adjusted p < 0.001).",
+        "race2": "Taken together, the 4 groups are not told apart from chance (adjusted p 0.31).",
+        "gender": "Whether the groups differ at all could not be tested: one cluster.",
+    }
+
+
+def _contradicted(folder: Path) -> Run:
+    inside = {"by": "context", "disagrees": False, "exploratory": True}
+    rows = [
+        comparison(**inside, stratum="work", estimate=-0.02),
+        comparison(**inside, stratum="home", estimate=-0.05),
+        comparison(
+            **inside | {"disagrees": True}, stratum="(adjusted)", estimate=-0.031, low=-0.05, high=-0.012
+        ),
+    ]
+    tables = {
+        "strata": frame("strata", rows),
+        "pairs": frame("pairs", [comparison(baseline="Asian_Americans"), comparison(p_adjusted=0.4)]),
+        "comparisons": frame("comparisons", [comparison()]),
+        "groups": frame("groups", [group_row()]),
+    }
+    return write_run(folder, manifest(), tables)
+
+
+def test_strata_that_contradict_the_whole_are_a_warning(tmp_path: Path) -> None:
+    run = _contradicted(tmp_path)
+    (gap,) = adjusted_gaps(run, find(run).measures)
+    assert (gap.whole, gap.gap, gap.inside) == ("+3.2", "−3.1", "−5.0 to −2.0")
+    assert gap.warning == (
+        "African Americans against European Americans, sentiment, negative: over all texts the gap is +3.2 "
+        "points, but with the same mix of context on both sides it is −3.1 points. The mix of context makes "
+        "the gap, not the group"
+    )
+    source = html_report(run)
+    assert "Contradicted inside strata" in source
+    assert "points the other way" in source
+
+
+def test_pairs_that_differ_are_listed(tmp_path: Path) -> None:
+    run = _contradicted(tmp_path)
+    (pair,), compared = clear_pairs(run, find(run).measures)
+    assert (pair.group, pair.other, pair.gap, compared) == ("African Americans", "Asian Americans", "+3.2", 2)
+    assert "1 of 2 comparisons of two groups differ" in html_report(run)
+
+
+def test_a_gap_that_its_check_doubts_is_no_headline(tmp_path: Path) -> None:
+    rows = [comparison(estimate=0.3, check="disagrees"), comparison(group="Asian_Americans", check="agrees")]
+    found = find(small_run(tmp_path, rows, [group_row()]))
+    assert found.largest[0].is_doubted
+    assert found.best[0].group == "Asian Americans"
+    assert "the largest that no check doubts is Asian Americans" in found.verdict
+    assert found.largest[0].evidence.endswith("the permutation check disagrees")
+
+
+def _words(text: str, words: list[tuple[int, int, float]], output: str = "compound") -> dict[str, object]:
+    spans = [{"start": start, "end": end, "weight": weight} for start, end, weight in words]
+    return {
+        "text_id": "1",
+        "metric": "m",
+        "output": output,
+        "read": text,
+        "masks": [{"start": 0, "end": 3}],
+        "words": spans,
+    }
+
+
+def test_words_count_as_a_browser_counts() -> None:
+    # XYZ, a space, an emoji of two units, a space: "kind" begins at 6 for Python and at 7 for a browser.
+    rows = [_words("XYZ 🌿 kind", [(6, 10, 2.4)]), _words("XYZ 🌿 kind", [(6, 10, -1.0)], "other")]
+    found, reads = embedded_words(pl.DataFrame(rows, schema=dict(EXPLANATIONS)), longest=800)
+    assert reads == {"1": ["XYZ 🌿 kind"]}
+    assert found == {
+        "m": {"outputs": ["compound", "other"], "entries": [[4, 2.4, -1.0]], "texts": {"1": [0, 0, -4, 7, 0]}}
+    }
+
+
+def test_words_beyond_what_is_shown_are_left_out() -> None:
+    found, reads = embedded_words(
+        pl.DataFrame([_words("a good day", [(2, 6, 1.9)])], schema=dict(EXPLANATIONS)), longest=4
+    )
+    assert reads == {"1": ["a go"]}
+    assert found["m"] == {"outputs": ["compound"], "entries": [], "texts": {"1": [0, 0, -4]}}
+
+
+def test_a_host_is_named_and_said_not_to_be_repeatable(tmp_path: Path) -> None:
+    model = {"backend": "endpoint", "name": "m", "repeatable": False}
+    served = {"model": "m-2026", "fingerprint": "fp_1"}
+    run = small_run(tmp_path, identity={"model": model}, served_by=served, created="2026-03-02T09:14:03Z")
+    known = {fact.name: fact.value for fact in facts(run)}
+    assert known["Served by"] == "model m-2026, fingerprint fp_1"
+    assert known["Repeatable"] == "no: a hosted model may change; this is what it gave on 2026-03-02"
+    assert any(
+        "not repeatable. They are what it gave on 2026-03-02, as fp_1." in said
+        for said in caveats(run, find(run))
+    )
+
+
+def test_nobody_is_mentioned_and_nothing_is_linked() -> None:
+    plain = escaped("ask @all, see https://x.example, www.x.example, mailto:a@b.example and #12")
+    for linking in ("@all", "https://", "www.", "mailto:a", "a@b", "#12"):
+        assert linking not in plain
+    assert plain.replace("\u2060", "").replace("\\", "") == (
+        "ask @all, see https://x.example, www.x.example, mailto:a@b.example and #12"
+    )
+
+
+def test_religions_have_a_capital() -> None:
+    assert (name("islam"), name("left-wing"), name("artistic_occupations")) == (
+        "Islam",
+        "left-wing",
+        "artistic occupations",
+    )
