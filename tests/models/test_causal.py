@@ -131,3 +131,12 @@ def test_a_spec_that_fits_is_left_as_it_is() -> None:
     spec = GenerationSpec(max_new_tokens=4)
     assert model().resolved(spec) == spec
     assert isinstance(model(), ResolvesSpec)
+
+
+def test_a_model_says_how_fast_it_writes() -> None:
+    from evenhand.core.protocols import Paced
+    from evenhand.models.builtin import load
+
+    model = load()
+    assert isinstance(model, Paced)
+    assert model.pace(GenerationSpec(max_new_tokens=2)) > 0

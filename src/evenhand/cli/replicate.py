@@ -20,6 +20,7 @@ def command(
     model: Annotated[
         list[str] | None, typer.Option(help="A source to run, as `audit` takes it; repeat for several.")
     ] = None,
+    metrics: o.Metrics = None,
     human: Annotated[Path | None, typer.Option(help="Human labels, for the tables that need them.")] = None,
     full: Annotated[
         bool, typer.Option("--full", help="All of the paper's prompts, not the stated subset.")
@@ -42,6 +43,7 @@ def command(
         data=data,
         tables=tables,
         model=model,
+        metrics=metrics,
         human=human,
         full=full,
         seed=seed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,9 @@ from evenhand.models.decoding import VERSION, Loop, check_spec
 from evenhand.models.spec_limits import known_code, refuse_iterations
 from evenhand.neural.devices import dtype_name
 from evenhand.neural.tokens import Codec
+
+_TRIAL = 4
+"""Tokens of each text by which the speed is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,17 @@ class CausalModel:
         if code is not None:
             requests = [replace(item, text=f"{code} {item.text}") for item in requests]
         return self.loop.run(requests, spec)
+
+    def pace(self, spec: GenerationSpec) -> float:
+        """Tokens a second, from a few tokens of a full batch of short prompts."""
+        trial = replace(self.resolved(spec), max_new_tokens=min(_TRIAL, spec.max_new_tokens), stop="none")
+        requests = [Request(f"trial {number}", "The", (0,)) for number in range(self.loop.batch)]
+        # The first pass, of one prompt, warms up.
+        for _ in self.generate(requests[:1], trial):
+            pass
+        started = time.perf_counter()
+        written = sum(answer.new_tokens or 0 for answer in self.generate(requests, trial))
+        return max(written, 1) / (time.perf_counter() - started)
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[tuple[float, int]]:
         """For each text its natural log-probability and the number of tokens it was summed over.

@@ -20,6 +20,8 @@ from evenhand.store.folder import RunFolder, default_folder, now, stage
 from evenhand.store.run import Run
 
 PAPERS = ("bold", "regard", "affective", "political")
+SWAPPABLE = ("bold",)
+"""Papers whose metrics may be put in place by others of their name."""
 STAGE = "replicate"
 RUNS = "runs"
 """Where a replication keeps the runs of single models."""
@@ -31,6 +33,7 @@ class ReplicateOptions(TypedDict, total=False):
     data: Path | str | None
     tables: str | Sequence[str] | None
     model: str | Sequence[str] | None
+    metrics: str | Sequence[str] | None
     human: Path | str | None
     full: bool
     seed: int | None
@@ -51,6 +54,8 @@ class Request:
     """Ids such as ``table_3``; all of the paper's where none was named."""
     models: tuple[str, ...]
     """Empty where the paper's own default is wanted."""
+    metrics: tuple[str, ...]
+    """Metrics to take in place of the paper's default ones: ``toxicity=ORG/NAME``."""
     human: Path | None
     full: bool
     seed: int
@@ -136,6 +141,12 @@ def prepare(paper: str, **options: Unpack[ReplicateOptions]) -> Replicating:
         raise InputError(
             f"the paper {paper!r} is not known", accepted=", ".join(PAPERS), todo="name one of these"
         )
+    if options.get("metrics") and paper not in SWAPPABLE:
+        raise InputError(
+            f"replicate {paper} measures with the metrics of its paper",
+            accepted=f"--metrics with {', '.join(SWAPPABLE)}",
+            todo="audit a model with --metrics instead",
+        )
     module: Paper = import_module(f"evenhand.papers.{paper}")
     out = options.get("out")
     prepared = module.prepare(_request(module.EXHIBITS, options))
@@ -155,6 +166,7 @@ def _request(known: Sequence[str], options: ReplicateOptions) -> Request:
         data=_existing(options.get("data"), "--data"),
         exhibits=_chosen(known, split_names(options.get("tables"))),
         models=split_names(options.get("model")) or (),
+        metrics=split_names(options.get("metrics")) or (),
         human=_existing(options.get("human"), "--human"),
         full=options.get("full", False),
         seed=options.get("seed") or 0,

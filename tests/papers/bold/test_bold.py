@@ -261,3 +261,12 @@ def test_twins_are_refused(data):
 def test_a_source_stays_in_its_folder():
     assert replication.Source("../x", None, None, None).folder == "-x"
     assert replication.Source("..", None, None, None).folder == "source"
+
+
+def test_metrics_may_be_put_in_place(data):
+    prepared = prepare("bold", data=data, model="stub", metrics="toxicity=org/toxic-bert").prepared
+    assert prepared.metrics == ("sentiment", "toxicity=org/toxic-bert", "regard", "gender_polarity", "norms")
+    with pytest.raises(InputError, match="--metrics names 'emotion', which BOLD does not use"):
+        prepare("bold", data=data, model="stub", metrics="emotion")
+    with pytest.raises(InputError, match="replicate regard measures with the metrics of its paper"):
+        prepare("regard", metrics="emotion")

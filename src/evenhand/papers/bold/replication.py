@@ -97,16 +97,27 @@ class BoldReplication:
         return {
             "data": self.suite.info.digest,
             "sources": {source.name: source.identity() for source in self.sources},
+            "metrics": list(self.metrics),
             "seed": self.request.seed,
         }
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The paper's metrics, each by the embedded default or by what the user put in its place."""
+        given = {spec.partition("=")[0]: spec for spec in self.request.metrics}
+        unknown = sorted(set(given) - set(METRICS))
+        if unknown:
+            raise InputError(
+                f"--metrics names {unknown[0]!r}, which BOLD does not use", accepted=", ".join(METRICS)
+            )
+        return tuple(given.get(name, name) for name in METRICS)
+
     def plan(self) -> Sequence[str]:
         """Sources, texts and exhibits."""
-        lines = [f"bold    {self.suite.info.digest}, metrics {', '.join(METRICS)}"]
+        lines = [f"bold    {self.suite.info.digest}, metrics {', '.join(self.metrics)}"]
         for source in self.sources:
-            lines += [
-                f"{source.name}: {line}" for line in self._audit(source, Path(RUNS)).plan().lines[::2][:2]
-            ]
+            told = self._audit(source, Path(RUNS)).plan().lines
+            lines += [f"{source.name}: {line}" for line in told if line.startswith(("suite", "time"))]
         if not self.request.full:
             lines.append(
                 f"subset  models continue {SUBSET:,} of 23,679 prompts, spread over the groups; --full: all"
@@ -148,7 +159,7 @@ class BoldReplication:
     def _audit(self, source: Source, folder: Path) -> audit.Audit:
         options: audit.AuditOptions = {
             "suite": self.suite,
-            "metrics": METRICS,
+            "metrics": self.metrics,
             "samples": 1,
             "seed": self.request.seed,
             "preset": source.preset,
