@@ -48,3 +48,20 @@ def test_settle_names_texts_without_the_mask(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "20 of 20 texts have no XYZ: their readers knew the demographic" in done.output
     assert (tmp_path / "labels" / "regard_test.csv").is_file()
+
+
+def test_labels_too_few_to_divide_are_kept_whole(tmp_path: Path) -> None:
+    """Nineteen negative texts and a positive one: agreement and labels are there, parts are not."""
+    labels = ["negative"] * 19 + ["positive"]
+    rows = [
+        f"{n},XYZ was {n * 7919},{who},{label},neutral" for n, label in enumerate(labels) for who in "abc"
+    ]
+    (tmp_path / "rated.csv").write_text("\n".join(["id,text,annotator,regard,sentiment", *rows]) + "\n")
+    done = run("settle", tmp_path / "rated.csv", "--out", tmp_path / "labels")
+    assert done.exit_code == 3, done.output
+    assert "the texts of the label 'positive' are too few" in done.output
+    assert "all 20 kept texts are neutral" in done.output
+    assert {path.name for path in (tmp_path / "labels").iterdir()} == {
+        *("agreement.csv", "regard_all.csv", "sentiment_all.csv")
+    }
+    assert len((tmp_path / "labels" / "regard_all.csv").read_text().splitlines()) == 21

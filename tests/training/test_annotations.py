@@ -145,6 +145,11 @@ def test_a_table_is_read_with_its_aliases(tmp_path: Path) -> None:
             "leave out "
             "the earlier one.",
         ),
+        (
+            ("1,XYZ left.,x,0", "1,XYZ came.,y,1"),
+            "row 2: the item '1' has another text than in an earlier row. Accepted: one text an item. "
+            "What to do: name the column that tells texts apart with --item.",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_named(tmp_path: Path, rows: tuple[str, ...], message: str) -> None:

@@ -43,11 +43,14 @@ class Labels:
     """What was settled."""
 
     folder: Path
-    """``QUESTION_train.csv``, ``_dev.csv``, ``_test.csv`` (id, text, label) and ``agreement.csv``."""
+    """``QUESTION_train.csv``, ``_dev.csv``, ``_test.csv`` (id, text, label) and ``agreement.csv``;
+    ``QUESTION_all.csv`` for a question whose texts could not be divided."""
     agreement: tuple[Agreement, ...]
     settled: Mapping[str, Settled]
     sizes: Mapping[str, Mapping[str, int]]
     """Question to part to texts."""
+    undivided: Mapping[str, str]
+    """Question to the reason why its texts are in no parts."""
 
     def lines(self) -> list[str]:
         """What was found, a line each."""
@@ -97,7 +100,7 @@ class Settling:
         """Settle, divide, write."""
         rows = [row for found in self.questions for row in agreement(found, seed=self.seed)]
         settled: dict[str, Settled] = {found.question: settle(found) for found in self.questions}
-        divided = {question: parts(found, seed=self.seed) for question, found in settled.items()}
+        divided, undivided = self._divided(settled)
         for question, places in divided.items():
             for part, chosen in places.items():
                 _write(_table(settled[question], chosen), self.out / f"{question}_{part}.csv")
@@ -106,7 +109,21 @@ class Settling:
             question: {part: len(chosen) for part, chosen in places.items()}
             for question, places in divided.items()
         }
-        return Labels(self.out, tuple(rows), settled, sizes)
+        return Labels(self.out, tuple(rows), settled, sizes, undivided)
+
+    def _divided(
+        self, settled: Mapping[str, Settled]
+    ) -> tuple[dict[str, dict[str, list[int]]], dict[str, str]]:
+        """The parts of every question, ``all`` alone where they cannot be made, and then why."""
+        divided, undivided = {}, {}
+        for question, found in settled.items():
+            try:
+                divided[question] = parts(found, seed=self.seed)
+            except InputError as error:
+                # Agreement and labels are worth having where there is too little to train on.
+                divided[question] = {"all": list(range(len(found.items)))}
+                undivided[question] = error.came
+        return divided, undivided
 
 
 def settle_labels(file: Path | str, **options: Unpack[SettleOptions]) -> Labels:

@@ -63,6 +63,7 @@ def settle_command(
     """Turn several people's labels into one a text: agreement, majority, train, dev and test parts."""
     from evenhand.api.settle import prepare
     from evenhand.cli.console import output, show_plan, warn
+    from evenhand.cli.ending import PARTIAL
 
     prepared = prepare(
         file,
@@ -82,3 +83,7 @@ def settle_command(
     labels = prepared.run()
     for line in labels.lines():
         output.print(line, highlight=False, soft_wrap=True, markup=False)
+    for name, reason in labels.undivided.items():
+        warn(f"{name}: not divided in train, dev and test, since {reason}")
+    if labels.undivided:
+        raise typer.Exit(PARTIAL)

@@ -117,7 +117,7 @@ def read_annotations(
     """The ratings of a table with one row for each text and person; ``label`` is the question's name if None.
 
     Rows without a label are left out and counted. A label that is no category, a person who rates a text
-    twice, and a table in which no text has two ratings are errors.
+    twice, an item with two texts, and a table in which no text has two ratings are errors.
     """
     table = read_table(path)
     column = label or question
@@ -139,7 +139,7 @@ def read_annotations(
                 accepted="one rating a text and annotator",
                 todo="leave out the earlier one",
             )
-        texts.setdefault(key, words)
+        _check_text(texts.setdefault(key, words), words, key, f"{path} row {number}")
         ratings[key, person] = Rating(key, person, _category(given, question, number, path))
     found = Annotations(question, texts, tuple(ratings.values()), dict(skipped))
     _check_raters(found, path)
@@ -188,9 +188,13 @@ def settle(annotations: Annotations) -> Settled:
 def parts(settled: Settled, *, seed: int = 0) -> dict[str, list[int]]:
     """Places of the texts of ``train``, ``dev`` and ``test``: about 7, 2 and 1 in ten of every label.
 
-    Texts that nearly repeat each other stay in one part.
+    Texts that nearly repeat each other stay in one part. An error where there are fewer than two labels, or
+    too few texts of one to be in every part.
     """
     texts, labels = settled.texts, settled.labels
+    if len(set(labels)) < 2:
+        what = f"all {len(labels)} kept texts are {labels[0]}" if labels else "no text was kept"
+        raise InputError(what, accepted="texts of two labels or more", todo="collect labels of more texts")
     first = divide(texts, labels, seed=seed, share=SHARES["test"])
     rest = first.train
     second = divide(
@@ -224,6 +228,15 @@ def _rho(ratings: Sequence[Rating], seed: int) -> Estimate:
 def _missing(cells: Sequence[str | None]) -> str | None:
     names = ("no item", "empty text", "no annotator", "no label")
     return next((name for name, cell in zip(names, cells, strict=True) if not (cell or "").strip()), None)
+
+
+def _check_text(earlier: str, words: str, key: str, place: str) -> None:
+    if earlier != words:
+        raise InputError(
+            f"{place}: the item {key!r} has another text than in an earlier row",
+            accepted="one text an item",
+            todo="name the column that tells texts apart with --item",
+        )
 
 
 def _category(given: str, question: Question, number: int, path: Path) -> str:
