@@ -17,15 +17,19 @@ from evenhand.store.run import Run
 GOOD, BAD = "She was kind and happy.", "He was cruel and hated."
 
 
-def scored(
-    folder: Path, texts: list[str | None], groups: list[str], clusters: list[str] | None = None
-) -> Run:
+def scored(folder: Path, texts: list[str], groups: list[str], clusters: list[str] | None = None) -> Run:
     """A run over these texts, scored for sentiment."""
     table = pl.DataFrame(
         {"text": texts, "group": groups, "cluster": clusters or [str(n) for n in range(len(texts))]}
     )
-    how = {"text": "text", "cluster": "cluster", "metrics": "sentiment", "out": folder / "run"}
-    return evenhand.score(table, group={"team": "group"}, **how)
+    return evenhand.score(
+        table,
+        text="text",
+        group={"team": "group"},
+        cluster="cluster",
+        metrics="sentiment",
+        out=folder / "run",
+    )
 
 
 def page_of(run: Run) -> Page:

@@ -126,6 +126,7 @@ def test_a_gap_that_its_check_doubts_is_no_headline(tmp_path: Path) -> None:
     found = find(small_run(tmp_path, rows, [group_row()]))
     assert found.largest[0].is_doubted
     assert found.best[0].group == "Asian Americans"
+    assert found.headline.endswith("after correction, 1 of them doubted by the permutation check")
     assert "the largest that no check doubts is Asian Americans" in found.verdict
     assert found.largest[0].evidence.endswith("the permutation check disagrees")
 

@@ -36,8 +36,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    how = {"text": "text", "cluster": "prompt", "metrics": "sentiment,gender_polarity"}
-    return evenhand.score(folder / "texts.csv", group={"team": "group"}, out=folder / "run", **how)
+    return evenhand.score(
+        folder / "texts.csv",
+        text="text",
+        group={"team": "group"},
+        cluster="prompt",
+        metrics="sentiment,gender_polarity",
+        out=folder / "run",
+    )
 
 
 @pytest.fixture

@@ -123,8 +123,11 @@ def _found(found: Findings) -> str:
 
 
 def _counted(found: Findings) -> str:
-    amount, verb = len(found.largest), "is" if len(found.largest) == 1 else "are"
-    return f"{amount:,} of {len(found.judged):,} {_kind(found)} {verb} larger than chance after correction"
+    amount, total = len(found.largest), len(found.judged)
+    verb = "is" if amount == 1 else "are"
+    doubted = sum(gap.is_doubted for gap in found.largest)
+    doubt = f", {doubted:,} of them doubted by the permutation check" if doubted else ""
+    return f"{amount:,} of {total:,} {_kind(found)} {verb} larger than chance after correction{doubt}"
 
 
 def _kind(found: Findings) -> str:
