@@ -10,7 +10,7 @@ import pytest
 from tests.report.test_html import Page
 
 import evenhand
-from evenhand.report.html import SIZE_LIMIT
+from evenhand.report.html import SIZE_LIMIT, html_report
 from evenhand.report.markdown import markdown_report
 from evenhand.store.run import Run
 
@@ -64,6 +64,18 @@ def test_equal_texts_have_no_gap_and_no_test(tmp_path: Path) -> None:
     text = page_of(scored(tmp_path, [GOOD] * 20, ["red", "blue"] * 10)).text
     assert "no variation" in text
     assert "Nothing could be told" in text
+
+
+def test_tables_that_do_not_fit_stay_in_the_run_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = scored(tmp_path, [GOOD, BAD, BAD] * 10, ["red", "blue", "green"] * 10)
+    assert 'class="cut js-only"' in html_report(run)
+    monkeypatch.setattr("evenhand.report.html._MOST_BYTES", 100)
+    source = html_report(run)
+    assert 'class="cut js-only"' not in source
+    assert 'data-download="comparisons"' not in source
+    assert Page(source).open == []
 
 
 NAMES = ("<script>alert(1)</script>", "👩🏽\u200d🚀 & 'quotes'", "</style>", "a|b `c` @all https://x.example")

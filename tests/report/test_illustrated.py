@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.report.test_browser import Visit, browser, shown  # noqa: F401 the fixture
+from tests.report.test_browser import CONTRAST, Visit, browser, shown  # noqa: F401 the fixture
 
 import evenhand
 from evenhand.store.run import Run
@@ -186,3 +186,13 @@ def test_a_phone_shows_comparisons_without_scrolling_sideways(browser: object, r
 
 def test_known_failures_stand_on_the_cards(visit: Visit) -> None:
     assert visit.page.get_by_text("Irony, and praise or blame without a listed word").is_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_marked_words_and_the_slider_meet_wcag_aa_contrast(browser: object, run: Run, scheme: str) -> None:  # noqa: F811
+    visit = Visit(browser, run.path / "report.html", color_scheme=scheme)
+    visit.page.locator(".cut:visible input").first.focus()
+    visit.page.keyboard.press("Home")
+    open_texts(visit, RED)
+    assert visit.page.evaluate(CONTRAST) == []
+    visit.page.close()

@@ -10,8 +10,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 import jinja2
@@ -38,9 +39,10 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _SCRIPTS = ("data.js", "packed.js", "tabs.js", "explore.js", "views.js", "cuts.js", "texts.js", "download.js")
 _KEYS = ("suite", "model", "axis", "group", "baseline", "metric", "output")
 _WITH_TEXTS = ("prompts", "generations", "scores", "examples", "explanations")
-_TABLES = tuple(name for name in SCHEMAS if name not in _WITH_TEXTS)
-_MOST_ROWS = 40_000
-"""Rows of a table the page carries; a larger one is only in the run folder."""
+_FIRST = ("comparisons", "groups", "omnibus", "exclusions", "cuts")
+_TABLES = (*_FIRST, *(name for name in SCHEMAS if name not in (*_WITH_TEXTS, *_FIRST)))
+_MOST_BYTES = 1_500_000
+"""Packed bytes of tables the page carries; what is beyond, in the order above, is only in the run folder."""
 
 
 def html_report(run: Run) -> str:
@@ -96,19 +98,18 @@ class _Carried:
 
 def _carried(run: Run, found: Findings) -> _Carried:
     tables = {name: run.table(name) for name in _TABLES}
-    kept = {name: table for name, table in tables.items() if 0 < table.height <= _MOST_ROWS}
     keys: dict[str, Json] = {
         name: columns(tables[name].select([key for key in _KEYS if key in tables[name].columns]))
         for name in ("groups", "comparisons")
     }
     cards = mapping_at(run.manifest, "metrics")
     words = {spec: visible(text_at(cards, spec, "word_scores")) for spec in cards}
-    whole: dict[str, Json] = {name: columns(_flat(table)) for name, table in kept.items()}
+    whole = _that_fit({name: columns(_flat(table)) for name, table in tables.items() if table.height})
     explained: Json = {spec: said for spec, said in words.items() if said}
     return _Carried(
         data=embedded({**keys, "explained": explained, "measures": _measures(found)}),
         tables=Markup(packed(whole)),
-        names=(*kept, "texts"),
+        names=(*whole, "texts"),
     )
 
 
@@ -125,6 +126,12 @@ def _measures(found: Findings) -> dict[str, Json]:
             "beyond": list(measure.beyond),
         }
     return dict(known)
+
+
+def _that_fit(tables: Mapping[str, Json]) -> dict[str, Json]:
+    sizes = {name: len(packed(table)) for name, table in tables.items()}
+    ends = accumulate(sizes.values())
+    return {name: tables[name] for name, end in zip(sizes, ends, strict=True) if end <= _MOST_BYTES}
 
 
 def _flat(table: pl.DataFrame) -> pl.DataFrame:
