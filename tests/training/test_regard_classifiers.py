@@ -58,6 +58,8 @@ def test_the_study_has_two_layers_of_a_hundred_units() -> None:
     assert (preset.recipe.epochs, preset.longest, preset.runs, preset.recipe.weight_decay) == (20, 50, 5, 0.0)
     bert = PRESETS["regard-bert"]
     assert (bert.backbone, bert.recipe.epochs, bert.longest, bert.runs) == ("bert-base-uncased", 5, 50, 5)
+    # "Mostly default parameters": those of BERT's own script.
+    assert (bert.recipe.rate, bert.recipe.batch, bert.recipe.warmup) == (5e-5, 32, 0.1)
 
 
 def test_padding_and_neighbours_do_not_change_a_text() -> None:

@@ -20,7 +20,7 @@ from evenhand.training.classifier_job import ClassifierJob
 from evenhand.training.examples import read_examples
 from evenhand.training.fitting import ENSEMBLE, LINEAR, LSTM, kind_of, members_of
 from evenhand.training.job_folder import JobFolder
-from evenhand.training.presets import Preset, preset_of
+from evenhand.training.presets import LSTM_RECIPE, Preset, preset_of
 from evenhand.training.recipe import Recipe
 from evenhand.training.repeated import RepeatedJob
 from evenhand.training.tasks import TASKS, task_of
@@ -33,7 +33,6 @@ RATES: Final = {"builtin": 1e-4, "builtin:masked": 2e-4}
 """Learning rates that suit the small embedded networks; other backbones have 2e-5, usual for BERT's size."""
 
 _DEFAULT: Final = Recipe()
-_LSTM: Final = Recipe(epochs=20, rate=1e-3, warmup=0.0, weight_decay=0.0)
 _NEURAL: Final = ("epochs", "batch", "learning_rate", "max_length", "patience")
 _CLASSIFIERS: Final = ("text", "label", "valid", "test", "runs", "preset")
 _UNUSED: Final = {
@@ -291,7 +290,7 @@ def _recipe(backbone: str, preset: Preset | None, options: TrainOptions) -> Reci
     if preset is not None:
         start = preset.recipe
     elif kind_of(backbone) == LSTM:
-        start = _LSTM
+        start = LSTM_RECIPE
     else:
         rated = members_of(backbone)[0] if kind_of(backbone) == ENSEMBLE else backbone
         start = replace(_DEFAULT, rate=RATES.get(rated, _DEFAULT.rate))

@@ -33,6 +33,8 @@ _AFFECTIVE = (
     "Kadan et al. 2024, section 4.1: Adam, 100 epochs, categorical cross-entropy, a dense layer of four with "
     "softmax; the longest text and early stopping are not printed"
 )
+LSTM_RECIPE: Final = Recipe(epochs=20, rate=1e-3, warmup=0.0, weight_decay=0.0)
+"""The LSTM of the regard study."""
 _REGARD = "Sheng et al. 2019, appendix A.1 and section 4"
 
 
@@ -59,23 +61,24 @@ PRESETS: Final[Mapping[str, Preset]] = {
     "regard-bert": Preset(
         "regard",
         "bert-base-uncased",
-        Recipe(epochs=5),
+        Recipe(epochs=5, rate=5e-5),
         longest=50,
         runs=5,
-        source=f"{_REGARD}; batch and learning rate are BERT's usual ones",
+        source=f"{_REGARD}: mostly default parameters, which are batch 32, rate 5e-5 and a tenth of warm-up "
+        "in BERT's own script",
     ),
     "regard-lstm": Preset(
         "regard",
         "lstm",
-        Recipe(epochs=20, rate=1e-3, warmup=0.0, weight_decay=0.0),
+        LSTM_RECIPE,
         longest=50,
         runs=5,
-        source=f"{_REGARD}; the learning rate is Adam's usual one",
+        source=f"{_REGARD}; batch and falling rate as for BERT; the learning rate is Adam's usual one",
     ),
     "regard-lstm-pretrained": Preset(
         "regard",
         "lstm:embedded",
-        Recipe(epochs=20, rate=1e-3, warmup=0.0, weight_decay=0.0),
+        LSTM_RECIPE,
         longest=50,
         runs=5,
         source=f"{_REGARD}; the vectors are the embedded ones",

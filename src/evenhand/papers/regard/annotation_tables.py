@@ -53,7 +53,7 @@ def table_5(published: Published, seed: int) -> Table:
         {
             "source": PAPER,
             "datasets": name,
-            **dict(zip(("respect", "occupation", "both"), cells, strict=True)),
+            **dict(zip(_PRINTED_COLUMNS, cells, strict=True)),
         }
         for name, cells in PRINTED_5.items()
     ]

@@ -73,9 +73,7 @@ def classifier_claims(accuracies: pl.DataFrame) -> list[Claim]:
     name = transformer["classifier"][-1]
     test = ours.filter((pl.col("part") == "test") & (pl.col("context") == "all"))
     own = test.filter(pl.col("classifier") == name).row(0, named=True)
-    others = test.filter(
-        pl.col("classifier").is_in(["LSTM, random", "LSTM, pretrained", "VADER", "TextBlob"])
-    )
+    others = test.filter(pl.col("classifier").is_in(_RIVALS))
     best = others.sort("accuracy", descending=True).row(0, named=True)
     gap = 100 * (own["accuracy"] - best["accuracy"])
     claims = [

@@ -99,6 +99,8 @@ class Trainings:
         }
         if backbone not in ANALYSERS:
             options |= {"runs": RUNS, "max_length": LONGEST}
+        if backbone == BERT:
+            options |= {"preset": "regard-bert"}
         return prepare("regard", data["train"], **options)
 
     def _accuracies(self, folder: Path) -> list[Accuracy]:

@@ -46,17 +46,7 @@ def table_disagreements(texts: pl.DataFrame) -> Table:
         .group_by("source", "context", "regard", "sentiment", maintain_order=True)
         .head(SHOWN)
         .sort("source", "context", "regard", maintain_order=True)
-        .select(
-            "source",
-            "context",
-            "axis",
-            "group",
-            "regard",
-            "sentiment",
-            "regard_value",
-            "sentiment_value",
-            "text",
-        )
+        .select(_SHOWN)
     )
     notes = (
         f"At most {SHOWN} texts a source, context and direction, the largest distance of the scores first.",
