@@ -9,8 +9,14 @@ from tests.oracles.stats_permutation import permutation_p_slowly
 from tests.stats.closeness import same
 
 from evenhand.core.errors import InputError
-from evenhand.stats import cluster_permutation, clustered_difference, permutation
-from evenhand.stats._arrays import Floats
+from evenhand.stats import (
+    cluster_permutation,
+    clustered_difference,
+    clustered_proportion_difference,
+    permutation,
+)
+from evenhand.stats._arrays import Bools, Floats, Ints
+from evenhand.stats._newcombe import Newcombe, touching_quantiles
 
 
 def test_three_against_three_by_hand() -> None:
@@ -126,3 +132,56 @@ def test_labels_must_be_true_or_false() -> None:
     )
     with pytest.raises(InputError, match=message):
         cluster_permutation([1.0, 2.0], [0, 1], rng=0)
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0.0, 0.004, 0.3, 0.5, 0.97, 1.0]),
+            st.sampled_from([0.0, 0.004, 0.3, 0.5, 0.97, 1.0]),
+            st.floats(2, 5_000),
+            st.floats(2, 5_000),
+            st.floats(-0.9, 0.9),
+        ),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_many_quantiles_are_those_of_one_at_a_time(pairs: list[tuple[float, ...]]) -> None:
+    columns = np.array(pairs)
+    found = touching_quantiles(columns[:, :2], columns[:, 2:4], columns[:, 4])
+    assert found == pytest.approx([Newcombe(*pair).touching() for pair in pairs], rel=1e-6, abs=1e-6)
+
+
+def _rare(seed: int, *, share: float) -> tuple[Floats, Bools, Ints]:
+    """A label of 0.3 % in 200 clusters of 1 to 30 texts; in the first 20 of them ``share``."""
+    rng = np.random.default_rng(seed)
+    clusters = np.repeat(np.arange(200), rng.integers(1, 31, size=200))
+    group: Bools = clusters < 20
+    return (rng.random(clusters.size) < np.where(group, share, 0.003)).astype(np.float64), group, clusters
+
+
+def test_a_rare_label_that_is_frequent_in_one_group_stands_up() -> None:
+    y, group, clusters = _rare(0, share=0.04)
+    default = clustered_proportion_difference(y[group], clusters[group], y[~group], clusters[~group])
+    assert default.p is not None
+    assert default.p < 0.001
+    as_share = cluster_permutation(y, group, clusters, rng=1, is_share=True, resamples=2_000)
+    as_mean = cluster_permutation(y, group, clusters, rng=1, resamples=2_000)
+    assert as_share.p is not None
+    assert as_mean.p is not None
+    assert as_share.p < 0.005 < as_mean.p
+
+
+def test_a_rare_label_without_a_gap_is_rarely_called_one() -> None:
+    found = [
+        cluster_permutation(*_rare(seed, share=0.003), rng=seed, is_share=True, resamples=199).p
+        for seed in range(200)
+    ]
+    assert sum(p is not None and p <= 0.05 for p in found) <= 20
+
+
+def test_shares_are_yes_or_no() -> None:
+    with pytest.raises(InputError, match=r"^y holds 0\.5, which is no yes or no"):
+        cluster_permutation([0.5, 1.0], [False, True], rng=0, is_share=True)

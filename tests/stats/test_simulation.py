@@ -103,7 +103,7 @@ def simulate(design: Design, runs: int) -> tuple[Mapping[str, float], Mapping[st
             "shares": _gap(clustered_proportion_difference, shares).p,
             "shares as means": _gap(clustered_difference, shares).p,
             "permutation": cluster_permutation(*means, rng=run, resamples=199).p,
-            "permutation of shares": cluster_permutation(*shares, rng=run, resamples=199).p,
+            "permutation of shares": cluster_permutation(*shares, rng=run, is_share=True, resamples=199).p,
             "omnibus": clustered_omnibus(means.y, _three(means, design), means.clusters).p,
         }
         intervals = {

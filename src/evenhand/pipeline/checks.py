@@ -80,7 +80,12 @@ class Checker:
             self.comparer.seed, "check", item.suite, item.axis, item.group, item.metric, item.output
         )
         found = cluster_permutation(
-            values[used], inside[used], axis.clusters[used], rng=rng, resamples=resamples
+            values[used],
+            inside[used],
+            axis.clusters[used],
+            rng=rng,
+            is_share=quantity.kind == "share",
+            resamples=resamples,
         )
         if found.p is None or (found.is_exact and 2 / found.arrangements > bar):
             return replace(item, p_permutation=found.p, check=TOO_MANY)

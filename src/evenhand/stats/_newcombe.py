@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evenhand.stats._arrays import Bools, Floats
 from evenhand.stats._moments import Moments
 from evenhand.stats.intervals import Interval, effective_size, shares, wilson_interval
 
 _LARGEST_QUANTILE = 1e6
 """Where the search for the quantile that touches 0 gives up; p is 0 for any purpose."""
+_HALVINGS = 60
+"""Steps of the bisection: more than a float has bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Newcombe:
         below, above = 0.0, 1.0
         while side._low(above) > 0 and above < _LARGEST_QUANTILE:
             below, above = above, above * 2
-        for _ in range(60):
+        for _ in range(_HALVINGS):
             middle = (below + above) / 2
             below, above = (middle, above) if side._low(middle) > 0 else (below, middle)
         return above if self.share_a != self.share_b else 0.0
@@ -57,6 +60,35 @@ class Newcombe:
 
     def _swapped(self) -> Newcombe:
         return Newcombe(self.share_b, self.share_a, self.size_b, self.size_a, self.correlation)
+
+
+def touching_quantiles(shares: Floats, sizes: Floats, correlation: Floats) -> Floats:
+    """`Newcombe.touching` for many pairs at once: rows of (a, b), and the correlation of each."""
+    order = np.argsort(-shares, axis=1, kind="stable")
+    (high, low), (worth, other) = (np.take_along_axis(part, order, axis=1).T for part in (shares, sizes))
+
+    def excludes_0(z: Floats) -> Bools:
+        down, up = high - _wilson_ends(high, worth, z)[0], _wilson_ends(low, other, z)[1] - low
+        excludes: Bools = high - low > np.sqrt(
+            np.maximum(0, down * down - 2 * correlation * down * up + up * up)
+        )
+        return excludes
+
+    below, above = np.zeros(high.size), np.ones(high.size)
+    while (grows := excludes_0(above) & (above < _LARGEST_QUANTILE)).any():
+        below, above = np.where(grows, above, below), np.where(grows, above * 2, above)
+    for _ in range(_HALVINGS):
+        middle = (below + above) / 2
+        is_inside = excludes_0(middle)
+        below, above = np.where(is_inside, middle, below), np.where(is_inside, above, middle)
+    return np.where(high > low, above, 0.0)
+
+
+def _wilson_ends(share: Floats, n: Floats, z: Floats) -> tuple[Floats, Floats]:
+    spread = z * z / n
+    centre = (share + spread / 2) / (1 + spread)
+    half = np.sqrt(spread * share * (1 - share) + spread * spread / 4) / (1 + spread)
+    return np.clip(centre - half, 0, share), np.clip(centre + half, share, 1)
 
 
 def _likeness(of: Moments, cell: int) -> float:

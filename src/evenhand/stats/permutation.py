@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -16,11 +16,13 @@ from evenhand.stats._arrays import (
     Ids,
     Ints,
     RandomSource,
+    checked_binary,
     checked_group,
     checked_values,
     cluster_codes,
     weighted_counts,
 )
+from evenhand.stats._newcombe import touching_quantiles
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER, Permutation
 
 _BLOCK = 2_000_000
@@ -37,6 +39,7 @@ def cluster_permutation(
     clusters: Ids = None,
     *,
     rng: RandomSource,
+    is_share: bool = False,
     resamples: int = 10_000,
 ) -> Permutation:
     """The two-sided p-value of a gap between ``group`` (True) and the rest under exchanged labels.
@@ -44,21 +47,25 @@ def cluster_permutation(
     Clusters that lie in one group trade their labels among each other; a cluster that reaches over both
     exchanges its two sides or not (for pairs: a sign flip). The statistic is the gap over its
     cluster-robust standard error, so the test also holds where one group merely varies more (Janssen 1997).
+    For shares (``is_share``; values of 0 and 1) it is the quantile at which the default test's interval
+    touches 0: a label that is rare is missing from the group in most arrangements, the standard error of
+    nothing is 0, and over it no real gap would ever stand out.
     All arrangements are looked at where they are no more than ``resamples``; else p = (1 + as extreme) /
     (resamples + 1).
     """
-    values = checked_values(y)
+    values = (checked_binary if is_share else checked_values)(y, "y")
     in_group = checked_group(group, values.size)
     sides = _Sides.of(values, in_group, cluster_codes(clusters, values.size))
     reason = sides.null_reason(values)
     if reason:
         return _result(sides, values.size, reason=reason)
-    observed = float(sides.statistics(np.zeros((1, sides.n_clusters), dtype=np.bool_))[0])
+    statistics = sides.of_shares(float(values.mean())) if is_share else sides.of_means
+    observed = float(statistics(np.zeros((1, sides.n_clusters), dtype=np.bool_))[0])
     total = sides.arrangements()
     is_exact = total <= resamples
     blocks = sides.every() if is_exact else sides.drawn(np.random.default_rng(rng), resamples)
     bar = observed * (1 - _TIE)
-    extreme = sum(int(np.count_nonzero(sides.statistics(block) >= bar)) for block in blocks)
+    extreme = sum(int(np.count_nonzero(statistics(block) >= bar)) for block in blocks)
     p = extreme / total if is_exact else (1 + extreme) / (resamples + 1)
     return _result(sides, values.size, p=p, arrangements=total if is_exact else resamples, is_exact=is_exact)
 
@@ -141,16 +148,14 @@ class _Sides(NamedTuple):
             block[:, spans] = generator.random((block.shape[0], int(spans.sum())), dtype=np.float32) < 0.5
             yield block
 
-    def statistics(self, exchanged: Bools) -> Floats:
+    def of_means(self, exchanged: Bools) -> Floats:
         """|gap| / standard error under each arrangement (a row of ``exchanged``).
 
         With a cluster's sums s, t and sizes m, n on the two sides, its influence on the gap is (s - A m) /
         M - (t - B n) / N. The sum of its squares needs only the sums of the products of (s, m, t, n), and
         each of those is one matrix product with the exchanged labels.
         """
-        straight = _products(self.sums[:, 0], self.sizes[:, 0], self.sums[:, 1], self.sizes[:, 1])
-        crossed = _products(self.sums[:, 1], self.sizes[:, 1], self.sums[:, 0], self.sizes[:, 0])
-        totals = straight.sum(axis=0) + exchanged.astype(np.float64) @ (crossed - straight)
+        totals = self._totals(exchanged)
         s, m, t, n = totals[:, :4].T
         gap = np.abs(s / m - t / n)
         weights = np.stack([1 / m, -s / m**2, -1 / n, t / n**2], axis=1)
@@ -159,6 +164,64 @@ class _Sides(NamedTuple):
         has_spread = variance > _CANCELLED * np.abs(terms).sum(axis=(1, 2))
         ratio = np.divide(gap, np.sqrt(np.abs(variance)), out=np.zeros_like(gap), where=has_spread)
         return np.where(has_spread, ratio, np.where(gap > 0, np.inf, 0.0))
+
+    def of_shares(self, centre: float) -> Callable[[Bools], Floats]:
+        """The statistic for shares, whose values were centred at ``centre``."""
+
+        def statistics(exchanged: Bools) -> Floats:
+            totals = self._totals(exchanged)
+            cells = _Shares.of(totals[:, :4], totals[:, 4:].reshape(-1, 4, 4), centre)
+            return touching_quantiles(cells.shares, cells.worth(), cells.correlation)
+
+        return statistics
+
+    def _totals(self, exchanged: Bools) -> Floats:
+        """Under each arrangement the sums of (s, m, t, n), then those of their products."""
+        straight = _products(self.sums[:, 0], self.sizes[:, 0], self.sums[:, 1], self.sizes[:, 1])
+        crossed = _products(self.sums[:, 1], self.sizes[:, 1], self.sums[:, 0], self.sizes[:, 0])
+        totals: Floats = straight.sum(axis=0) + exchanged.astype(np.float64) @ (crossed - straight)
+        return totals
+
+
+class _Shares(NamedTuple):
+    """Shares inside and outside (columns) under each arrangement (rows), and how well they are known."""
+
+    shares: Floats
+    rows: Floats
+    kish: Floats
+    """Effective numbers of clusters."""
+    variances: Floats
+    correlation: Floats
+
+    @classmethod
+    def of(cls, sums: Floats, products: Floats, centre: float) -> _Shares:
+        """From the sums of (s, m, t, n) and of their products."""
+        successes, rows = sums[:, 0::2], sums[:, 1::2]
+        means = successes / rows
+        exact = np.rint(successes + centre * rows) / rows
+        kish = rows**2 / np.stack([products[:, 1, 1], products[:, 3, 3]], axis=1)
+        # The influence of a cluster on the two means is (s - A m) / M and (t - B n) / N.
+        pull = np.zeros((sums.shape[0], 2, 4))
+        pull[:, 0, 0], pull[:, 0, 1] = 1 / rows[:, 0], -means[:, 0] / rows[:, 0]
+        pull[:, 1, 2], pull[:, 1, 3] = 1 / rows[:, 1], -means[:, 1] / rows[:, 1]
+        covariance = pull @ products @ pull.transpose(0, 2, 1)
+        variances = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0)
+        variances = np.where((exact > 0) & (exact < 1) & (variances > _CANCELLED), variances, 0.0)
+        scale = np.sqrt(variances.prod(axis=1))
+        correlation = np.divide(covariance[:, 0, 1], scale, out=np.zeros_like(scale), where=scale > 0)
+        few = np.divide(kish, kish - 1, out=np.ones_like(kish), where=kish > 1 + _TIE)
+        return cls(exact, rows, kish, variances * few, np.clip(correlation, -1, 1))
+
+    def worth(self) -> Floats:
+        """Effective sizes, as `intervals.effective_size` has them."""
+        plain = self.shares * (1 - self.shares)
+        known = np.divide(plain, self.variances, out=self.rows.copy(), where=self.variances > 0)
+        known = np.minimum(self.rows, known)
+        excess = self.rows / self.kish - 1
+        tells = (plain > 0) & (excess > _TIE)
+        likeness = np.divide(self.rows / known - 1, excess, out=np.ones_like(known), where=tells)
+        others = np.clip(likeness, 0, 1)[:, ::-1]
+        return np.where(plain > 0, known, self.rows / (1 + others * excess))
 
 
 def _products(s: Floats, m: Floats, t: Floats, n: Floats) -> Floats:
