@@ -20,7 +20,7 @@ from evenhand.neural import quantised, wordpiece
 from evenhand.neural.batching import length_sorted
 from evenhand.neural.checkpoints import read_config
 from evenhand.neural.devices import device_of
-from evenhand.neural.encoder import ClassifierNetwork, Encoder, EncoderShape, probabilities
+from evenhand.neural.encoder import PAD, ClassifierNetwork, Encoder, EncoderShape, pool, probabilities
 from evenhand.neural.heads import Head, HeadKind
 from evenhand.neural.linear import pack_layers
 from evenhand.neural.reading import padded
@@ -97,6 +97,19 @@ class Classifier:
             for batch in length_sorted([len(row) for row in rows], rows=self._rows, tokens=cells):
                 logits = self._network(padded([rows[index] for index in batch], device=self._device))
                 found[batch] = self._calibrated(logits).cpu().numpy()
+        return found
+
+    def pooled(self, texts: Sequence[str], name: str) -> Probabilities:
+        """One row a text: the vector that a head reads its labels from."""
+        place = [head.name for head in self.heads].index(name)
+        rows = wordpiece.encode(self._tokenizer, texts, longest=self._longest)
+        found = np.zeros((len(rows), self._network.encoder.shape.width), dtype=np.float32)
+        with torch.inference_mode():
+            for batch in length_sorted([len(row) for row in rows], rows=self._rows, tokens=_TOKENS):
+                ids = padded([rows[index] for index in batch], device=self._device)
+                states = self._network.encoder(ids)
+                query = self._network.queries[place : place + 1].to(states.dtype)
+                found[batch] = pool(states, query, ids != PAD)[:, 0].float().cpu().numpy()
         return found
 
     def _calibrated(self, logits: torch.Tensor) -> torch.Tensor:

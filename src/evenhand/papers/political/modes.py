@@ -1,0 +1,66 @@
+"""The conditions of the paper's tables: the model as it is, and every mitigation that can be had here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from evenhand.api.conditions import Condition
+from evenhand.api.debias import MODES
+from evenhand.core import registry
+from evenhand.core.errors import EvenhandError
+from evenhand.core.protocols import Model
+from evenhand.core.registry import Option
+from evenhand.pipeline.price import VANILLA
+
+BASELINE = "baseline"
+"""What the paper calls the model as it is."""
+CALIBRATOR, VECTORS = "calibrator", "neutral"
+"""Folders of ``--data``: what `evenhand train calibrator` and the neutral vectors' training wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class Modes:
+    """The mitigations of a model, and why others are missing."""
+
+    conditions: tuple[Condition, ...]
+    missing: Mapping[str, str]
+
+    @property
+    def swept(self) -> str | None:
+        """The mode whose strength is varied: the paper's is the classifier."""
+        names = [condition.name for condition in self.conditions]
+        return next((mode for mode in ("classifier", "embedding") if mode in names), None)
+
+    def options(self, mode: str) -> Mapping[str, Option]:
+        """What a mode is given."""
+        return next(condition.options for condition in self.conditions if condition.name == mode)
+
+
+def find_modes(model: Model, data: Path | None) -> Modes:
+    """Vanilla and the mitigations that apply to a model; each is tried, so that a refusal is known now."""
+    known = {entry.name for entry in registry.available("mitigations")}
+    found, missing = [Condition(VANILLA)], {}
+    for mode in ("naive", "in-glove", "embedding", "classifier"):
+        family = MODES[mode].partition(":")[0]
+        condition = Condition(mode, MODES[mode], _files(mode, data))
+        if family not in known:
+            missing[mode] = f"the mitigation {family} is not installed"
+            continue
+        try:
+            registry.mitigation(MODES[mode], condition.options).apply(model)
+        except EvenhandError as error:
+            missing[mode] = str(error)
+        else:
+            found.append(condition)
+    return Modes(tuple(found), missing)
+
+
+def _files(mode: str, data: Path | None) -> dict[str, Option]:
+    if data is None:
+        return {}
+    if mode == "classifier" and (data / CALIBRATOR).exists():
+        return {"calibrator": str(data / CALIBRATOR)}
+    vectors = data / VECTORS / "vectors.safetensors"
+    return {"vectors": str(vectors)} if mode == "in-glove" and vectors.exists() else {}

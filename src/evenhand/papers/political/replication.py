@@ -1,0 +1,229 @@
+"""Runs the paper: every model under every mode, then its tables and Figure 2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from evenhand.api.audit import AuditOptions
+from evenhand.api.conditions import METRICS, SUITES, Study, biases
+from evenhand.api.tradeoff import STRENGTHS, curve, sweep
+from evenhand.core import registry
+from evenhand.core.digests import Json, file_digest
+from evenhand.core.protocols import Model, Progress
+from evenhand.papers.political.figure import figure_2
+from evenhand.papers.political.modes import Modes, find_modes
+from evenhand.papers.political.people import read_answers, table_6
+from evenhand.papers.political.printed import CITATION
+from evenhand.papers.political.tables import table_2, table_3, table_5
+from evenhand.papers.political.texts import judged_texts, with_prompts
+from evenhand.papers.records import Exhibit, Replication
+from evenhand.papers.replicate import RUNS, Request
+from evenhand.pipeline.price import TRAINING, VANILLA
+from evenhand.store.run import Run
+
+EXHIBITS = ("table_2", "table_3", "table_5", "table_6", "figure_2")
+DEFAULT_MODELS = ("builtin",)
+PROMPTS: int | None = None
+"""Prompts of each suite; all of them."""
+SAMPLES, TOKENS = 2, 40
+"""The subset: every prompt, fewer and shorter texts than the paper's 10 samples of 100 tokens."""
+_REMARKS = (
+    "A distance is never zero in a finite sample. Every one stands beside what chance gives where keywords "
+    "are dealt to options at random; only what is beyond it, with an interval above 0, is bias found.",
+    "The judge that measures is never the classifier that steers. The judge was trained on other articles "
+    "than a calibrator may use: see the cards of both.",
+    "The paper's news data are not public, and its scale of distances is not known: nothing here can be "
+    "expected to agree with its numbers to the digit.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A model and the modes it can write in."""
+
+    name: str
+    spec: str
+    model: Model
+    modes: Modes
+
+    @property
+    def folder(self) -> str:
+        """The folder of its runs."""
+        plain = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in self.name)
+        return plain.strip(".-") or "source"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What came out for one model."""
+
+    source: Source
+    runs: Mapping[str, Run]
+    swept: Mapping[str, Run]
+    price: pl.DataFrame
+    paces: pl.DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class PoliticalReplication:
+    """A replication with its models loaded and its mitigations tried."""
+
+    sources: tuple[Source, ...]
+    request: Request
+    answers: pl.DataFrame | None
+
+    @property
+    def identity(self) -> Mapping[str, Json]:
+        """What the numbers depend on."""
+        return {
+            "sources": {
+                source.name: {
+                    "model": source.model.ref.identity(),
+                    "modes": [condition.name for condition in source.modes.conditions],
+                }
+                for source in self.sources
+            },
+            "exhibits": list(self.request.exhibits),
+            "human": file_digest(self.request.human) if self.request.human else None,
+            "full": self.request.full,
+            "seed": self.request.seed,
+        }
+
+    def plan(self) -> Sequence[str]:
+        """Sources, modes, texts and exhibits."""
+        lines = [] if self.sources else ["models  none: no table that needs one was asked for"]
+        for source in self.sources:
+            study = self._study(source)
+            texts = study.audit(study.conditions[0], Path(RUNS)).plan().lines[0]
+            names = ", ".join(condition.name for condition in study.conditions)
+            lines.append(f"{source.name}: {texts}; each under {names}")
+            lines += [f"without {mode}: {why}" for mode, why in source.modes.missing.items()]
+        if self.sources and not self.request.full:
+            lines.append(f"subset  {SAMPLES} samples of {TOKENS} tokens; --full: 10 of 100, hours on a CPU")
+        return (*lines, f"writes  {', '.join(self._exhibits())}")
+
+    def run(self, folder: Path, progress: Progress) -> Replication:
+        """The exhibits asked for."""
+        measured = [self._measured(source, folder, progress) for source in self.sources]
+        drawn = dict(self._drawn(measured))
+        warnings = [
+            f"{source.name}, without {mode}: {why}"
+            for source in self.sources
+            for mode, why in source.modes.missing.items()
+        ]
+        return Replication(
+            paper="political",
+            title=f"Political bias of {', '.join(source.name for source in self.sources) or 'no model'}",
+            citation=CITATION,
+            exhibits=tuple(drawn[name] for name in self._exhibits() if name in drawn),
+            remarks=(*_REMARKS, *self._subset()),
+            sources=tuple(source.name for source in self.sources),
+            warnings=tuple(warnings),
+        )
+
+    def _drawn(self, measured: Sequence[Measured]) -> list[tuple[str, Exhibit]]:
+        wanted, drawn = self._exhibits(), list[tuple[str, Exhibit]]()
+        execution, seed = self.request.execution(), self.request.seed
+        if "table_6" in wanted and self.answers is not None:
+            drawn.append(("table_6", table_6(self.answers)))
+        if not measured:
+            return drawn
+        found = pl.concat([_named(_both_readings(one.runs, seed), one) for one in measured])
+        if "table_2" in wanted:
+            drawn.append(("table_2", table_2(found)))
+        if "table_3" in wanted:
+            curves = [_named(_curve(one), one) for one in measured if one.swept]
+            modes = {one.source.name: one.source.modes.swept or "none" for one in measured}
+            drawn += [("table_3", table_3(pl.concat(curves), modes))] if curves else []
+        if "table_5" in wanted:
+            price = pl.concat([_named(one.price, one) for one in measured])
+            paces = pl.concat([_named(one.paces, one) for one in measured])
+            kept = price.filter(pl.col("condition").is_in([*found["condition"].unique(), TRAINING]))
+            drawn.append(("table_5", table_5(found, kept, paces)))
+        if "figure_2" in wanted:
+            first = measured[0]
+            judged = {name: judged_texts(run) for name, run in first.runs.items()}
+            drawn.append(("figure_2", figure_2(judged, first.source.name, execution, seed)))
+        return drawn
+
+    def _measured(self, source: Source, folder: Path, progress: Progress) -> Measured:
+        study = self._study(source)
+        inside = folder / RUNS / source.folder
+        runs = study.runs(inside, progress)
+        main = {condition.name: runs[condition.name] for condition in source.modes.conditions}
+        extra = {name: run for name, run in runs.items() if name not in main}
+        swept = {VANILLA: runs[VANILLA], **extra} if extra else {}
+        paces = [
+            {"condition": condition.name, "tokens_per_second": study.pace(condition)}
+            for condition in (source.modes.conditions if "table_5" in self._exhibits() else ())
+        ]
+        schema = {"condition": pl.String, "tokens_per_second": pl.Float64}
+        price = study.prices(runs, inside, source.spec)
+        return Measured(source, main, swept, price, pl.DataFrame(paces, schema=schema))
+
+    def _study(self, source: Source) -> Study:
+        conditions = list(source.modes.conditions)
+        mode = source.modes.swept
+        if mode and "table_3" in self._exhibits():
+            conditions += sweep(mode, STRENGTHS, source.modes.options(mode))[1:]
+        return Study(source.model, tuple(conditions), self._options())
+
+    def _options(self) -> AuditOptions:
+        full = self.request.full
+        options: AuditOptions = {
+            "suite": SUITES,
+            "metrics": METRICS,
+            "preset": "political",
+            "limit": PROMPTS,
+            "samples": None if full else SAMPLES,
+            "max_new_tokens": None if full else TOKENS,
+            "seed": self.request.seed,
+            "device": self.request.device,
+            "batch": self.request.batch,
+            "offline": self.request.offline or None,
+            "command": "evenhand replicate political",
+        }
+        return options
+
+    def _exhibits(self) -> tuple[str, ...]:
+        return tuple(name for name in self.request.exhibits if name != "table_6" or self.answers is not None)
+
+    def _subset(self) -> Sequence[str]:
+        if self.request.full or not self.sources:
+            return ()
+        return (
+            f"A subset: {SAMPLES} samples of {TOKENS} tokens a prompt. --full takes the paper's 10 of 100.",
+        )
+
+
+def prepare(request: Request) -> PoliticalReplication:
+    """The replication with every model loaded and every mitigation tried on it."""
+    execution = request.execution()
+    sources = []
+    is_needed = any(name != "table_6" for name in request.exhibits)
+    for given in (request.models or DEFAULT_MODELS) if is_needed else ():
+        name, _, spec = given.rpartition("=")
+        model = registry.model(spec, {}, execution)
+        sources.append(Source(name or spec, spec, model, find_modes(model, request.data)))
+    answers = read_answers(request.human) if request.human else None
+    return PoliticalReplication(tuple(sources), request, answers)
+
+
+def _both_readings(runs: Mapping[str, Run], seed: int) -> pl.DataFrame:
+    """The distances of what the model wrote, and of prompt and text together."""
+    own = biases(runs).with_columns(pl.lit("continuation").alias("reads"))
+    full = [with_prompts(run, name, seed) for name, run in runs.items()]
+    return pl.concat([own, *full])
+
+
+def _curve(one: Measured) -> pl.DataFrame:
+    strengths = {name: 0.0 if name == VANILLA else float(name.rpartition(" ")[2]) for name in one.swept}
+    return curve(biases(one.swept), one.price, strengths)
+
+
+def _named(table: pl.DataFrame, one: Measured) -> pl.DataFrame:
+    return table.insert_column(0, pl.lit(one.source.name).alias("source"))
