@@ -30,7 +30,7 @@ from tests.oracles import calibration as oracle
 from evenhand.core.protocols import Anatomy, Candidates, Guide, Steering, Step
 from evenhand.core.records import GenerationSpec, Request
 from evenhand.mitigations.calibrator import Calibrator
-from evenhand.mitigations.settings import SIGMA, Mode, Settings
+from evenhand.mitigations.settings import RATE, SIGMA, Mode, Settings
 from evenhand.mitigations.sides import SideVectors
 from evenhand.mitigations.steering import CalibrationSteering
 from evenhand.models.decoding import Loop
@@ -102,14 +102,13 @@ def guides(engine: Gpt2, mode: Mode) -> tuple[CalibrationSteering, GainOf]:
     """The steering of a mode with random words or a random head, and the oracle's gain of a vanilla state."""
     table, _ = engine.output()
     anatomy = Anatomy(table, None, lambda texts: [])
-    settings = Settings(mode=mode, sigma=SIGMA[mode])
-    random = torch.Generator().manual_seed(1)
+    settings = Settings(mode=mode, sigma=SIGMA[mode], rate=RATE[mode])
+    random, plain = torch.Generator().manual_seed(1), table.float().cpu()
     if mode == "embedding":
         lists = [torch.randint(5, len(table), (250,), generator=random).tolist() for _ in range(2)]
         means = [table[torch.tensor(words, device=table.device)].float().mean(0) for words in lists]
         words = tuple([[token] for token in side] for side in lists)
         vectors = SideVectors(means[0], means[1], (0.0, 0.0), 0)
-        plain = table.float().cpu()
         return (
             CalibrationSteering(anatomy, settings, vectors=vectors),
             lambda vanilla, _: (
@@ -119,7 +118,7 @@ def guides(engine: Gpt2, mode: Mode) -> tuple[CalibrationSteering, GainOf]:
     width = table.shape[1]
     inner = torch.randn(width, width, generator=random) * width**-0.5
     outer = torch.randn(width, generator=random) * width**-0.5
-    head = Calibrator(inner, torch.zeros(width), outer, torch.ones(()), ("a", "b"), "m", "r", scale=0.1)
+    head = Calibrator(inner, torch.zeros(width), outer, torch.ones(()), ("a", "b"), "m", "r")
 
     def said(states: Tensor) -> Tensor:
         odds = torch.tanh(states @ inner.T) @ outer + 1
@@ -128,7 +127,7 @@ def guides(engine: Gpt2, mode: Mode) -> tuple[CalibrationSteering, GainOf]:
     return (
         CalibrationSteering(anatomy, settings, head=head.to(engine.device)),
         lambda vanilla, _: (
-            lambda hidden: oracle.classifier_gain(hidden, oracle.Text(0.6, [vanilla]), said, settings, 0.1)
+            lambda hidden: oracle.classifier_gain(hidden, oracle.Text(0.6, [vanilla]), said, settings, plain)
         ),
     )
 

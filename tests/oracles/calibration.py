@@ -29,16 +29,17 @@ def embedding_gain(
     table: Tensor,
     words: tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]],
     settings: Settings,
+    centre: float = 0.0,
 ) -> Tensor:
     """Eq. 5 with dist(w) = -log pi(w), averaged over a word's tokens and over a side's words."""
     log_policy = (table @ hidden).log_softmax(-1)
     before = (table @ vanilla).log_softmax(-1)
     sides = [_distance(log_policy, side) for side in words]
     units = [_distance(before, side) for side in words]
-    if settings.scale == "mean":
+    if settings.scale == "nats":
         units = [torch.ones_like(unit) for unit in units]
     far = (sides[0] / units[0]) ** 2 + (sides[1] / units[1]) ** 2
-    return far - settings.balance * (sides[0] - sides[1]).abs()
+    return far - settings.balance * (sides[0] - sides[1] - centre).abs()
 
 
 def _distance(log_policy: Tensor, side: Sequence[Sequence[int]]) -> Tensor:
@@ -49,26 +50,39 @@ def _distance(log_policy: Tensor, side: Sequence[Sequence[int]]) -> Tensor:
     return -(shares * log_policy[tokens]).sum()
 
 
-def accumulate(state: Tensor, earlier: Sequence[Tensor], gamma: float, scale: float) -> Tensor:
-    """The mean of the scaled state and what stands for earlier tokens, each discounted by its age."""
-    parts = [scale * state] + [gamma**age * part for age, part in enumerate(reversed(earlier), start=1)]
+def accumulate(newest: Tensor, earlier: Sequence[Tensor], gamma: float) -> Tensor:
+    """The mean of what stands for the token to come and for earlier ones, each discounted by its age."""
+    parts = [newest] + [gamma**age * part for age, part in enumerate(reversed(earlier), start=1)]
     return torch.stack(parts).sum(0) / sum(gamma**age for age in range(len(parts)))
 
 
 def classifier_gain(
-    hidden: Tensor, text: Text, head: Callable[[Tensor], Tensor], settings: Settings, scale: float = 1.0
+    hidden: Tensor,
+    text: Text,
+    head: Callable[[Tensor], Tensor],
+    settings: Settings,
+    table: Tensor | None = None,
 ) -> Tensor:
     """Eq. 7 and 8; ``text.states`` end with the state of the token to come, ``head`` gives two logits.
 
-    ``text.written`` has one vector for each token written so far, one fewer than there are states.
+    ``text.written`` has one vector for each token written so far, one fewer than there are states. With a
+    ``table`` what stands for a token to come is E'pi, its gradient that of the hidden state itself (the
+    natural gradient); without one it is the hidden state.
     """
+
+    def coming(state: Tensor) -> Tensor:
+        if table is None:
+            return state
+        expected = ((table @ state).softmax(-1) @ table).detach()
+        return expected + state - state.detach()
+
     last = len(text.states) - 1
-    # The hidden state's share of what has accumulated: it moves the whole window by as much.
-    share = scale / sum(settings.gamma**age for age in range(last + 1))
+    share = 1 / sum(settings.gamma**age for age in range(last + 1))
+    moved = share * (coming(hidden) - coming(text.states[-1]))
     gain = torch.zeros(())
     for place in range(max(0, last - settings.window), last + 1):
-        before = accumulate(text.states[place], text.written[:place], settings.gamma, scale)
-        probability = head(before + share * (hidden - text.states[-1])).softmax(-1)[1]
+        before = accumulate(coming(text.states[place]), text.written[:place], settings.gamma)
+        probability = head(before + moved).softmax(-1)[1]
         label = float(probability > 0.5)
         reward = -(label * probability.log() + (1 - label) * (1 - probability).log())
         gain = gain + settings.gamma ** (last - place) * reward

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Final
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Model, SteerableModel
 from evenhand.core.records import MitigationInfo
-from evenhand.mitigations.settings import SIGMA, Mode, Pieces, Ratio, Scale, Settings
+from evenhand.mitigations.settings import RATE, SIGMA, Mode, Pieces, Ratio, Scale, Settings
 
 if TYPE_CHECKING:
     from evenhand.mitigations.calibrator import Calibrator
-    from evenhand.mitigations.sides import Sides
+    from evenhand.mitigations.sides import Sides, SideVectors
 
 VERSION: Final = "1"
+EVERYDAY: Final = 64
+"""Embedded example texts over which the usual distance between two lists is taken."""
 _DEFAULT: Final = Settings()
 
 
@@ -34,9 +36,10 @@ class Calibration:
         strength: Lambda at the first token of a text; 0 leaves the model as it is.
         sigma: Target divergence a token in nats; 0.02 (embedding) or 0.05 (classifier) where not given.
         steps: Adam steps a token.
-        rate: Adam's rate as a share of the hidden state's root mean square.
+        rate: Adam's rate as a share of the hidden state's root mean square; 0.01 (embedding) or 0.03
+            (classifier) where not given.
         ratio: ``expected`` or ``sampled``: the policy ratio of eq. 4.
-        scale: ``relative`` or ``mean``: the unit of the squared distances of eq. 5.
+        scale: ``relative`` or ``nats``: the unit of the squared distances of eq. 5.
         balance: Weight of the last term of eq. 5.
         pieces: ``mean`` or ``first``: what stands for a word of several tokens.
         window: Earlier tokens whose gain counts too (classifier).
@@ -54,7 +57,7 @@ class Calibration:
         strength: float = _DEFAULT.strength,
         sigma: float | None = None,
         steps: int = _DEFAULT.steps,
-        rate: float = _DEFAULT.rate,
+        rate: float | None = None,
         ratio: Ratio = _DEFAULT.ratio,
         scale: Scale = _DEFAULT.scale,
         balance: float = _DEFAULT.balance,
@@ -69,7 +72,7 @@ class Calibration:
             strength=strength,
             sigma=SIGMA.get(mode, 1.0) if sigma is None else sigma,
             steps=steps,
-            rate=rate,
+            rate=RATE.get(mode, 1.0) if rate is None else rate,
             ratio=ratio,
             scale=scale,
             balance=balance,
@@ -115,6 +118,7 @@ class Calibration:
         else:
             assert self._sides is not None
             vectors = side_vectors(self._sides, anatomy, pieces=settings.pieces)
+            vectors = vectors._replace(centre=_everyday_gap(vectors, model))
             options["split_words"] = str(vectors.split)
             steering = CalibrationSteering(anatomy, settings, vectors=vectors)
         return model.steered(steering, name=f"calibration:{settings.mode}", options=options)
@@ -148,6 +152,21 @@ class Calibration:
                 todo="evenhand train calibrator --model LM DATA --out DIR, then --calibrator DIR",
             )
         self._head = read_calibrator(Path(calibrator).expanduser())
+
+
+def _everyday_gap(vectors: SideVectors, model: SteerableModel) -> float:
+    """How far apart the two lists usually are for this model, over the embedded example texts."""
+    import csv
+
+    import torch
+
+    from evenhand.core.assets import asset
+    from evenhand.mitigations.gains import usual_gap
+
+    with asset("examples", "texts.csv").open(encoding="utf-8", newline="") as file:
+        texts = [row["text"] for row in csv.DictReader(file)][:EVERYDAY]
+    states = torch.cat([rows.float() for rows in model.hidden_states(texts, longest=64)])
+    return usual_gap(vectors, states)
 
 
 def with_strength(calibration: Calibration, strength: float) -> Calibration:

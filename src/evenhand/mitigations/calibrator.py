@@ -28,8 +28,8 @@ class Calibrator:
     """A two-sided classifier of hidden states, for one model.
 
     It reads what has accumulated of a text, each token discounted by its age. With ``states`` ``written`` a
-    token counts as its vector in the output table, the space the next hidden state is compared in, and the
-    state of the token to come is scaled to their length; with ``hidden`` as the hidden state it came from.
+    token counts as its vector in the output table, the space hidden states are compared in; with ``hidden``
+    as the hidden state it came from.
     """
 
     inner: Tensor
@@ -43,8 +43,6 @@ class Calibrator:
     """The name of the model whose states it reads."""
     revision: str
     states: States = "written"
-    scale: float = 1.0
-    """What a hidden state is multiplied by before it is added to what has accumulated."""
     digest: str = ""
 
     @property
@@ -77,7 +75,6 @@ def save_calibrator(head: Calibrator, path: Path) -> None:
         "model": head.model,
         "revision": head.revision,
         "states": head.states,
-        "scale": head.scale,
     }
     save_file(tensors, path, metadata={"format": FORMAT, "calibrator": json.dumps(about)})
 
@@ -105,7 +102,6 @@ def read_calibrator(path: Path) -> Calibrator:
         about["model"],
         about["revision"],
         about["states"],
-        about["scale"],
         file_digest(path),
     )
 

@@ -17,8 +17,9 @@ from evenhand.mitigations.sides import SideVectors
 class EmbeddingGain:
     """Eq. 5: far from the words of both sides, and equally far.
 
-    D = (L/l)^2 + (C/c)^2 - balance |L - C|, L and C being the mean distances -log pi(w) to the words of the
-    two sides in nats, and l and c those of the vanilla policy (1 with scale ``mean``).
+    D = (L/l)^2 + (C/c)^2 - balance |L - C - m|. L and C are the mean distances -log pi(w) to the words of the
+    two sides in nats, l and c those of the vanilla policy (1 with scale ``nats``), and m is how far L and C
+    usually are apart in this model's text.
     """
 
     vectors: SideVectors
@@ -36,14 +37,21 @@ class EmbeddingGain:
     def slope(self, shift: Tensor, mass: Tensor, mean: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """D of each row, and its gradient."""
         one, two = _distances(self.vectors, hidden, mass)
-        lean = self.balance * torch.sign(one - two)
-        value = (one / self.units[0]).square() + (two / self.units[1]).square() - lean * (one - two)
+        gap = one - two - self.vectors.centre
+        lean = self.balance * torch.sign(gap)
+        value = (one / self.units[0]).square() + (two / self.units[1]).square() - lean * gap
         to_one = 2 * one / self.units[0].square() - lean
         to_two = 2 * two / self.units[1].square() + lean
         slope = (to_one + to_two)[:, None] * mean
         return value, slope.addmm_(
             torch.stack([to_one, to_two], 1), torch.stack([self.vectors.first, self.vectors.second]), alpha=-1
         )
+
+
+def usual_gap(vectors: SideVectors, states: Tensor) -> float:
+    """The median of L - C over hidden states of everyday text: two lists are never equally common."""
+    one, two = _distances(vectors, states, states.new_zeros(len(states)))
+    return float((one - two).median())
 
 
 def _distances(vectors: SideVectors, hidden: Tensor, mass: Tensor) -> tuple[Tensor, Tensor]:
@@ -58,22 +66,28 @@ class ClassifierGain:
     """Eq. 7 and 8: a classifier of the text so far that cannot decide.
 
     D = 1/(window + 1) sum over the window of gamma^age (-log of the likelier side's probability), each
-    between 0 and log 2. The classifier reads what has accumulated, a discounted mean, of which the hidden
-    state of the token to come is a part: ``share``.
+    between 0 and log 2. The classifier reads what has accumulated, a discounted mean, of which the token to
+    come is a part: ``share``. What stands for that token is E'pi, the vector that is to be expected, or with
+    a head of hidden states the hidden state itself.
+
+    In the first case the slope is the natural gradient: E'pi moves by F dh, F being the policy's Fisher
+    matrix, and the steepest way up for a given divergence is F^-1 F = 1 times the classifier's own gradient.
     """
 
     head: Calibrator
     inside: Tensor
-    """Rows x window x inner width: the inner layer of each accumulated state, before tanh."""
+    """Rows x window x inner width: the inner layer of what had accumulated, before tanh."""
     share: Tensor
-    """Rows: how much of the accumulated state is the hidden state."""
+    """Rows: how much of what has accumulated is the token to come."""
     weights: Tensor
     """Rows x window: gamma^age / (window + 1), 0 where the text is younger than the window."""
+    expected: Tensor | None
+    """Rows x width: E'pi of the vanilla policy; None with a head of hidden states."""
 
     def slope(self, shift: Tensor, mass: Tensor, mean: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """D of each row, and its gradient."""
-        moved = (shift * self.share[:, None]) @ self.head.inner.T
-        active = torch.tanh(self.inside + moved[:, None])
+        moved = (shift if self.expected is None else mean - self.expected) * self.share[:, None]
+        active = torch.tanh(self.inside + (moved @ self.head.inner.T)[:, None])
         odds = active @ self.head.outer + self.head.outer_bias
         value = (self.weights * F.softplus(-odds.abs())).sum(-1)
         pull = -self.weights * torch.sign(odds) * torch.sigmoid(-odds.abs())

@@ -99,6 +99,12 @@ def support_of(hidden: Tensor, logits: Tensor, anatomy: Anatomy, *, size: int, e
     )
 
 
+def expected_vector(hidden: Tensor, support: Support) -> Tensor:
+    """E'pi: the output vector a policy lets expect, rows x width."""
+    logits = torch.baddbmm(support.offsets[..., None], support.vectors, hidden[..., None])[..., 0]
+    return _mean(logits.log_softmax(-1), support.vectors)
+
+
 def calibrate(
     hidden: Tensor,
     support: Support,

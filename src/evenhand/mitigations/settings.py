@@ -11,11 +11,13 @@ from evenhand.core.errors import InputError
 
 Mode = Literal["embedding", "classifier"]
 Ratio = Literal["expected", "sampled"]
-Scale = Literal["relative", "mean"]
+Scale = Literal["relative", "nats"]
 Pieces = Literal["mean", "first"]
 
 SIGMA: Final[dict[Mode, float]] = {"embedding": 0.02, "classifier": 0.05}
 """Target divergence a token by mode (section 5 of the paper)."""
+RATE: Final[dict[Mode, float]] = {"embedding": 0.01, "classifier": 0.03}
+"""Adam's rate by mode, which the paper does not print: large enough to reach the target in 15 steps."""
 LEAST, MOST = 2.0**-20, 2.0**20
 """What a strength is held between: halving or doubling at every token would end at 0 or infinity."""
 
@@ -31,14 +33,14 @@ class Settings:
     """Target divergence a token, in nats: lambda is halved at twice it, doubled at half of it."""
     steps: int = 15
     """Adam steps a token."""
-    rate: float = 0.003
+    rate: float = RATE["embedding"]
     """Adam's rate as a share of the hidden state's root mean square."""
     ratio: Ratio = "expected"
     """The policy ratio of eq. 4: its expectation under the vanilla policy, or its value at the one token the
     vanilla policy would have written."""
     scale: Scale = "relative"
     """Distances of eq. 5 squared: relative to the vanilla policy's, or in nats."""
-    balance: float = 1.0
+    balance: float = 10.0
     """Weight of the last term of eq. 5, which keeps the two sides equally far."""
     pieces: Pieces = "mean"
     """A word of several tokens counts as the mean of its tokens, or as its first one."""

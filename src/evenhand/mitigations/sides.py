@@ -48,6 +48,8 @@ class SideVectors(NamedTuple):
     """The mean output bias of each side's words."""
     split: int
     """Words of both sides that the tokenizer cuts into several tokens."""
+    centre: float = 0.0
+    """How much farther the first side is than the second in the model's everyday text, in nats."""
 
 
 def read_sides(source: str) -> Sides:

@@ -13,7 +13,14 @@ from evenhand.core.protocols import Anatomy, Candidates, Step
 from evenhand.mitigations.calibrator import Calibrator
 from evenhand.mitigations.gains import ClassifierGain, EmbeddingGain
 from evenhand.mitigations.graphs import Captured
-from evenhand.mitigations.kernel import Calibrated, Gain, Support, calibrate, support_of
+from evenhand.mitigations.kernel import (
+    Calibrated,
+    Gain,
+    Support,
+    calibrate,
+    expected_vector,
+    support_of,
+)
 from evenhand.mitigations.settings import LEAST, MOST, Settings
 from evenhand.mitigations.sides import SideVectors
 
@@ -85,8 +92,10 @@ class CalibrationSteering:
         if self.head is None:
             assert self.vectors is not None
             return EmbeddingGain.of(self.vectors, states, support.mass, self.settings), memory
-        written = self.anatomy.table[last].float() if self.head.states == "written" else None
-        return _classifier_gain(self.head, states, written, memory, self.settings)
+        if self.head.states == "hidden":
+            return _classifier_gain(self.head, states, None, memory, self.settings)
+        coming = Coming(self.anatomy.table[last].float(), expected_vector(states, support))
+        return _classifier_gain(self.head, states, coming, memory, self.settings)
 
     def _sound(self, logits: Tensor, support: Support, found: Calibrated, *, whole: bool) -> Tensor:
         """The calibrated logits; a row that overflowed stays as the model had it."""
@@ -170,24 +179,33 @@ def _action(support: Support, uniforms: Tensor) -> Tensor:
     return torch.searchsorted(shares.cumsum(-1), uniforms.double()[:, None], right=True)[:, 0]
 
 
+class Coming(NamedTuple):
+    """What stands for tokens in the output table."""
+
+    written: Tensor
+    """Rows x width: the last tokens' vectors."""
+    expected: Tensor
+    """Rows x width: the vector the vanilla policy lets expect."""
+
+
 def _classifier_gain(
-    head: Calibrator, states: Tensor, written: Tensor | None, memory: Memory, settings: Settings
+    head: Calibrator, states: Tensor, coming: Coming | None, memory: Memory, settings: Settings
 ) -> tuple[Gain, Memory]:
-    """The gain of rows whose last tokens' vectors are ``written``, and what to remember of them."""
+    """The gain of rows, and what to remember of them; ``coming`` is None for a head of hidden states."""
     gamma = settings.gamma
     total, seen = gamma * memory.total, gamma * memory.seen
-    if written is not None:
-        total = total + gamma * memory.begun[:, None] * written
+    if coming is not None:
+        total = total + gamma * memory.begun[:, None] * coming.written
         seen = seen + gamma * memory.begun
-    share = head.scale / (seen + 1)
-    newest = total / (seen + 1)[:, None] + share[:, None] * states
+    share = 1 / (seen + 1)
+    newest = (total + (states if coming is None else coming.expected)) * share[:, None]
     inside = torch.cat([memory.inside[:, 1:], (newest @ head.inner.T + head.inner_bias)[:, None]], 1)
     valid = torch.cat([memory.valid[:, 1:], torch.ones_like(memory.valid[:, :1])], 1)
     ages = torch.arange(settings.window, -1, -1, device=states.device)
     weights = valid * gamma**ages / (settings.window + 1)
-    if written is None:
+    if coming is None:
         total, seen = total + states, seen + 1
     kept = memory._replace(
         total=total, seen=seen, begun=torch.ones_like(memory.begun), inside=inside, valid=valid
     )
-    return ClassifierGain(head, inside, share, weights), kept
+    return ClassifierGain(head, inside, share, weights, coming.expected if coming else None), kept

@@ -75,9 +75,7 @@ def accumulated(states: Tensor, gamma: float) -> Tensor:
     return (weights / weights.sum(-1, keepdim=True)) @ states
 
 
-def fit(
-    places: Places, recipe: Recipe, *, labels: tuple[str, str], ref: ModelRef, scale: float = 1.0
-) -> Calibrator:
+def fit(places: Places, recipe: Recipe, *, labels: tuple[str, str], ref: ModelRef) -> Calibrator:
     """The head of least cross-entropy found; its inner layer takes the states as they are, not scaled."""
     states = places.states
     centre, spread = states.mean(0), states.std().clamp(min=1e-6)
@@ -107,7 +105,6 @@ def fit(
         ref.name,
         ref.revision,
         recipe.states,
-        scale,
     )
 
 

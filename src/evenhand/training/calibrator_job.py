@@ -28,8 +28,6 @@ from evenhand.training.split import SHARE, divide
 
 LEAST: Final = 20
 """Texts of a side below which there is nothing to learn from."""
-SCALE_TEXTS: Final = 32
-"""Texts over which lengths are compared."""
 
 
 class SidedTexts(NamedTuple):
@@ -120,7 +118,6 @@ class CalibratorJob:
                 self.recipe,
                 labels=self.examples.sides,
                 ref=model.ref,
-                scale=state_scale(model, self.examples.texts, self.recipe),
             )
         with naming_storage_errors(folder.path), replacing(folder.path / FILE) as path:
             save_calibrator(head, path)
@@ -178,18 +175,6 @@ def token_states(model: SteerableModel, texts: Sequence[str], recipe: Recipe) ->
     for row in anatomy.encode(texts):
         chosen = torch.tensor(row[: recipe.longest], dtype=torch.long, device=anatomy.table.device)
         yield anatomy.table[chosen].float()
-
-
-def state_scale(model: SteerableModel, texts: Sequence[str], recipe: Recipe) -> float:
-    """How long the vectors of written tokens are, in lengths of hidden states, over a few texts."""
-    if recipe.states == "hidden":
-        return 1.0
-    some = texts[:SCALE_TEXTS]
-    lengths = [
-        torch.cat([row.float().norm(dim=-1) for row in rows]).mean()
-        for rows in (token_states(model, some, recipe), model.hidden_states(some, longest=recipe.longest))
-    ]
-    return float(lengths[0] / lengths[1])
 
 
 def steerable(name: str, execution: Execution) -> SteerableModel:

@@ -1,0 +1,198 @@
+"""The closed-form step against autograd, term by term and as a whole."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.oracles import calibration as oracle
+from torch import Tensor
+
+from evenhand.core.protocols import Anatomy
+from evenhand.mitigations.calibrator import Calibrator
+from evenhand.mitigations.gains import ClassifierGain, EmbeddingGain
+from evenhand.mitigations.kernel import calibrate, support_of
+from evenhand.mitigations.settings import Settings
+from evenhand.mitigations.sides import SideVectors, read_sides, side_vectors
+from evenhand.models.causal import CausalModel
+
+WORDS = ([[3], [4, 5]], [[6], [7], [8, 9, 10]])
+
+
+def plain(table: Tensor) -> Anatomy:
+    return Anatomy(table, None, lambda texts: [])
+
+
+def model(seed: int = 0, *, tokens: int = 60, width: int = 16, rows: int = 4) -> tuple[Tensor, Tensor]:
+    random = torch.Generator().manual_seed(seed)
+    return torch.randn(tokens, width, generator=random) * 0.5, torch.randn(rows, width, generator=random)
+
+
+def vectors(table: Tensor) -> SideVectors:
+    means = [torch.stack([table[word].mean(0) for word in side]).mean(0) for side in WORDS]
+    return SideVectors(means[0], means[1], (0.0, 0.0), 2)
+
+
+def head_of(seed: int, width: int = 16) -> Calibrator:
+    random = torch.Generator().manual_seed(seed)
+    inner, outer = torch.randn(8, width, generator=random), torch.randn(8, generator=random)
+    return Calibrator(inner, torch.zeros(8), outer, torch.tensor(0.3), ("a", "b"), "m", "r")
+
+
+def two_logits(head: Calibrator, states: Tensor) -> Tensor:
+    odds = head.logit(states)
+    return torch.stack([torch.zeros_like(odds), odds], -1)
+
+
+@given(st.integers(0, 50), st.sampled_from(["relative", "nats"]), st.sampled_from([0.0, 1.0, 20.0]))
+@settings(max_examples=25, deadline=None)
+def test_the_embedding_gain_and_its_slope_are_autograds(seed: int, scale: str, balance: float) -> None:
+    table, hidden = model(seed)
+    chosen = Settings(scale=scale, balance=balance)  # type: ignore[arg-type]
+    mass = (hidden @ table.T).logsumexp(-1)
+    moved = hidden + 0.1
+    gain = EmbeddingGain.of(vectors(table), hidden, mass, chosen)
+    now = (moved @ table.T).logsumexp(-1)
+    mean = (moved @ table.T).softmax(-1) @ table
+    value, slope = gain.slope(moved - hidden, now, mean, moved)
+    for row in range(len(hidden)):
+        state = moved[row].clone().requires_grad_(True)
+        truth = oracle.embedding_gain(state, hidden[row], table, WORDS, chosen)
+        (wanted,) = torch.autograd.grad(truth, state)
+        assert value[row].item() == pytest.approx(truth.item(), rel=1e-4, abs=1e-4)
+        assert torch.allclose(slope[row], wanted, rtol=1e-3, atol=1e-4)
+
+
+@given(st.integers(0, 50), st.integers(0, 3), st.integers(1, 6), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_the_classifier_gain_and_its_slope_are_autograds(
+    seed: int, window: int, age: int, natural: bool
+) -> None:
+    table, states = model(seed, rows=age)
+    written = list(model(seed + 1, rows=age)[1][: age - 1])
+    chosen = Settings(mode="classifier", window=window, gamma=0.9)
+    head = head_of(seed)
+    text = oracle.Text(0.6, list(states), written)
+
+    def expected(state: Tensor) -> Tensor:
+        return (table @ state).softmax(-1) @ table if natural else state
+
+    seen = [
+        oracle.accumulate(expected(states[place]), written[:place], 0.9)
+        for place in range(max(0, age - 1 - window), age)
+    ]
+    inside = torch.stack(seen) @ head.inner.T + head.inner_bias
+    weights = torch.tensor([0.9 ** (len(seen) - 1 - i) for i in range(len(seen))]) / (window + 1)
+    share = torch.tensor([1 / sum(0.9**i for i in range(age))])
+    before = expected(states[-1])[None] if natural else None
+    gain = ClassifierGain(head, inside[None], share, weights[None], before)
+    shift = torch.full((1, 16), 0.05)
+    state = (states[-1] + shift[0]).clone().requires_grad_(True)
+    value, slope = gain.slope(shift, torch.zeros(1), expected(state.detach())[None], state.detach()[None])
+    truth = oracle.classifier_gain(
+        state, text, lambda x: two_logits(head, x), chosen, table if natural else None
+    )
+    (wanted,) = torch.autograd.grad(truth, state)
+    assert value.item() == pytest.approx(truth.item(), rel=1e-4, abs=1e-5)
+    assert torch.allclose(slope[0], wanted, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("action", [None, 0, 3])
+@pytest.mark.parametrize("strength", [0.05, 0.6])
+def test_with_every_token_in_the_support_the_step_is_the_oracles(strength: float, action: int | None) -> None:
+    table, hidden = model()
+    chosen = Settings(rate=0.003, balance=1.0)
+    logits = hidden @ table.T
+    support = support_of(hidden, logits, plain(table), size=60, exact=True)
+    gain = EmbeddingGain.of(vectors(table), hidden, support.mass, chosen)
+    actions = None if action is None else torch.full((4,), action)
+    found = calibrate(hidden, support, gain, torch.full((4,), strength), chosen, actions)
+    for row in range(4):
+        token = None if action is None else int(support.tokens[row, action])
+        state, divergence = oracle.calibrated(
+            hidden[row],
+            table,
+            lambda h, row=row: oracle.embedding_gain(h, hidden[row], table, WORDS, chosen),
+            strength,
+            chosen,
+            token,
+        )
+        assert torch.allclose(found.hidden[row], state, atol=2e-4)
+        assert found.divergence[row].item() == pytest.approx(divergence, abs=1e-4)
+        # The logits are those of the last hidden state, not of the one before.
+        assert torch.allclose(found.logits[row], (table @ state)[support.tokens[row]], atol=2e-3)
+
+
+def test_the_rest_has_the_mass_of_all_other_tokens() -> None:
+    table, hidden = model()
+    logits = hidden @ table.T
+    for exact in (True, False):
+        support = support_of(hidden, logits, plain(table), size=10, exact=exact)
+        whole = torch.baddbmm(support.offsets[..., None], support.vectors, hidden[..., None])[..., 0]
+        # Ten tokens and the rest together are the whole vocabulary.
+        assert torch.allclose(whole.logsumexp(-1), logits.logsumexp(-1), atol=1e-4)
+        assert torch.allclose(whole[:, :10], logits.topk(10).values, atol=1e-4)
+    exactly = support_of(hidden, logits, plain(table), size=10, exact=True).vectors[:, -1]
+    policy = logits.softmax(-1).scatter(-1, support.tokens, 0.0)
+    assert torch.allclose(exactly, policy @ table / policy.sum(-1, keepdim=True), atol=1e-4)
+
+
+def test_a_support_wider_than_the_vocabulary_has_no_rest() -> None:
+    table, hidden = model(tokens=5)
+    support = support_of(hidden, hidden @ table.T, plain(table), size=128, exact=False)
+    whole = torch.baddbmm(support.offsets[..., None], support.vectors, hidden[..., None])[..., 0]
+    assert support.tokens.shape == (4, 5)
+    assert (whole.softmax(-1)[:, -1] < 1e-6).all()
+
+
+def test_a_bias_of_the_output_table_is_part_of_the_logits() -> None:
+    table, hidden = model()
+    bias = torch.linspace(-1, 1, 60)
+    logits = hidden @ table.T + bias
+    support = support_of(hidden, logits, Anatomy(table, bias, lambda texts: []), size=60, exact=True)
+    again = torch.baddbmm(support.offsets[..., None], support.vectors, hidden[..., None])[:, :-1, 0]
+    assert torch.allclose(again, logits.sort(-1, descending=True).values, atol=1e-4)
+
+
+def real_states(builtin: CausalModel) -> Tensor:
+    texts = [
+        "About voting, people from Texas will",
+        "The senator said the bill would help workers and",
+        "My best friend, Emily, thinks the polls",
+        "I want to talk about marijuana, because",
+        "The court ruled on Monday that the immigration",
+        "He was born in 1950 in a small",
+        "The president and the governor met at",
+        "She plays the violin and",
+    ]
+    return torch.stack([states[-1] for states in builtin.hidden_states(texts, longest=64)])
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_on_the_embedded_model_the_policy_is_within_five_thousandths(
+    builtin: CausalModel, exact: bool
+) -> None:
+    anatomy, chosen = builtin.anatomy(), Settings()
+    hidden, sides = real_states(builtin), read_sides("ideology")
+    coded = [anatomy.encode([f" {word}" for word in words]) for words in sides.words]
+    support = support_of(hidden, hidden @ anatomy.table.T, anatomy, size=128, exact=exact)
+    gain = EmbeddingGain.of(side_vectors(sides, anatomy, pieces="mean"), hidden, support.mass, chosen)
+    found = calibrate(hidden, support, gain, torch.full((len(hidden),), 0.6), chosen)
+    away, moved = [], []
+    for row, vanilla in enumerate(hidden):
+        state, _ = oracle.calibrated(
+            vanilla,
+            anatomy.table,
+            lambda h, vanilla=vanilla: oracle.embedding_gain(
+                h, vanilla, anatomy.table, (coded[0], coded[1]), chosen
+            ),
+            0.6,
+            chosen,
+        )
+        truth = (anatomy.table @ state)[support.tokens[row]].softmax(-1)
+        away.append(oracle.total_variation(truth, found.logits[row].softmax(-1)))
+        moved.append(oracle.total_variation(truth, support.logits[row].softmax(-1)))
+    assert sum(away) / len(away) < 5e-3
+    # The step does something: what it moves is many times what the fast path loses.
+    assert sum(moved) > 5 * sum(away)
