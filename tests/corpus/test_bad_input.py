@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 from evenhand.api.corpus import scan_corpus
+from evenhand.core.errors import InputError
 from evenhand.corpus import readers
 from evenhand.store.run import Run
 
@@ -155,3 +156,9 @@ def test_term_files(tmp_path: Path) -> None:
     table = Run.open(tmp_path / "run").table("cooccurrence")
     both = table.filter((pl.col("emotion") == "joy") & (pl.col("group") != "(none)"))
     assert both["count"].to_list() == [1, 1]
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, -1])
+def test_levels_are_between_0_and_1(inputs: Path, level: float) -> None:
+    with pytest.raises(InputError, match="--level"):
+        scanned(inputs.parent, level=level)

@@ -211,3 +211,22 @@ def test_mixed_encodings_in_a_table_are_placed(tmp_path):
     assert problems == [(13, "is not UTF-8 here; such bytes separate words")]
     (tmp_path / "a.jsonl").write_text('{"text": "half \\ud83d happy"}\n')
     assert records(tmp_path / "a.jsonl")[0][0].decode().replace("\ufffd", "") == "half  happy"
+
+
+def test_folders_of_tables_and_runs(tmp_path, monkeypatch):
+    for name in ("split=train/a.txt", "runs/one/run.json", "runs/one/.lock", "runs/one/shards/b.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("happy")
+    monkeypatch.chdir(tmp_path)
+    for path in (".", "split=train", "split=train/*.txt"):
+        assert [source.path for source in find_sources([path])[0]] == ["split=train/a.txt"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://me:secret@localhost/a.txt", "https://localhost/a.txt?sig=secret", "ftp://me:secret@localhost/"],
+)
+def test_keys_in_urls_are_refused_and_not_repeated(url):
+    with pytest.raises(InputError) as caught:
+        find_sources([url])
+    assert "secret" not in str(caught.value)

@@ -134,3 +134,11 @@ def test_lists_that_cannot_be_used(tmp_path, content):
     path.write_text(content)
     with pytest.raises(InputError, match=r"t\.json"):
         load_terms([path])
+
+
+def test_a_list_that_is_only_lengthened_may_be_of_one_kind(tmp_path):
+    (tmp_path / "joy.txt").write_text("happy\n")
+    assert load_terms([tmp_path / "joy.txt"], needs_both=False).emotions == {"joy": ("happy",)}
+    (tmp_path / "joy.txt").write_text("\n")
+    with pytest.raises(InputError, match="no emotion terms"):
+        load_terms([tmp_path / "joy.txt"], needs_both=False)

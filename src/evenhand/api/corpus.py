@@ -244,7 +244,7 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
         shards=tuple(plan(sources, way)),
         task=Task(terms, way, options.get("text"), seed, cluster),
         counting=counting,
-        level=options.get("level") or 0.95,
+        level=_level(options.get("level")),
         engine="ray" if _choice("engine", options.get("engine"), get_args(Engine)) == "ray" else "local",
         workers=options.get("workers") or os.cpu_count() or 1,
         address=options.get("address"),
@@ -255,6 +255,12 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
         command=options.get("command") or "evenhand corpus",
         fresh=options.get("fresh", False),
     )
+
+
+def _level(given: float | None) -> float:
+    if given is not None and not 0 < given < 1:
+        raise InputError(f"--level {given}", accepted="a number between 0 and 1", todo="use 0.95 or 0.99")
+    return 0.95 if given is None else given
 
 
 def _terms(given: Path | str | Sequence[Path | str] | None) -> TermList:

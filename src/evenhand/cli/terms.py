@@ -28,7 +28,7 @@ def expand_command(
     from evenhand.corpus.terms import load_terms
     from evenhand.store.atomic import write_text
 
-    terms = load_terms(list(files))
+    terms = load_terms(list(files), needs_both=False)
     for problem in terms.problems:
         warn(str(problem))
     longer = expand(terms)

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, cast
+from urllib.parse import urlsplit
 
 from evenhand.core.digests import Json
-from evenhand.core.errors import InputError, MissingLibraryError
+from evenhand.core.errors import EvenhandError, InputError, MissingLibraryError
 from evenhand.corpus.terms import Problem
 
 if TYPE_CHECKING:
@@ -107,8 +108,9 @@ def opened(source: Source) -> tuple[BinaryIO, BinaryIO]:
 
 def _named(path: Path | str) -> tuple[str, str]:
     name, equals, place = str(path).partition("=")
-    is_name = equals and not Path(path).exists() and "/" not in name and "://" not in name
-    return (name, place) if is_name else ("", str(path))
+    # A folder of a partitioned table may be called `split=train`.
+    is_path = Path(path).exists() or bool(glob.glob(str(path)))
+    return (name, place) if equals and "/" not in name and not is_path else ("", str(path))
 
 
 def _shared_name(paths: Sequence[str]) -> str:
@@ -152,7 +154,7 @@ def _local(path: Path) -> _File:
 
 
 def _inside(folder: Path, problems: list[Problem]) -> Iterator[_File]:
-    """The files of a folder and its folders, but for hidden ones; links to folders are not followed."""
+    """The files in a folder, at any depth, but for hidden ones and run folders; links are not followed."""
 
     def report(error: OSError) -> None:
         reason = f"cannot be listed: {error.strerror or error}; not counted"
@@ -160,6 +162,9 @@ def _inside(folder: Path, problems: list[Problem]) -> Iterator[_File]:
 
     found: list[Path] = []
     for place, folders, files in os.walk(folder, onerror=report):
+        if {"run.json", ".lock"} <= set(files):
+            folders[:] = []
+            continue
         folders[:] = [name for name in folders if not name.startswith(".")]
         found += [Path(place, name) for name in files if not name.startswith(".")]
     for file in sorted(found):
@@ -169,6 +174,28 @@ def _inside(folder: Path, problems: list[Problem]) -> Iterator[_File]:
 
 
 def _remote_files(url: str) -> Iterator[_File]:
+    """The files behind a URL; it is written to the run folder, so that it must not hold a key."""
+    parts = urlsplit(url)
+    if parts.scheme.endswith(("http", "https", "ftp")) and ("@" in parts.netloc or parts.query):
+        raise InputError(
+            f"the URL of {parts.hostname} has a user, a password or a query in it",
+            accepted="URLs without keys: they are written to the run folder",
+            todo="fetch the file first, or give the key as the library of the store takes it",
+        )
+    try:
+        yield from _listed(url)
+    # Each store raises errors of its own, which have nothing in common.
+    except Exception as error:
+        if isinstance(error, EvenhandError):
+            raise
+        raise InputError(
+            f"{url} cannot be listed: {type(error).__name__}: {error}",
+            accepted="a URL that can be reached from here",
+            todo="check the URL, the network and the keys",
+        ) from error
+
+
+def _listed(url: str) -> Iterator[_File]:
     system, path = _file_system(url)
     protocol = url.split("://", 1)[0]
     matches: Iterable[str]

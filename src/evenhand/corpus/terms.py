@@ -120,10 +120,11 @@ def builtin_terms() -> TermList:
     return load_terms([asset("terms", "emotions.toml"), asset("terms", "groups.toml")])
 
 
-def load_terms(sources: Sequence[Path | str]) -> TermList:
+def load_terms(sources: Sequence[Path | str], *, needs_both: bool = True) -> TermList:
     """The terms of one or more files, with what was wrong in them.
 
-    A source is a path, or ``NAME=PATH`` or ``AXIS/NAME=PATH`` for a text file with one term a line.
+    A source is a path, or ``NAME=PATH`` or ``AXIS/NAME=PATH`` for a text file with one term a line. A scan
+    needs emotions and groups; a list that is only lengthened may have one of them.
     """
     entries = [entry for source in sources for entry in _entries(source)]
     problems = [*_empty_lists(entries), *_wordless(entries), *_duplicates(entries), *_shared(entries)]
@@ -138,8 +139,9 @@ def load_terms(sources: Sequence[Path | str]) -> TermList:
         else:
             emotions[entry.name] = _unique((*emotions.get(entry.name, ()), *entry.terms))
     _refuse_reserved(groups)
-    _require(emotions, "emotion", sources)
-    _require(groups, "group", sources)
+    if needs_both or not (emotions or groups):
+        _require(emotions, "emotion", sources)
+        _require(groups, "group", sources)
     return TermList(
         emotions,
         tuple(TermGroup(axis, name, terms) for (axis, name), terms in groups.items()),
