@@ -142,6 +142,7 @@ def test_corpora_stand_side_by_side(tmp_path: Path) -> None:
     ]
     (side,) = content.found.sides
     assert side.startswith("two against one: ")
+    assert {link.statement[:8] for link in content.found.links} == {"in one, ", "in two, "}
     assert dict(content.rates)["joy"][1].ratio == f"{432 / 303:.2f}×"
     html = corpus_html(run)
     assert html.count('<th scope="colgroup"') == 4 * 3

@@ -37,6 +37,8 @@ class Link:
     base_share: float | None
     """The part of the baseline's units that hold the emotion."""
     documents: int
+    where: str = ""
+    """The corpus, where a run has several."""
 
     @property
     def key(self) -> Key:
@@ -103,7 +105,8 @@ class Link:
         size = self.value("group_sentences") or 0.0
         own = (self.value("sentences") or 0.0) / size if size else 0.0
         emotion, group, axis = (name(self.text(column)) for column in ("emotion", "group", "axis"))
-        named = f"of the {plural(self.unit)} that name the group {group}"
+        where = f"in {name(self.where)}, " if self.where else ""
+        named = f"{where}of the {plural(self.unit)} that name the group {group}"
         base = "" if self.base_share is None else percent(self.base_share)
         return f"{named}, {percent(own)} hold a word of {emotion}; where no {axis} is named, {base} do"
 
@@ -139,8 +142,15 @@ def links(run: Run, unit: str) -> list[Link]:
         for row in table.filter(pl.col("group") == NONE).iter_rows(named=True)
         if row["group_sentences"]
     }
+    several = table["corpus"].n_unique() > 1
     return [
-        Link(row, unit, base.get((row["corpus"], row["emotion"], row["axis"])), row["n_clusters"])
+        Link(
+            row,
+            unit,
+            base.get((row["corpus"], row["emotion"], row["axis"])),
+            row["n_clusters"],
+            row["corpus"] if several else "",
+        )
         for row in table.filter(pl.col("group") != NONE).iter_rows(named=True)
     ]
 
