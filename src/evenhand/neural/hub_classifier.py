@@ -132,7 +132,7 @@ def _columns(name: str, theirs: Sequence[str], synonyms: Synonyms) -> dict[str, 
         raise ModelError(
             f"the labels of {name} are {', '.join(theirs)}",
             accepted="; ".join(f"{ours}: {', '.join((ours, *names))}" for ours, names in synonyms.items()),
-            todo="name a model made for this question, rename `id2label` in a copy of its config.json, or say "
-            "what its labels mean (`evenhand probe --label THEIRS=OURS`)",
+            todo="name a model made for this question, rename `id2label` in a copy of its config.json, or "
+            "say what its labels mean (`evenhand probe --label THEIRS=OURS`)",
         )
     return known

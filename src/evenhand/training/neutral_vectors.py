@@ -139,7 +139,8 @@ class _Tables:
         direction = (means[0] - means[1])[:-1].detach()
         direction = direction / direction.norm().clamp(min=1e-6)
         along = (self.words[:, :-1] @ direction)[neutral]
-        return recipe.neutral * along.square().mean() - recipe.apart * apart
+        cost: Tensor = recipe.neutral * along.square().mean() - recipe.apart * apart
+        return cost
 
 
 def _places(sides: Sides, words: Sequence[str]) -> tuple[Tensor, Tensor]:
