@@ -19,9 +19,10 @@ from evenhand.papers.figures import POLARITY, drawing, svg
 from evenhand.papers.records import Exhibit, Figure, Table
 from evenhand.stats import spearman
 from evenhand.stats.validation import validate_labels
-from evenhand.store.files import read_table, require_columns
+from evenhand.store.files import read_table
 
 SEED = 0
+COLUMNS = ("task", "text", "label")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,13 @@ def exhibits(labels: pl.DataFrame) -> dict[str, Exhibit]:
 def read_labels(path: Path) -> pl.DataFrame:
     """The columns ``task``, ``text`` (masked) and ``label`` of a file, checked."""
     table = read_table(path)
-    require_columns(table, {"task": "task", "text": "text", "label": "label"}, path)
-    table = table.select("task", "text", "label").drop_nulls()
+    if missing := [name for name in COLUMNS if name not in table.columns]:
+        raise InputError(
+            f"{path} has no column {', '.join(missing)}; it has {', '.join(table.columns)}",
+            accepted="task (gender, sentiment or toxicity), text (with names masked) and label",
+            todo="rename its columns",
+        )
+    table = table.select(COLUMNS).drop_nulls()
     for task, label in table.select("task", "label").unique().sort("task", "label").iter_rows():
         if task not in TASKS or label not in TASKS[task].codes:
             raise InputError(
