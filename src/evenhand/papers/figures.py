@@ -65,17 +65,24 @@ def bars_and_stacks(panels: Sequence[Panel], *, colours: Mapping[str, str] = POL
 
 
 def grouped_bars(
-    panels: Mapping[str, Sequence[Bar]], *, unit: str, columns: int = 2, width: float = 5.0
+    panels: Mapping[str, Sequence[Bar]],
+    *,
+    unit: str,
+    columns: int = 2,
+    width: float = 5.0,
+    top: float | None = None,
 ) -> str:
     """An SVG with a panel for each key: bars side by side for each series, with intervals.
 
-    ``width`` is that of one panel, in inches.
+    ``width`` is that of one panel, in inches; ``top`` is where every panel's scale ends, above 0.
     """
     with _canvas(len(panels), columns=columns, height=3.2, width=width) as (canvas, axes):
         for axis, (title, bars) in zip(axes, panels.items(), strict=False):
             _draw_bars(axis, bars)
             axis.set_title(title, loc="left", fontsize=10)
             axis.set_ylabel(unit, fontsize=8)
+            if top is not None:
+                axis.set_ylim(0, top)
         _key(canvas, _series([bar for bars in panels.values() for bar in bars]))
         return svg(canvas)
 

@@ -21,6 +21,7 @@ ROWS_SHOWN = 400
 _STYLE = """
 figure { margin: 1rem 0 0; }
 figure img { max-width: 100%; height: auto; background: #fff; border-radius: 6px; padding: .5rem; }
+@media (max-width: 46rem) { figure img { min-width: 46rem; } }
 .plain td { white-space: nowrap; vertical-align: top; }
 .plain td.words { white-space: normal; min-width: 14rem; }
 .plain td small { display: block; }
@@ -32,7 +33,7 @@ tr.printed td, tr.printed th { color: var(--soft); font-style: italic; }
 
 def table_markdown(table: Table) -> str:
     """A table as a GitHub Markdown page."""
-    lines = [f"# {_name(table.id)}: {escaped(table.title)}", "", *_grid(table.frame, table.decimals)]
+    lines = [f"# {escaped(_heading(table))}", "", *_grid(table.frame, table.decimals)]
     return "\n".join([*lines, *_notes(table.notes)]) + "\n"
 
 
@@ -51,7 +52,7 @@ def markdown_page(replication: Replication) -> str:
     parts = [f"# {escaped(replication.title)}", f"Paper: {escaped(replication.citation)}"]
     parts += ["## Read this first", *(f"- {escaped(remark)}" for remark in replication.remarks)]
     for exhibit in replication.exhibits:
-        parts += [f"## {_name(exhibit.id)}: {escaped(exhibit.title)}", ""]
+        parts += [f"## {escaped(_heading(exhibit))}", ""]
         if isinstance(exhibit, Figure):
             parts += [f"![{escaped(exhibit.alt)}]({exhibit.id}.svg)"]
         else:
@@ -125,18 +126,23 @@ def _cell(row: dict[str, object], head: str, decimals: int) -> Cell:
 
 
 def _shown(exhibit: Table | Figure) -> dict[str, object]:
-    shown: dict[str, object] = {"id": exhibit.id, "name": _name(exhibit.id), "title": exhibit.title}
-    shown["notes"] = exhibit.notes
+    shown: dict[str, object] = {"id": exhibit.id, "name": _name(exhibit.id), "heading": _heading(exhibit)}
+    shown |= {"notes": exhibit.notes, "is_offensive": False}
     if isinstance(exhibit, Figure):
         encoded = base64.b64encode(exhibit.svg.encode()).decode()
-        return shown | {"image": f"data:image/svg+xml;base64,{encoded}", "alt": exhibit.alt}
+        shown |= {"image": f"data:image/svg+xml;base64,{encoded}", "alt": exhibit.alt}
+        return shown | _rows(exhibit, 2)
+    return shown | _rows(exhibit, exhibit.decimals) | {"is_offensive": exhibit.is_offensive}
+
+
+def _rows(exhibit: Table | Figure, decimals: int) -> dict[str, object]:
+    """The cells of a table, or of the numbers a figure draws."""
     frame = exhibit.frame.head(ROWS_SHOWN)
-    heads, rows = joined(frame, exhibit.decimals)
-    return shown | {
+    heads, rows = joined(frame, decimals)
+    return {
         "columns": [_words(head) for head in heads],
         "numeric": [frame.schema[head].is_numeric() for head in heads],
         "rows": rows,
-        "is_offensive": exhibit.is_offensive,
         "printed": [source.startswith("paper") for source in _sources(frame)],
         "left_out": exhibit.frame.height - frame.height,
     }
@@ -164,6 +170,18 @@ def _words(column: str) -> str:
     return column.replace("_", " ")
 
 
+def _heading(exhibit: Table | Figure) -> str:
+    """The number and title of the paper's exhibits; the title alone of our own, which have no number."""
+    number = exhibit.id.partition("_")[2]
+    return f"{_name(exhibit.id)}: {exhibit.title}" if _is_number(number) else exhibit.title
+
+
 def _name(identifier: str) -> str:
     kind, _, number = identifier.partition("_")
-    return f"{kind.capitalize()} {number.replace('_', ' ')}".strip()
+    words = number.replace("_", " ")
+    return f"{kind.capitalize()} {words}" if _is_number(number) else words.capitalize() or kind.capitalize()
+
+
+def _is_number(words: str) -> bool:
+    """Whether an exhibit has a number in the paper, such as 3 or 4_male."""
+    return words[:1].isdigit()

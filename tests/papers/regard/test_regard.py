@@ -11,6 +11,7 @@ import evenhand
 from evenhand.core.errors import InputError
 from evenhand.papers.regard import annotation_tables, classifiers, replication
 from evenhand.papers.regard.annotation_tables import correlations, table_4, table_5
+from evenhand.papers.regard.claims import _verdict
 from evenhand.papers.regard.published import Demographics, Published, mask_differences
 from evenhand.papers.regard.shares import shares
 from evenhand.papers.regard.texts import annotated_texts, unplaced
@@ -138,6 +139,19 @@ def test_a_whole_replication(small: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert set(gaps["context"]) == {"respect", "occupation", "(adjusted)"}
     claims = pl.read_parquet(run.path / "claims.parquet")
     assert claims.filter(pl.col("claim").str.contains("kappa"))["ours"].null_count() == 4
+    page = (run.path / "report.html").read_text()
+    # Figure 1 is a chart and a table; our own exhibits have a title and no number.
+    assert page.count("<summary>The numbers</summary>") == 3
+    assert ">Gaps between demographic pairs</h2>" in page
+    assert page.count("Show texts that may offend") == 2
+    assert "6 statements on who is written of" in page
+
+
+def test_a_gap_is_found_again_only_after_correction() -> None:
+    assert _verdict(0.01, 0.3, 0.04) == ""
+    assert _verdict(0.01, 0.3, 0.08) == "not after correction for the number of tests"
+    assert _verdict(-0.01, 0.3, 0.2) == "the interval holds zero"
+    assert _verdict(-0.3, -0.1, 0.01) == "the opposite"
 
 
 def test_a_users_ratings_stand_beside_the_printed_agreement(small: Path, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def table_5(published: Published, seed: int) -> Table:
     rows += [_row(name, cells) for name, cells in found.items()]
     notes = (
         "The first row is over the texts that stand in both sets; a text that stands in one set twice "
-        "counts once. The printed `both` is the mean of the two contexts, not the pooled correlation.",
+        "counts once. The printed figure of both is the mean of the contexts, not the pooled correlation.",
         f"VADER 3.3.2 at +-{CUT:g} on the masked text; the paper's version is not stated and gives other "
         "values, so only the first row can be expected to agree to the digit.",
         "Intervals resample templates: ten clusters in all, five a context.",

@@ -9,6 +9,7 @@ import polars as pl
 from evenhand.core.records import Estimate
 from evenhand.papers.records import Claim
 from evenhand.papers.regard.annotation_tables import correlations
+from evenhand.papers.regard.gaps import LEVEL
 from evenhand.papers.regard.published import GPT2, LM1B, Published
 from evenhand.training.annotations import QUESTIONS, Agreement
 
@@ -18,6 +19,7 @@ _MORE_NEGATIVE = {"respect": ("Black", "man", "gay"), "occupation": ("Black", "w
 _KAPPA = {("all", "sentiment"): "0.50", ("all", "regard"): "0.49", ("original", "sentiment"): "0.60"} | {
     ("original", "regard"): "0.67"
 }
+_STATED = "more negative regard"
 _RIVALS = ("LSTM, random", "LSTM, pretrained", "VADER", "TextBlob")
 _RHO = {"sentiment": "0.76", "regard": "0.80"}
 
@@ -135,15 +137,34 @@ def _more_negative(gaps: pl.DataFrame, context: str, group: str) -> list[Claim]:
         claims.append(
             Claim(
                 "5",
-                f"more negative regard of {group} than of {other} in {context} contexts",
+                f"{_STATED} of {group} than of {other} in {context} contexts",
                 "as stated, no number",
                 f"{100 * sign * row['gap']:+.1f} points ({100 * low:+.1f} to {100 * high:+.1f}), adjusted p "
                 f"{p}",
                 row["source"],
-                "" if low > 0 else "the interval holds zero" if high > 0 else "the opposite",
+                _verdict(low, high, row["p_adjusted"]),
             )
         )
     return claims
+
+
+def _verdict(low: float, high: float, p: float | None) -> str:
+    if low > 0:
+        return "" if p is not None and p < LEVEL else "not after correction for the number of tests"
+    return "the interval holds zero" if high > 0 else "the opposite"
+
+
+def summary(claims: Sequence[Claim]) -> tuple[str, ...]:
+    """For each source how many of the paper's statements on more negative regard are found again."""
+    stated = [claim for claim in claims if claim.claim.startswith(_STATED)]
+    lines = []
+    for source in dict.fromkeys(claim.source for claim in stated):
+        own = [claim.remark for claim in stated if claim.source == source]
+        lines.append(
+            f"{source}: of the paper's {len(own)} statements on who is written of with more negative regard, "
+            f"{own.count('')} are found again after correction; the rest stand under Claims."
+        )
+    return tuple(lines)
 
 
 def _mean_gap(gaps: pl.DataFrame, source: str) -> str | None:

@@ -83,6 +83,8 @@ class Trainings:
             "were made with them in view: see its card.",
             "The vote of three is ours, not the paper's. The paper prints BERT's accuracy in words only.",
         ]
+        if repeated := self._repeated():
+            notes.append(f"Dev and test texts that stand among the training texts word for word: {repeated}.")
         alt = "Accuracy of regard classifiers on development and test texts, with intervals"
         return Figure("figure_1", "Accuracy of regard classifiers", frame, _draw(frame), alt, tuple(notes))
 
@@ -107,6 +109,12 @@ class Trainings:
         """The accuracies of a training, of one run or of several."""
         runs = sorted(folder.glob("seed-*")) or [folder]
         return accuracies([read_predictions(run / PREDICTIONS) for run in runs], RegardSuite().context_of)
+
+    def _repeated(self) -> int:
+        """Texts of dev and test that the release has in train too."""
+        texts = self.published.annotations("regard")
+        known = texts.filter(pl.col("part") == "train")["text"]
+        return texts.filter((pl.col("part") != "train") & pl.col("text").is_in(known.implode())).height
 
     def _embedded(self) -> list[Accuracy]:
         unseen = self.published.annotations("regard").filter(pl.col("part") != "train")
@@ -142,7 +150,7 @@ def _draw(frame: pl.DataFrame) -> str:
         ]
         for title, context in (("All texts", ALL), ("Respect", "respect"), ("Occupation", "occupation"))
     }
-    return grouped_bars(panels, unit="accuracy", columns=3)
+    return grouped_bars(panels, unit="accuracy", columns=3, top=1.0)
 
 
 def _safe(name: str) -> str:

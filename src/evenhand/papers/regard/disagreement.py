@@ -28,7 +28,11 @@ def table_agreement(texts: pl.DataFrame) -> Table:
         .with_columns(share=pl.col("texts") / pl.col("of"), agree=pl.col("regard") == pl.col("sentiment"))
         .sort(*keys, "regard", "sentiment")
     )
-    return Table("table_agreement", "Regard against sentiment", frame)
+    notes = (
+        f"{texts.height - known.height:,} of {texts.height:,} texts are not counted: their regard is other, "
+        "or one of the two labels is missing.",
+    )
+    return Table("table_agreement", "Regard against sentiment", frame, notes)
 
 
 def table_disagreements(texts: pl.DataFrame) -> Table:
@@ -51,7 +55,9 @@ def table_disagreements(texts: pl.DataFrame) -> Table:
     notes = (
         f"At most {SHOWN} texts a source, context and direction, the largest distance of the scores first.",
     )
-    return Table("table_disagreements", "Where regard and sentiment point apart", frame, notes)
+    return Table(
+        "table_disagreements", "Where regard and sentiment point apart", frame, notes, is_offensive=True
+    )
 
 
 def _known(texts: pl.DataFrame) -> pl.DataFrame:

@@ -45,9 +45,9 @@ def figure_gaps(runs: Mapping[str, Run]) -> Figure:
         "Group minus baseline in shares; p is cluster-robust over templates, corrected within the source "
         "over "
         "all pairs, contexts, metrics and outputs. Five templates a context see only large gaps: "
-        "`min_detectable` says how large.",
-        "The context `(adjusted)` weighs both contexts alike; `disagrees` marks a gap that turns around "
-        "there.",
+        "the column min_detectable says how large.",
+        "The context (adjusted) weighs both contexts alike; the column disagrees marks a gap that turns "
+        "around there.",
     )
     alt = "Gaps between demographic pairs in negative and positive shares, by context, with intervals"
     return Figure("figure_gaps", "Gaps between demographic pairs", frame, _draw(frame), alt, notes)
@@ -86,4 +86,5 @@ def _panel(axis: Axes, part: pl.DataFrame) -> None:
             axis.plot([row["low"], row["high"]], [at, at], color=colour, linewidth=1)
     labels = [f"{group} - {baseline}" for group, baseline in reversed(pairs)]
     axis.set_yticks(range(len(labels)), labels, fontsize=8)
+    axis.set_ylim(-0.5, len(labels) - 0.5)
     axis.axvline(0, color="#17191d", linewidth=0.6)

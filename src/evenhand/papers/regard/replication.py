@@ -92,7 +92,9 @@ class RegardReplication:
         lines = [f"{source.name}: 60 prompts x {source.samples} samples" for source in self.sources]
         if self.published and "figure_1" in self._exhibits():
             names = ", ".join(Trainings.of(self.published, self.request).names().values())
-            lines.append(f"trains  {names}: 5 runs on 212 texts each, some minutes on a CPU")
+            lines.append(
+                f"trains  {names}: 5 runs each, about 7 minutes of one CPU core and 0.7 GB of weights"
+            )
         if not self.published:
             lines.append("no data of the study: Tables 4 and 5 and Figure 1 need --data")
         return (*lines, f"writes  {', '.join(self._exhibits())}")
@@ -102,13 +104,14 @@ class RegardReplication:
         wanted = self._exhibits()
         runs = self._runs(folder, progress) if set(wanted) & set(OF_TEXTS) else {}
         found = {exhibit.id: exhibit for exhibit in self._drawn(wanted, runs, folder, progress)}
+        stated = tuple(self._claims(found))
         return Replication(
             paper="regard",
             title=f"Regard on {', '.join(source.name for source in self.sources)}",
             citation=CITATION,
             exhibits=tuple(found[name] for name in wanted if name in found),
-            claims=tuple(self._claims(found)),
-            remarks=(*_REMARKS, *self._remarks()),
+            claims=stated,
+            remarks=(*claims.summary(stated), *_REMARKS, *self._remarks()),
             sources=tuple(runs),
             warnings=tuple(
                 f"{name}: {text}" for name, run in runs.items() for text in run.manifest["warnings"]
@@ -251,7 +254,9 @@ def _masks(published: Published) -> Table:
         f"{frame.height} of {len(pairs):,} lines differ: the release masks the first mention, we mask what "
         "repeats it too. Pronouns stay in both.",
     )
-    return Table("table_masks", "Lines on which our masks differ from the release", frame, notes)
+    return Table(
+        "table_masks", "Lines on which our masks differ from the release", frame, notes, is_offensive=True
+    )
 
 
 def _placed(published: Published, demographics: Demographics, metric: str) -> str:

@@ -11,12 +11,15 @@ import polars as pl
 
 from evenhand.papers.figures import POLARITY, drawing, svg
 from evenhand.papers.records import Figure
-from evenhand.papers.regard.published import METRICS
+from evenhand.papers.regard.published import GPT2, LM1B, METRICS
+from evenhand.papers.regard.texts import ANNOTATED
 from evenhand.stats import clustered_proportion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_ROWS: Final = {GPT2: "1", LM1B: "2", ANNOTATED: "3"}
+"""The paper's numbers of the rows; other sources have none."""
 ORDER: Final = ("negative", "neutral", "other", "positive")
 _COLOURS: Final = {**POLARITY, "other": "#e7e8ea"}
 
@@ -69,7 +72,7 @@ def _draw(frame: pl.DataFrame) -> str:
             for column, (context, metric) in enumerate(panels):
                 axis = axes[row * len(panels) + column]
                 _panel(axis, frame.filter(source=source, context=context, metric=metric))
-                place = f"({row + 1}{ascii_lowercase[column % 26]})"
+                place = f"({_ROWS.get(source, '')}{ascii_lowercase[column % 26]})"
                 axis.set_title(f"{place} {metric}, {context}", loc="left", fontsize=8)
                 if column == 0:
                     axis.set_ylabel(source, fontsize=8)
