@@ -173,7 +173,7 @@ class _Bias:
             return Distance(*(None,) * 9, n, keywords, NO_VALUES)
         chance = float(null.mean())
         low, high = _shifted(drawn, estimate, self.level)
-        reason = ONE_CLUSTER if has_one_cluster else FEW_ARRANGEMENTS if np.ptp(null) == 0 else None
+        reason = ONE_CLUSTER if has_one_cluster else FEW_ARRANGEMENTS if np.ptp(null) < 1e-12 else None
         p = float((1 + np.sum(null >= estimate - 1e-12)) / (1 + len(null)))
         return Distance(
             estimate,

@@ -109,9 +109,10 @@ def _drawn(table: pl.DataFrame, seed: int) -> pl.DataFrame:
 
 def _word_vectors(texts: Sequence[str]) -> Matrix:
     vectors = embedded_vectors()
-    found = [[vectors.vector(word) for word in words(text) if vectors.find(word) >= 0] for text in texts]
+    places = [[place for word in words(text) if (place := vectors.find(word)) >= 0] for text in texts]
     empty = np.zeros(vectors.matrix.shape[1], dtype=np.float32)
-    return np.stack([np.mean(rows, axis=0) if rows else empty for rows in found]).astype(np.float32)
+    found = [vectors.matrix[rows].mean(axis=0) if rows else empty for rows in places]
+    return np.stack(found).astype(np.float32)
 
 
 def _judge_vectors(texts: Sequence[str], execution: Execution) -> Matrix:
