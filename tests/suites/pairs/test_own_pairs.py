@@ -101,6 +101,14 @@ def test_templates_of_a_user(tmp_path: Path) -> None:
         ("{person}", "it", "the template 'They lost it.' has no slot {person} or {Person}"),
         ("joy", "glee", "the slot {feeling} has the emotion 'glee'; there are anger, fear, joy, sadness"),
         ('"sadness"', '"gloom"', "the template 'They lost {person}.' has the emotion 'gloom'"),
+        ('id = "lost"', 'id = "1"', "2 templates are named '1'; each needs an id of its own"),
+        ('"my short aunt"', '""', "the group 'short' of axis 'size' has an empty word"),
+        (
+            "{person}",
+            "{person:>9999999999}",
+            "the template 'They lost {person:>9999999999}.' formats a slot; a slot is a name in braces and "
+            "nothing else",
+        ),
     ],
 )
 def test_templates_that_do_not_fit_say_what(tmp_path: Path, old: str, new: str, said: str) -> None:
@@ -135,6 +143,25 @@ def test_a_missing_side_is_left_out_and_said(tmp_path: Path) -> None:
     suite = load(name=path)
     assert counted(suite.sets) == {"group": (1, 1)}
     assert suite.info.notes == ("1 set lacks a side and is left out: only female speaks there",)
+
+
+def test_sides_that_say_the_same_are_left_out_and_said(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "mine.csv",
+        "text_a,text_b,group_a,group_b\nShe ran.,He ran.,female,male\nThey sat.,They sat.,female,male\n",
+    )
+    suite = load(name=path)
+    assert counted(suite.sets) == {"group": (1, 1)}
+    assert suite.info.notes == ("1 set says the same of every group and is left out",)
+
+
+def test_repeated_pairs_count_once(tmp_path: Path) -> None:
+    row = "She ran.,He ran.,female,male\n"
+    swapped = "He ran.,She ran.,male,female\n"
+    path = written(tmp_path / "mine.csv", f"text_a,text_b,group_a,group_b\n{row}{row}{swapped}")
+    suite = load(name=path)
+    assert [one.id for one in suite.sets] == ["1"]
+    assert suite.info.notes == ("2 sets stand in the file before and are left out",)
 
 
 def test_unequal_groups_of_a_long_table_are_said(tmp_path: Path) -> None:

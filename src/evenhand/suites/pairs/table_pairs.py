@@ -31,8 +31,8 @@ Row = Mapping[str, str | None]
 class TablePairs(PairSuite):
     """Pairs of a JSONL, CSV, TSV or Parquet file.
 
-    Sets that lack a side are left out and counted in the suite's notes. Cluster = the column ``template``,
-    else the set itself.
+    Sets that lack a side, that say the same of every group, or that stand in the file before are left out and
+    counted in the suite's notes. Cluster = the column ``template``, else the set itself.
 
     Args:
         name: The file.
@@ -50,17 +50,24 @@ class TablePairs(PairSuite):
             )
         sides: Counter[str] = Counter()
         found = _wide(table, path) if is_wide else _long(table, path)
-        sets = [one for one in found if _is_whole(one, sides)]
+        whole = [one for one in found if _is_whole(one, sides)]
+        differing = [one for one in whole if len(set(one.sentences.values())) > 1]
+        sets = _once(differing)
         if not sets:
             raise InputError(
-                f"{path} has no set with two sides", accepted="two groups a set", todo="check the file"
+                f"{path} has no set with two sides" + (" that differ" if whole else ""),
+                accepted="two groups a set",
+                todo="check the file",
             )
         info = suite_info(
             path.stem,
             sets,
             summary="Pairs from a file.",
             digest=file_digest(path),
-            notes=tuple(_notes(sides, sets)),
+            notes=(
+                *_left_out(sides, len(whole) - len(differing), len(differing) - len(sets)),
+                *_uneven(sets),
+            ),
         )
         super().__init__(info, sets)
 
@@ -128,12 +135,36 @@ def _is_whole(one: PairSet, sides: Counter[str]) -> bool:
     return False
 
 
-def _notes(sides: Counter[str], sets: list[PairSet]) -> Iterator[str]:
-    """What was left out, and which groups are not in every set."""
+def _once(sets: list[PairSet]) -> list[PairSet]:
+    """The sets without repetitions, which would make intervals look narrower than they are."""
+    found = {(one.axis, one.emotion, frozenset(one.sentences.items())): one for one in reversed(sets)}
+    kept = {id(one) for one in found.values()}
+    return [one for one in sets if id(one) in kept]
+
+
+def _left_out(sides: Counter[str], alike: int, repeated: int) -> Iterator[str]:
     for group, count in sides.items():
         said = f"only {group} speaks there" if group else "no group speaks there"
         lack = "set lacks a side and is" if count == 1 else "sets lack a side and are"
         yield f"{count} {lack} left out: {said}"
+    if alike:
+        same = (
+            "set says the same of every group and is"
+            if alike == 1
+            else "sets say the same of every group and are"
+        )
+        yield f"{alike} {same} left out"
+    if repeated:
+        again = (
+            "set stands in the file before and is"
+            if repeated == 1
+            else "sets stand in the file before and are"
+        )
+        yield f"{repeated} {again} left out"
+
+
+def _uneven(sets: list[PairSet]) -> Iterator[str]:
+    """Which groups are not in every set."""
     groups = Counter((one.axis, group) for one in sets for group in one.sentences)
     of_axis = Counter(one.axis for one in sets)
     for (axis, group), count in groups.items():

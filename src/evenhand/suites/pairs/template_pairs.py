@@ -28,6 +28,7 @@ The n-th words of all groups of an axis make a set.
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from string import Formatter
@@ -62,6 +63,13 @@ class _Template(_Strict):
 
     def slots(self) -> list[str]:
         return [field for _, field, *_ in Formatter().parse(self.text) if field is not None]
+
+    def is_formatted(self) -> bool:
+        """Whether a slot has a width or a conversion, with which a line of text could fill the memory."""
+        try:
+            return any(width or conversion for _, _, width, conversion in Formatter().parse(self.text))
+        except ValueError:
+            return False
 
 
 class _Group(_Strict):
@@ -123,20 +131,30 @@ def _misfits(file: _File) -> Iterator[str]:
     """What does not fit together, in the order it should be mended."""
     for template in file.templates:
         yield from _template_misfits(file, template)
+    for name, uses in Counter(_names(file)).items():
+        if uses > 1:
+            yield f"{uses} templates are named {name!r}; each needs an id of its own"
     for slot, words in file.slots.items():
         unknown = [emotion for emotion in words if emotion not in EMOTIONS]
         if unknown:
             yield f"the slot {{{slot}}} has the emotion {unknown[0]!r}; there are {', '.join(EMOTIONS)}"
     for axis in file.axes:
-        names = [group.name for group in axis.groups]
-        if len(set(names)) < 2 or len(set(names)) < len(names):
-            yield f"the axis {axis.name!r} has the groups {', '.join(names)}; two or more, each once"
-        for name in RESERVED_GROUPS & set(names):
-            yield f"{name!r} is no name for a group"
-        counts = {group.name: len(group.words) for group in axis.groups}
-        if len(set(counts.values())) > 1 or 0 in counts.values():
-            said = ", ".join(f"{name} {count}" for name, count in counts.items())
-            yield f"the groups of axis {axis.name!r} have unequal numbers of words: {said}"
+        yield from _axis_misfits(axis)
+
+
+def _axis_misfits(axis: _Axis) -> Iterator[str]:
+    names = [group.name for group in axis.groups]
+    if len(set(names)) < 2 or len(set(names)) < len(names):
+        yield f"the axis {axis.name!r} has the groups {', '.join(names)}; two or more, each once"
+    for name in RESERVED_GROUPS & set(names):
+        yield f"{name!r} is no name for a group"
+    counts = {group.name: len(group.words) for group in axis.groups}
+    if len(set(counts.values())) > 1 or 0 in counts.values():
+        said = ", ".join(f"{name} {count}" for name, count in counts.items())
+        yield f"the groups of axis {axis.name!r} have unequal numbers of words: {said}"
+    for group in axis.groups:
+        if not all(word.strip() for word in group.words):
+            yield f"the group {group.name!r} of axis {axis.name!r} has an empty word"
 
 
 def _template_misfits(file: _File, template: _Template) -> Iterator[str]:
@@ -144,6 +162,8 @@ def _template_misfits(file: _File, template: _Template) -> Iterator[str]:
         slots = template.slots()
     except ValueError:
         slots = []
+    if template.is_formatted():
+        yield f"the template {template.text!r} formats a slot; a slot is a name in braces and nothing else"
     own = [slot for slot in slots if slot not in PERSON]
     if len(slots) - len(own) < 1:
         yield f"the template {template.text!r} has no slot {{person}} or {{Person}}"
@@ -156,9 +176,12 @@ def _template_misfits(file: _File, template: _Template) -> Iterator[str]:
         yield f"the template {template.text!r} has the emotion {template.emotion!r}"
 
 
+def _names(file: _File) -> list[str]:
+    return [template.id or str(number) for number, template in enumerate(file.templates, start=1)]
+
+
 def _sets(file: _File, axis: _Axis) -> Iterator[PairSet]:
-    for number, template in enumerate(file.templates):
-        name = template.id or str(number + 1)
+    for name, template in zip(_names(file), file.templates, strict=True):
         for emotion, slot, word in _words(file, template):
             fills = {slot: word} if slot else {}
             for place in range(len(axis.groups[0].words)):
