@@ -38,6 +38,13 @@ def test_a_column_for_each_emotion(tmp_path: Path) -> None:
     assert np.array_equal(reader.read(["He ran.", "She ran."]), [[0.1, 0.9], [0.2, np.nan]], equal_nan=True)
 
 
+def test_columns_with_other_names_for_an_emotion(tmp_path: Path) -> None:
+    path = written(tmp_path / "p.csv", "text,Rage,anger,LABEL_2\nHe ran.,0.25,0.5,0.25\nShe ran.,,0.5,0.5\n")
+    reader = ReplayReader(path, {**LABELS, "joy": ("label_2",)})
+    assert reader.labels == ("anger", "joy")
+    assert reader.read(["He ran.", "She ran."]).tolist() == [[0.75, 0.25], [0.5, 0.5]]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -45,7 +52,8 @@ def test_a_column_for_each_emotion(tmp_path: Path) -> None:
             "text,colour\nHe ran.,red\n",
             "{path} has the columns text, colour. Accepted: text or sentence; and anger, fear, joy, "
             "sadness, or "
-            "prediction with prediction_intensity. What to do: rename the columns.",
+            "prediction with prediction_intensity. What to do: rename the columns, or say what they mean "
+            "with --label THEIRS=OURS.",
         ),
         (
             "text,prediction,score\nHe ran.,boredom,0.5\n",

@@ -24,7 +24,8 @@ Synonyms = Mapping[str, Sequence[str]]
 class ReplayReader:
     """Predictions from a table: a column for each label, or the predicted label and its intensity.
 
-    Columns are found by name, in any case: ``text`` or ``sentence``; one named as each label; else
+    Columns are found by name, in any case: ``text`` or ``sentence``; those named as a label or as a name for
+    it, which are added up; else
     ``prediction`` (a label, or its number in the order of ours) with ``prediction_intensity`` or ``score``.
     What the table does not say is NaN, also for a text it does not have.
     """
@@ -33,13 +34,13 @@ class ReplayReader:
         table = read_table(path)
         names = {_plain(name): name for name in reversed(table.columns)}
         text = _first(names, TEXT)
-        columns = {label: names[label] for label in synonyms if label in names}
+        columns = _columns(names, synonyms)
         said, strength = _first(names, LABEL), _first(names, INTENSITY)
         if text is None or not (columns or (said and strength)):
             raise InputError(
                 f"{path} has the columns {', '.join(table.columns)}",
                 accepted=f"{' or '.join(TEXT)}; and {', '.join(synonyms)}, or {LABEL[0]} with {INTENSITY[0]}",
-                todo="rename the columns",
+                todo="rename the columns, or say what they mean with --label THEIRS=OURS",
             )
         rows = (
             _wide(table, columns, path)
@@ -62,13 +63,24 @@ class ReplayReader:
         return cast(Probabilities, np.array(rows, dtype=np.float64).reshape(len(rows), len(self.labels)))
 
 
-def _wide(table: pl.DataFrame, columns: Mapping[str, str], path: Path) -> Iterator[dict[str, float]]:
-    for place, row in enumerate(table.select(columns.values()).iter_rows(), start=1):
-        yield {
-            label: _number(cell, path, place)
-            for label, cell in zip(columns, row, strict=True)
-            if cell not in (None, "")
+def _columns(names: Mapping[str, str], synonyms: Synonyms) -> dict[str, list[str]]:
+    """For each label that has them its columns, as a classifier's labels are told in ours."""
+    found = {
+        label: [names[name] for name in dict.fromkeys(map(_plain, (label, *others))) if name in names]
+        for label, others in synonyms.items()
+    }
+    return {label: columns for label, columns in found.items() if columns}
+
+
+def _wide(
+    table: pl.DataFrame, columns: Mapping[str, Sequence[str]], path: Path
+) -> Iterator[dict[str, float]]:
+    for place, row in enumerate(table.iter_rows(named=True), start=1):
+        said = {
+            label: [_number(row[name], path, place) for name in own if row[name] not in (None, "")]
+            for label, own in columns.items()
         }
+        yield {label: min(1.0, sum(values)) for label, values in said.items() if values}
 
 
 def _labelled(table: pl.DataFrame, synonyms: Synonyms, path: Path) -> Iterator[dict[str, float]]:
