@@ -139,20 +139,27 @@ def figure_3(run: Run, source: str) -> Figure:
         )
         rows += list(own.sort("n", descending=True).head(1).iter_rows(named=True))
     return _figure(
-        "figure_3", f"Intensities of predictions from {source} that reflect stereotypes", run, rows
+        "figure_3", f"Intensities from {source} in the cells the paper reads as stereotypes", run, rows
     )
 
 
 def _figure(name: str, title: str, run: Run, rows: Sequence[Mapping[str, object]]) -> Figure:
     points = run.table("pair_scores").filter(pl.col("agreeing"))
     keys = ("corpus", "axis", "group_a", "group_b", "emotion")
-    parts = [points.filter(*(pl.col(key) == row[key] for key in keys)).head(_POINTS) for row in rows]
+    parts = [points.filter(*(pl.col(key) == row[key] for key in keys)) for row in rows]
     drawn = [(row, part) for row, part in zip(rows, parts, strict=True) if part.height]
     with drawing(max(1, len(drawn)), 1, width=4.2 * max(1, len(drawn)), height=3.0) as (canvas, axes):
         for axis, (row, part) in zip(axes, drawn, strict=False):
+            shown = part.gather_every(-(-part.height // _POINTS))
             for side, colour in (("a", COLOURS[2]), ("b", COLOURS[1])):
                 values = part[f"predicted_{side}"]
-                axis.scatter(range(part.height), values, s=6, color=colour, label=str(row[f"group_{side}"]))
+                axis.scatter(
+                    range(shown.height),
+                    shown[f"predicted_{side}"],
+                    s=6,
+                    color=colour,
+                    label=str(row[f"group_{side}"]),
+                )
                 mean = values.mean()
                 axis.axhline(
                     mean if isinstance(mean, float) else 0, color=colour, linestyle="--", linewidth=1
@@ -171,7 +178,10 @@ def _figure(name: str, title: str, run: Run, rows: Sequence[Mapping[str, object]
         frame,
         drawing_text,
         alt=f"Predicted intensity of both sentences of each pair, means dashed: {said or 'no cell at hand'}.",
-        notes=("Pairs whose predictions agree; the first group of a pair is green, the second brown.",),
+        notes=(
+            "Pairs whose predictions agree; the first group of a pair is green, the second brown. At most "
+            f"{_POINTS} pairs are drawn, evenly over the corpus; means are of all.",
+        ),
     )
 
 
