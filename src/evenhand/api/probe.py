@@ -36,6 +36,8 @@ BUILTIN: Final = "builtin"
 NEUTRAL: Final = "neutral"
 REPLAY: Final = "replay:"
 _KINDS: Final = (REPLAY, "endpoint:")
+_TIMED: Final = 500
+"""Sentences from which a run tells a rate; before that it is mostly the start of the classifier."""
 
 
 class ProbeOptions(TypedDict, total=False):
@@ -122,7 +124,8 @@ class Probe:
             folder.join_shards("scores", STAGE, tally.keys)
             unsaid = _without_label(folder.run().table("scores"))
             record.update(items=sentences.height, failed=unsaid, seconds=round(seconds, 3))
-            _remember_rate(cache, self.metric, sentences.height / seconds)
+            if sentences.height >= _TIMED:
+                _remember_rate(cache, self.metric, sentences.height / seconds)
         if unsaid == sentences.height:
             raise InputError(
                 f"{self.model} has no prediction for any of the {sentences.height:,} sentences",
