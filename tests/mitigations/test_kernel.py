@@ -79,12 +79,12 @@ def test_the_classifier_gain_and_its_slope_are_autograds(
         return (table @ state).softmax(-1) @ table if natural else state
 
     seen = [
-        oracle.accumulate(expected(states[place]), written[:place], 0.9)
+        oracle.accumulate(expected(states[place]), written[:place], 0.99)
         for place in range(max(0, age - 1 - window), age)
     ]
     inside = torch.stack(seen) @ head.inner.T + head.inner_bias
     weights = torch.tensor([0.9 ** (len(seen) - 1 - i) for i in range(len(seen))]) / (window + 1)
-    share = torch.tensor([1 / sum(0.9**i for i in range(age))])
+    share = torch.tensor([1 / sum(0.99**i for i in range(age))])
     before = expected(states[-1])[None] if natural else None
     gain = ClassifierGain(head, inside[None], share, weights[None], before)
     shift = torch.full((1, 16), 0.05)

@@ -67,7 +67,8 @@ def test_embedded_lists() -> None:
         (
             {"left": ["a"]},
             "{path} holds 1 lists of words. Accepted: two lists of words, such as "
-            '{{"liberal": ["climate"], "conservative": ["border"]}}. What to do: write one list for each side.',
+            '{{"liberal": ["climate"], "conservative": ["border"]}}. '
+            "What to do: write one list for each side.",
         ),
     ],
 )

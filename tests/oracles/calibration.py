@@ -50,10 +50,10 @@ def _distance(log_policy: Tensor, side: Sequence[Sequence[int]]) -> Tensor:
     return -(shares * log_policy[tokens]).sum()
 
 
-def accumulate(newest: Tensor, earlier: Sequence[Tensor], gamma: float) -> Tensor:
+def accumulate(newest: Tensor, earlier: Sequence[Tensor], discount: float) -> Tensor:
     """The mean of what stands for the token to come and for earlier ones, each discounted by its age."""
-    parts = [newest] + [gamma**age * part for age, part in enumerate(reversed(earlier), start=1)]
-    return torch.stack(parts).sum(0) / sum(gamma**age for age in range(len(parts)))
+    parts = [newest] + [discount**age * part for age, part in enumerate(reversed(earlier), start=1)]
+    return torch.stack(parts).sum(0) / sum(discount**age for age in range(len(parts)))
 
 
 def classifier_gain(
@@ -62,6 +62,7 @@ def classifier_gain(
     head: Callable[[Tensor], Tensor],
     settings: Settings,
     table: Tensor | None = None,
+    discount: float = 0.99,
 ) -> Tensor:
     """Eq. 7 and 8; ``text.states`` end with the state of the token to come, ``head`` gives two logits.
 
@@ -77,11 +78,11 @@ def classifier_gain(
         return expected + state - state.detach()
 
     last = len(text.states) - 1
-    share = 1 / sum(settings.gamma**age for age in range(last + 1))
+    share = 1 / sum(discount**age for age in range(last + 1))
     moved = share * (coming(hidden) - coming(text.states[-1]))
     gain = torch.zeros(())
     for place in range(max(0, last - settings.window), last + 1):
-        before = accumulate(coming(text.states[place]), text.written[:place], settings.gamma)
+        before = accumulate(coming(text.states[place]), text.written[:place], discount)
         probability = head(before + moved).softmax(-1)[1]
         label = float(probability > 0.5)
         reward = -(label * probability.log() + (1 - label) * (1 - probability).log())

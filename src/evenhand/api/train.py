@@ -348,7 +348,7 @@ def default_backbone() -> str:
 def _check_options(task: str, options: TrainOptions) -> None:
     """An error for a number out of range, or an option that this training would ignore."""
     backbone = options.get("backbone") or ""
-    kind = backbone if backbone in (LINEAR, *ANALYSERS) else task
+    kind = backbone if backbone in (LINEAR, *ANALYSERS) and task != CALIBRATOR else task
     for name in _UNUSED.get(kind, ()):
         if options.get(name) is not None:
             flag = "--" + name.replace("_", "-")

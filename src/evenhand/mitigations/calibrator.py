@@ -43,6 +43,8 @@ class Calibrator:
     """The name of the model whose states it reads."""
     revision: str
     states: States = "written"
+    discount: float = 0.99
+    """What a token counts less for each later one in what has accumulated."""
     digest: str = ""
 
     @property
@@ -75,6 +77,7 @@ def save_calibrator(head: Calibrator, path: Path) -> None:
         "model": head.model,
         "revision": head.revision,
         "states": head.states,
+        "discount": head.discount,
     }
     save_file(tensors, path, metadata={"format": FORMAT, "calibrator": json.dumps(about)})
 
@@ -88,22 +91,23 @@ def read_calibrator(path: Path) -> Calibrator:
         with safe_open(path, framework="pt") as file:
             about = json.loads((file.metadata() or {})["calibrator"])
             inner, inner_bias, outer, outer_bias = (file.get_tensor(name) for name in _NAMES)
+        first, second = about["labels"]
+        return Calibrator(
+            inner,
+            inner_bias,
+            outer,
+            outer_bias,
+            (first, second),
+            about["model"],
+            about["revision"],
+            about["states"],
+            about["discount"],
+            file_digest(path),
+        )
     except (SafetensorError, KeyError, ValueError) as error:
         raise InputError(
             f"{path} is no calibrator: {error}", accepted=f"a file of the format {FORMAT}", todo=_TRAIN
         ) from error
-    first, second = about["labels"]
-    return Calibrator(
-        inner,
-        inner_bias,
-        outer,
-        outer_bias,
-        (first, second),
-        about["model"],
-        about["revision"],
-        about["states"],
-        file_digest(path),
-    )
 
 
 def check_model(head: Calibrator, ref: ModelRef, *, width: int) -> None:

@@ -47,7 +47,7 @@ class Settings:
     window: int = 5
     """Earlier tokens whose gain counts too (classifier)."""
     gamma: float = 0.95
-    """Discount of a token's gain for each later token (classifier)."""
+    """Discount of a token's gain for each later token of the window (classifier)."""
     carry: bool = False
     """A text begins with the strength the last ones ended with; texts then depend on their order."""
     support: int = 128

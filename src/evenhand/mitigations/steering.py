@@ -192,17 +192,16 @@ def _classifier_gain(
     head: Calibrator, states: Tensor, coming: Coming | None, memory: Memory, settings: Settings
 ) -> tuple[Gain, Memory]:
     """The gain of rows, and what to remember of them; ``coming`` is None for a head of hidden states."""
-    gamma = settings.gamma
-    total, seen = gamma * memory.total, gamma * memory.seen
+    total, seen = head.discount * memory.total, head.discount * memory.seen
     if coming is not None:
-        total = total + gamma * memory.begun[:, None] * coming.written
-        seen = seen + gamma * memory.begun
+        total = total + head.discount * memory.begun[:, None] * coming.written
+        seen = seen + head.discount * memory.begun
     share = 1 / (seen + 1)
     newest = (total + (states if coming is None else coming.expected)) * share[:, None]
     inside = torch.cat([memory.inside[:, 1:], (newest @ head.inner.T + head.inner_bias)[:, None]], 1)
     valid = torch.cat([memory.valid[:, 1:], torch.ones_like(memory.valid[:, :1])], 1)
     ages = torch.arange(settings.window, -1, -1, device=states.device)
-    weights = valid * gamma**ages / (settings.window + 1)
+    weights = valid * settings.gamma**ages / (settings.window + 1)
     if coming is None:
         total, seen = total + states, seen + 1
     kept = memory._replace(

@@ -33,8 +33,8 @@ class Recipe:
     """Places of a text that become examples; the last is always one."""
     first: int = 4
     """Tokens before the first place: too little has been said earlier."""
-    gamma: float = 0.95
-    """Discount of a token for each later one."""
+    discount: float = 0.99
+    """What a token counts less for each later one."""
     states: States = "written"
     """What stands for a token: its vector in the output table, or the hidden state it came from."""
     seed: int = 0
@@ -59,7 +59,7 @@ def places_of(
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
     for index, (row, second) in enumerate(zip(states, seconds, strict=True)):
         chosen = _chosen(len(row), index, recipe)
-        kept = accumulated(row.float(), recipe.gamma)[chosen].cpu()
+        kept = accumulated(row.float(), recipe.discount)[chosen].cpu()
         last = torch.tensor([place == len(row) - 1 for place in chosen], dtype=torch.bool)
         parts.append((kept, torch.full((len(chosen),), float(second)), last))
         on_text(1)
@@ -67,11 +67,11 @@ def places_of(
     return Places(kept, sides, last)
 
 
-def accumulated(states: Tensor, gamma: float) -> Tensor:
+def accumulated(states: Tensor, discount: float) -> Tensor:
     """For each token the mean of the states up to it, each discounted by its age."""
     ages = torch.arange(len(states), device=states.device)
     age = (ages[:, None] - ages).clamp(min=0)
-    weights = torch.where(ages[:, None] >= ages, gamma**age, 0.0)
+    weights = torch.where(ages[:, None] >= ages, discount**age, 0.0)
     return (weights / weights.sum(-1, keepdim=True)) @ states
 
 
@@ -105,6 +105,7 @@ def fit(places: Places, recipe: Recipe, *, labels: tuple[str, str], ref: ModelRe
         ref.name,
         ref.revision,
         recipe.states,
+        recipe.discount,
     )
 
 

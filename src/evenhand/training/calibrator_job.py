@@ -55,8 +55,8 @@ def read_sided(path: Path, *, text: str, label: str, sides: Sequence[str] = ()) 
             todo="say which: --sides FIRST,SECOND",
         )
     kept = [(words, given) for words, given in rows if words.strip() and given in chosen]
-    skipped = Counter("another label" if words.strip() else "no text" for words, given in rows)
-    skipped["another label"] -= sum(1 for words, given in rows if words.strip() and given in chosen)
+    skipped = Counter("another label, or none" if words.strip() else "no text" for words, given in rows)
+    skipped["another label, or none"] -= sum(1 for words, given in rows if words.strip() and given in chosen)
     few = [side for side in chosen if sum(given == side for _, given in kept) < LEAST]
     if few:
         raise InputError(
@@ -161,7 +161,7 @@ class CalibratorJob:
             "model": f"{head.model}, revision {head.revision}",
             "data": f"{self.data.name}, BLAKE2b-128 {file_digest(self.data)}",
             "texts": f"{len(self.examples.texts):,}, {SHARE:.0%} held out, near-identical ones on one side",
-            "states": f"{recipe.states}, discount {recipe.gamma}, {recipe.places} places of a text",
+            "states": f"{recipe.states}, discount {recipe.discount}, {recipe.places} places of a text",
             "training": f"AdamW, {recipe.epochs} epochs, rate {recipe.rate:g}, seed {recipe.seed}",
         }
 

@@ -1,0 +1,147 @@
+"""The mitigation as a whole: what it is made of, what it refuses, what it does to a model's identity."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from evenhand.core import registry
+from evenhand.core.errors import InputError
+from evenhand.core.protocols import Mitigation
+from evenhand.core.records import GenerationSpec, Request
+from evenhand.mitigations.calibration import Calibration, with_strength
+from evenhand.mitigations.calibrator import Calibrator, read_calibrator, save_calibrator
+from evenhand.models.causal import CausalModel
+from evenhand.testing.stub import StubModel
+
+SPEC = GenerationSpec(max_new_tokens=6, stop="none")
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> str:
+    path = tmp_path / "words.json"
+    path.write_text(json.dumps({"one": ["man", "doctor"], "two": ["woman", "work"]}))
+    return str(path)
+
+
+def saved(folder: Path, *, width: int = 32, revision: str = "r1") -> str:
+    head = Calibrator(
+        torch.eye(width), torch.zeros(width), torch.ones(width), torch.zeros(()), ("a", "b"), "tiny", revision
+    )
+    save_calibrator(head, folder / "calibrator.safetensors")
+    return str(folder)
+
+
+def test_it_is_registered_and_modes_are_variants(words: str) -> None:
+    found = registry.mitigation("calibration:embedding", {"words": words, "strength": 0.3})
+    assert isinstance(found, Mitigation)
+    assert found.info.options["mode"] == "embedding"
+    assert found.info.options["strength"] == "0.3"
+    assert found.info.requires == "SteerableModel"
+
+
+def test_the_model_says_what_steers_it(small: CausalModel, words: str, tmp_path: Path) -> None:
+    steered = Calibration(words=words).apply(small)
+    options = steered.ref.options
+    assert options["mitigation"] == "calibration:embedding"
+    assert options["mitigation.sigma"] == "0.02"
+    # "woman" and "work" are words of the tokenizer's texts; what is several tokens is counted.
+    assert int(options["mitigation.split_words"]) >= 0
+    assert len(options["mitigation.words"]) == 32
+    headed = Calibration(mode="classifier", calibrator=saved(tmp_path)).apply(small)
+    assert headed.ref.options["mitigation.sigma"] == "0.05"
+    assert headed.ref.options["mitigation.calibrator"] == read_calibrator(tmp_path).digest
+    assert steered.ref.identity() != headed.ref.identity() != small.ref.identity()
+
+
+def test_another_strength_is_another_model(small: CausalModel, words: str) -> None:
+    first = Calibration(words=words)
+    second = with_strength(first, 0.1)
+    assert second.info.options == {**first.info.options, "strength": "0.1"}
+    assert first.settings.strength == 0.6
+    off = with_strength(first, 0.0).apply(small)
+    requests = [Request("x", "The man", (0, 1))]
+    plain, same = ([c.text for c in one.generate(requests, SPEC)] for one in (small, off))
+    assert plain == same
+
+
+def test_a_prompt_longer_than_the_context_fails_as_it_does_without(small: CausalModel, words: str) -> None:
+    steered = Calibration(words=words).apply(small)
+    found = next(iter(steered.generate([Request("x", "doctor " * 80, (0,))], SPEC)))
+    assert found.failure == "prompt_too_long"
+
+
+def message(error: pytest.ExceptionInfo[InputError]) -> str:
+    return str(error.value)
+
+
+def test_a_model_behind_a_network_cannot_be_steered(words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Calibration(words=words).apply(StubModel())
+    assert message(caught) == (
+        "the model 'stub' cannot be steered: its hidden states are not on this machine. "
+        "Accepted: builtin, a folder, a Hub id or a .gguf file of a causal model. "
+        "What to do: use the mitigation replacement, which works on any model's text."
+    )
+
+
+def test_the_classifier_mode_needs_its_head_and_the_other_has_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        Calibration(mode="classifier")
+    assert message(caught) == (
+        "the mode classifier was given no calibrator. "
+        "Accepted: the folder that `evenhand train calibrator` wrote for this model. "
+        "What to do: evenhand train calibrator --model LM DATA --out DIR, then --calibrator DIR."
+    )
+    with pytest.raises(InputError) as caught:
+        Calibration(calibrator=saved(tmp_path))
+    assert message(caught) == (
+        "the mode embedding was given a calibrator. "
+        "Accepted: word lists; a calibrator is for the mode classifier. "
+        "What to do: leave the calibrator out, or choose the mode classifier."
+    )
+    with pytest.raises(InputError) as caught:
+        Calibration(mode="classifier", calibrator=str(tmp_path / "none"))
+    assert message(caught) == (
+        f"there is no calibrator at {tmp_path / 'none'}. "
+        "Accepted: a folder with calibrator.safetensors. "
+        "What to do: train one: evenhand train calibrator --model LM DATA."
+    )
+
+
+def test_a_head_of_another_model_or_width_is_refused(small: CausalModel, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        Calibration(mode="classifier", calibrator=saved(tmp_path, width=8)).apply(small)
+    assert message(caught) == (
+        "the calibrator reads hidden states of 8 numbers, those of 'tiny' have 32. "
+        "Accepted: a calibrator of 'tiny'. "
+        "What to do: evenhand train calibrator --model tiny DATA."
+    )
+    with pytest.raises(InputError) as caught:
+        Calibration(mode="classifier", calibrator=saved(tmp_path, revision="r2")).apply(small)
+    assert message(caught) == (
+        "the calibrator was trained on 'tiny' at r2, this is 'tiny' at r1. "
+        "Accepted: a calibrator of the very same weights: another model's hidden states mean other things. "
+        "What to do: evenhand train calibrator --model tiny DATA."
+    )
+
+
+def test_a_file_that_is_no_head_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "calibrator.safetensors"
+    path.write_bytes(b"nothing")
+    with pytest.raises(InputError, match=r"^.*calibrator\.safetensors is no calibrator: "):
+        read_calibrator(tmp_path)
+
+
+def test_a_head_survives_its_file(tmp_path: Path) -> None:
+    saved(tmp_path)
+    head = read_calibrator(tmp_path)
+    assert (head.labels, head.model, head.states, head.width) == (("a", "b"), "tiny", "written", 32)
+    states = torch.linspace(-1, 1, 32)[None]
+    # Identity, tanh, sum of all.
+    assert head.logit(states).item() == pytest.approx(float(torch.tanh(states).sum()), abs=1e-5)
+    assert replace(head, outer_bias=torch.tensor(2.0)).logit(states).item() == pytest.approx(2.0, abs=1e-5)
