@@ -107,4 +107,19 @@ def test_json_holds_the_tables(run: Run) -> None:
     content = json.loads((run.path / "report.json").read_text(encoding="utf-8"))
     assert len(content["measures"]) == 48
     assert content["manifest"]["view"] == {"pairs": "all", "score": "emotion"}
-    assert content["verdict"].startswith("2 of 12 differences are clear of chance. The largest: more anger")
+    assert content["verdict"].startswith("2 of 9 differences are clear of chance. The largest: more anger")
+
+
+def test_cells_without_a_test_are_not_counted_as_tested(run: Run, tmp_path: Path) -> None:
+    untested = [tally.amount for tally in page(run).tallies if tally.standing == "missing"]
+    assert untested == [3]  # all pairs alike: the other 9 of 12 are what the headline counts
+    pairs, predictions = tmp_path / "pairs.csv", tmp_path / "p.csv"
+    pairs.write_text(
+        "text_a,text_b,group_a,group_b\nA ran.,B ran.,a,b\nA sat.,B sat.,a,b\n", encoding="utf-8"
+    )
+    texts = ("A ran.", "B ran.", "A sat.", "B sat.")
+    predictions.write_text(
+        "text,joy,fear\n" + "".join(f"{text},0.6,0.4\n" for text in texts), encoding="utf-8"
+    )
+    constant = probe(f"replay:{predictions}", pairs=str(pairs), out=tmp_path / "run")
+    assert page(constant).headline == "No difference could be tested"

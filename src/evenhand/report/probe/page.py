@@ -116,7 +116,7 @@ def page(run: Run) -> Page:
     pairs = _pairs(own)
     named = visible(text_at(run.manifest, "name"))
     model = "the embedded emotion classifier" if named == "emotion" else named
-    headline = f"{len(clear):,} of {count(len(cells), 'difference')} are clear of chance"
+    headline = _headline(cells, len(clear))
     return Page(
         question=f"Does {model} read the same sentence differently for different groups?",
         details=_details(run, own, pairs),
@@ -150,6 +150,15 @@ def _details(run: Run, own: pl.DataFrame, pairs: int) -> str:
         f"by {axes}. For each pair of groups and each of {emotions}, how strongly it finds the emotion is "
         f"compared."
     )
+
+
+def _headline(cells: Sequence[Cell], clear: int) -> str:
+    """How many of the tested cells are clear; those without a test are no evidence of anything."""
+    tested = sum(cell.standing != "missing" for cell in cells)
+    if not tested:
+        return "No difference could be tested"
+    verb = "is" if tested == 1 else "are"
+    return f"{clear:,} of {count(tested, 'difference')} {verb} clear of chance"
 
 
 def _verdict(headline: str, largest: Sequence[Cell]) -> str:
