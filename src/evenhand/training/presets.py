@@ -33,6 +33,10 @@ _AFFECTIVE = (
     "Kadan et al. 2024, section 4.1: Adam, 100 epochs, categorical cross-entropy, a dense layer of four with "
     "softmax; the longest text and early stopping are not printed"
 )
+_POLITICAL = (
+    "Liu et al. 2021, section 5: articles prepared by evenhand.training.articles (100 tokens, up to 128 "
+    "pieces); default parameters, of which none is printed"
+)
 LSTM_RECIPE: Final = Recipe(epochs=20, rate=1e-3, warmup=0.0, weight_decay=0.0)
 """The LSTM of the regard study."""
 _REGARD = "Sheng et al. 2019, appendix A.1 and section 4"
@@ -41,6 +45,10 @@ _REGARD = "Sheng et al. 2019, appendix A.1 and section 4"
 def _affective(backbone: str, rate: float, batch: int) -> Preset:
     recipe = Recipe(epochs=100, batch=batch, rate=rate, warmup=0.0, is_constant=True, weight_decay=0.0)
     return Preset("emotion", backbone, recipe, longest=128, source=_AFFECTIVE)
+
+
+def _political(backbone: str, recipe: Recipe) -> Preset:
+    return Preset("ideology", backbone, recipe, longest=128, source=_POLITICAL)
 
 
 PRESETS: Final[Mapping[str, Preset]] = {
@@ -58,6 +66,10 @@ PRESETS: Final[Mapping[str, Preset]] = {
         source="Dhamala et al. 2021, appendix A.2.5: dropout 0.1, a linear layer, six sigmoids; columns as "
         "in the Jigsaw toxic comment data; epochs and batch are not printed",
     ),
+    "political-xlnet": _political("xlnet-base-cased", Recipe(epochs=3, rate=2e-5)),
+    "political-bert": _political("bert-base-uncased", Recipe(epochs=3, rate=2e-5)),
+    "political-rnn": _political("lstm", LSTM_RECIPE),
+    "political-linear": _political("linear", Recipe()),
     "regard-bert": Preset(
         "regard",
         "bert-base-uncased",

@@ -1,0 +1,175 @@
+"""Articles as the political paper trains its judge on them, and its rivals in one table (section 5).
+
+1. ``python -m evenhand.training.articles prepare ARTICLES.jsonl --out DATA``: first 100 tokens, only , . ? !
+   kept, press names removed, as many articles of either side, 70/15/15.
+2. ``evenhand train ideology DATA/train.csv --valid DATA/valid.csv --test DATA/test.csv --preset NAME`` with
+   political-xlnet (the paper's judge), political-bert, political-rnn, political-linear.
+3. ``python -m evenhand.training.articles rivals DATA RUN..``: F1, and F1 by outlet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from evenhand.core.seeds import generator
+from evenhand.store.atomic import write_text
+from evenhand.training.ideology_words import Article, read_articles
+from evenhand.training.labelled import outlet
+from evenhand.training.measures import macro_f1
+
+LONGEST: Final = 100
+SHARES: Final = {"train": 0.7, "valid": 0.15, "test": 0.15}
+SIDES: Final = ("liberal", "conservative")
+PREDICTIONS: Final = "predictions.csv"
+_MARKS: Final = re.compile(r"[^\w\s,.?!]|_")
+_TOKEN: Final = re.compile(r"\w+|[,.?!]")
+
+
+class Opening(NamedTuple):
+    """The opening of an article, cleaned."""
+
+    text: str
+    label: str
+    outlet: str
+
+
+class Rival(NamedTuple):
+    """How one classifier did on articles it had not met."""
+
+    name: str
+    f1: float
+    n: int
+    by_outlet: Mapping[str, tuple[float, int]]
+    """Outlet to F1 and number of articles. All articles of an outlet are of one side: F1 is that side's."""
+
+
+def cleaned(text: str, names: Iterable[str]) -> str:
+    """The first 100 tokens without press names, and without marks other than , . ? !.
+
+    >>> cleaned("(CNN) - A vote: yes!", ["CNN"])
+    'A vote yes!'
+    """
+    text = " ".join(_MARKS.sub(" ", _any_of(frozenset(names)).sub(" ", text).replace("'", "")).split())
+    found = list(_TOKEN.finditer(text))[:LONGEST]
+    return text[: found[-1].end()] if found else ""
+
+
+def openings(articles: Sequence[Article], *, seed: int) -> dict[str, list[Opening]]:
+    """The parts ``train``, ``valid`` and ``test``, each with as many articles of either side."""
+    rng = generator(seed, "articles")
+    sides = [[article for article in articles if article.conservative == side] for side in (False, True)]
+    size = min(map(len, sides))
+    cuts = np.round(np.cumsum(list(SHARES.values()))[:-1] * size).astype(int)
+    parts: dict[str, list[Opening]] = {part: [] for part in SHARES}
+    names = _press_names(articles)
+    for side in sides:
+        chosen = [side[at] for at in rng.permutation(len(side))[:size]]
+        for part, rows in zip(SHARES, np.split(np.arange(size), cuts), strict=True):
+            parts[part] += [_opening(chosen[row], names) for row in rows]
+    return {part: [opening for opening in rows if opening.text] for part, rows in parts.items()}
+
+
+def rivals(test: Sequence[Opening], runs: Mapping[str, Path]) -> list[Rival]:
+    """What each finished training said of the test articles, best first."""
+    of_text = {opening.text: opening.outlet for opening in test}
+    found = [_rival(name, list(_said(folder / PREDICTIONS)), of_text) for name, folder in runs.items()]
+    return sorted(found, key=lambda rival: -rival.f1)
+
+
+def table(found: Sequence[Rival]) -> str:
+    """The rivals as Markdown: F1 over all articles, then by outlet."""
+    names = sorted({name for rival in found for name in rival.by_outlet})
+    lines = ["| classifier | articles | F1 |", "| --- | --- | --- |"]
+    lines += [f"| {rival.name} | {rival.n:,} | {rival.f1:.3f} |" for rival in found]
+    head = f"| outlet | articles | {' | '.join(rival.name for rival in found)} |"
+    lines += ["", head, "|" + " --- |" * (2 + len(found))]
+    for name in names:
+        n = max(rival.by_outlet.get(name, (0.0, 0))[1] for rival in found)
+        cells = [f"{rival.by_outlet[name][0]:.3f}" if name in rival.by_outlet else "" for rival in found]
+        lines.append(f"| {name} | {n:,} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+@lru_cache(maxsize=4)
+def _any_of(names: frozenset[str]) -> re.Pattern[str]:
+    longest_first = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return re.compile(rf"(?<!\w)(?:{longest_first})(?!\w)" if names else r"(?!)", re.IGNORECASE)
+
+
+def _rival(name: str, said: Sequence[tuple[str, str, str]], outlets: Mapping[str, str]) -> Rival:
+    codes = {
+        label: code for code, label in enumerate(sorted({row[1] for row in said} | {row[2] for row in said}))
+    }
+    truth = np.array([codes[label] for _, label, _ in said], dtype=np.int64)
+    given = np.array([codes[guess] for _, _, guess in said], dtype=np.int64)
+    places = np.array([outlets.get(text, "(unknown)") for text, _, _ in said])
+    by_outlet = {str(at): _side_f1(given[places == at], truth[places == at]) for at in np.unique(places)}
+    return Rival(name, macro_f1(given, truth), len(said), by_outlet)
+
+
+def _side_f1(given: np.ndarray, truth: np.ndarray) -> tuple[float, int]:
+    """F1 of an outlet's own side: no article of it can be falsely called that side."""
+    hits = int((given == truth).sum())
+    return 2 * hits / (hits + truth.size), int(truth.size)
+
+
+def _said(path: Path) -> Iterator[tuple[str, str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if row["part"] == "test":
+                yield row["text"], row["label"], row["said"]
+
+
+def _press_names(articles: Sequence[Article]) -> frozenset[str]:
+    whole = {article.source for article in articles}
+    short = {re.split(r" - |\(|\.com", source)[0].strip() for source in whole}
+    return frozenset(name for name in whole | short if len(name) > 2)
+
+
+def _opening(article: Article, names: frozenset[str]) -> Opening:
+    return Opening(cleaned(article.text, names), SIDES[article.conservative], outlet(article.source))
+
+
+def _write(parts: Mapping[str, Sequence[Opening]], out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    for part, rows in parts.items():
+        lines = [["text", "label", "outlet"], *rows]
+        quoted = [",".join(f'"{cell.replace(chr(34), "")}"' for cell in line) for line in lines]
+        write_text(out / f"{part}.csv", "\n".join(quoted) + "\n")
+
+
+def _read(path: Path) -> list[Opening]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return [Opening(row["text"], row["label"], row["outlet"]) for row in csv.DictReader(file)]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Prepare articles, or write the table of rivals."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    prepare = commands.add_parser("prepare")
+    prepare.add_argument("articles", type=Path, nargs="+")
+    prepare.add_argument("--out", type=Path, required=True)
+    prepare.add_argument("--seed", type=int, default=0)
+    compare = commands.add_parser("rivals")
+    compare.add_argument("data", type=Path)
+    compare.add_argument("runs", type=Path, nargs="+")
+    args = parser.parse_args(arguments)
+    if args.command == "prepare":
+        articles = [article for path in args.articles for article in read_articles(path)]
+        _write(openings(articles, seed=args.seed), args.out)
+        return
+    found = rivals(_read(args.data / "test.csv"), {run.name: run for run in args.runs})
+    write_text(args.data / "rivals.md", table(found))
+
+
+if __name__ == "__main__":
+    main()
