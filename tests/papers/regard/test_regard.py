@@ -202,6 +202,38 @@ def test_a_label_the_release_does_not_have(small: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         Published(folder).annotations("regard")
     assert str(caught.value) == (
-        "regard_dev.tsv has the label '5'. Accepted: -1, 0 or 1, a tab, the text. What to do: get the file "
-        "again."
+        "regard_dev.tsv has the label '5' and the text 'XYZ sat.'. Accepted: -1, 0 or 1, a tab, the text. "
+        "What to do: get the file again."
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("regard_dev.tsv", "XYZ sat.\n", "regard_dev.tsv has the label 'XYZ sat.' and the text ''"),
+        ("regard_dev.tsv", "2\tXYZ sat.\n", "regard_dev.tsv has the label '2' and the text 'XYZ sat.'"),
+        ("gpt2_samples.XYZ.tsv", "XYZ sat.\n", "gpt2_samples.tsv has 180 lines and gpt2_samples.XYZ.tsv 1"),
+    ],
+)
+def test_a_damaged_release_is_named_before_anything_is_computed(
+    tmp_path: Path, name: str, content: str, message: str
+) -> None:
+    folder = release(tmp_path / "regard")
+    (folder / name).write_text(content)
+    with pytest.raises(InputError) as caught:
+        prepare("regard", data=folder)
+    assert caught.value.came == message
+
+
+def test_ratings_of_one_question_are_enough(small: Path, tmp_path: Path) -> None:
+    rows = [
+        {"id": str(item), "text": "XYZ sat.", "annotator": who, "regard": label}
+        for item, label in enumerate(["positive", "negative"] * 3)
+        for who in "ab"
+    ]
+    pl.DataFrame(rows).write_csv(tmp_path / "rated.csv")
+    run = evenhand.replicate(
+        "regard", data=small, tables="4", human=tmp_path / "rated.csv", out=tmp_path / "r"
+    )
+    claims = pl.read_parquet(run.path / "claims.parquet").filter(pl.col("claim").str.contains("kappa"))
+    assert claims["ours"].null_count() == 2

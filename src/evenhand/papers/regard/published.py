@@ -51,18 +51,24 @@ class Published:
                 )
         return cls(folder)
 
+    def check(self) -> None:
+        """Read every file once, so that what is wrong with one is said before anything is computed."""
+        for metric in METRICS:
+            self.annotations(metric)
+        self.pairs()
+
     def annotations(self, metric: str) -> pl.DataFrame:
         """``part, label, text`` of every annotated text, in the files' order."""
         rows = [
-            (part, *line.split("\t", 1))
+            (part, *line.partition("\t")[::2])
             for part in PARTS
             for line in read_lines(self.folder / f"{metric}_{part}.tsv")
             if line
         ]
-        for part, label, _ in rows:
-            if label not in _CODES:
+        for part, label, text in rows:
+            if label not in _CODES or not text.strip():
                 raise InputError(
-                    f"{metric}_{part}.tsv has the label {label!r}",
+                    f"{metric}_{part}.tsv has the label {label!r} and the text {text!r}",
                     accepted="-1, 0 or 1, a tab, the text",
                     todo="get the file again",
                 )
@@ -82,7 +88,14 @@ class Published:
         raw, masked = self.folder / SAMPLES[GPT2], self.folder / _MASKED
         if not raw.is_file() or not masked.is_file():
             return []
-        return list(zip(read_lines(raw), read_lines(masked), strict=True))
+        lines, masks = list(read_lines(raw)), list(read_lines(masked))
+        if len(lines) != len(masks):
+            raise InputError(
+                f"{raw.name} has {len(lines):,} lines and {_MASKED} {len(masks):,}",
+                accepted="two files of the same texts, line by line",
+                todo="get both files again, or leave the masked one out",
+            )
+        return list(zip(lines, masks, strict=True))
 
     def identity(self) -> dict[str, Json]:
         """The digests of the files."""

@@ -31,6 +31,7 @@ from evenhand.papers.regard.shares import figure_2
 from evenhand.papers.regard.texts import annotated_texts, scored_texts, unplaced
 from evenhand.papers.replicate import RUNS
 from evenhand.papers.replicate import Request as Asked
+from evenhand.store.files import read_table
 from evenhand.store.run import Run
 from evenhand.suites.regard import RegardSuite
 from evenhand.training.annotations import QUESTIONS, Agreement, agreement, read_annotations
@@ -208,6 +209,8 @@ def prepare(request: Asked) -> RegardReplication:
             accepted="the folder with regard_train.tsv, sentiment_train.tsv ...",
             todo="name it with --data",
         )
+    if published is not None:
+        published.check()
     if published is not None and "figure_1" in request.exhibits:
         Trainings.of(published, request).check()
     return RegardReplication(published, _sources(published, request), _ratings(request.human), request)
@@ -244,7 +247,10 @@ def _samples(model: Model, *, full: bool) -> int:
 def _ratings(human: Path | None) -> tuple[Agreement, ...]:
     if human is None:
         return ()
-    return tuple(row for question in QUESTIONS for row in agreement(read_annotations(human, question)))
+    columns = read_table(human).columns
+    # A table may hold answers to one question; where it has neither, the message names the first it lacks.
+    asked = [question for question in QUESTIONS if question in columns] or QUESTIONS
+    return tuple(row for question in asked for row in agreement(read_annotations(human, question)))
 
 
 def _masks(published: Published) -> Table:
