@@ -126,7 +126,11 @@ RetryFailed = Annotated[
 
 MitigateOption = Annotated[
     list[str] | None,
-    typer.Option(help="NAME=VALUE of the mitigation, such as strength=0.3.", rich_help_panel=_MODEL),
+    typer.Option(
+        "--mitigate-option",
+        help="NAME=VALUE of the mitigation, such as strength=0.3.",
+        rich_help_panel=_MODEL,
+    ),
 ]
 
 
