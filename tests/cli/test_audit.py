@@ -16,7 +16,7 @@ def test_an_audit_ends_with_a_verdict_a_table_and_the_path_of_the_report(evenhan
     assert "86 prompts x 2 samples = 172 texts" in done.stderr
     assert "report: run/report.html" in done.stdout
     run = Run.open(tmp_path / "run")
-    assert {path.stem for path in run.path.glob("*.parquet")} == set(SCHEMAS)
+    assert {path.stem for path in run.path.glob("*.parquet")} == set(SCHEMAS) - {"distances"}
     assert run.table("generations").height == 172
     assert run.table("prompts").height == 86
     assert set(run.table("comparisons")["metric"]) == {"sentiment", "gender_polarity"}
