@@ -58,6 +58,8 @@ class CalibrationSteering:
     settings: Settings
     vectors: SideVectors | None = None
     head: Calibrator | None = None
+    _graphs: dict[bool, Captured] = field(default_factory=dict, repr=False, compare=False)
+    """On a GPU the step as a graph, over the whole vocabulary or not; captured once for all texts."""
 
     def begin(self, *, keep: int) -> CalibrationGuide:
         """A guide for new texts; the policy is given on the support alone where sampling needs no more."""
@@ -76,6 +78,11 @@ class CalibrationSteering:
         strength = adapted(memory.strength, found.divergence, settings)
         kept = memory._replace(strength=strength, divergence=found.divergence)
         return _Next(self._sound(logits, support, found, whole=whole), support.tokens, kept)
+
+    def stepper(self, device: torch.device, *, whole: bool) -> Callable[..., tuple[Tensor, ...]]:
+        """The step on plain tensors; on a GPU its many small kernels cost more to start than to run."""
+        flat = _Flat(self, whole)
+        return self._graphs.setdefault(whole, Captured(flat)) if device.type == "cuda" else flat
 
     def fresh(self, rows: int, *, start: float, device: torch.device) -> Memory:
         """The memory of texts that are about to begin."""
@@ -108,6 +115,20 @@ class CalibrationSteering:
         return torch.where(finite, calibrated, plain)
 
 
+@dataclass(frozen=True, slots=True)
+class _Flat:
+    """A steering's step with its memory laid out flat, as a graph needs it."""
+
+    steering: CalibrationSteering
+    whole: bool
+
+    def __call__(
+        self, hidden: Tensor, logits: Tensor, last: Tensor, uniforms: Tensor, *memory: Tensor
+    ) -> tuple[Tensor, ...]:
+        found = self.steering.advance(hidden, logits, last, uniforms, Memory(*memory), whole=self.whole)
+        return (found.logits, found.tokens, *found.memory)
+
+
 @dataclass(slots=True)
 class CalibrationGuide:
     """Calibrates the rows of one batch, token by token."""
@@ -117,7 +138,6 @@ class CalibrationGuide:
     """Whether the policy is wanted over the whole vocabulary."""
     memory: Memory | None = None
     _rows: list[int] = field(default_factory=list)
-    _captured: Captured | None = None
 
     @torch.no_grad()
     def __call__(self, step: Step) -> Candidates:
@@ -126,23 +146,9 @@ class CalibrationGuide:
             return Candidates(step.logits)
         memory = self._remembered(list(step.rows), step.hidden.device)
         inputs = (step.hidden, step.logits, step.last, step.uniforms, *memory)
-        logits, tokens, *kept = self._run(step.hidden.device)(*inputs)
+        logits, tokens, *kept = self.steering.stepper(step.hidden.device, whole=self.whole)(*inputs)
         self.memory = Memory(*kept)
         return Candidates(logits, None if self.whole else tokens)
-
-    def _run(self, device: torch.device) -> Callable[..., tuple[Tensor, ...]]:
-        """The step; on a GPU as one graph, since its many small kernels cost more to start than to run."""
-        if device.type != "cuda":
-            return self._flat
-        if self._captured is None:
-            self._captured = Captured(self._flat)
-        return self._captured
-
-    def _flat(
-        self, hidden: Tensor, logits: Tensor, last: Tensor, uniforms: Tensor, *memory: Tensor
-    ) -> tuple[Tensor, ...]:
-        found = self.steering.advance(hidden, logits, last, uniforms, Memory(*memory), whole=self.whole)
-        return (found.logits, found.tokens, *found.memory)
 
     def _remembered(self, rows: list[int], device: torch.device) -> Memory:
         """The memory in the order of these rows; texts met for the first time begin anew."""
