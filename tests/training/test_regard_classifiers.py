@@ -266,8 +266,8 @@ def test_a_preset_of_another_task() -> None:
     with pytest.raises(InputError) as caught:
         preset_of("regard-bert", "ideology")
     assert str(caught.value) == (
-        "the preset is for regard, not ideology: 'regard-bert'. Accepted: none: ideology has no preset. What "
-        "to do: name one of these."
+        "the preset is for regard, not ideology: 'regard-bert'. Accepted: political-xlnet, political-bert, "
+        "political-rnn, political-linear. What to do: name one of these."
     )
 
 

@@ -111,7 +111,7 @@ def fit(counts: csr_matrix, places: tuple[Tensor, Tensor], recipe: Recipe) -> ND
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
-            losses.append(float(loss))
+            losses.append(float(loss.detach()))
         _LOG.info("epoch %d: loss %.4f", epoch + 1, float(np.mean(losses)))
     both = model.words.detach() + model.contexts.detach()
     return np.asarray((both - both.mean(0)).numpy(), dtype=np.float32)
