@@ -1,0 +1,80 @@
+"""The log of answers: saving what came, and what everybody said last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from evenhand.annotate.database import Database, answers
+
+
+class Answer(NamedTuple):
+    """One answer of one person; no label takes an earlier one back."""
+
+    item_id: str
+    question: str
+    label: str | None
+
+
+class Latest(NamedTuple):
+    """What somebody said last of an item."""
+
+    annotator: str
+    item_id: str
+    question: str
+    label: str
+    at: datetime
+
+
+def save(db: Database, annotator: str, given: Sequence[Answer], *, mark: str) -> None:
+    """Store answers, all or none; when this returns they are on the disk.
+
+    ``mark`` is made by the sender for one submission: the same submission sent twice is stored once.
+    """
+    now = utc_now()
+    rows = [
+        {"study": db.study.id, "annotator": annotator, "mark": mark, "at": now, **answer._asdict()}
+        for answer in given
+    ]
+    if rows:
+        db.write(lambda connection: connection.execute(_insert(connection), rows))
+
+
+def latest(db: Database) -> list[Latest]:
+    """The last answer of each annotator, item and question, without those taken back."""
+    return db.read(lambda connection: [Latest(*row) for row in connection.execute(latest_query(db.study.id))])
+
+
+def answers_of(db: Database, annotator: str) -> list[Latest]:
+    """The last answers of one person."""
+    query = latest_query(db.study.id, annotator)
+    return db.read(lambda connection: [Latest(*row) for row in connection.execute(query)])
+
+
+def latest_query(study: str, annotator: str | None = None) -> sa.Select[tuple[str, str, str, str, datetime]]:
+    """Selects the columns of `Latest`, of one person or of everybody."""
+    keys = (answers.c.annotator, answers.c.item_id, answers.c.question)
+    last = sa.select(sa.func.max(answers.c.id)).where(answers.c.study == study).group_by(*keys)
+    if annotator is not None:
+        last = last.where(answers.c.annotator == annotator)
+    return (
+        sa.select(*keys, answers.c.label, answers.c.at)
+        .where(answers.c.id.in_(last), answers.c.label.is_not(None))
+        .order_by(answers.c.id)
+    )
+
+
+def utc_now() -> datetime:
+    """The time in UTC, without a zone: SQLite keeps none."""
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+def _insert(connection: sa.Connection) -> sa.Insert:
+    # Each dialect has its own insert; both can pass over what is already there.
+    if connection.dialect.name == "postgresql":
+        return postgresql.insert(answers).on_conflict_do_nothing()
+    return sqlite.insert(answers).on_conflict_do_nothing()

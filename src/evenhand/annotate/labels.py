@@ -1,0 +1,53 @@
+"""The answers of a study as a table: what every annotator said last of every item and question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import polars as pl
+
+from evenhand.annotate.study import Study
+
+LABEL_COLUMNS: Final[Mapping[str, pl.DataType]] = {
+    "item_id": pl.String(),
+    "annotator": pl.String(),
+    "question": pl.String(),
+    "label": pl.String(),
+    "code": pl.Float64(),
+    "is_check": pl.Boolean(),
+    "at": pl.Datetime("us"),
+}
+"""``code`` is null for a label without a place on an ordinal scale; ``at`` is UTC."""
+
+
+def read_labels(study: Study, url: str | None = None) -> pl.DataFrame:
+    """The latest answer of each annotator, item and question, with the columns of ``LABEL_COLUMNS``.
+
+    Answers that were taken back are left out. ``url`` names a database, else ``EVENHAND_DATABASE``, else
+    the study's own ``labels.db``; a study nobody has answered gives an empty table.
+    """
+    # Imported here: a study without answers can be read without the extra `annotate`.
+    from evenhand.annotate.answers import latest
+    from evenhand.annotate.database import Database, has_labels
+
+    if not has_labels(study, url):
+        return pl.DataFrame(schema=dict(LABEL_COLUMNS))
+    with Database(study, url) as db:
+        rows = latest(db)
+    names = ("annotator", "item_id", "question", "label", "at")
+    table = pl.DataFrame(rows, schema={name: LABEL_COLUMNS[name] for name in names}, orient="row")
+    checks = study.items().select("item_id", "is_check")
+    found = table.join(checks, on="item_id", how="inner").join(_codes(study), on=["question", "label"])
+    return found.select(pl.col(name).cast(kind) for name, kind in LABEL_COLUMNS.items()).sort(
+        "item_id", "question", "annotator"
+    )
+
+
+def _codes(study: Study) -> pl.DataFrame:
+    rows = [(q.name, label, code) for q in study.questions for label, code in q.codes.items()]
+    return pl.DataFrame(
+        rows,
+        schema={"question": pl.String(), "label": pl.String(), "code": pl.Float64()},
+        orient="row",
+    )
