@@ -56,6 +56,17 @@ def test_a_preset_for_another_kind_of_model_is_refused_before_anything_is_writte
     assert not (tmp_path / "run").exists()
 
 
+def test_the_preset_of_models_that_write_forward_is_refused_for_a_masked_one(tmp_path: Path) -> None:
+    # Each of its fields alone would do: top-k, top-p, no iterations.
+    with pytest.raises(InputError) as error:
+        prepare("builtin:masked", preset="bold-gpt2", metrics="sentiment", out=tmp_path / "run")
+    assert str(error.value) == (
+        "preset 'bold-gpt2' for the masked model 'builtin:masked'. Accepted: bold-bert for masked models; "
+        "bold-gpt2 and bold-ctrl for models that write forward. What to do: use --preset bold-bert, or name "
+        "the sampling without a preset."
+    )
+
+
 def test_a_masked_model_is_audited_like_any_other(tmp_path: Path) -> None:
     model = builtin.masked(Execution(device="cpu"))
     options = {"limit": 6, "samples": 1, "max_new_tokens": 4, "metrics": "sentiment"}

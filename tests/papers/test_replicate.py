@@ -10,7 +10,7 @@ import pytest
 import evenhand
 from evenhand.core.errors import InputError
 from evenhand.papers import figures, replicate
-from evenhand.papers.pages import cell
+from evenhand.papers.pages import cell, html_page
 from evenhand.papers.records import Claim, Figure, Replication, Table
 
 
@@ -33,7 +33,10 @@ class _Prepared:
                 Table("table_3", "Shares", table, notes=("a note",)),
                 Figure("figure_2", "Bars", table, svg, "bars of a"),
             ),
-            claims=(Claim("6.1", "polar texts", "6.57 %", None, remark="not asked for"),),
+            claims=(
+                Claim("6.1", "polar texts", "6.57 %", None, remark="not asked for"),
+                Claim("6.2", "toxic texts", "CTRL-THT, CTRL-OPN: one each; others none", "none"),
+            ),
             remarks=("Wikipedia is not a neutral yardstick.",),
             warnings=("half of it is missing",),
         )
@@ -71,7 +74,10 @@ def test_a_replication_is_written_whole(paper, tmp_path):
     assert "x&lt;script&gt;" in page
     assert '<tr class="printed"><td>paper: WIKI</td>' in page
     assert "half of it is missing" in page
-    assert pl.read_parquet(run.path / "claims.parquet")["ours"].to_list() == [None]
+    assert pl.read_parquet(run.path / "claims.parquet")["ours"].to_list() == [None, "none"]
+    # Long words of the paper may break, its numbers may not.
+    assert "<td>6.57 %</td>" in page
+    assert '<td class="words">CTRL-THT, CTRL-OPN: one each; others none</td>' in page
 
 
 def test_figures_repeat_byte_for_byte():
@@ -118,3 +124,30 @@ def test_missing_is_a_dash_never_zero():
         "yes",
         "x",
     ]
+
+
+def _page(table, narrow=""):
+    drawn = figures.lying_bars([figures.Bar("m", "s", 1.0)], unit="x")
+    figure = Figure("figure_2", "Bars", pl.DataFrame({"a": [1]}), drawn, "bars", narrow=narrow)
+    return html_page(Replication("bold", "T", "C", (Table("table_3", "S", table), figure)))
+
+
+def test_wide_tables_use_the_window_say_that_they_go_on_and_are_printed_sideways():
+    wide = _page(pl.DataFrame({f"c{place}": [1.0] for place in range(12)}))
+    assert '<section id="table_3" class="many"' in wide
+    assert '<div class="scroll columns"' in wide
+    assert '<p class="hint many">12 columns: scroll sideways to see them all.</p>' in wide
+    assert "@page sideways { size: A4 landscape;" in wide
+    few = _page(pl.DataFrame({"a": [1.0], "words": ["x" * 41]}))
+    assert '<section id="table_3" aria-labelledby' in few
+    assert '<div class="scroll"' in few
+    assert "columns: scroll" not in few
+
+
+def test_a_narrow_screen_gets_its_own_figure_where_there_is_one():
+    table = pl.DataFrame({"a": [1.0]})
+    svg = figures.lying_bars([figures.Bar("m", "s", -1.0, -1.5, -0.5), figures.Bar("n", "t", None)], unit="x")
+    assert '<source media="screen and (max-width: 46rem)" srcset="data:image' in _page(table, svg)
+    assert 'class="wide"' not in _page(table, svg)
+    assert "<source" not in _page(table)
+    assert '<img class="wide"' in _page(table)

@@ -144,8 +144,8 @@ def test_a_missing_domain(tmp_path: Path) -> None:
         BoldSuite(name=str(tmp_path))
     assert str(error.value) == (
         f"{tmp_path} is not all of BOLD: wikipedia/gender_wiki.json is missing. Accepted: 23,679 prompts in "
-        "43 groups, each with its Wikipedia sentence. What to do: get the copy again, or take it as it is "
-        f"with --suite bold-subset:{tmp_path}."
+        "43 groups, each with its Wikipedia sentence. What to do: get the copy again; `audit --suite "
+        f"bold-subset:{tmp_path}` takes it as it is."
     )
     suite = small(tmp_path)
     assert "gender" not in suite.info.baselines
@@ -237,7 +237,8 @@ def test_no_copy_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert str(error.value) == (
         "no copy of BOLD was named, and it is not in the Hub's cache, and the run is offline. Accepted: a "
         "local copy. What to do: `git clone https://github.com/amazon-science/bold` (CC BY-SA 4.0), then "
-        "--suite bold:bold or EVENHAND_BOLD=bold; or with a network --suite bold:AmazonScience/bold."
+        "name its folder: audit --suite bold:FOLDER, replicate --data FOLDER, or EVENHAND_BOLD=FOLDER "
+        "for both."
     )
 
 

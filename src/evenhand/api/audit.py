@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from evenhand.api.parts import (
     check_baseline,
     check_strata,
     compare_identity,
+    duration,
     find_metrics,
     finish,
     metric_names,
@@ -24,7 +26,7 @@ from evenhand.api.parts import (
     split_names,
     with_earlier,
 )
-from evenhand.api.settings import Options, Settings, resolve
+from evenhand.api.settings import FORWARD_PRESETS, Options, Settings, resolve
 from evenhand.core import registry
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
@@ -33,6 +35,7 @@ from evenhand.core.records import GenerationSpec, Prompt
 from evenhand.core.registry import Option
 from evenhand.pipeline.generation import STAGE, Generator, rate_key
 from evenhand.pipeline.planning import Shard, Slice, Tier, grow, plan
+from evenhand.pipeline.scoring import pace_key
 from evenhand.pipeline.tables import spread
 from evenhand.store.cache import Cache
 from evenhand.store.folder import RunFolder, default_folder, stage
@@ -95,7 +98,7 @@ class Audit:
                 f"x {self.tier.samples} samples = {texts:,} texts, at most {tokens:,} tokens",
                 *([f"part    {self.slice.index} of {self.slice.of} of these"] if self.slice else []),
                 f"metrics {', '.join(self.metrics)}",
-                f"time    {self._estimate(tokens)}",
+                f"time    {self._estimate(tokens, texts)}",
                 f"folder  {self.folder}",
             ),
             folder=self.folder,
@@ -196,19 +199,25 @@ class Audit:
         prompts = [prompt for part in self.parts for prompt in part.prompts]
         return {group.name for prompt in prompts for group in prompt.groups if group.axis == axis}
 
-    def _estimate(self, tokens: int) -> str:
-        cache = Cache()
+    def scoring_rate(self) -> float | None:
+        """Texts a second that its metrics scored and compared when last measured here; None before that."""
+        return _remembered(pace_key(self.metrics.values()))
+
+    def _estimate(self, tokens: int, texts: int) -> str:
+        rate = self.scoring_rate()
+        scoring = f"; scoring and comparing about {duration(texts / rate)}" if rate else ""
+        return self._writing(tokens) + scoring
+
+    def _writing(self, tokens: int) -> str:
         spec = self.parts[0].spec
-        key = rate_key(self.model, spec)
-        rate = cache.get_many("rates", [key]).get(key)
-        cache.close()
-        if isinstance(rate, float) and rate > 0:
-            source = "as last measured here"
-        elif isinstance(self.model, Paced):
+        rate, source = _remembered(rate_key(self.model, spec)), "as last measured here"
+        if rate is None and isinstance(self.model, Paced):
             rate, source = self.model.pace(spec), "as tried just now"
-        else:
+        if rate is None:
             return "not known before the first run of this model here; progress is shown"
-        return f"at most {tokens / rate:,.0f} s at {rate:,.0f} tokens/s, {source}"
+        if math.isinf(rate):
+            return "none for writing: the texts are there already"
+        return f"at most {duration(tokens / rate)} at {rate:,.0f} tokens/s, {source}"
 
 
 class AuditOptions(Options, total=False):
@@ -249,6 +258,7 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         raise InputError(f"the suites are {', '.join(names)}", accepted="each suite once", todo="rename one")
     chosen = _find_model(model, settings)
     parts = tuple(_resolved(part, chosen) for part in parts)
+    _check_preset(settings.generation.preset, chosen, parts[0].spec)
     if settings.mitigation.name:
         chosen = registry.mitigation(settings.mitigation.name, settings.mitigation.options).apply(chosen)
     defaults = tuple(dict.fromkeys(name for part in parts for name in part.suite.info.metrics))
@@ -297,6 +307,16 @@ def _resolved(part: _Part, model: Model) -> _Part:
     return replace(part, spec=model.resolved(part.spec)) if isinstance(model, ResolvesSpec) else part
 
 
+def _check_preset(preset: str | None, model: Model, resolved: GenerationSpec) -> None:
+    """An error for the preset of another kind of model, where each of its fields alone would pass."""
+    if preset in FORWARD_PRESETS and resolved.iterations is not None:
+        raise InputError(
+            f"preset {preset!r} for the masked model {model.ref.name!r}",
+            accepted="bold-bert for masked models; bold-gpt2 and bold-ctrl for models that write forward",
+            todo="use --preset bold-bert, or name the sampling without a preset",
+        )
+
+
 def _suites(suite: str | Sequence[str] | Suite | None, settings: Settings) -> list[Suite]:
     if isinstance(suite, Suite):
         return [suite]
@@ -310,6 +330,14 @@ def _find_model(model: str | Model | None, settings: Settings) -> Model:
     if settings.model.name == _HUMAN:
         options.setdefault("suite", settings.suite.names[0])
     return registry.model(settings.model.name, options, settings.execution.record())
+
+
+def _remembered(key: str) -> float | None:
+    """A speed that was measured here before."""
+    cache = Cache()
+    rate = cache.get_many("rates", [key]).get(key)
+    cache.close()
+    return rate if isinstance(rate, float) and rate > 0 else None
 
 
 def _counted(generations: pl.DataFrame) -> dict[str, Json]:

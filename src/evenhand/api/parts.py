@@ -49,6 +49,17 @@ class Prepared(Protocol):
         ...
 
 
+def duration(seconds: float) -> str:
+    """A time as a reader plans with it: seconds, from two minutes on minutes, from two hours on hours.
+
+    >>> duration(95.2), duration(900), duration(15_000)
+    ('95 s', '15 min', '4.2 h')
+    """
+    if seconds < 120:
+        return f"{seconds:,.0f} s"
+    return f"{seconds / 60:,.0f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
+
+
 def split_names(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
     """Names from a repeated or comma-separated option; None where it was not given."""
     if names is None:

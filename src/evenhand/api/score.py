@@ -117,10 +117,10 @@ class Scoring:
         """Say what will be left out, before anything is scored."""
         reasons = Counter(str(row["failure"]) for row in texts.rows if row["failure"])
         warnings = [
-            f"{count} of {len(texts.rows)} texts are left out: {why}" for why, count in reasons.items()
+            f"{count:,} of {len(texts.rows):,} texts are left out: {why}" for why, count in reasons.items()
         ]
         warnings += [
-            f"{count} of {len(texts.rows)} texts name no {axis}"
+            f"{count:,} of {len(texts.rows):,} texts name no {axis}"
             for axis, count in texts.without_group.items()
         ]
         folder.manifest["warnings"] += warnings

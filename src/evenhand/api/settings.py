@@ -59,6 +59,9 @@ PRESETS: Mapping[str, Mapping[str, Option]] = {
 }
 """The papers' sampling settings; what a paper does not print is our default and said in the docs."""
 
+FORWARD_PRESETS = ("bold-gpt2", "bold-ctrl")
+"""Those of models that write from left to right: a masked model would write, and not as any paper has it."""
+
 PRESET_METRICS: Mapping[str, Mapping[str, Mapping[str, Option]]] = {"regard": {"sentiment": {"cut": 0.05}}}
 """Preset to metric to its options: the regard study reads VADER at the cut its authors give."""
 

@@ -91,8 +91,8 @@ class Settling:
             found += [f"{count} rows left out: {reason}" for reason, count in question.skipped.items()]
             if question.unmasked:
                 found.append(
-                    f"{question.unmasked} of {len(question.texts)} texts have no XYZ: their readers knew the "
-                    "demographic"
+                    f"{question.unmasked:,} of {len(question.texts):,} texts have no XYZ: their readers knew "
+                    "the demographic"
                 )
         return list(dict.fromkeys(found))
 

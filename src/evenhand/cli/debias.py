@@ -124,7 +124,7 @@ def _carry_out(prepared: Debias, *, dry_run: bool) -> None:
             todo="shorten the prompt, or ask for fewer tokens",
         )
     if failed:
-        warn(f"{len(failed)} of {len(found.texts)} texts failed: {failed[0]}")
+        warn(f"{len(failed):,} of {len(found.texts):,} texts failed: {failed[0]}")
         raise typer.Exit(PARTIAL)
 
 

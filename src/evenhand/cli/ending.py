@@ -65,5 +65,5 @@ def _end(run: Run, found: Callable[[Run], RenderableType]) -> None:
     output.print(f"report: {run.path / 'report.html'}", highlight=False, soft_wrap=True, markup=False)
     failed = sum(int(stage.get("failed") or 0) for stage in run.manifest["stages"].values())
     if failed:
-        warn(f"{failed} items failed; they are counted by reason in the report and in exclusions.parquet")
+        warn(f"{failed:,} items failed; they are counted by reason in the report and in exclusions.parquet")
         raise typer.Exit(PARTIAL)

@@ -79,7 +79,7 @@ class Paced(Protocol):
     """A model that can say how fast it writes before its first run."""
 
     def pace(self, spec: GenerationSpec) -> float:
-        """Tokens a second at least, from a trial of about a second."""
+        """Tokens a second at least, from a trial of about a second; infinite where no text is written."""
         ...
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from evenhand.core import registry
@@ -32,6 +33,10 @@ class HumanModel:
                     yield Completion(request.id, sample, None, None, failure="no_human_text")
                 else:
                     yield Completion(request.id, sample, text.removeprefix(request.text), "replayed")
+
+    def pace(self, spec: GenerationSpec) -> float:
+        """Without end: nothing is written."""
+        return math.inf
 
 
 def load(name: str = "", *, suite: str = "", execution: Execution | None = None) -> HumanModel:

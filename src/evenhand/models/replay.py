@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -61,6 +62,10 @@ class ReplayModel:
             texts = self._texts.of(request)
             for sample in request.samples:
                 yield _completion(request, sample, texts)
+
+    def pace(self, spec: GenerationSpec) -> float:
+        """Without end: nothing is written."""
+        return math.inf
 
     def samples(self, requests: Sequence[Request]) -> int:
         """The most texts the file holds for one of the prompts."""

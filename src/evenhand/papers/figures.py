@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand.core.errors import MissingLibraryError
 
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 COLOURS = ("#1d5bb8", "#ad4706", "#0a6a70", "#7a3b9a", "#8a6d00", "#575d67", "#b3284a", "#3f7d20")
 """Told apart also by readers who do not see all colours; the same order in every figure."""
 POLARITY = {"negative": "#ad4706", "neutral": "#c9ccd1", "positive": "#0a6a70"}
+SERIES = ("#1d5bb8", "#d0679a", "#3c414a", "#3d93d0", "#a67f00", "#5b2a86", "#3f7d20", "#6b3f1d")
+"""Of bars side by side, such as sources: none of them means anything in `POLARITY`."""
+_Place = Literal["outside lower left", "outside upper left"]
+NARROW = 3.7
+"""Inches: a telephone held upright shows so much at the size it was drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +52,30 @@ class Panel:
     marks: Sequence[Bar] | Sequence[Stack]
 
 
-def bars_and_stacks(panels: Sequence[Panel], *, colours: Mapping[str, str] = POLARITY) -> str:
-    """An SVG with a panel each for stacked shares or for bars with intervals."""
+def bars_and_stacks(
+    panels: Sequence[Panel], *, colours: Mapping[str, str] = POLARITY, narrow: bool = False
+) -> str:
+    """An SVG with a panel each for stacked shares or for bars with intervals.
+
+    The key of the shares stands above, that of the bars below: two keys, no colour in both. ``narrow`` puts
+    the panels under each other.
+    """
     longest = max((len(panel.marks) for panel in panels if _is_stacked(panel)), default=4)
-    with _canvas(len(panels), columns=2, height=max(2.6, 0.6 + 0.26 * longest)) as (canvas, axes):
+    height = max(2.6, 0.6 + (0.36 if narrow else 0.26) * longest)
+    columns, width = (1, NARROW) if narrow else (2, 5.0)
+    with _canvas(len(panels), columns=columns, height=height, width=width) as (canvas, axes):
         for axis, panel in zip(axes, panels, strict=False):
             stacks = [mark for mark in panel.marks if isinstance(mark, Stack)]
             if stacks:
-                _draw_stacks(axis, stacks, colours)
+                _draw_stacks(axis, [_two_lines(stack) for stack in stacks] if narrow else stacks, colours)
             else:
                 _draw_bars(axis, [mark for mark in panel.marks if isinstance(mark, Bar)])
             axis.set_title(panel.title, loc="left", fontsize=10)
         bars = [mark for panel in panels for mark in panel.marks if isinstance(mark, Bar)]
-        key = dict(colours) if any(_is_stacked(panel) for panel in panels) else {}
-        _key(canvas, key | _series(bars))
+        _key(
+            canvas, colours if any(_is_stacked(panel) for panel in panels) else {}, place="outside upper left"
+        )
+        _key(canvas, _series(bars), across=2 if narrow else 6)
         return svg(canvas)
 
 
@@ -84,6 +99,16 @@ def grouped_bars(
             if top is not None:
                 axis.set_ylim(0, top)
         _key(canvas, _series([bar for bars in panels.values() for bar in bars]))
+        return svg(canvas)
+
+
+def lying_bars(bars: Sequence[Bar], *, unit: str) -> str:
+    """An SVG for a narrow screen: labels under each other, a bar to the right or left for each series."""
+    height = 0.8 + 0.13 * len(bars) + 0.08 * len({bar.label for bar in bars})
+    with drawing(1, 1, width=NARROW, height=height) as (canvas, axes):
+        _draw_bars(axes[0], bars, lying=True)
+        axes[0].set_xlabel(unit, fontsize=8)
+        _key(canvas, _series(bars), across=2)
         return svg(canvas)
 
 
@@ -144,7 +169,7 @@ def _canvas(
         yield canvas, axes
 
 
-def _draw_bars(axis: Axes, bars: Sequence[Bar]) -> None:
+def _draw_bars(axis: Axes, bars: Sequence[Bar], *, lying: bool = False) -> None:
     labels = list(dict.fromkeys(bar.label for bar in bars))
     names = list(dict.fromkeys(bar.series for bar in bars))
     width = min(0.8 / max(1, len(names)), 0.4)
@@ -152,10 +177,17 @@ def _draw_bars(axis: Axes, bars: Sequence[Bar]) -> None:
         if bar.value is None:
             continue
         at = labels.index(bar.label) + (names.index(bar.series) - (len(names) - 1) / 2) * width
-        colour = COLOURS[names.index(bar.series) % len(COLOURS)]
-        axis.bar(at, bar.value, width=width * 0.92, color=colour)
+        colour = SERIES[names.index(bar.series) % len(SERIES)]
+        draw = axis.barh if lying else axis.bar
+        draw(at, bar.value, width * 0.92, color=colour)
         if bar.low is not None and bar.high is not None:
-            axis.plot([at, at], [bar.low, bar.high], color="#17191d", linewidth=1)
+            line = ([at, at], [bar.low, bar.high])
+            axis.plot(*(reversed(line) if lying else line), color="#17191d", linewidth=1)
+    if lying:
+        axis.set_yticks(range(len(labels)), labels)
+        axis.set_ylim(len(labels) - 0.4, -0.6)
+        axis.axvline(0, color="#17191d", linewidth=0.6)
+        return
     turned = max((len(label) for label in labels), default=0) * len(labels) > 40
     axis.set_xticks(
         range(len(labels)), labels, rotation=35 if turned else 0, ha="right" if turned else "center"
@@ -186,17 +218,24 @@ def _draw_stacks(axis: Axes, stacks: Sequence[Stack], colours: Mapping[str, str]
     axis.set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"])
 
 
+def _two_lines(stack: Stack) -> Stack:
+    """The stack with the parts of its label under each other."""
+    return Stack(stack.label.replace(", ", "\n"), stack.parts)
+
+
 def _series(bars: Sequence[Bar]) -> dict[str, str]:
     """The colour of every series; none where there is only one."""
     names = dict.fromkeys(bar.series for bar in bars)
-    return {name: COLOURS[at % len(COLOURS)] for at, name in enumerate(names)} if len(names) > 1 else {}
+    return {name: SERIES[at % len(SERIES)] for at, name in enumerate(names)} if len(names) > 1 else {}
 
 
-def _key(canvas: Canvas, colours: Mapping[str, str]) -> None:
+def _key(
+    canvas: Canvas, colours: Mapping[str, str], *, place: _Place = "outside lower left", across: int = 6
+) -> None:
     if not colours:
         return
     swatches = [_swatch(colour) for colour in colours.values()]
-    canvas.legend(swatches, list(colours), loc="outside lower center", ncols=min(6, len(colours)), fontsize=8)
+    canvas.legend(swatches, list(colours), loc=place, ncols=min(across, len(colours)), fontsize=9)
 
 
 def _swatch(colour: str) -> Patch:

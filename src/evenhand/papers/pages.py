@@ -18,17 +18,13 @@ from evenhand.report.wording import MINUS
 
 ROWS_SHOWN = 400
 """Rows of a table on the page; the Parquet file has all."""
-_STYLE = """
-figure { margin: 1rem 0 0; }
-figure img { max-width: 100%; height: auto; background: #fff; border-radius: 6px; padding: .5rem; }
-@media (max-width: 46rem) { figure img { min-width: 46rem; } }
-.plain td { white-space: nowrap; vertical-align: top; }
-.plain td.words { white-space: normal; min-width: 14rem; }
-.plain td small { display: block; }
-.plain td:first-child, .plain th:first-child { position: sticky; left: 0; background: var(--paper); }
-details > summary { cursor: pointer; margin-top: 1rem; }
-tr.printed td, tr.printed th { color: var(--soft); font-style: italic; }
-"""
+MANY = 8
+"""Columns from which on a table is printed sideways, and said to go on where a window is small."""
+LONG = 40
+"""Letters from which on a cell is words, and may break."""
+SHORT = 24
+"""Letters from which on a number of a claim, with its interval and n, may break."""
+_STYLE = Path(__file__).with_name("page.css")
 
 
 def table_markdown(table: Table) -> str:
@@ -72,12 +68,14 @@ def html_page(replication: Replication) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style = stylesheet() + _STYLE
+    style = stylesheet() + _STYLE.read_text(encoding="utf-8")
     return environment.get_template("page.html.j2").render(
         replication=replication,
         exhibits=[_shown(exhibit) for exhibit in replication.exhibits],
         style=Markup(style),
         policy=policy(style, ""),
+        long=LONG,
+        short=SHORT,
     )
 
 
@@ -129,10 +127,14 @@ def _shown(exhibit: Table | Figure) -> dict[str, object]:
     shown: dict[str, object] = {"id": exhibit.id, "name": _name(exhibit.id), "heading": _heading(exhibit)}
     shown |= {"notes": exhibit.notes, "is_offensive": False}
     if isinstance(exhibit, Figure):
-        encoded = base64.b64encode(exhibit.svg.encode()).decode()
-        shown |= {"image": f"data:image/svg+xml;base64,{encoded}", "alt": exhibit.alt}
+        narrow = _encoded(exhibit.narrow) if exhibit.narrow else ""
+        shown |= {"image": _encoded(exhibit.svg), "narrow": narrow, "alt": exhibit.alt}
         return shown | _rows(exhibit, 2)
     return shown | _rows(exhibit, exhibit.decimals) | {"is_offensive": exhibit.is_offensive}
+
+
+def _encoded(svg: str) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
 def _rows(exhibit: Table | Figure, decimals: int) -> dict[str, object]:
@@ -143,6 +145,8 @@ def _rows(exhibit: Table | Figure, decimals: int) -> dict[str, object]:
         "columns": [_words(head) for head in heads],
         "numeric": [frame.schema[head].is_numeric() for head in heads],
         "rows": rows,
+        "is_many": len(heads) > MANY,
+        "has_words": any(len(value) > LONG for row in rows for value, _ in row),
         "printed": [source.startswith("paper") for source in _sources(frame)],
         "left_out": exhibit.frame.height - frame.height,
     }

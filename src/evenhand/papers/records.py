@@ -36,6 +36,8 @@ class Figure:
     alt: str
     """What the figure shows, in a sentence, for readers who do not see it."""
     notes: tuple[str, ...] = ()
+    narrow: str = ""
+    """The same for a narrow screen, as SVG; where there is none the wide one is scrolled."""
 
 
 Exhibit = Table | Figure

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol, TypedDict, Unpack
+from typing import Protocol, TypedDict, Unpack, cast
 
 from evenhand.api.parts import SILENT, Plan, split_names
 from evenhand.core.digests import Json
@@ -17,11 +17,15 @@ from evenhand.core.records import Execution
 from evenhand.papers.exhibits import write
 from evenhand.papers.records import Replication
 from evenhand.store.folder import RunFolder, default_folder, now, stage
-from evenhand.store.run import Run
+from evenhand.store.run import MANIFEST, Manifest, Run, read_manifest
 
 PAPERS = ("bold", "regard", "affective", "political")
 SWAPPABLE = ("bold",)
 """Papers whose metrics may be put in place by others of their name."""
+EXTENDABLE = ("regard",)
+"""Papers whose prompts take a user's own groups and contexts."""
+GROWING = frozenset({"bold", "regard"})
+"""Papers whose folder takes more sources later: each source's run inside guards its own identity."""
 STAGE = "replicate"
 RUNS = "runs"
 """Where a replication keeps the runs of single models."""
@@ -34,6 +38,7 @@ class ReplicateOptions(TypedDict, total=False):
     tables: str | Sequence[str] | None
     model: str | Sequence[str] | None
     metrics: str | Sequence[str] | None
+    suite: Path | str | None
     human: Path | str | None
     full: bool
     seed: int | None
@@ -57,6 +62,8 @@ class Request:
     metrics: tuple[str, ...]
     """Metrics to take in place of the paper's default ones: ``toxicity=ORG/NAME``."""
     human: Path | None
+    suite: Path | None
+    """A file of groups and contexts that named models are asked about besides the paper's."""
     full: bool
     seed: int
     device: str | None
@@ -109,21 +116,39 @@ class Replicating:
 
     def plan(self) -> Plan:
         """What will be done, before it is done."""
-        lines = (*self.prepared.plan(), f"folder  {self.folder}")
+        lines = (*self.prepared.plan(), *self._kept(), f"folder  {self.folder}")
         return Plan(title=f"replicate {self.paper}", lines=lines, folder=self.folder)
 
     def run(self, progress: Progress = SILENT) -> Run:
         """Compute and write every exhibit; what single runs finished is not done again."""
-        with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
+        with RunFolder(self.folder, identity=self._own(), fresh=self.fresh) as folder:
             if self.fresh:
                 shutil.rmtree(self.folder / RUNS, ignore_errors=True)
             folder.manifest.update(command=self.command, name=self.paper, ended=None, warnings=[])
+            folder.manifest["sources"] = {**_earlier(folder.manifest), **self._sources()}
             with stage(folder, STAGE) as record:
                 replication = self.prepared.run(self.folder, progress)
                 record["files"] = [path.name for path in write(replication, self.folder)]
+                record["sources"] = list(replication.sources)
             folder.manifest.update(ended=now(), warnings=list(replication.warnings))
             folder.save_manifest()
             return folder.run()
+
+    def _own(self) -> dict[str, Json]:
+        """What may not change in the folder: a source may be added, and finished ones are reused."""
+        growing = {"sources"} if self.paper in GROWING else set()
+        return {key: value for key, value in self.identity.items() if key not in growing}
+
+    def _sources(self) -> Mapping[str, Json]:
+        return cast("Mapping[str, Json]", self.identity.get("sources") or {})
+
+    def _kept(self) -> Sequence[str]:
+        """What the folder holds besides what is named now."""
+        if self.fresh or not (self.folder / MANIFEST).is_file():
+            return ()
+        now = self._sources()
+        names = ", ".join(name for name in _earlier(read_manifest(self.folder)) if name not in now)
+        return (f"kept    {names}: there already, and only in the tables if named too",) if names else ()
 
 
 def replicate(paper: str, *, progress: Progress = SILENT, **options: Unpack[ReplicateOptions]) -> Run:
@@ -131,6 +156,7 @@ def replicate(paper: str, *, progress: Progress = SILENT, **options: Unpack[Repl
 
     Arguments are those of ``evenhand replicate``. A model may be named more than once; without one the
     paper's default sources are used. ``full`` takes all of the paper's prompts instead of a stated subset.
+    The tables hold the sources named now; a folder that has runs of some of them goes on from there.
     """
     return prepare(paper, **options).run(progress)
 
@@ -147,6 +173,12 @@ def prepare(paper: str, **options: Unpack[ReplicateOptions]) -> Replicating:
             accepted=f"--metrics with {', '.join(SWAPPABLE)}",
             todo="audit a model with --metrics instead",
         )
+    if options.get("suite") and paper not in EXTENDABLE:
+        raise InputError(
+            f"replicate {paper} asks with the prompts of its paper",
+            accepted=f"--suite with {', '.join(EXTENDABLE)}",
+            todo="audit a model with --suite instead",
+        )
     module: Paper = import_module(f"evenhand.papers.{paper}")
     out = options.get("out")
     prepared = module.prepare(_request(module.EXHIBITS, options))
@@ -161,6 +193,11 @@ def prepare(paper: str, **options: Unpack[ReplicateOptions]) -> Replicating:
     )
 
 
+def _earlier(manifest: Manifest) -> Mapping[str, Json]:
+    """The sources a folder has runs of."""
+    return cast("Mapping[str, Json]", manifest.get("sources") or {})
+
+
 def _request(known: Sequence[str], options: ReplicateOptions) -> Request:
     return Request(
         data=_existing(options.get("data"), "--data"),
@@ -168,12 +205,18 @@ def _request(known: Sequence[str], options: ReplicateOptions) -> Request:
         models=split_names(options.get("model")) or (),
         metrics=split_names(options.get("metrics")) or (),
         human=_existing(options.get("human"), "--human"),
+        suite=_suite_file(options.get("suite")),
         full=options.get("full", False),
         seed=options.get("seed") or 0,
         device=options.get("device"),
         batch=options.get("batch"),
         offline=options.get("offline", False),
     )
+
+
+def _suite_file(given: Path | str | None) -> Path | None:
+    """The file of ``--suite FILE``, or of ``--suite regard:FILE`` as an audit takes it."""
+    return _existing(given and str(given).removeprefix("regard:"), "--suite")
 
 
 def _existing(path: Path | str | None, option: str) -> Path | None:

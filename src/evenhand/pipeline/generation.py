@@ -142,7 +142,7 @@ class Generator:
             return
         codes = sorted({item.failure for item in completions if item.failure})
         raise FailureRateError(
-            f"{tally.failed} of {tally.items} texts failed ({', '.join(codes)})",
+            f"{tally.failed:,} of {tally.items:,} texts failed ({', '.join(codes)})",
             accepted=f"at most {self.failure_rate:.0%}",
             todo="mend the cause and run the same command again; finished shards are kept",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -14,10 +15,13 @@ from evenhand.pipeline.analysis import Analysis
 from evenhand.pipeline.exclusions import exclusions
 from evenhand.pipeline.illustration import Illustration
 from evenhand.pipeline.quantities import quantities
-from evenhand.pipeline.scoring import STAGE, Limits, Scorer, Tally
+from evenhand.pipeline.scoring import STAGE, Limits, Scorer, Tally, pace_key
 from evenhand.store.cache import Cache
 from evenhand.store.folder import RunFolder, stage
 from evenhand.text.rendering import MaskOption
+
+_ADVICE = {"read": "; name the words to mask with --mentions"}
+"""What a user can do about it: the mentions of a suite's prompts are the suite's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +39,10 @@ class Measurement:
 
     def run(self, prompts: Sequence[Prompt], progress: Progress) -> None:
         """Write ``scores``, the tables of the analysis, ``examples`` and ``exclusions``."""
+        started = time.perf_counter()
         generations = self.folder.run().table("generations")
         by_id = {prompt.id: prompt for prompt in prompts}
-        self._score(generations, by_id, progress)
+        reused = self._score(generations, by_id, progress)
         infos = {spec: metric.info for spec, metric in self.metrics.items()}
         write_findings(
             self.folder,
@@ -48,11 +53,15 @@ class Measurement:
             texts_stage=self.texts_stage,
             progress=progress,
         )
+        seconds = time.perf_counter() - started
+        if seconds > 1 and not reused:
+            self.cache.put_many("rates", {pace_key(self.metrics.values()): generations.height / seconds})
 
-    def _score(self, generations: pl.DataFrame, prompts: Mapping[str, Prompt], progress: Progress) -> None:
+    def _score(self, generations: pl.DataFrame, prompts: Mapping[str, Prompt], progress: Progress) -> int:
+        """Write ``scores``; how many of them were there already."""
         with stage(self.folder, STAGE) as record:
             keys: list[str] = []
-            errors = 0
+            errors = reused = 0
             for spec, metric in self.metrics.items():
                 scorer = Scorer(
                     spec, metric, self.folder, self.cache, self.mask, self.failure_rate, self._limits(metric)
@@ -62,11 +71,13 @@ class Measurement:
                 self._warn_outside(spec, scorer, tally)
                 keys += tally.keys
                 errors += tally.errors
+                reused += tally.reused
             self.folder.join_shards("scores", STAGE, keys)
             record.update(items=generations.height, failed=errors)
             self.folder.manifest["metrics"] = {
                 spec: _described(metric.info) for spec, metric in self.metrics.items()
             }
+        return reused
 
     def _limits(self, metric: Metric) -> Limits:
         infos = self.folder.manifest.get("suites", {})
@@ -86,8 +97,8 @@ class Measurement:
         if not tally.unmasked:
             return
         self.folder.manifest["warnings"].append(
-            f"{spec}: {tally.unmasked} of {tally.items} texts were scored without a mask, and {spec} expects "
-            "group mentions to be masked; name the words to mask with --mentions"
+            f"{spec}: {tally.unmasked:,} of {tally.items:,} texts were scored without a mask, and {spec} "
+            f"expects group mentions to be masked{_ADVICE.get(self.texts_stage, '')}"
         )
 
 

@@ -96,5 +96,5 @@ def _stretches(end: int, earlier: Sequence[Tier]) -> Iterator[tuple[int, int, in
 
 
 def _words(tier: Tier) -> str:
-    prompts = "all prompts" if tier.limit is None else f"{tier.limit} prompts"
+    prompts = "all prompts" if tier.limit is None else f"{tier.limit:,} prompts"
     return f"{prompts} x {tier.samples} samples"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -44,6 +44,8 @@ class Tally:
     """Texts on which the metric itself failed."""
     outside: int = 0
     """Texts of groups the metric is not meant for."""
+    reused: int = 0
+    """Texts whose scores were there already: they say nothing of the metric's speed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +86,12 @@ class Scorer:
         tally.keys.append(key)
         tally.items += len(ids)
         if self.folder.has_shard(STAGE, key):
+            tally.reused += len(ids)
             return
         outputs = self._outputs(texts, failures, tally)
         if tally.errors > max(3, self.failure_rate * tally.items):
             raise FailureRateError(
-                f"metric {self.spec!r} failed on {tally.errors} of {tally.items} texts",
+                f"metric {self.spec!r} failed on {tally.errors:,} of {tally.items:,} texts",
                 accepted=f"at most {self.failure_rate:.0%}",
                 todo="run `evenhand.testing.check_metric` on it; the scores of other metrics are kept",
             )
@@ -130,6 +133,7 @@ class Scorer:
         identity = self.metric.info.identity()
         keys = [digest([identity, text.text]) for text in texts]
         found = self.cache.get_many("scores", keys)
+        tally.reused += len(found)
         # Equal strings are scored once.
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         fresh = dict(zip(missing, self._ask(list(missing.values()), tally), strict=True))
@@ -185,6 +189,11 @@ class Scorer:
         return table.with_columns(
             metric=pl.lit(self.spec, pl.String), metric_version=pl.lit(info.version, pl.String)
         ).select(list(SCORES))
+
+
+def pace_key(metrics: Iterable[Metric]) -> str:
+    """Under which the texts a second of metrics are remembered, for the estimate of the next run."""
+    return digest(["texts/s", sorted(digest(metric.info.identity()) for metric in metrics)])
 
 
 def _checked(value: Value) -> Value:

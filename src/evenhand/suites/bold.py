@@ -186,7 +186,7 @@ def _checked(folder: Path, *, subset: bool) -> tuple[list[Row], list[str]]:
         raise InputError(
             f"{folder} is not all of BOLD: {_first([*counts, *faults])}",
             accepted="23,679 prompts in 43 groups, each with its Wikipedia sentence",
-            todo=f"get the copy again, or take it as it is with --suite bold-subset:{folder}",
+            todo=f"get the copy again; `audit --suite bold-subset:{folder}` takes it as it is",
         )
     groups = len({row[:2] for row in copy.rows})
     whole = [f"{len(copy.rows):,} prompts in {groups} groups, not BOLD's 23,679 in 43"] if counts else []

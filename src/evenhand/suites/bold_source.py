@@ -11,8 +11,8 @@ from evenhand.core.records import Execution
 REPOSITORY = "AmazonScience/bold"
 FOLDER = "EVENHAND_BOLD"
 _GET = (
-    "`git clone https://github.com/amazon-science/bold` (CC BY-SA 4.0), then --suite bold:bold or "
-    f"{FOLDER}=bold; or with a network --suite bold:{REPOSITORY}"
+    "`git clone https://github.com/amazon-science/bold` (CC BY-SA 4.0), then name its folder: audit --suite "
+    f"bold:FOLDER, replicate --data FOLDER, or {FOLDER}=FOLDER for both"
 )
 
 

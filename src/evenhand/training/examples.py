@@ -95,8 +95,8 @@ def _unmasked(task: Task, data: LabelledTexts) -> list[str]:
     if task.name != "regard" or not count:
         return []
     return [
-        f"{count} of {len(data.texts)} texts have no {MASK}: the classifier reads what is said of {MASK}, "
-        "mask the person with it"
+        f"{count:,} of {len(data.texts):,} texts have no {MASK}: the classifier reads what is said of "
+        f"{MASK}, mask the person with it"
     ]
 
 

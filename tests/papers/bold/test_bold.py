@@ -4,12 +4,17 @@ import json
 
 import polars as pl
 import pytest
+from tests.suites.small_bold import original
 
 import evenhand
-from evenhand.core.errors import InputError
+from evenhand.core.assets import asset
+from evenhand.core.errors import InputError, RunFolderError
+from evenhand.papers import figures
 from evenhand.papers.bold import claims, examples, gender, human, norms, polarity, replication, significance
 from evenhand.papers.bold.printed import RATIOS, printed
+from evenhand.papers.bold.sources import Source
 from evenhand.papers.replicate import prepare
+from evenhand.suites.bold import BoldSuite
 
 NORMS = ("valence", "arousal", "dominance", "joy", "anger", "sadness", "fear", "disgust")
 
@@ -216,6 +221,17 @@ def test_people_are_compared_with_metrics(tmp_path):
         prepare("bold", human=file, data=tmp_path)
 
 
+def test_people_judge_the_metric_that_was_put_in_place(monkeypatch):
+    asked = []
+    known = human.registry.metric
+    monkeypatch.setattr(
+        human.registry, "metric", lambda spec, *rest: (asked.append(spec), known("gender_polarity", *rest))[1]
+    )
+    labels = pl.DataFrame({"task": ["gender"] * 2, "text": ["He left", "She"], "label": ["male", "female"]})
+    human.exhibits(labels, ["sentiment", "gender_polarity=mine.vec"])
+    assert asked == ["gender_polarity=mine.vec"]
+
+
 def test_tables_of_people_need_people():
     with pytest.raises(InputError, match=r"^table_8, figure_6 was asked for without labels of people\."):
         prepare("bold", tables="8,figure_6")
@@ -259,8 +275,8 @@ def test_twins_are_refused(data):
 
 
 def test_a_source_stays_in_its_folder():
-    assert replication.Source("../x", None, None, None).folder == "-x"
-    assert replication.Source("..", None, None, None).folder == "source"
+    assert Source("../x", None, None, None).folder == "-x"
+    assert Source("..", None, None, None).folder == "source"
 
 
 def test_metrics_may_be_put_in_place(data):
@@ -277,3 +293,99 @@ def test_labels_in_other_columns_say_what_is_there_and_what_is_needed(tmp_path):
     file.write_text("task,sentence,answer\ngender,XYZ is a nurse,female\n")
     with pytest.raises(InputError, match=r"has no column text, label; it has task, sentence, answer\."):
         human.read_labels(file)
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """Nine prompts in BOLD's layout in the place of BOLD."""
+    suite = BoldSuite(name=str(original(tmp_path / "data")), subset=True)
+    monkeypatch.setattr(replication.registry, "suite", lambda spec, execution=None: suite)
+    monkeypatch.setattr(replication, "METRICS", ("sentiment", "gender_polarity", "norms"))
+    return suite
+
+
+def test_only_the_metrics_of_the_asked_tables_are_scored(small, tmp_path):
+    run = evenhand.replicate("bold", tables="3,figure_4", model="a=stub", out=tmp_path / "r")
+    inside = evenhand.Run.open(run.path / "runs" / "a")
+    assert list(inside.manifest["metrics"]) == ["sentiment", "gender_polarity"]
+    assert not (run.path / "claims.md").exists()
+    # What is asked for later is added, and what was scored is not scored again.
+    evenhand.replicate("bold", tables="4", model="a=stub", out=tmp_path / "r")
+    metrics = evenhand.Run.open(run.path / "runs" / "a").manifest["metrics"]
+    assert sorted(metrics) == ["gender_polarity", "norms", "sentiment"]
+
+
+def test_table_1_needs_no_texts(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(replication, "find_sources", None)  # no model is loaded
+    prepared = prepare("bold", tables="1", out=tmp_path / "r")
+    assert prepared.plan().lines == (
+        f"bold    {small.info.digest}, metrics none",
+        "texts   none are needed, and no model is run",
+        "writes  table_1",
+        f"folder  {tmp_path / 'r'}",
+    )
+    run = prepared.run()
+    ours = pl.read_parquet(run.path / "table_1.parquet").filter(pl.col("source") == "this copy")
+    assert ours.drop("source").rows()[-1] == ("total", 8, 9)
+    assert not (run.path / "runs").exists()
+
+
+def test_claims_are_asked_for_by_name(small, tmp_path):
+    run = evenhand.replicate("bold", tables="claims", model="a=stub", out=tmp_path / "r")
+    assert (run.path / "claims.md").exists()
+    assert run.manifest["stages"]["replicate"]["files"] == [
+        "claims.parquet",
+        "claims.md",
+        "replication.md",
+        "report.html",
+    ]
+
+
+def test_a_model_is_added_to_a_folder_and_the_others_are_reused(small, tmp_path):
+    out, tables = tmp_path / "r", "figure_4"
+    evenhand.replicate("bold", tables=tables, model="a=stub", out=out)
+    shards = {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("shards/**/*.parquet")}
+    assert shards
+    run = evenhand.replicate("bold", tables=tables, model="a=stub,b=stub", out=out)
+    assert {path: path.stat().st_mtime_ns for path in shards} == shards
+    assert pl.read_parquet(out / "figure_4.parquet")["source"].to_list() == ["WIKI", "a", "b"]
+    assert list(run.manifest["sources"]) == ["WIKI", "a", "b"]
+    # Fewer may be named: the tables hold what is named, the folder keeps the rest and says so.
+    fewer = prepare("bold", tables=tables, model="b=stub", out=out)
+    assert "kept    a: there already, and only in the tables if named too" in fewer.plan().lines
+    assert fewer.run().manifest["stages"]["replicate"]["sources"] == ["WIKI", "b"]
+    assert list(evenhand.Run.open(out).manifest["sources"]) == ["WIKI", "a", "b"]
+
+
+def test_another_model_of_the_same_name_is_refused(small, tmp_path):
+    file = tmp_path / "texts.csv"
+    file.write_text("prompt,text\nSam Doe was born in,a town\n")
+    out = tmp_path / "r"
+    evenhand.replicate("bold", tables="figure_4", model="a=stub", out=out)
+    with pytest.raises(RunFolderError, match=r"runs/a belongs to another configuration; it differs in model"):
+        evenhand.replicate("bold", tables="figure_4", model=f"a=replay:{file}", out=out)
+
+
+def test_the_plan_has_a_time_for_every_source(small, tmp_path):
+    file = tmp_path / "texts.csv"
+    file.write_text("prompt,text\nSam Doe was born in,a town\n")
+    lines = prepare("bold", model=f"mine=replay:{file}", out=tmp_path / "r").plan().lines
+    none = "time    none for writing: the texts are there already"
+    assert f"WIKI: {none}" in lines
+    assert f"mine: {none}" in lines
+    assert "scoring 18 texts, about 0 s at 150 texts/s, as measured on two cores" in lines
+    lexicon = asset("norms", "lexicon.tsv.xz")
+    given = prepare("bold", model=f"mine=replay:{file}", metrics=f"norms={lexicon}", out=tmp_path / "r")
+    assert "scoring 18 texts, for a time that is not known before the first run here" in given.plan().lines
+
+
+def test_a_colour_of_figure_3_has_one_meaning():
+    assert not set(figures.SERIES) & set(figures.POLARITY.values())
+    rows = [("gender", "American_actors", {"sentiment": "negative", "toxicity": "toxic"})] * 2
+    rows += [("race", "Asian_Americans", {"sentiment": "neutral", "toxicity": "nontoxic"})] * 2
+    figure = polarity.figure_3(pl.concat([texts(*rows), texts(*rows, source="a")]))
+    for drawn in (figure.svg, figure.narrow):
+        assert all(colour in drawn for colour in (*figures.SERIES[:2], *figures.POLARITY.values()))
+        assert figures.SERIES[2] not in drawn
+    # The narrow one is drawn at the width of a telephone.
+    assert f'width="{figures.NARROW * 72:g}pt"' in figure.narrow

@@ -9,7 +9,7 @@ import polars as pl
 
 from evenhand.papers.bold.printed import printed
 from evenhand.papers.bold.shares import Row, beside, by, cells
-from evenhand.papers.figures import Bar, grouped_bars
+from evenhand.papers.figures import Bar, grouped_bars, lying_bars
 from evenhand.papers.records import Figure, Table
 from evenhand.stats import clustered_mean
 from evenhand.suites.bold_facts import merged
@@ -75,13 +75,15 @@ def figure_2(texts: pl.DataFrame) -> Figure:
         )
         for row in frame.iter_rows(named=True)
     ]
+    unit = "male share - female share"
     return Figure(
         "figure_2",
         "Male minus female texts in each profession, by Gender-Max",
         frame,
-        grouped_bars({"male share - female share": bars}, unit="share", width=12.0, columns=1),
+        grouped_bars({unit: bars}, unit="share", width=12.0, columns=1),
         alt="Bars above zero mark professions whose texts are classified as male more often than as female.",
         notes=("Lines are 95 % intervals; a profession's entity is one cluster.",),
+        narrow=lying_bars(bars, unit=unit),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import polars as pl
 from evenhand.core import registry
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric
-from evenhand.core.records import Text
+from evenhand.core.records import Execution, Text
 from evenhand.papers.bold.printed import printed
 from evenhand.papers.bold.shares import Row, beside, cells
 from evenhand.papers.figures import POLARITY, drawing, svg
@@ -47,9 +47,12 @@ TASKS: Mapping[str, Task] = {
 }
 
 
-def exhibits(labels: pl.DataFrame) -> dict[str, Exhibit]:
-    """Table 8 and Figure 6 from what `read_labels` gives."""
-    scored = _scored(labels)
+def exhibits(
+    labels: pl.DataFrame, metrics: Sequence[str] = (), execution: Execution | None = None
+) -> dict[str, Exhibit]:
+    """Table 8 and Figure 6 from what `read_labels` gives; ``metrics`` names others than the embedded ones."""
+    named = {spec.partition("=")[0]: spec for spec in metrics}
+    scored = _scored(labels, named, execution or Execution())
     return {"table_8": _table_8(scored), "figure_6": _figure_6(scored)}
 
 
@@ -75,14 +78,14 @@ def read_labels(path: Path) -> pl.DataFrame:
     return table
 
 
-def _scored(table: pl.DataFrame) -> pl.DataFrame:
+def _scored(table: pl.DataFrame, named: Mapping[str, str], execution: Execution) -> pl.DataFrame:
     """One row a text and output: people's label, ours, the score; texts without a score are left out."""
     rows: list[Row] = []
     for name, task in TASKS.items():
         of = table.filter(pl.col("task") == name)
         if of.is_empty():
             continue
-        metric = registry.metric(task.metric)
+        metric = registry.metric(named.get(task.metric, task.metric), {}, execution)
         assert isinstance(metric, Metric)
         scores = metric.score([Text(text) for text in of["text"]])
         for label, score in zip(of["label"], scores, strict=True):
@@ -132,6 +135,8 @@ def _figure_6(scored: pl.DataFrame) -> Figure:
             codes = TASKS[of["task"][0]].codes
             for label, colour in zip(codes, _colours(len(codes)), strict=True):
                 values = of.filter(pl.col("label") == label)["value"].to_numpy()
+                if not values.size:
+                    continue
                 axis.hist(values, bins=20, histtype="step", density=True, color=colour, label=label)
             axis.set_title(str(metric).replace("_", " "), loc="left", fontsize=10)
             axis.legend(fontsize=7)

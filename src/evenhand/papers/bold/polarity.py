@@ -55,6 +55,7 @@ def figure_3(texts: pl.DataFrame) -> Figure:
         pl.DataFrame(rows, infer_schema_length=None),
         bars_and_stacks(panels),
         alt="Shares of negative, neutral and positive texts, and of toxic texts, for each group and source.",
+        narrow=bars_and_stacks(panels, narrow=True),
     )
 
 
@@ -81,6 +82,7 @@ def _sentiment_figure(identifier: str, texts: pl.DataFrame, domain: str, words: 
         pl.DataFrame(_sentiment_rows(of, names), infer_schema_length=None),
         bars_and_stacks(panels),
         alt=f"Shares of negative, neutral and positive texts for each {words}, one panel a source.",
+        narrow=bars_and_stacks(panels, narrow=True),
     )
 
 

@@ -9,41 +9,47 @@ from pathlib import Path
 import polars as pl
 
 from evenhand.api import audit
+from evenhand.api.parts import duration
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.protocols import HumanSuite, Model, Progress
-from evenhand.core.records import Execution
-from evenhand.models.human import HumanModel
+from evenhand.core.protocols import HumanSuite, Progress
 from evenhand.papers.bold import examples, gender, human, norms, polarity, significance, statistics
 from evenhand.papers.bold.claims import claims
 from evenhand.papers.bold.printed import CITATION
+from evenhand.papers.bold.sources import Source, find_sources
 from evenhand.papers.bold.texts import METRICS, labelled_texts
 from evenhand.papers.records import Exhibit, Replication
 from evenhand.papers.replicate import RUNS, Request
+from evenhand.store.run import Run
 
 DEFAULT_MODELS = ("builtin", "builtin:masked")
 SUBSET = 1_720
 """Prompts a model continues without ``--full``: spread over the 43 groups, 40 or all of each."""
-_DRAWN: Mapping[str, Callable[[pl.DataFrame], Exhibit]] = {
-    "table_1": statistics.table_1,
-    "table_3": gender.table_3,
-    "table_4": norms.table_4,
-    "table_5": polarity.table_5,
-    "table_6": norms.table_6,
-    "table_7": examples.table_7,
-    "table_9": norms.table_9,
-    "table_10": norms.table_10,
-    "table_11": norms.table_11,
-    "figure_2": gender.figure_2,
-    "figure_3": polarity.figure_3,
-    "figure_4": polarity.figure_4,
-    "figure_5": polarity.figure_5,
-    "tests": significance.tests,
+PACE = 150.0
+"""Texts a second that the embedded metrics score and compare on two cores, where none was measured."""
+_NORMS = ("norms",)
+_DRAWN: Mapping[str, tuple[Callable[[pl.DataFrame], Exhibit], tuple[str, ...]]] = {
+    "table_3": (gender.table_3, ("gender_polarity",)),
+    "table_4": (norms.table_4, _NORMS),
+    "table_5": (polarity.table_5, ("regard",)),
+    "table_6": (norms.table_6, _NORMS),
+    "table_7": (examples.table_7, ("sentiment", "toxicity", "regard", "gender_polarity")),
+    "table_9": (norms.table_9, _NORMS),
+    "table_10": (norms.table_10, _NORMS),
+    "table_11": (norms.table_11, _NORMS),
+    "figure_2": (gender.figure_2, ("gender_polarity",)),
+    "figure_3": (polarity.figure_3, ("sentiment", "toxicity")),
+    "figure_4": (polarity.figure_4, ("sentiment",)),
+    "figure_5": (polarity.figure_5, ("sentiment",)),
+    "tests": (significance.tests, ("sentiment", "toxicity", "regard")),
 }
-CONTROL_CODES = ("Wikipedia", "Opinion", "Thoughts")
+"""What is drawn from texts, and the metrics it needs: no other is scored."""
+_COUNTED = "table_1"
+"""Drawn from the prompts alone."""
+_CLAIMS = "claims"
 _OF_PEOPLE = ("table_8", "figure_6")
-EXHIBITS = (*_DRAWN, *_OF_PEOPLE)
+EXHIBITS = (_COUNTED, *_DRAWN, *_OF_PEOPLE, _CLAIMS)
 _REMARKS = (
     "Wikipedia's sentences are the paper's human baseline, and not a fair one: some kinds of people write "
     "far more of it than others, and its own texts differ between groups much as those of models do "
@@ -56,37 +62,12 @@ _REMARKS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Texts to count: a model with the paper's sampling for its kind, or the human sentences."""
-
-    name: str
-    model: Model
-    preset: str | None
-    limit: int | None
-    control_code: str | None = None
-
-    @property
-    def folder(self) -> str:
-        """The folder of its run."""
-        plain = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in self.name)
-        return plain.lstrip(".") or "source"
-
-    def identity(self) -> Json:
-        """What its texts depend on."""
-        return {
-            **self.model.ref.identity(),
-            "preset": self.preset,
-            "limit": self.limit,
-            "code": self.control_code,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class BoldReplication:
     """A replication with its suite and models loaded."""
 
     suite: HumanSuite
     sources: tuple[Source, ...]
+    """None where nothing that is asked for needs texts."""
     request: Request
     labels: pl.DataFrame | None = None
     """What people said of texts, for Table 8 and Figure 6."""
@@ -112,38 +93,44 @@ class BoldReplication:
             )
         return tuple(given.get(name, name) for name in METRICS)
 
+    @property
+    def scored(self) -> tuple[str, ...]:
+        """The metrics that what is asked for needs."""
+        wanted = self.request.exhibits
+        needed = {name for exhibit in wanted if exhibit in _DRAWN for name in _DRAWN[exhibit][1]}
+        return tuple(spec for spec in self.metrics if _CLAIMS in wanted or spec.partition("=")[0] in needed)
+
     def plan(self) -> Sequence[str]:
-        """Sources, texts and exhibits."""
-        lines = [f"bold    {self.suite.info.digest}, metrics {', '.join(self.metrics)}"]
-        for source in self.sources:
-            told = self._audit(source, Path(RUNS)).plan().lines
+        """Sources, texts, exhibits and the estimated time."""
+        lines = [f"bold    {self.suite.info.digest}, metrics {', '.join(self.scored) or 'none'}"]
+        audits = [self._audit(source, Path(RUNS)) for source in self.sources]
+        for source, prepared in zip(self.sources, audits, strict=True):
+            told = prepared.plan().lines
             lines += [f"{source.name}: {line}" for line in told if line.startswith(("suite", "time"))]
-        if not self.request.full:
+        lines += [self._scoring(audits)] if audits else ["texts   none are needed, and no model is run"]
+        if self.sources and not self.request.full:
             lines.append(
                 f"subset  models continue {SUBSET:,} of 23,679 prompts, spread over the groups; --full: all"
             )
-        return (*lines, f"writes  {', '.join(self._exhibits())}")
+        return (*lines, f"writes  {', '.join(self._written())}")
 
     def run(self, folder: Path, progress: Progress) -> Replication:
         """The exhibits asked for."""
         runs = [self._audit(source, folder / RUNS).run(progress) for source in self.sources]
-        texts = pl.concat(
-            [labelled_texts(run, source.name) for run, source in zip(runs, self.sources, strict=True)],
-            how="vertical",
-        )
+        texts = _joined(runs, self.sources)
         shared = _shared(texts)
-        of_people = {} if self.labels is None else human.exhibits(self.labels)
-        drawn = [
-            of_people[name] if name in of_people else _DRAWN[name](shared if name == "tests" else texts)
-            for name in self._exhibits()
-        ]
+        of_people = self._of_people()
+        names = ", ".join(source.name for source in self.sources)
         return Replication(
             paper="bold",
-            title=f"BOLD on {', '.join(source.name for source in self.sources)}",
+            title=f"BOLD on {names}" if names else "BOLD, without texts of models",
             citation=CITATION,
-            exhibits=tuple(drawn),
-            claims=claims(shared),
-            remarks=(*_REMARKS, *self._subset_remarks(texts, shared)),
+            exhibits=tuple(
+                of_people[name] if name in of_people else self._drawn(name, texts, shared)
+                for name in self._exhibits()
+            ),
+            claims=claims(shared) if _CLAIMS in self._written() else (),
+            remarks=(*_REMARKS, *self._counted(texts, shared)),
             sources=tuple(source.name for source in self.sources),
             warnings=tuple(
                 f"{source.name}: {text}"
@@ -152,14 +139,37 @@ class BoldReplication:
             ),
         )
 
+    def _of_people(self) -> Mapping[str, Exhibit]:
+        if self.labels is None or not set(_OF_PEOPLE) & set(self.request.exhibits):
+            return {}
+        return human.exhibits(self.labels, self.metrics, self.request.execution())
+
+    def _drawn(self, name: str, texts: pl.DataFrame, shared: pl.DataFrame) -> Exhibit:
+        if name == _COUNTED:
+            return statistics.table_1(self.suite.prompts())
+        return _DRAWN[name][0](shared if name == "tests" else texts)
+
     def _exhibits(self) -> tuple[str, ...]:
-        people = () if self.labels is None else _OF_PEOPLE
-        return tuple(name for name in self.request.exhibits if name in _DRAWN or name in people)
+        return tuple(name for name in self._written() if name != _CLAIMS)
+
+    def _written(self) -> tuple[str, ...]:
+        return tuple(
+            name for name in self.request.exhibits if self.labels is not None or name not in _OF_PEOPLE
+        )
+
+    def _scoring(self, audits: Sequence[audit.Audit]) -> str:
+        texts = sum(len(prepared.parts[0].prompts[: prepared.settings.suite.limit]) for prepared in audits)
+        rate, how = audits[0].scoring_rate(), "as last measured here"
+        if rate is None and not self.request.metrics:
+            rate, how = PACE, "as measured on two cores"
+        if rate is None:
+            return f"scoring {texts:,} texts, for a time that is not known before the first run here"
+        return f"scoring {texts:,} texts, about {duration(texts / rate)} at {rate:,.0f} texts/s, {how}"
 
     def _audit(self, source: Source, folder: Path) -> audit.Audit:
         options: audit.AuditOptions = {
             "suite": self.suite,
-            "metrics": self.metrics,
+            "metrics": self.scored,
             "samples": 1,
             "seed": self.request.seed,
             "preset": source.preset,
@@ -173,7 +183,9 @@ class BoldReplication:
         }
         return audit.prepare(source.model, **options)
 
-    def _subset_remarks(self, texts: pl.DataFrame, shared: pl.DataFrame) -> Sequence[str]:
+    def _counted(self, texts: pl.DataFrame, shared: pl.DataFrame) -> Sequence[str]:
+        if not self.sources:
+            return ()
         written = texts.filter(pl.col("text").is_not_null())
         sizes = {source.name: int((written["source"] == source.name).sum()) for source in self.sources}
         counted = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
@@ -184,7 +196,7 @@ class BoldReplication:
 
 
 def prepare(request: Request) -> BoldReplication:
-    """The replication with BOLD found and checked, and every model loaded."""
+    """The replication with BOLD found and checked, and every model loaded that is needed."""
     execution = request.execution()
     labels = human.read_labels(request.human) if request.human else None
     if labels is None and set(request.exhibits) <= set(_OF_PEOPLE):
@@ -196,13 +208,12 @@ def prepare(request: Request) -> BoldReplication:
     suite = registry.suite(f"bold:{_folder(request.data)}" if request.data else "bold", execution=execution)
     if not isinstance(suite, HumanSuite):
         raise InputError(f"the suite {suite.info.name!r} brings no human texts", accepted="bold")
-    people = Source(suite.human_name, HumanModel(suite), None, None)
-    limit = None if request.full else SUBSET
-    models = [
-        source for spec in request.models or DEFAULT_MODELS for source in _sources(spec, limit, execution)
-    ]
-    _refuse_twins([people, *models])
-    return BoldReplication(suite, (people, *models), request, labels)
+    sources: tuple[Source, ...] = ()
+    if not set(request.exhibits) <= {_COUNTED, *_OF_PEOPLE}:
+        limit = None if request.full else SUBSET
+        specs = request.models or DEFAULT_MODELS
+        sources = find_sources(suite, specs, limit=limit, execution=execution)
+    return BoldReplication(suite, sources, request, labels)
 
 
 def _folder(data: Path) -> Path:
@@ -210,39 +221,17 @@ def _folder(data: Path) -> Path:
     return data / "bold" if (data / "bold").is_dir() else data
 
 
-def _sources(spec: str, limit: int | None, execution: Execution) -> list[Source]:
-    """The sources of ``SPEC`` or ``NAME=SPEC``; a CTRL model is three, one a control code."""
-    name, _, rest = spec.rpartition("=")
-    model = registry.model(rest, {}, execution)
-    name = name or rest
-    if set(CONTROL_CODES) <= getattr(model, "control_codes", frozenset()):
-        return [Source(f"{name}-{code}", model, "bold-ctrl", limit, code) for code in CONTROL_CODES]
-    return [Source(name, model, "bold-bert" if _is_masked(model) else "bold-gpt2", limit)]
-
-
-def _is_masked(model: Model) -> bool:
-    # Only here is torch needed: replayed texts do without it.
-    try:
-        from evenhand.models.masked import MaskedModel
-    except ImportError:
-        return False
-    return isinstance(model, MaskedModel)
-
-
-def _refuse_twins(sources: Sequence[Source]) -> None:
-    # Names that differ in case or punctuation alone would share a folder.
-    folders = [source.folder.casefold() for source in sources]
-    for place, source in enumerate(sources):
-        if folders[place] in folders[:place]:
-            raise InputError(
-                f"two sources are called {source.name!r}, or nearly so",
-                accepted="a name each",
-                todo="give one as --model NAME=SPEC",
-            )
+def _joined(runs: Sequence[Run], sources: Sequence[Source]) -> pl.DataFrame:
+    """The texts of every source with their labels."""
+    named = zip(runs, sources, strict=True)
+    texts = [labelled_texts(run, source.name) for run, source in named]
+    return pl.concat(texts, how="vertical") if texts else pl.DataFrame()
 
 
 def _shared(texts: pl.DataFrame) -> pl.DataFrame:
     """The texts of prompts that every source continued: only these may be pooled."""
+    if texts.is_empty():
+        return texts
     sources = texts["source"].n_unique()
     counted = texts.group_by("prompt_id").agg(pl.col("source").n_unique())
     return texts.join(

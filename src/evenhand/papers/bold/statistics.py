@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import polars as pl
+from collections import Counter
+from collections.abc import Iterable
 
+from evenhand.core.records import Prompt
 from evenhand.papers.bold.printed import printed
-from evenhand.papers.bold.shares import Row, beside, by
+from evenhand.papers.bold.shares import Row, beside
 from evenhand.papers.records import Table
 
 
-def table_1(texts: pl.DataFrame) -> Table:
-    """Groups and prompts of the source that has most texts: the human one, which is always whole."""
-    sizes = texts.group_by("source", maintain_order=True).len()
-    whole = texts.filter(pl.col("source") == sizes.sort("len", descending=True)["source"][0])
-    rows: list[Row] = [
-        {
-            "source": "this copy",
-            "domain": domain,
-            "groups": frame["group"].n_unique(),
-            "prompts": frame.height,
-        }
-        for (domain,), frame in by(whole, "domain").items()
+def table_1(prompts: Iterable[Prompt]) -> Table:
+    """Groups and prompts of the copy that was loaded, beside those of the paper."""
+    sizes = Counter((group.axis, group.name) for prompt in prompts for group in prompt.groups)
+    rows = [
+        _row(domain, {place: count for place, count in sizes.items() if place[0] == domain})
+        for domain in dict.fromkeys(axis for axis, _ in sizes)
     ]
-    total: Row = {
-        "groups": whole.select(pl.struct("domain", "group").n_unique()).item(),
-        "prompts": whole.height,
-    }
-    rows.append({"source": "this copy", "domain": "total", **total})
-    return Table("table_1", "Groups and prompts", beside(printed("table_1"), rows))
+    return Table("table_1", "Groups and prompts", beside(printed("table_1"), [*rows, _row("total", sizes)]))
+
+
+def _row(domain: str, sizes: dict[tuple[str, str], int]) -> Row:
+    return {"source": "this copy", "domain": domain, "groups": len(sizes), "prompts": sum(sizes.values())}

@@ -1,0 +1,82 @@
+"""Whose texts are counted: models with the paper's sampling for their kind, and the human sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evenhand.core import registry
+from evenhand.core.digests import Json
+from evenhand.core.errors import InputError
+from evenhand.core.protocols import HumanSuite, Model
+from evenhand.core.records import Execution
+from evenhand.models.human import HumanModel
+
+CONTROL_CODES = ("Wikipedia", "Opinion", "Thoughts")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Texts to count: a model with the paper's sampling for its kind, or the human sentences."""
+
+    name: str
+    model: Model
+    preset: str | None
+    limit: int | None
+    control_code: str | None = None
+
+    @property
+    def folder(self) -> str:
+        """The folder of its run."""
+        plain = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in self.name)
+        return plain.lstrip(".") or "source"
+
+    def identity(self) -> Json:
+        """What its texts depend on."""
+        return {
+            **self.model.ref.identity(),
+            "preset": self.preset,
+            "limit": self.limit,
+            "code": self.control_code,
+        }
+
+
+def find_sources(
+    suite: HumanSuite, specs: Sequence[str], *, limit: int | None, execution: Execution
+) -> tuple[Source, ...]:
+    """The human sentences, all of them, and then every model; an error where two share a name."""
+    people = Source(suite.human_name, HumanModel(suite), None, None)
+    models = [source for spec in specs for source in _of_model(spec, limit, execution)]
+    _refuse_twins([people, *models])
+    return (people, *models)
+
+
+def _of_model(spec: str, limit: int | None, execution: Execution) -> list[Source]:
+    """The sources of ``SPEC`` or ``NAME=SPEC``; a CTRL model is three, one a control code."""
+    name, _, rest = spec.rpartition("=")
+    model = registry.model(rest, {}, execution)
+    name = name or rest
+    if set(CONTROL_CODES) <= getattr(model, "control_codes", frozenset()):
+        return [Source(f"{name}-{code}", model, "bold-ctrl", limit, code) for code in CONTROL_CODES]
+    return [Source(name, model, "bold-bert" if _is_masked(model) else "bold-gpt2", limit)]
+
+
+def _is_masked(model: Model) -> bool:
+    # Only here is torch needed: replayed texts do without it.
+    try:
+        from evenhand.models.masked import MaskedModel
+    except ImportError:
+        return False
+    return isinstance(model, MaskedModel)
+
+
+def _refuse_twins(sources: Sequence[Source]) -> None:
+    # Names that differ in case or punctuation alone would share a folder.
+    folders = [source.folder.casefold() for source in sources]
+    for place, source in enumerate(sources):
+        if folders[place] in folders[:place]:
+            raise InputError(
+                f"two sources are called {source.name!r}, or nearly so",
+                accepted="a name each",
+                todo="give one as --model NAME=SPEC",
+            )
