@@ -227,6 +227,25 @@ def test_too_little_memory_halves_the_batch_and_changes_nothing() -> None:
     assert max(engine.rows) == 3
 
 
+class Growing(GibbsLoop):
+    """A loop that takes this machine for an accelerator."""
+
+    grows = True
+
+
+def test_rows_grow_until_memory_says_no() -> None:
+    requests = [Request("a", "the man", tuple(range(300)))]
+    spec = replace(SPEC, burn_in=1, iterations=2)
+    engine = lean()
+    engine.largest = 200
+    loop = Growing(engine, codec())
+    found = {item.sample: item.text for item in loop.run(requests, spec)}
+    assert found == {item.sample: item.text for item in GibbsLoop(lean(), codec(), 300).run(requests, spec)}
+    # Doubled from 64: 128 fit, 256 do not.
+    assert max(engine.rows) == 128
+    assert list(loop.fitting.values()) == [128]
+
+
 def test_too_little_memory_for_one_row() -> None:
     engine = lean()
     engine.largest = 0

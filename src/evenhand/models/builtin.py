@@ -11,7 +11,7 @@ from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError, ModelError
 from evenhand.core.records import Execution, ModelRef
 from evenhand.models.causal import CausalModel, identity_options
-from evenhand.models.decoding import DEFAULT_BATCH, Loop
+from evenhand.models.decoding import Loop
 from evenhand.models.gibbs import GibbsLoop
 from evenhand.models.masked import MaskedModel
 from evenhand.models.masked import identity_options as masked_options
@@ -55,7 +55,7 @@ def causal(execution: Execution) -> CausalModel:
             revision=file_digest(weights),
             options=identity_options(codec, dtype=engine.dtype, device=engine.device),
         ),
-        Loop(engine, codec, execution.batch or DEFAULT_BATCH),
+        Loop(engine, codec, execution.batch),
     )
 
 

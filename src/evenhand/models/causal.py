@@ -50,7 +50,7 @@ class CausalModel:
     def pace(self, spec: GenerationSpec) -> float:
         """Tokens a second, from a few tokens of a full batch of short prompts."""
         trial = replace(self.resolved(spec), max_new_tokens=min(_TRIAL, spec.max_new_tokens), stop="none")
-        requests = [Request(f"trial {number}", "The", (0,)) for number in range(self.loop.batch)]
+        requests = [Request(f"trial {number}", "The", (0,)) for number in range(self.loop.rows)]
         # The first pass, of one prompt, warms up.
         for _ in self.generate(requests[:1], trial):
             pass

@@ -7,7 +7,6 @@ sample, position) alone, and no row sees another, so the batch changes nothing b
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,13 +16,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from evenhand.core.errors import InputError, ModelError
+from evenhand.core.errors import InputError
 from evenhand.core.protocols import Steering, Step
 from evenhand.core.records import Completion, Finish, GenerationSpec, Request
 from evenhand.core.seeds import row_uniforms
 from evenhand.models.sampling import choose, penalise
 from evenhand.neural.batching import length_sorted
 from evenhand.neural.engine import Batch, Engine, Prefix
+from evenhand.neural.memory import halved, is_out_of_memory, most_rows
 from evenhand.neural.tokens import Codec
 from evenhand.text.sentences import first_sentence_end
 
@@ -31,10 +31,13 @@ VERSION = "1"
 """Part of every key: raised when the loop writes other texts from the same model, spec and seed."""
 
 DEFAULT_BATCH = 32
+"""Rows on a CPU, where more of them are no faster, and where an accelerator begins."""
+LARGEST_BATCH = 1024
 
 _PREFILL_TOKENS = 4096
 _HALF_WRITTEN = "\ufffd"
-_log = logging.getLogger(__name__)
+_LENGTHS = 64
+"""How many rows fit is asked once for all lengths up to the next multiple of this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +46,23 @@ class Loop:
 
     engine: Engine
     codec: Codec
-    batch: int = DEFAULT_BATCH
+    batch: int | None = None
+    """Rows at a time; None grows them until an accelerator's memory says no."""
     steering: Steering | None = None
     numbers: Iterator[int] = field(default_factory=count)
     """Numbers the rows for the steering, never twice, so that it may keep something for each."""
+    fitting: dict[int, int] = field(default_factory=dict)
+    """Length of a row, rounded up, to the rows that were found to fit."""
+
+    @property
+    def rows(self) -> int:
+        """Rows at a time, before it is known how long they are."""
+        return self.batch or DEFAULT_BATCH
+
+    @property
+    def grows(self) -> bool:
+        """Whether rows are grown to what fits; on a CPU more of them are no faster."""
+        return self.batch is None and self.engine.device.type != "cpu"
 
     def run(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         """One completion for each request and sample, as they finish.
@@ -159,14 +175,38 @@ class _Row:
 class _Table:
     """The rows being written and the jobs that wait for a place."""
 
-    def __init__(self, loop: Loop, spec: GenerationSpec, jobs: Sequence[_Job]) -> None:
+    def __init__(
+        self, loop: Loop, spec: GenerationSpec, jobs: Sequence[_Job], places: int | None = None
+    ) -> None:
         self._loop = loop
         self._spec = spec
         # Jobs of one prompt stand together, and prompts of like length: they are read together.
         self._waiting = deque(sorted(jobs, key=lambda job: (len(job.prompt), job.prompt)))
-        self._places = max(1, loop.batch)
+        self._longest = max((len(job.prompt) for job in jobs), default=0) + spec.max_new_tokens
+        self._places = places or self._fitting_places()
         self._guide = None if loop.steering is None else loop.steering.begin(keep=_kept(spec))
         self._open()
+
+    def _fitting_places(self) -> int:
+        """The rows asked for; else what was found to fit an accelerator, from a token written in each."""
+        loop = self._loop
+        if not loop.grows:
+            return max(1, loop.rows)
+        length = min(-(-self._longest // _LENGTHS) * _LENGTHS, loop.engine.context)
+        known = loop.fitting.get(length, 0)
+        wanted = min(len(self._waiting), LARGEST_BATCH)
+        if known < wanted:
+            known = most_rows(max(known, DEFAULT_BATCH), wanted, lambda rows: self._fits(rows, length))
+            loop.fitting[length] = known
+        return known
+
+    def _fits(self, rows: int, length: int) -> bool:
+        """Whether so many rows of that length can be written, from a first token of each."""
+        prompt = (self._waiting[0].prompt[0],) * (length - self._spec.max_new_tokens)
+        jobs = [_Job("trial", number, prompt) for number in range(rows)]
+        fits = _Table(self._loop, self._spec, jobs, places=rows)._moved()
+        torch.cuda.empty_cache()
+        return fits
 
     def run(self) -> Iterator[Completion]:
         while self._waiting or self._rows:
@@ -187,8 +227,7 @@ class _Table:
     def _batch(self) -> Batch:
         # Not before it is needed: its tables may be what does not fit into memory.
         if self._opened is None:
-            longest = max(len(job.prompt) for job in self._waiting)
-            self._opened = self._loop.engine.batch(self._places, longest + self._spec.max_new_tokens)
+            self._opened = self._loop.engine.batch(self._places, self._longest)
         return self._opened
 
     def _moved(self) -> bool:
@@ -198,23 +237,19 @@ class _Table:
             self._drop_finished()
             if self._rows:
                 self._advance()
-        except torch.OutOfMemoryError:
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
             return False
         return True
 
     def _halve(self) -> None:
         """Begin again with half the rows; what they had written comes out the same."""
-        if self._places == 1:
-            raise ModelError(
-                "the accelerator has too little memory for a single row",
-                accepted="a model and a length that fit",
-                todo="ask for fewer new tokens, a smaller model, or --device cpu",
-            )
-        self._places //= 2
-        _log.warning("out of memory: going on with %d rows at a time", self._places)
+        self._places = halved(self._places)
+        for length, rows in self._loop.fitting.items():
+            self._loop.fitting[length] = min(rows, self._places)
         self._waiting.extendleft(row.job for row in reversed(self._rows) if row.finish is None)
         self._open()
-        torch.cuda.empty_cache()
 
     def _admit(self) -> None:
         """Give the places of finished rows, and empty ones, to waiting jobs."""

@@ -11,18 +11,17 @@ and no row sees another. Iterations that cannot change the text are not computed
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from evenhand.core.errors import InputError, ModelError
+from evenhand.core.errors import InputError
 from evenhand.core.records import Completion, GenerationSpec, Request
 from evenhand.core.seeds import row_uniforms
 from evenhand.models.decoding import check_spec
@@ -30,6 +29,7 @@ from evenhand.models.sampling import choose
 from evenhand.models.spec_limits import known_code
 from evenhand.neural.masked_engine import MaskedEngine
 from evenhand.neural.masked_tokens import MaskedCodec
+from evenhand.neural.memory import halved, is_out_of_memory, most_rows
 from evenhand.text.sentences import first_sentence_end
 
 VERSION = "gibbs-1"
@@ -37,11 +37,11 @@ VERSION = "gibbs-1"
 
 BURN_IN, ITERATIONS = 200, 500
 """BOLD's settings (appendix A.2.1), where the spec names none."""
-_BATCH = {"cpu": 64, "cuda": 512}
+_BATCH = 64
+"""Rows on a CPU, and where an accelerator begins."""
+_LARGEST_BATCH = 2048
 _USUAL_PROMPT = 12
 """Tokens of a prompt with the two that frame its row, for an estimate."""
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,21 @@ class GibbsLoop:
     engine: MaskedEngine
     codec: MaskedCodec
     batch: int | None = None
+    """Rows at a time; None grows them until an accelerator's memory says no."""
     name: str = "masked"
     """What the model is called in messages."""
+    fitting: dict[int, int] = field(default_factory=dict)
+    """Columns of a row to the rows that were found to fit."""
 
     @property
     def rows(self) -> int:
-        """Rows at a time."""
-        return self.batch or _BATCH.get(self.engine.device.type, _BATCH["cpu"])
+        """Rows at a time, before it is known how long they are."""
+        return self.batch or _BATCH
+
+    @property
+    def grows(self) -> bool:
+        """Whether rows are grown to what fits; on a CPU more of them are no faster."""
+        return self.batch is None and self.engine.device.type != "cpu"
 
     def run(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         """One completion for each request and sample, as they finish.
@@ -143,28 +151,47 @@ class _Table:
         self._loop, self._spec = loop, spec
         # The longest first: a later row fits into the columns of an earlier one.
         self._waiting = deque(sorted(jobs, key=lambda job: (-len(job.prompt), job.prompt)))
-        self._places = loop.rows
+        self._places = self._fitting_places()
+
+    def _fitting_places(self) -> int:
+        loop = self._loop
+        if not loop.grows or not self._waiting:
+            return loop.rows
+        columns = len(self._waiting[0].prompt) + self._spec.max_new_tokens + 2
+        known, wanted = loop.fitting.get(columns, 0), min(len(self._waiting), _LARGEST_BATCH)
+        if known < wanted:
+            known = most_rows(max(known, _BATCH), wanted, self._fits)
+            loop.fitting[columns] = known
+        return known
+
+    def _fits(self, rows: int) -> bool:
+        """Whether so many of the longest rows can be worked on, from one iteration of each."""
+        try:
+            _Rows(self._loop, self._spec, deque([self._waiting[0]] * rows), rows).iterate()
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            return False
+        finally:
+            torch.cuda.empty_cache()
+        return True
 
     def run(self) -> Iterator[Completion]:
         while self._waiting:
             rows = _Rows(self._loop, self._spec, self._waiting, self._places)
             try:
                 yield from rows.run()
-            except torch.OutOfMemoryError:
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
                 self._halve(rows.unfinished())
 
     def _halve(self, unfinished: Sequence[_Job]) -> None:
         """Begin again with half the rows; what they had written comes out the same."""
-        if self._places == 1:
-            raise ModelError(
-                "the accelerator has too little memory for a single row",
-                accepted="a model and a length that fit",
-                todo="ask for fewer new tokens, a smaller model, or --device cpu",
-            )
-        self._places //= 2
-        _log.warning("out of memory: going on with %d rows at a time", self._places)
+        self._places = halved(self._places)
+        for columns, rows in self._loop.fitting.items():
+            self._loop.fitting[columns] = min(rows, self._places)
         self._waiting.extendleft(reversed(unfinished))
-        torch.cuda.empty_cache()
 
 
 class _Rows:
@@ -192,6 +219,11 @@ class _Rows:
 
     def unfinished(self) -> list[_Job]:
         return [job for job in self._jobs if job is not None]
+
+    def iterate(self) -> None:
+        """One iteration of every row, to see whether there is room for it."""
+        self._fill(range(len(self._jobs)))
+        self._advance(self._due())
 
     def run(self) -> Iterator[Completion]:
         """Work until every job has its text."""

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 from evenhand.core.digests import file_digest
 from evenhand.core.records import ModelRef
 from evenhand.models.causal import CausalModel, identity_options
-from evenhand.models.decoding import DEFAULT_BATCH, Loop
+from evenhand.models.decoding import Loop
 from evenhand.models.spec_limits import known_code
 from evenhand.models.transformers_files import read_model, read_tokenizer
 from evenhand.neural.checkpoints import (
@@ -48,7 +48,7 @@ def load_causal(
         options["control_code"] = known_code(control_code, loaded.control_codes, source.name)
     return CausalModel(
         ModelRef("causal", source.name, loaded.revision, options),
-        Loop(loaded.engine, loaded.codec, batch or DEFAULT_BATCH),
+        Loop(loaded.engine, loaded.codec, batch),
         control_code,
         loaded.control_codes,
     )
