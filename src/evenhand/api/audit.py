@@ -10,8 +10,10 @@ from typing import Unpack
 
 import polars as pl
 
+from evenhand.api.cluster import askers, ending, engine_line, open_pool
 from evenhand.api.parts import (
     SILENT,
+    Asked,
     Plan,
     begin,
     check_axes,
@@ -22,6 +24,7 @@ from evenhand.api.parts import (
     find_metrics,
     finish,
     metric_names,
+    objects_among,
     opened,
     split_names,
     with_earlier,
@@ -33,10 +36,12 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric, Model, Paced, Progress, ResolvesSpec, Served, Suite
 from evenhand.core.records import GenerationSpec, Prompt
 from evenhand.core.registry import Option
+from evenhand.pipeline.actors import Pool, PooledModel
 from evenhand.pipeline.generation import STAGE, Generator, rate_key
 from evenhand.pipeline.planning import Shard, Slice, Tier, grow, plan
 from evenhand.pipeline.scoring import pace_key
 from evenhand.pipeline.tables import spread
+from evenhand.pipeline.workers import ModelRecipe
 from evenhand.store.cache import Cache
 from evenhand.store.folder import RunFolder, default_folder, stage
 from evenhand.store.run import Run
@@ -77,6 +82,10 @@ class Audit:
     retry_failed: bool
     slice: Slice | None = None
     """The part of the work that is done here; the others are merged later."""
+    pool: Pool | None = None
+    """The actors that write and score; None where this process does."""
+    objects: tuple[str, ...] = ()
+    """Metrics that were given as objects."""
 
     @property
     def tier(self) -> Tier:
@@ -98,6 +107,7 @@ class Audit:
                 f"x {self.tier.samples} samples = {texts:,} texts, at most {tokens:,} tokens",
                 *([f"part    {self.slice.index} of {self.slice.of} of these"] if self.slice else []),
                 f"metrics {', '.join(self.metrics)}",
+                *engine_line(self.settings),
                 f"time    {self._estimate(tokens, texts)}",
                 f"folder  {self.folder}",
             ),
@@ -106,7 +116,10 @@ class Audit:
 
     def run(self, progress: Progress = SILENT) -> Run:
         """Generate, score, compare and report; resumes what an earlier run left."""
-        with opened(self.folder, self.identity, fresh=self.fresh) as (folder, cache):
+        with (
+            ending(self.pool),
+            opened(self.folder, self.identity, fresh=self.fresh) as (folder, cache),
+        ):
             return self._work(folder, cache, progress)
 
     def _work(self, folder: RunFolder, cache: Cache, progress: Progress) -> Run:
@@ -129,10 +142,11 @@ class Audit:
         prompts = [
             prompt for part in self.parts for prompt in _held(part.prompts, shards[part.suite.info.name])
         ]
+        metrics = with_earlier(self.metrics, folder, self.settings)
         return finish(
             folder,
             settings=self.settings,
-            metrics=with_earlier(self.metrics, folder, self.settings),
+            metrics=Asked(metrics, askers(self.pool, metrics, self.settings, self.objects)),
             prompts=prompts,
             baselines=self.baselines(),
             cache=cache,
@@ -244,7 +258,7 @@ def audit(
 
 def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -> Audit:
     """An audit with everything loaded and checked, so that ``plan`` can be shown before ``run``."""
-    suite, metrics, out = options.get("suite"), options.get("metrics"), options.get("out")
+    suite, metrics = options.get("suite"), options.get("metrics")
     settings = resolve(
         options,
         model={"name": model if isinstance(model, str) else None},
@@ -256,37 +270,46 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
     names = [part.suite.info.name for part in parts]
     if len(set(names)) < len(names):
         raise InputError(f"the suites are {', '.join(names)}", accepted="each suite once", todo="rename one")
-    chosen = _find_model(model, settings)
-    parts = tuple(_resolved(part, chosen) for part in parts)
-    _check_preset(settings.generation.preset, chosen, parts[0].spec)
-    if settings.mitigation.name:
-        chosen = registry.mitigation(settings.mitigation.name, settings.mitigation.options).apply(chosen)
-    defaults = tuple(dict.fromkeys(name for part in parts for name in part.suite.info.metrics))
+    recipe = _recipe(model, settings)
+    pool = open_pool(settings, recipe)
+    with ending(pool, always=False):
+        chosen = PooledModel(pool) if pool else _find_model(model, recipe, settings)
+        parts = tuple(_resolved(part, chosen) for part in parts)
+        _check_preset(settings.generation.preset, chosen, parts[0].spec)
+        prepared = _prepared(parts, chosen if pool else recipe.mitigated(chosen), settings, options, pool)
+        prepared.baselines()  # a wrong one is refused before anything is generated
+        check_strata(settings.compare.strata, [prompt for part in parts for prompt in part.prompts])
+        return prepared
+
+
+def _prepared(
+    parts: tuple[_Part, ...], model: Model, settings: Settings, options: AuditOptions, pool: Pool | None
+) -> Audit:
     identity: dict[str, Json] = {
         "command": "audit",
-        "model": chosen.ref.identity(),
+        "model": model.ref.identity(),
         "suites": {part.suite.info.name: part.identity() for part in parts},
         "compare": compare_identity(settings),
     }
-    shard = options.get("shard")
+    metrics, shard, out = options.get("metrics"), options.get("shard"), options.get("out")
     part_of = Slice.parse(shard) if shard else None
     if part_of:
         identity["slice"] = [part_of.index, part_of.of]
-    prepared = Audit(
+    defaults = tuple(dict.fromkeys(name for part in parts for name in part.suite.info.metrics))
+    return Audit(
         settings=settings,
-        model=chosen,
+        model=model,
         parts=parts,
         metrics=find_metrics(metrics, settings, defaults),
         identity=identity,
-        folder=Path(out) if out else default_folder("audit", chosen.ref.name, identity),
+        folder=Path(out) if out else default_folder("audit", model.ref.name, identity),
         command=options.get("command") or f"evenhand audit {settings.model.name}",
         fresh=options.get("fresh", False),
         retry_failed=options.get("retry_failed", False),
         slice=part_of,
+        pool=pool,
+        objects=objects_among(metrics),
     )
-    prepared.baselines()  # a wrong one is refused before anything is generated
-    check_strata(settings.compare.strata, [prompt for part in parts for prompt in part.prompts])
-    return prepared
 
 
 def _held(prompts: Sequence[Prompt], shards: Sequence[tuple[int, Shard]]) -> list[Prompt]:
@@ -323,13 +346,25 @@ def _suites(suite: str | Sequence[str] | Suite | None, settings: Settings) -> li
     return [registry.suite(name, execution=settings.execution.record()) for name in settings.suite.names]
 
 
-def _find_model(model: str | Model | None, settings: Settings) -> Model:
+def _recipe(model: str | Model | None, settings: Settings) -> ModelRecipe:
+    """The model by name; an error for an object that would have to travel to other machines."""
+    if not isinstance(model, str | None) and settings.execution.engine != "local":
+        raise InputError(
+            f"the model is an object, and the engine is {settings.execution.engine}",
+            accepted="a model by name, which every worker can load",
+            todo="register it as a plug-in and name it, or use the local engine",
+        )
+    given = dict(settings.model.options)
+    if settings.model.name == _HUMAN:
+        given.setdefault("suite", settings.suite.names[0])
+    mitigation = settings.mitigation
+    return ModelRecipe(settings.model.name, given, mitigation.name, mitigation.options)
+
+
+def _find_model(model: str | Model | None, recipe: ModelRecipe, settings: Settings) -> Model:
     if model is not None and not isinstance(model, str):
         return model
-    options = dict(settings.model.options)
-    if settings.model.name == _HUMAN:
-        options.setdefault("suite", settings.suite.names[0])
-    return registry.model(settings.model.name, options, settings.execution.record())
+    return recipe.plain(settings.execution.record())
 
 
 def _remembered(key: str) -> float | None:

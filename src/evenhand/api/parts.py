@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from evenhand.api.render import render
 from evenhand.api.settings import Settings
@@ -16,6 +16,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric, Progress, SetMetric, SilentProgress
 from evenhand.core.records import ALL, REST, Prompt
 from evenhand.pipeline.analysis import Analysis
+from evenhand.pipeline.asking import Asker
 from evenhand.pipeline.comparison import Baselines, Comparer
 from evenhand.pipeline.distances import Wanted
 from evenhand.pipeline.measurement import Measurement
@@ -35,6 +36,13 @@ class Plan:
     title: str
     lines: tuple[str, ...]
     folder: Path
+
+
+class Asked(NamedTuple):
+    """The metrics of a run by spec, and where those are asked that are not asked here."""
+
+    metrics: Mapping[str, Metric]
+    elsewhere: Mapping[str, Asker]
 
 
 class Prepared(Protocol):
@@ -73,6 +81,12 @@ def metric_names(metrics: str | Sequence[str | Metric] | None) -> tuple[str, ...
     if metrics is None or isinstance(metrics, str):
         return split_names(metrics)
     return split_names([item if isinstance(item, str) else item.info.name for item in metrics])
+
+
+def objects_among(metrics: str | Sequence[str | Metric] | None) -> tuple[str, ...]:
+    """The names of metrics that were given as objects."""
+    listed = () if metrics is None or isinstance(metrics, str) else metrics
+    return tuple(item.info.name for item in listed if not isinstance(item, str))
 
 
 def find_metrics(
@@ -146,7 +160,7 @@ def finish(
     folder: RunFolder,
     *,
     settings: Settings,
-    metrics: Mapping[str, Metric],
+    metrics: Asked,
     prompts: Sequence[Prompt],
     baselines: Baselines,
     cache: Cache,
@@ -158,11 +172,12 @@ def finish(
     measurement = Measurement(
         folder,
         cache,
-        metrics,
+        metrics.metrics,
         analysis(folder, settings, baselines),
         mask=settings.suite.mask,
         failure_rate=settings.execution.max_failures,
         texts_stage=texts_stage,
+        askers=metrics.elsewhere,
     )
     measurement.run(prompts, progress)
     folder.manifest["ended"] = now()
@@ -229,7 +244,7 @@ def _per_text(metric: Metric | SetMetric, spec: str) -> Metric:
     if isinstance(metric, Metric):
         return metric
     raise InputError(
-        f"metric {spec!r} measures sets of texts, not texts",
-        accepted="metrics with a `score` method",
-        todo="see `evenhand list metrics`",
+        f"metric {spec!r} gives one number for a set of texts and none for a single text",
+        accepted="metrics that score each text, since groups are compared text by text",
+        todo="leave it out; `evenhand tradeoff` writes it for every attribute to price.parquet",
     )

@@ -11,8 +11,10 @@ from typing import Protocol, TypedDict, Unpack, cast
 
 import polars as pl
 
+from evenhand.api.cluster import askers, ending, engine_line, open_pool
 from evenhand.api.parts import (
     SILENT,
+    Asked,
     Plan,
     begin,
     check_axes,
@@ -21,6 +23,7 @@ from evenhand.api.parts import (
     find_metrics,
     finish,
     metric_names,
+    objects_among,
     opened,
     with_earlier,
 )
@@ -29,6 +32,7 @@ from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import REST
+from evenhand.pipeline.actors import Pool
 from evenhand.pipeline.reading import Layout, Texts, check_layout, group_names, read_texts
 from evenhand.store.cache import Cache
 from evenhand.store.files import as_text, read_table
@@ -76,6 +80,8 @@ class Scoring:
     folder: Path
     command: str
     fresh: bool
+    objects: tuple[str, ...] = ()
+    """Metrics that were given as objects."""
 
     def plan(self) -> Plan:
         """What will be done, before it is done."""
@@ -85,6 +91,7 @@ class Scoring:
             lines=(
                 f"texts   {self.table.height:,}, groups by {axes}",
                 f"metrics {', '.join(self.metrics)}",
+                *engine_line(self.settings),
                 f"folder  {self.folder}",
             ),
             folder=self.folder,
@@ -93,19 +100,22 @@ class Scoring:
     def run(self, progress: Progress = SILENT) -> Run:
         """Score, compare and report."""
         with opened(self.folder, self.identity, fresh=self.fresh) as (folder, cache):
-            return self._work(folder, cache, progress)
+            pool = open_pool(self.settings)
+            with ending(pool):
+                return self._work(folder, cache, progress, pool)
 
-    def _work(self, folder: RunFolder, cache: Cache, progress: Progress) -> Run:
+    def _work(self, folder: RunFolder, cache: Cache, progress: Progress, pool: Pool | None) -> Run:
         begin(folder, command=self.command, name=self.name, settings=self.settings, suites=self._suite())
         with stage(folder, STAGE) as record:
             texts = read_texts(self.table, self.layout, self.name)
             folder.write("generations", texts.generations())
             record.update(items=len(texts.rows))
         self._note(folder, texts)
+        metrics = with_earlier(self.metrics, folder, self.settings)
         return finish(
             folder,
             settings=self.settings,
-            metrics=with_earlier(self.metrics, folder, self.settings),
+            metrics=Asked(metrics, askers(pool, metrics, self.settings, self.objects)),
             prompts=list(texts.prompts.values()),
             baselines={(self.name, axis): name for axis, name in self.settings.compare.baselines.items()},
             cache=cache,
@@ -177,6 +187,7 @@ def prepare(texts: Path | str | ArrowTable, **options: Unpack[ScoreOptions]) -> 
         folder=Path(out) if out else default_folder("score", Path(name).stem, identity),
         command=options.get("command") or f"evenhand score {name}",
         fresh=options.get("fresh", False),
+        objects=objects_among(metrics),
     )
 
 

@@ -165,13 +165,15 @@ class ExecutionSettings(_Section):
 
     device: Name = "auto"
     batch: int | None = Field(default=None, ge=1)
-    workers: int = Field(default=1, ge=1)
+    engine: Literal["local", "ray"] = "local"
+    workers: int | None = Field(default=None, ge=1)
+    address: Name | None = None
     offline: bool = False
     max_failures: float = Field(default=0.2, ge=0, le=1)
 
     def record(self) -> Execution:
         """The record handed to models and metrics."""
-        return Execution(self.device, self.batch, self.workers, self.offline)
+        return Execution(self.device, self.batch, self.workers or 1, self.offline)
 
 
 class Settings(_Section):
@@ -221,6 +223,9 @@ class Options(TypedDict, total=False):
     check: str | None
     device: str | None
     batch: int | None
+    engine: str | None
+    workers: int | None
+    address: str | None
     offline: bool | None
     max_failures: float | None
     out: Path | str | None

@@ -70,6 +70,23 @@ Out = Annotated[Path | None, typer.Option(help="Run folder [runs/...].", rich_he
 Config = Annotated[Path | None, typer.Option(help="Settings file; options win.", rich_help_panel=_RUNNING)]
 Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:1 ...", rich_help_panel=_RUNNING)]
 Batch = Annotated[int | None, typer.Option(help="Rows at a time.", rich_help_panel=_RUNNING)]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        help="Where models write and score: local, or ray for many machines [local].",
+        rich_help_panel=_RUNNING,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        help="Ray: workers, each with the model [one a GPU, else one a few cores].", rich_help_panel=_RUNNING
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(help="Ray: address of a running cluster [a new one here].", rich_help_panel=_RUNNING),
+]
 Offline = Annotated[bool, typer.Option("--offline", help="Load from disk only.", rich_help_panel=_RUNNING)]
 Log = Annotated[
     list[str] | None,

@@ -9,12 +9,11 @@ import io
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
 
-from evenhand._version import __version__
-from evenhand.core.errors import EvenhandError, InputError, MissingLibraryError
+from evenhand.core.cluster import check_nodes, joined
 from evenhand.corpus.shards import Counted, Shard, Task, count_shard, from_tables, to_tables
 
 Engine = Literal["local", "ray"]
@@ -46,13 +45,8 @@ def run_ray(
     shards: Sequence[Shard], task: Task, *, workers: int, address: str | None
 ) -> Iterator[tuple[Shard, Counted]]:
     """The same on a Ray cluster, by address or started here; a shard whose worker dies is counted again."""
-    ray = _ray()
-    is_ours = not ray.is_initialized()
-    if is_ours:
-        options = {"address": address} if address else {"num_cpus": workers, "include_dashboard": False}
-        ray.init(log_to_driver=False, **options)
-    try:
-        _check_workers(ray, shards)
+    with joined(address=address, cpus=workers) as ray:
+        check_nodes(ray, list(dict.fromkeys(shard.source.path for shard in shards))[:100])
         remote = ray.remote(max_retries=_RETRIES)(_counted_bytes)
         shared, waiting = ray.put(task), iter(shards)
         running: dict[object, Shard] = {}
@@ -66,19 +60,6 @@ def run_ray(
             for reference in done:
                 tables = {name: pl.read_ipc(io.BytesIO(data)) for name, data in ray.get(reference).items()}
                 yield running.pop(reference), from_tables(tables, task)
-    finally:
-        if is_ours:
-            ray.shutdown()
-
-
-def _ray() -> Any:
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingLibraryError(
-            "--engine ray needs Ray", accepted="--engine local without it", todo="pip install 'evenhand[ray]'"
-        ) from error
-    return ray
 
 
 def _counted_bytes(shard: Shard, task: Task) -> dict[str, bytes]:
@@ -89,28 +70,3 @@ def _counted_bytes(shard: Shard, task: Task) -> dict[str, bytes]:
         table.write_ipc(buffer)
         written[name] = buffer.getvalue()
     return written
-
-
-def _can_read(paths: Sequence[str]) -> tuple[str, list[str]]:
-    """What a worker has: its package version, and the paths it cannot see."""
-    from pathlib import Path
-
-    return __version__, [path for path in paths if "://" not in path and not Path(path).exists()]
-
-
-def _check_workers(ray: Any, shards: Sequence[Shard]) -> None:
-    """Every node must have this version and see the inputs, before anything is counted."""
-    paths = list(dict.fromkeys(shard.source.path for shard in shards))[:100]
-    nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
-    strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-    probe = ray.remote(num_cpus=0)(_can_read)
-    asked = [probe.options(scheduling_strategy=strategy(node, soft=False)).remote(paths) for node in nodes]
-    for node, (version, missing) in zip(nodes, ray.get(asked), strict=True):
-        if version != __version__:
-            raise EvenhandError(f"node {node} has evenhand {version}", accepted=f"evenhand {__version__}")
-        if missing:
-            raise InputError(
-                f"node {node} cannot see {missing[0]}",
-                accepted="paths that every node shares, or URLs",
-                todo="put the corpus on a shared file system or an object store",
-            )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import NamedTuple, Protocol, cast, runtime_checkable
 
 import polars as pl
 
@@ -20,6 +20,32 @@ from evenhand.store.schemas import GENERATIONS
 from evenhand.text.sentences import cut_first_sentence
 
 STAGE = "generate"
+
+
+@runtime_checkable
+class SpreadModel(Model, Protocol):
+    """A model that works on several shards at once, elsewhere."""
+
+    def generate_each(
+        self, shards: Iterable[Sequence[Request]], spec: GenerationSpec
+    ) -> Iterator[tuple[int, Sequence[Completion]]]:
+        """The completions of each shard, with its place, as they are done."""
+        ...
+
+
+class _Wanted(NamedTuple):
+    """A shard that is not finished."""
+
+    key: str
+    prompts: Sequence[Prompt]
+    samples: range
+
+    @property
+    def size(self) -> int:
+        return len(self.prompts) * len(self.samples)
+
+    def requests(self) -> list[Request]:
+        return [Request(prompt.id, prompt.text, tuple(self.samples)) for prompt in self.prompts]
 
 
 @dataclass(slots=True)
@@ -48,14 +74,31 @@ class Generator:
         """Generate what is missing; returns the keys of the shards, all of them finished."""
         tally = Tally()
         keys = [self._shard_key(prompts, shard) for shard in shards]
-        total = sum((shard.stop - shard.start) * len(shard.samples) for shard in shards)
-        with progress.step("generating", total) as advance:
-            for key, shard in zip(keys, shards, strict=True):
-                if not self._finished(key):
-                    self._work(key, prompts[shard.start : shard.stop], shard.samples, tally)
-                advance((shard.stop - shard.start) * len(shard.samples))
+        wanted = [
+            _Wanted(key, prompts[shard.start : shard.stop], shard.samples)
+            for key, shard in zip(keys, shards, strict=True)
+        ]
+        with progress.step("generating", sum(item.size for item in wanted)) as advance:
+            left: list[_Wanted] = []
+            for item in wanted:
+                if self._finished(item.key) or self._copied(item, tally):
+                    advance(item.size)
+                else:
+                    left.append(item)
+            started = time.perf_counter()
+            for place, completions in self._written(left):
+                self._commit(left[place], self._checked(left[place], completions), tally)
+                tally.seconds = time.perf_counter() - started
+                advance(left[place].size)
         self._remember_rate(tally)
         return keys
+
+    def _written(self, shards: Sequence[_Wanted]) -> Iterator[tuple[int, Iterable[Completion]]]:
+        """What the model writes for each shard, with its place, as they are done."""
+        requests = (shard.requests() for shard in shards)
+        if isinstance(self.model, SpreadModel):
+            return self.model.generate_each(requests, self.spec)
+        return ((place, self.model.generate(asked, self.spec)) for place, asked in enumerate(requests))
 
     def _finished(self, key: str) -> bool:
         if not self.folder.has_shard(STAGE, key):
@@ -65,23 +108,28 @@ class Generator:
         failed = self.folder.read_shards(STAGE, [key]).filter(pl.col("failure").is_not_null())
         return failed.collect().height == 0
 
-    def _work(self, key: str, prompts: Sequence[Prompt], samples: range, tally: Tally) -> None:
-        started = time.perf_counter()
-        completions = self._cached(prompts, samples) or self._asked(prompts, samples)
+    def _copied(self, shard: _Wanted, tally: Tally) -> bool:
+        """Whether the cache holds the whole shard, which is then committed."""
+        completions = self._cached(shard.prompts, shard.samples)
+        if completions is not None:
+            tally.items += len(completions)
+            self.folder.write_shard(STAGE, shard.key, self._table(completions))
+        return completions is not None
+
+    def _commit(self, shard: _Wanted, completions: Sequence[Completion], tally: Tally) -> None:
         tally.items += len(completions)
         tally.failed += sum(completion.failure is not None for completion in completions)
         tally.new_tokens += sum(completion.new_tokens or 0 for completion in completions)
-        tally.seconds += time.perf_counter() - started
         # Before the commit: a shard of failures must be tried again, not kept.
         self._check_failures(tally, completions)
-        self.folder.write_shard(STAGE, key, self._table(completions))
-        self._keep(prompts, completions)
+        self.folder.write_shard(STAGE, shard.key, self._table(completions))
+        self._keep(shard.prompts, completions)
 
-    def _asked(self, prompts: Sequence[Prompt], samples: range) -> list[Completion]:
-        requests = [Request(prompt.id, prompt.text, tuple(samples)) for prompt in prompts]
-        wanted = {(request.id, sample): None for request in requests for sample in samples}
+    def _checked(self, shard: _Wanted, completions: Iterable[Completion]) -> list[Completion]:
+        """One completion for each request and sample, in their order."""
+        wanted = {(prompt.id, sample): None for prompt in shard.prompts for sample in shard.samples}
         found: dict[tuple[str, int], Completion] = {}
-        for completion in self.model.generate(requests, self.spec):
+        for completion in completions:
             place = (completion.request_id, completion.sample)
             if place not in wanted or place in found:
                 raise ModelError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import polars as pl
 
@@ -12,6 +12,7 @@ from evenhand.core.digests import Json
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import MetricInfo, Prompt
 from evenhand.pipeline.analysis import Analysis
+from evenhand.pipeline.asking import Asker
 from evenhand.pipeline.exclusions import exclusions
 from evenhand.pipeline.illustration import Illustration
 from evenhand.pipeline.quantities import quantities
@@ -36,6 +37,8 @@ class Measurement:
     failure_rate: float = 0.2
     texts_stage: str = "generate"
     """Where a missing text was lost: ``generate``, or ``read`` for a file."""
+    askers: Mapping[str, Asker] = field(default_factory=dict)
+    """Metrics that are asked elsewhere, by spec."""
 
     def run(self, prompts: Sequence[Prompt], progress: Progress) -> None:
         """Write ``scores``, the tables of the analysis, ``examples`` and ``exclusions``."""
@@ -64,7 +67,14 @@ class Measurement:
             errors = reused = 0
             for spec, metric in self.metrics.items():
                 scorer = Scorer(
-                    spec, metric, self.folder, self.cache, self.mask, self.failure_rate, self._limits(metric)
+                    spec,
+                    metric,
+                    self.folder,
+                    self.cache,
+                    self.mask,
+                    self.failure_rate,
+                    self._limits(metric),
+                    self.askers.get(spec),
                 )
                 tally = scorer.run(generations, prompts, progress)
                 self._warn_unmasked(spec, metric.info, tally)

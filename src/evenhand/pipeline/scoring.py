@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import cast
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, cast
 
 import polars as pl
 
 from evenhand.core.digests import Json, digest
-from evenhand.core.errors import EvenhandError, FailureRateError, InputError
+from evenhand.core.errors import FailureRateError
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import Prompt, Text, Value
+from evenhand.pipeline.asking import Answers, Asker, Outputs, answers, nulls
 from evenhand.store.cache import Cache
 from evenhand.store.folder import RunFolder
 from evenhand.store.schemas import SCORES
@@ -25,11 +25,8 @@ OUTSIDE = "outside_groups"
 BLOCK = 4096
 """Texts a shard: a metric's own batches are smaller, and a lost block costs seconds."""
 
-Outputs = Mapping[str, Value]
 Limits = Mapping[str, Mapping[str, Collection[str]]]
 """Suite to axis to the groups a metric is meant for; a suite that is not named has no limits."""
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -49,6 +46,46 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
+class _Block:
+    """Texts that are scored and committed together."""
+
+    key: str
+    ids: Sequence[str]
+    texts: Sequence[Text | None]
+    failures: Sequence[str | None]
+    digests: Sequence[str] | None = None
+    """The keys of the texts in the cache; None where the cache is not asked."""
+    known: Mapping[str, Json] = field(default_factory=dict)
+
+    def missing(self) -> dict[str, Text]:
+        """The texts the cache does not know, equal strings once."""
+        texts = (text for text in self.texts if text is not None)
+        pairs = zip(self.digests or (), texts, strict=True)
+        return {key: text for key, text in pairs if key not in self.known}
+
+    def asked(self) -> list[Text]:
+        """What the metric is asked about."""
+        if self.digests is None:
+            return [text for text in self.texts if text is not None]
+        return list(self.missing().values())
+
+    def scored(self, fresh: Sequence[Outputs]) -> Iterator[Outputs]:
+        """The outputs of the texts there are, in their order."""
+        if self.digests is None:
+            return iter(fresh)
+        found = dict(zip(self.missing(), fresh, strict=True))
+        return (found[key] if key in found else _from_json(self.known[key]) for key in self.digests)
+
+
+class _Note(NamedTuple):
+    """Where it is noted what is under way."""
+
+    tally: Tally
+    under_way: dict[int, _Block]
+    advance: Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
 class Scorer:
     """One metric over the texts of a run folder."""
 
@@ -59,6 +96,8 @@ class Scorer:
     mask: MaskOption = "paper"
     failure_rate: float = 0.2
     limits: Limits = field(default_factory=dict)
+    asker: Asker | None = None
+    """Where blocks are scored; None is here."""
 
     @property
     def limited(self) -> bool:
@@ -67,35 +106,78 @@ class Scorer:
 
     def run(self, generations: pl.DataFrame, prompts: Mapping[str, Prompt], progress: Progress) -> Tally:
         """Score what is missing; the tally holds the keys of the finished shards."""
-        tally = Tally([])
+        tally, under_way = Tally([]), dict[int, _Block]()
         with progress.step(f"scoring {self.spec}", generations.height) as advance:
-            for block in generations.iter_slices(BLOCK):
-                self._block(block, prompts, tally)
-                advance(block.height)
+            wanted = self._unfinished(generations, prompts, _Note(tally, under_way, advance))
+            for place, answers in self._asked(wanted):
+                block = under_way.pop(place)
+                self._commit(block, answers, tally)
+                advance(len(block.ids))
         return tally
 
-    def _block(self, block: pl.DataFrame, prompts: Mapping[str, Prompt], tally: Tally) -> None:
-        ids = block["id"].to_list()
+    def _asked(self, blocks: Iterable[Sequence[Text]]) -> Iterator[tuple[int, Answers]]:
+        if self.asker is None:
+            return answers(self.spec, self.metric, blocks)
+        return self.asker.answers(self.spec, blocks)
+
+    def _unfinished(
+        self, generations: pl.DataFrame, prompts: Mapping[str, Prompt], note: _Note
+    ) -> Iterator[list[Text]]:
+        """The texts to ask about, block by block; what each belongs to is noted down."""
+        place = 0
+        for rows in generations.iter_slices(BLOCK):
+            block = self._block(rows, prompts, note.tally)
+            note.tally.keys.append(block.key)
+            note.tally.items += len(block.ids)
+            if self.folder.has_shard(STAGE, block.key):
+                note.tally.reused += len(block.ids)
+                note.advance(len(block.ids))
+                continue
+            note.under_way[place] = block = self._looked_up(block, note.tally)
+            place += 1
+            yield block.asked()
+
+    def _block(self, rows: pl.DataFrame, prompts: Mapping[str, Prompt], tally: Tally) -> _Block:
+        ids = rows["id"].to_list()
         texts: list[Text | None] = []
         failures: list[str | None] = []
-        for prompt_id, text, failure in block.select("prompt_id", "text", "failure").iter_rows():
+        for prompt_id, text, failure in rows.select("prompt_id", "text", "failure").iter_rows():
             left_out = self._is_outside(prompts[prompt_id], tally) and self.limited
             texts.append(self._render(prompts[prompt_id], None if left_out else text, tally))
             failures.append(failure or (OUTSIDE if left_out else None))
-        key = self._block_key(ids, texts, failures)
-        tally.keys.append(key)
-        tally.items += len(ids)
-        if self.folder.has_shard(STAGE, key):
-            tally.reused += len(ids)
-            return
-        outputs = self._outputs(texts, failures, tally)
+        return _Block(self._block_key(ids, texts, failures), ids, texts, failures)
+
+    def _looked_up(self, block: _Block, tally: Tally) -> _Block:
+        """The block with what the cache knows of it; a cheap metric is faster than a cache."""
+        if self.metric.info.cheap:
+            return block
+        identity = self.metric.info.identity()
+        keys = [digest([identity, text.text]) for text in block.texts if text is not None]
+        known = self.cache.get_many("scores", keys)
+        tally.reused += len(known)
+        return replace(block, digests=keys, known=known)
+
+    def _commit(self, block: _Block, answers: Answers, tally: Tally) -> None:
+        tally.errors += answers.errors
         if tally.errors > max(3, self.failure_rate * tally.items):
             raise FailureRateError(
                 f"metric {self.spec!r} failed on {tally.errors:,} of {tally.items:,} texts",
                 accepted=f"at most {self.failure_rate:.0%}",
                 todo="run `evenhand.testing.check_metric` on it; the scores of other metrics are kept",
             )
-        self.folder.write_shard(STAGE, key, self._table(ids, outputs))
+        if block.digests is not None:
+            sound = {
+                key: _to_json(value)
+                for key, value in zip(block.missing(), answers.outputs, strict=True)
+                if _is_sound(value)
+            }
+            self.cache.put_many("scores", sound)
+        self.folder.write_shard(STAGE, block.key, self._table(block.ids, self._outputs(block, answers)))
+
+    def _outputs(self, block: _Block, answers: Answers) -> Iterator[Outputs]:
+        scored = block.scored(answers.outputs)
+        for text, failure in zip(block.texts, block.failures, strict=True):
+            yield nulls(self.metric.info, failure or "no_text") if text is None else next(scored)
 
     def _is_outside(self, prompt: Prompt, tally: Tally) -> bool:
         groups = self.limits.get(prompt.suite)
@@ -119,53 +201,6 @@ class Scorer:
         )
         tally.unmasked += info.masking != "none" and not rendered.masks
         return rendered
-
-    def _outputs(
-        self, texts: Sequence[Text | None], failures: Sequence[str | None], tally: Tally
-    ) -> Iterator[Outputs]:
-        scored = iter(self._scored([text for text in texts if text is not None], tally))
-        for text, failure in zip(texts, failures, strict=True):
-            yield self._nulls(failure or "no_text") if text is None else next(scored)
-
-    def _scored(self, texts: Sequence[Text], tally: Tally) -> Sequence[Outputs]:
-        if self.metric.info.cheap:
-            return self._ask(texts, tally)
-        identity = self.metric.info.identity()
-        keys = [digest([identity, text.text]) for text in texts]
-        found = self.cache.get_many("scores", keys)
-        tally.reused += len(found)
-        # Equal strings are scored once.
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
-        fresh = dict(zip(missing, self._ask(list(missing.values()), tally), strict=True))
-        self.cache.put_many(
-            "scores", {key: _to_json(value) for key, value in fresh.items() if _is_sound(value)}
-        )
-        return [fresh[key] if key in fresh else _from_json(found[key]) for key in keys]
-
-    def _ask(self, texts: Sequence[Text], tally: Tally) -> Sequence[Outputs]:
-        if not texts:
-            return []
-        try:
-            answers = self.metric.score(texts)
-        except EvenhandError:
-            raise
-        except Exception as error:  # a plug-in may raise anything: find the texts it fails on
-            if len(texts) == 1:
-                _log.warning("metric %s failed on a text: %r", self.spec, error)
-                tally.errors += 1
-                return [self._nulls(f"metric_error: {type(error).__name__}")]
-            middle = len(texts) // 2
-            return [*self._ask(texts[:middle], tally), *self._ask(texts[middle:], tally)]
-        if len(answers) != len(texts):
-            raise InputError(
-                f"metric {self.spec!r} gave {len(answers)} scores for {len(texts)} texts",
-                accepted="one mapping a text, in order",
-                todo="run `evenhand.testing.check_metric` on it",
-            )
-        return answers
-
-    def _nulls(self, reason: str) -> Outputs:
-        return {output.name: Value(None, None, reason) for output in self.metric.info.outputs}
 
     def _block_key(
         self, ids: Sequence[str], texts: Sequence[Text | None], failures: Sequence[str | None]

@@ -1,0 +1,65 @@
+"""A Ray cluster to work on: the one at an address, or one started on this machine that ends with the work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from evenhand._version import __version__
+from evenhand.core.errors import EvenhandError, InputError, MissingLibraryError
+
+
+@contextmanager
+def joined(*, address: str | None, cpus: int | None) -> Iterator[Any]:
+    """The library, connected; a cluster that this process already has is used and left as it is."""
+    ray = _library()
+    is_ours = not ray.is_initialized()
+    if is_ours:
+        options = {"address": address} if address else {"num_cpus": cpus, "include_dashboard": False}
+        ray.init(log_to_driver=False, **options)
+    try:
+        yield ray
+    finally:
+        if is_ours:
+            ray.shutdown()
+
+
+def check_nodes(ray: Any, paths: Sequence[str] = ()) -> None:
+    """An error for a node with another version, or one that does not see the paths, before any work."""
+    nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+    strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+    probe = ray.remote(num_cpus=0)(_seen)
+    asked = [
+        probe.options(scheduling_strategy=strategy(node, soft=False)).remote(list(paths)) for node in nodes
+    ]
+    for node, (version, missing) in zip(nodes, ray.get(asked), strict=True):
+        if version != __version__:
+            raise EvenhandError(
+                f"node {node} has evenhand {version}",
+                accepted=f"evenhand {__version__}, as here",
+                todo="install the same version on every node",
+            )
+        if missing:
+            raise InputError(
+                f"node {node} cannot see {missing[0]}",
+                accepted="paths that every node shares, or URLs",
+                todo="put the files on a shared file system or an object store",
+            )
+
+
+def _seen(paths: Sequence[str]) -> tuple[str, list[str]]:
+    """What a node has: its version of the package, and the paths it does not see."""
+    from pathlib import Path
+
+    return __version__, [path for path in paths if "://" not in path and not Path(path).exists()]
+
+
+def _library() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingLibraryError(
+            "--engine ray needs Ray", accepted="--engine local without it", todo="pip install 'evenhand[ray]'"
+        ) from error
+    return ray

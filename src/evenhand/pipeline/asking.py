@@ -1,0 +1,64 @@
+"""Asking a metric for scores, here or elsewhere: a text it fails on costs that text alone."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from evenhand.core.errors import EvenhandError, InputError
+from evenhand.core.protocols import Metric
+from evenhand.core.records import MetricInfo, Text, Value
+
+Outputs = Mapping[str, Value]
+_log = logging.getLogger(__name__)
+
+
+class Answers(NamedTuple):
+    """What a metric said of some texts."""
+
+    outputs: Sequence[Outputs]
+    errors: int = 0
+    """Texts on which the metric itself failed."""
+
+
+class Asker(Protocol):
+    """Where blocks of texts are scored."""
+
+    def answers(self, spec: str, blocks: Iterable[Sequence[Text]]) -> Iterator[tuple[int, Answers]]:
+        """What the metric says of each block, with the block's place, as they are done."""
+        ...
+
+
+def answers(spec: str, metric: Metric, blocks: Iterable[Sequence[Text]]) -> Iterator[tuple[int, Answers]]:
+    """What a metric of this process says of each block, one after the other."""
+    return ((place, ask(spec, metric, texts)) for place, texts in enumerate(blocks))
+
+
+def ask(spec: str, metric: Metric, texts: Sequence[Text]) -> Answers:
+    """One mapping a text, in order; a text the metric fails on has nulls with the reason."""
+    if not texts:
+        return Answers(())
+    try:
+        outputs = metric.score(texts)
+    except EvenhandError:
+        raise
+    except Exception as error:  # a plug-in may raise anything: find the texts it fails on
+        if len(texts) == 1:
+            _log.warning("metric %s failed on a text: %r", spec, error)
+            return Answers([nulls(metric.info, f"metric_error: {type(error).__name__}")], 1)
+        middle = len(texts) // 2
+        first, second = ask(spec, metric, texts[:middle]), ask(spec, metric, texts[middle:])
+        return Answers([*first.outputs, *second.outputs], first.errors + second.errors)
+    if len(outputs) != len(texts):
+        raise InputError(
+            f"metric {spec!r} gave {len(outputs)} scores for {len(texts)} texts",
+            accepted="one mapping a text, in order",
+            todo="run `evenhand.testing.check_metric` on it",
+        )
+    return Answers(outputs)
+
+
+def nulls(info: MetricInfo, reason: str) -> Outputs:
+    """Every output without a value, for a reason."""
+    return {output.name: Value(None, None, reason) for output in info.outputs}
