@@ -41,13 +41,16 @@ def inputs(tmp_path: Path) -> Path:
         ("binary.txt", b"\x7fELF\x00\x01happy", (4, "is not text (a zero byte); not counted"), 1),
         ("wide.txt", "happy".encode("utf-16"), (0, "is UTF-16, not UTF-8; not counted"), 1),
         ("latin.txt", "happy d\xe9j\xe0".encode("latin-1"), (7, "2 bytes are not UTF-8"), 2),
-        ("mixed.txt", "caf\xe9 happy\n".encode() + b"caf\xe9 happy", (15, "1 bytes are not UTF-8"), 3),
+        ("mixed.txt", "caf\xe9 happy\n".encode() + b"caf\xe9 happy", (15, "1 byte is not UTF-8"), 3),
         ("rows.jsonl", b'{"text": "happy"}\n{"text": ]}\n{"text": "happy"}', (18, "a line is not JSON"), 3),
         ("rows.csv", b"text\nhapp\xff\nhappy\n", (9, "is not UTF-8 here; such bytes separate words"), 2),
         ("short.csv", b"id,text\n1,happy\n2\n3,happy\n", (16, "line 3 has no such cell; not counted"), 3),
         ("other.csv", b"a,b\nhappy,happy\n", (0, "has no column such as text"), 1),
         ("table.parquet", b"happy", (0, "is not Parquet"), 1),
-        ("pages.xml", b"<mediawiki><page>happy", (None, "line 1, column 22 is not XML"), 1),
+        ("open.csv", b'text\nhappy\n"open\nhappy\n', (11, "line 3 opens a quote that is not closed"), 3),
+        ("array.json", b'["happy", {"a": 1}, "happy"]', (10, "a value has no text; not counted"), 3),
+        ("cut.json", b'["happy", "happy"', (0, "the array that begins here does not end"), 3),
+        ("pages.xml", b"<mediawiki><page>happy", (11, "a page does not end; not counted"), 1),
         ("not.txt.gz", b"happy", (None, "cannot be read on: Not a gzipped file"), 1),
         ("not.txt.xz", b"happy", (None, "cannot be read on: "), 1),
         ("not.txt.bz2", b"happy", (None, "cannot be read on: Invalid data stream"), 1),
@@ -88,9 +91,9 @@ def test_a_line_without_end_is_counted_and_a_row_without_end_is_reported(
     (inputs / "row.csv").write_bytes(b"text\nhappy\n" + b"happy " * 600_000 + b"\nhappy\n")
     found, joy = scanned(inputs.parent)
     assert found["row.jsonl"] == (0, "a line is longer than 3 MiB; not counted")
-    assert found["row.csv"] == (11, "line 3 is not CSV (it is longer than 3 MiB); counted up to here")
+    assert found["row.csv"] == (11, "line 3 is longer than 3 MiB; not counted")
     assert "line.txt" not in found
-    assert joy == 1 + 1 + 1 + 1  # good.txt, the long line as one sentence, a row of each table
+    assert joy == 1 + 1 + 1 + 2  # good.txt, the long line as one sentence, the other rows of the tables
 
 
 def test_a_flood_of_bad_lines_is_summed_up(inputs: Path) -> None:
@@ -162,3 +165,13 @@ def test_term_files(tmp_path: Path) -> None:
 def test_levels_are_between_0_and_1(inputs: Path, level: float) -> None:
     with pytest.raises(InputError, match="--level"):
         scanned(inputs.parent, level=level)
+
+
+def test_an_open_quote_is_partial_on_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text('id,text\n1,"She is happy\n2,He is happy\n3,They are happy\n')
+    command = [sys.executable, "-m", "evenhand", "corpus", "rows.csv", "--out", "run"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 3, done.stderr
+    assert "rows.csv, byte 8: line 2 opens a quote that is not closed" in " ".join(done.stderr.split())
+    occurrence = Run.open(tmp_path / "run").table("occurrence")
+    assert occurrence.filter(pl.col("emotion") == "joy")["count"].item() == 3

@@ -2,19 +2,23 @@
 
 import gzip
 import json
+import lzma
 import os
 import signal
 import subprocess
 import sys
 import time
 
+import polars as pl
 import pytest
 from tests.oracles.corpus_counts import count
 
-from evenhand.api.corpus import prepare, scan_corpus
+from evenhand.api.corpus import _speed, prepare, scan_corpus
 from evenhand.api.render import render
 from evenhand.core.errors import InputError, RunFolderError
 from evenhand.corpus import shards as shards_module
+from evenhand.corpus.merging import Total
+from evenhand.corpus.shards import Clock
 from evenhand.store.run import Run
 
 TABLES = ("occurrence", "cooccurrence", "contrasts", "samples", "problems")
@@ -162,6 +166,98 @@ def test_several_corpora_side_by_side(tmp_path):
         ("two", 1, 1),
     ]
     assert json.loads((tmp_path / "run" / "report.json").read_text())["occurrence"]
+
+
+def test_an_array_is_never_cut_and_lines_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(shards_module, "SHARD_BYTES", 1000)
+    rows = [{"text": f"{number} She is happy."} for number in range(100)]
+    (tmp_path / "array.json").write_text(json.dumps(rows, indent=0))
+    (tmp_path / "lines.json").write_text("\n".join(map(json.dumps, rows)))
+    tables = []
+    for name, cut in (("array", 1), ("lines", 3)):
+        run = scan_corpus([f"x={tmp_path / f'{name}.json'}"], out=tmp_path / name, samples=0)
+        assert len(run.manifest["shards"]) == cut
+        assert run.table("problems").is_empty()
+        tables.append(run.table("cooccurrence"))
+    assert tables[0].equals(tables[1])
+
+
+def read_at(path, row):
+    """What stands in a file where a sample says that its text or its record begins."""
+    data = path.read_bytes()
+    if path.suffix == ".gz":
+        data = gzip.decompress(data)
+    return data[row["byte"] :].decode()
+
+
+@pytest.mark.parametrize("preset", [None, "paper"])
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.jsonl", "a.json", "a.csv", "a.xml"])
+def test_samples_say_the_byte_they_begin_at(tmp_path, monkeypatch, name, preset):
+    monkeypatch.setattr(shards_module, "SHARD_BYTES", 4000)
+    texts = [f"Number {number} fell: it's 1/2 é!  She was happy {number}. Nothing." for number in range(200)]
+    before = {
+        "txt": lambda text: "\ufeff" * (text is texts[0]) + text,
+        "jsonl": lambda text: json.dumps({"n": 1, "text": text}),
+        "json": lambda text: f"{'[' if text is texts[0] else ','} {json.dumps({'text': text})}",
+        "csv": lambda text: "text,n\n" * (text is texts[0]) + f'"{text}",2',
+        "xml": lambda text: f"<page><text>{text}</text></page>",
+    }[name.split(".")[1]]
+    content = "\n".join(map(before, texts)) + ("]" if name == "a.json" else "")
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content.encode()) if name.endswith("gz") else content.encode())
+    run = scan_corpus(path, out=tmp_path / "run", preset=preset, unit="sentence", samples=4)
+    found = run.table("samples").filter(run.table("samples")["group"] == "female")
+    assert found.height == 4
+    for row in found.iter_rows(named=True):
+        text = row["text"]
+        assert row["row"] is None
+        there = read_at(path, row)
+        if preset == "paper" and ".txt" in name:
+            # The digits of the sample are deleted, those of the file are not.
+            assert there.startswith("She was happy ")
+            continue
+        if ".txt" in name:
+            assert there.startswith(text)
+        begins = {"jsonl": '{"n": 1', "json": '{"text', "csv": '"Number', "xml": "<page>"}
+        assert there.startswith(begins.get(name.split(".")[1], ""))
+        if preset is None:
+            assert text in there.split("Nothing")[0]
+
+
+def test_samples_of_parquet_say_the_row(tmp_path):
+    texts = [None, "no", "She was happy 2", None, "She was happy 4"]
+    pl.DataFrame({"text": texts}).write_parquet(tmp_path / "a.parquet")
+    run = scan_corpus(tmp_path / "a.parquet", out=tmp_path / "run")
+    found = run.table("samples").filter(run.table("samples")["group"] == "female")
+    assert found["byte"].to_list() == [None, None]
+    assert sorted(zip(found["row"], found["text"], strict=True)) == [(2, texts[2]), (4, texts[4])]
+    html = (tmp_path / "run" / "report.html").read_text()
+    assert "a.parquet, row 4" in html
+
+
+def test_the_byte_of_bad_text_is_that_of_the_file_under_the_papers_rule_too(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"1, 2, 3. " * 50 + b"caf\xe9 happy\n")
+    run = scan_corpus(tmp_path / "a.txt", preset="paper", out=tmp_path / "run")
+    ((_, byte, reason),) = run.table("problems").rows()
+    assert (byte, reason) == (9 * 50 + 3, "1 byte is not UTF-8; it separates words")
+
+
+def test_the_limiting_stage_is_named(tmp_path):
+    task = prepare(corpus(tmp_path)).task
+    packed, plain = Total.of(task), Total.of(task)
+    packed.clock += Clock(reading=3.0, counting=1.0, waiting=2.5)
+    plain.clock += Clock(reading=0.5, counting=2.0)
+    assert _speed([packed], 4.0)["limited_by"] == "reading and unpacking"
+    assert _speed([plain], 4.0)["limited_by"] == "counting"
+    assert _speed([packed, plain], 4.0)["limited_by"] == "reading and unpacking"  # 3.5 s against 3 s
+    # A real run names the stage that its own clock says, in the manifest, the report and the terminal.
+    (tmp_path / "a.txt.xz").write_bytes(lzma.compress(corpus(tmp_path).read_bytes()))
+    done = evenhand("corpus", "a.txt.xz", "--out", "run", cwd=tmp_path)
+    stage = Run.open(tmp_path / "run").manifest["stages"]["count"]
+    is_reading = stage["reading_seconds"] > stage["counting_seconds"]
+    assert stage["limited_by"] == ("reading and unpacking" if is_reading else "counting")
+    assert f"limited by {stage['limited_by']}" in done.stdout
+    assert f"{stage['limited_by']} (" in (tmp_path / "run" / "report.html").read_text()
 
 
 def test_the_plan_is_shown_and_options_are_checked(tmp_path):

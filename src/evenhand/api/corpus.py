@@ -41,7 +41,7 @@ from evenhand.store.run import Run
 STAGE = "count"
 PRESETS = ("paper",)
 DEFAULT_SAMPLES = 5
-COUNTER = 3
+COUNTER = 4
 """The version of what a shard holds: raised when finished shards can no longer be added to new ones."""
 
 

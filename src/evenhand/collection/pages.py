@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from xml.etree import ElementTree
 
 from evenhand.core.errors import MissingLibraryError
-from evenhand.corpus.readers import READ_ERRORS
+from evenhand.corpus.records import READ_ERRORS
 from evenhand.corpus.sources import Source, opened
 from evenhand.corpus.terms import Problem
 

@@ -7,19 +7,21 @@ import threading
 import time
 from collections.abc import Iterator
 
+from evenhand.corpus.records import Block
+
 
 class Ahead:
     """A stream that is read by another thread, so that unpacking and counting go on at once."""
 
-    def __init__(self, stream: Iterator[bytes], *, depth: int) -> None:
+    def __init__(self, stream: Iterator[Block], *, depth: int) -> None:
         self._stream, self._depth = stream, depth
         self.reading, self.waited = 0.0, 0.0
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Iterator[Block]:
         if not self._depth:
             yield from self._timed()
             return
-        ready: queue.Queue[bytes | BaseException | None] = queue.Queue(self._depth)
+        ready: queue.Queue[Block | BaseException | None] = queue.Queue(self._depth)
         reader = threading.Thread(target=self._read, args=(ready,), daemon=True)
         reader.start()
         while (item := self._next(ready)) is not None:
@@ -28,13 +30,13 @@ class Ahead:
             yield item
         reader.join()
 
-    def _next(self, ready: queue.Queue[bytes | BaseException | None]) -> bytes | BaseException | None:
+    def _next(self, ready: queue.Queue[Block | BaseException | None]) -> Block | BaseException | None:
         before = time.perf_counter()
         item = ready.get()
         self.waited += time.perf_counter() - before
         return item
 
-    def _read(self, ready: queue.Queue[bytes | BaseException | None]) -> None:
+    def _read(self, ready: queue.Queue[Block | BaseException | None]) -> None:
         try:
             for block in self._timed():
                 ready.put(block)
@@ -42,7 +44,7 @@ class Ahead:
         except BaseException as error:
             ready.put(error)
 
-    def _timed(self) -> Iterator[bytes]:
+    def _timed(self) -> Iterator[Block]:
         while True:
             before = time.perf_counter()
             block = next(self._stream, None)

@@ -38,7 +38,7 @@ class Total:
         self.blocks += counted.blocks
         for file, sample in counted.samples:
             kept = self.drawn.setdefault(sample.cell, [])
-            kept.append(Drawn(sample.priority, file, sample))
+            kept.append(Drawn(sample.priority, file, sample, is_row=shard.source.format == "parquet"))
         for cell in {sample.cell for _, sample in counted.samples}:
             self.drawn[cell] = heapq.nsmallest(self.task.way.samples, self.drawn[cell])
         self._add_documents(shard, counted)

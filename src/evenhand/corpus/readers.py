@@ -6,37 +6,32 @@ Everything streams. What cannot be read is reported with its file and byte, and 
 from __future__ import annotations
 
 import contextlib
-import csv
 import json
 import re
 import shutil
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
-from lzma import LZMAError
+from itertools import chain
 from typing import BinaryIO
 
 import polars as pl
 
+from evenhand.core.digests import Json
 from evenhand.corpus.csv_rows import CsvRows, cells
+from evenhand.corpus.json_values import JsonValues, is_lines
+from evenhand.corpus.records import BLOCK, READ_ERRORS, Block, Report, Text, joined, pieces
 from evenhand.corpus.sources import Format, Source, opened
 from evenhand.corpus.terms import Problem
 from evenhand.corpus.wikitext import articles
 
-BLOCK = 1 << 20
-"""Bytes handed over at a time."""
 TEXT_COLUMNS = ("text", "content", "tweet", "tweets", "sentence", "sentences", "document", "body", "article")
 """Columns that are taken for the text where none is named, the first that is there, in any case."""
-RECORD_END = b"\xff"
 LONGEST_RECORD = 1 << 26
-"""Bytes up to which the line of a table is read: one that does not end must not fill the memory."""
+"""Bytes up to which a record is read: one that does not end must not fill the memory."""
 _FIRST_ROWS, _MOST_ROWS = 16, 1 << 16
 _SLICE_BYTES = 1 << 23
 _EMPTY_LINE = re.compile(rb"\n[ \t\r]*\n")
-
-Report = Callable[[Problem], None]
-READ_ERRORS = (OSError, EOFError, LZMAError, zlib.error, RuntimeError)
-"""What damaged or vanished files raise; zstandard's error is a RuntimeError."""
+_BOM = b"\xef\xbb\xbf"
 
 
 class ColumnError(Exception):
@@ -50,7 +45,7 @@ def is_records(source: Source) -> bool:
 
 def blocks(
     source: Source, report: Report, *, column: str | None = None, span: tuple[int, int] | None = None
-) -> Iterator[bytes]:
+) -> Iterator[Block]:
     """The bytes of a source to be counted; a problem ends or shortens them and is reported.
 
     Args:
@@ -89,15 +84,17 @@ def _place(raw: BinaryIO) -> int | None:
 
 def _text(
     file: BinaryIO, source: Source, report: Report, column: str | None, span: tuple[int, int] | None
-) -> Iterator[bytes]:
-    for number, block in enumerate(_pieces(file, span)):
+) -> Iterator[Block]:
+    for number, block in enumerate(pieces(file, span)):
         if number == 0 and (span is None or span[0] == 0):
             problem = _not_text(source, block)
             if problem:
                 report(problem)
                 return
-            block = block.removeprefix(b"\xef\xbb\xbf")
-        yield block
+            if block.startswith(_BOM):
+                # Blanks, so that every byte keeps its place.
+                block = b" " * len(_BOM) + block[len(_BOM) :]
+        yield Block(block)
 
 
 def _not_text(source: Source, block: bytes) -> Problem | None:
@@ -140,56 +137,71 @@ def has_empty_lines(data: bytes) -> bool:
     return _EMPTY_LINE.search(data.strip()) is not None
 
 
-def _pieces(file: BinaryIO, span: tuple[int, int] | None) -> Iterator[bytes]:
-    if span is None:
-        yield from _until_it_breaks(file)
-        return
-    file.seek(span[0])
-    left = span[1] - span[0]
-    while left > 0 and (block := file.read(min(BLOCK, left))):
-        left -= len(block)
-        yield block
-
-
-def _until_it_breaks(file: BinaryIO) -> Iterator[bytes]:
-    """Blocks of a file; what was unpacked before an error is given before the error is."""
-    parts: list[bytes] = []
-    size = 0
-    # `read` would throw away what it had gathered when a packed file turns out to be cut short.
-    read = getattr(file, "read1", file.read)
+def holds_lines(source: Source) -> bool:
+    """Whether JSON of a source stands one value a line, so that it can be cut at line ends."""
     try:
-        while part := read(BLOCK):
-            parts.append(part)
-            size += len(part)
-            if size >= BLOCK:
-                yield b"".join(parts)
-                parts, size = [], 0
+        file, raw = opened(source)
+        with raw, file:
+            return is_lines(file.read(BLOCK))
     except READ_ERRORS:
-        if parts:
-            yield b"".join(parts)
-        raise
-    if parts:
-        yield b"".join(parts)
+        # The reader meets the same error and reports it.
+        return True
 
 
-def _jsonl(
+def _json(
     file: BinaryIO, source: Source, report: Report, column: str | None, span: tuple[int, int] | None
-) -> Iterator[bytes]:
-    for batch in _line_batches(file, span):
+) -> Iterator[Block]:
+    found = pieces(file, span)
+    first = next(found, b"")
+    whole = chain([first], found)
+    if span is None and not is_lines(first):
+        yield from _json_array(whole, source, report, column)
+    else:
+        yield from _json_lines(whole, source, report, column, span[0] if span else 0)
+
+
+def _json_array(
+    found: Iterator[bytes], source: Source, report: Report, column: str | None
+) -> Iterator[Block]:
+    values, texts, size = JsonValues(found, longest=LONGEST_RECORD), list[Text](), 0
+    try:
+        for place, value, error in values:
+            text = Problem("", None, error) if error else _row_text(value, column, "a value")
+            if isinstance(text, Problem):
+                report(Problem(source.path, place, text.reason))
+                continue
+            texts.append(Text(place, text))
+            size += len(text)
+            if size >= BLOCK:
+                yield from joined(texts)
+                texts, size = [], 0
+    except READ_ERRORS:
+        yield from joined(texts)
+        raise
+    finally:
+        if values.first_bad is not None:
+            report(Problem(source.path, values.first_bad, "is not UTF-8 here; such bytes separate words"))
+    yield from joined(texts)
+
+
+def _json_lines(
+    found: Iterator[bytes], source: Source, report: Report, column: str | None, begin: int
+) -> Iterator[Block]:
+    for batch in _line_batches(found, begin):
         texts = []
         for place, line in batch:
             text = _json_text(line, column)
             if isinstance(text, Problem):
                 report(Problem(source.path, place, text.reason))
             elif text is not None:
-                texts.append(text)
-        yield from _joined(texts)
+                texts.append(Text(place, text))
+        yield from joined(texts)
 
 
-def _line_batches(file: BinaryIO, span: tuple[int, int] | None) -> Iterator[list[tuple[int, bytes | None]]]:
+def _line_batches(found: Iterator[bytes], begin: int) -> Iterator[list[tuple[int, bytes | None]]]:
     """Lines with the places they begin at; null stands for one that is too long."""
-    begin, begun, size = span[0] if span else 0, list[bytes](), 0
-    for block in _pieces(file, span):
+    begun, size = list[bytes](), 0
+    for block in found:
         *ended, rest = block.split(b"\n")
         batch: list[tuple[int, bytes | None]] = []
         for part in ended:
@@ -213,39 +225,42 @@ def _json_text(line: bytes | None, column: str | None) -> str | Problem | None:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
         return Problem("", None, f"a line is not JSON ({error}); not counted")
+    return _row_text(row, column, "a line")
+
+
+def _row_text(row: Json, column: str | None, what: str) -> str | Problem:
     if isinstance(row, str):
         return row
     name = _column(list(row), column) if isinstance(row, dict) else None
-    text = row.get(name) if name is not None else None
-    return text if isinstance(text, str) else Problem("", None, "a line has no text; not counted")
+    text = row.get(name) if isinstance(row, dict) and name is not None else None
+    return text if isinstance(text, str) else Problem("", None, f"{what} has no text; not counted")
 
 
 def _csv(
     file: BinaryIO, source: Source, report: Report, column: str | None, span: tuple[int, int] | None
-) -> Iterator[bytes]:
-    rows = CsvRows(file, delimiter="\t" if source.format == "tsv" else ",", longest=LONGEST_RECORD)
+) -> Iterator[Block]:
+    def told(place: int, reason: str) -> None:
+        report(Problem(source.path, place, reason))
 
-    def report_short_row() -> None:
-        report(Problem(source.path, rows.place, f"line {rows.line} has no such cell; not counted"))
+    def short() -> None:
+        told(rows.place, f"line {rows.line} has no such cell; not counted")
 
+    delimiter = "\t" if source.format == "tsv" else ","
+    rows = CsvRows(file, delimiter=delimiter, longest=LONGEST_RECORD, report=told)
     try:
         header = next(iter(rows), [])
         place = header.index(_required(header, column))
-        broken = (csv.Error, *READ_ERRORS)
-        for texts in cells(rows, place, letters=BLOCK, short=report_short_row, broken=broken):
-            yield from _joined(texts)
-    except csv.Error as error:
-        reason = f"line {rows.line + 1} is not CSV ({error}); counted up to here"
-        report(Problem(source.path, rows.place, reason))
+        for texts in cells(rows, place, letters=BLOCK, short=short, broken=READ_ERRORS):
+            yield from joined(texts)
     finally:
         first_bad = rows.close()
         if first_bad is not None:
-            report(Problem(source.path, first_bad, "is not UTF-8 here; such bytes separate words"))
+            told(first_bad, "is not UTF-8 here; such bytes separate words")
 
 
 def _parquet(
     file: BinaryIO, source: Source, report: Report, column: str | None, span: tuple[int, int] | None
-) -> Iterator[bytes]:
+) -> Iterator[Block]:
     try:
         with _on_disk(file, source) as path:
             yield from _parquet_texts(path, column)
@@ -265,14 +280,15 @@ def _on_disk(file: BinaryIO, source: Source) -> Iterator[str]:
         yield copy.name
 
 
-def _parquet_texts(path: str, column: str | None) -> Iterator[bytes]:
+def _parquet_texts(path: str, column: str | None) -> Iterator[Block]:
     table = pl.scan_parquet(path, glob=False)
     name = _required(table.collect_schema().names(), column)
     height = int(table.select(pl.len()).collect().item())
     start, rows = 0, _FIRST_ROWS
     while start < height:
         part = table.select(pl.col(name).cast(pl.String)).slice(start, rows).collect().to_series()
-        yield from _joined(part.drop_nulls().to_list())
+        texts = enumerate(part.to_list(), start)
+        yield from joined([Text(row, text) for row, text in texts if text is not None])
         start += rows
         size = int(part.str.len_bytes().sum())
         # Rows may be tweets or books: as many at a time as fill some megabytes, if the next are like these.
@@ -281,28 +297,12 @@ def _parquet_texts(path: str, column: str | None) -> Iterator[bytes]:
 
 def _mediawiki(
     file: BinaryIO, source: Source, report: Report, column: str | None, span: tuple[int, int] | None
-) -> Iterator[bytes]:
-    from xml.etree.ElementTree import ParseError
+) -> Iterator[Block]:
+    def told(place: int, reason: str) -> None:
+        report(Problem(source.path, place, reason))
 
-    try:
-        for text in articles(file):
-            yield from _joined([text])
-    except ParseError as error:
-        line, place = error.position
-        report(Problem(source.path, None, f"line {line}, column {place} is not XML; counted up to here"))
-
-
-def _joined(texts: list[str]) -> Iterator[bytes]:
-    if texts:
-        yield b"".join(_encoded(text) + RECORD_END for text in texts)
-
-
-def _encoded(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        # Half of a surrogate pair, as damaged JSON has it; a question mark would end a sentence.
-        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode()
+    for text in articles(pieces(file), longest=LONGEST_RECORD, report=told):
+        yield from joined([text])
 
 
 def _required(names: list[str], column: str | None) -> str:
@@ -322,10 +322,10 @@ def _column(names: list[str], column: str | None) -> str | None:
     return next((by_lower[name] for name in TEXT_COLUMNS if name in by_lower), None)
 
 
-_Reader = Callable[[BinaryIO, Source, Report, "str | None", "tuple[int, int] | None"], Iterator[bytes]]
+_Reader = Callable[[BinaryIO, Source, Report, "str | None", "tuple[int, int] | None"], Iterator[Block]]
 _READERS: Mapping[Format, _Reader] = {
     "text": _text,
-    "jsonl": _jsonl,
+    "jsonl": _json,
     "csv": _csv,
     "tsv": _csv,
     "parquet": _parquet,

@@ -39,6 +39,8 @@ class Drawn(NamedTuple):
     priority: int
     file: str
     sample: Sample
+    is_row: bool = False
+    """Whether its place is the number of a row, not a byte."""
 
 
 class Counted(NamedTuple):
@@ -138,10 +140,9 @@ def samples(drawn: Mapping[str, Mapping[int, Sequence[Drawn]]], terms: TermList)
             place = {"emotion": emotions[emotion], "axis": "", "group": NONE}
             if named:
                 place |= {"axis": named.axis, "group": named.name}
-            for _, file, sample in cells[cell]:
-                rows.append(
-                    {"corpus": corpus, **place, "file": file, "byte": sample.byte, "text": sample.text}
-                )
+            for _, file, sample, is_row in cells[cell]:
+                at = {"byte": None, "row": sample.place} if is_row else {"byte": sample.place, "row": None}
+                rows.append({"corpus": corpus, **place, "file": file, **at, "text": sample.text})
     return _table("samples", rows)
 
 

@@ -94,8 +94,6 @@ def words(text: str) -> list[str]:
     return "".join(fold_letter(letter) if is_word_letter(letter) else " " for letter in text).split()
 
 
-def paper_text(data: bytes, unit: Unit) -> bytes:
-    """The bytes as the paper's scripts see them: stops of sentences as line ends, then the deletions."""
-    if unit == "sentence":
-        data = _PAPER_STOP.sub(b"\n", data)
-    return data.translate(None, PAPER_DELETED)
+def paper_lines(data: bytes, unit: Unit) -> bytes:
+    """The bytes with the stops of sentences as line ends, before the paper's deletions."""
+    return _PAPER_STOP.sub(b"\n", data) if unit == "sentence" else data

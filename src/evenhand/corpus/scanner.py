@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -12,7 +12,8 @@ from evenhand.corpus import cells, documents, kernel, letters, tally
 from evenhand.corpus.compiled import drop_stale_code
 from evenhand.corpus.counts import Counts, Layout, counts_of
 from evenhand.corpus.matcher import I64, Bytes, Vocabulary
-from evenhand.corpus.rule import RECORD_END, Rule, Unit, paper_text
+from evenhand.corpus.places import Shortened
+from evenhand.corpus.rule import RECORD_END, Rule, Unit, paper_lines
 
 _UNITS: Mapping[Unit, int] = {"sentence": kernel.SENTENCE, "line": kernel.LINE, "document": kernel.DOCUMENT}
 _NO_PRIORITY = (1 << 64) - 1
@@ -54,7 +55,8 @@ class Sample(NamedTuple):
 
     cell: int
     priority: int
-    byte: int
+    place: int
+    """Where its text begins in the file, or the place of the record that holds it."""
     text: str
 
 
@@ -90,13 +92,22 @@ class Scanner:
             # A file may be counted in several shards, which must meet in one block.
             self._tally.state[tally.DOCUMENT_BLOCK] = key % self._tally.blocks.shape[0]
         self._texts: dict[tuple[int, int], tuple[int, str]] = {}
+        self._shortened = Shortened(start)
+        self._places: Sequence[int] = ()
+        self._first_bad: int | None = None
         self._rest, self._held, self._offset, self._chunk, self._is_inside = b"", b"", start, 0, False
         self._buffer = np.empty(0, dtype=np.uint8)
         is_whole = is_records and way.unit == "document"
         self._unit = kernel.RECORD if is_whole else _UNITS[way.unit]
 
-    def feed(self, data: bytes | memoryview) -> None:
-        """Count more bytes; what may belong to a word or term that goes on is kept for later."""
+    def feed(self, data: bytes | memoryview, places: Sequence[int] = ()) -> None:
+        """Count more bytes; what may belong to a word or term that goes on is kept for later.
+
+        Args:
+            data: Running text, or whole records.
+            places: Where each of the records begins.
+        """
+        self._places = places
         self._scan(self._prepared(data), is_last=False)
 
     def finish(self) -> Counts:
@@ -115,15 +126,14 @@ class Scanner:
     def samples(self) -> list[Sample]:
         """The texts behind the cells, lowest priority first."""
         found = []
-        for (cell, place), (byte, text) in self._texts.items():
-            found.append(Sample(cell, int(self._tally.priority[cell, place]), byte, text))
+        for (cell, rank), (place, text) in self._texts.items():
+            found.append(Sample(cell, int(self._tally.priority[cell, rank]), place, text))
         return sorted(found)
 
     @property
     def first_bad_byte(self) -> int | None:
         """Where the text first is not UTF-8."""
-        state = self._tally.state
-        return int(state[tally.FIRST_BAD]) if state[tally.BAD_BYTES] else None
+        return self._first_bad
 
     @property
     def bad_bytes(self) -> int:
@@ -137,7 +147,8 @@ class Scanner:
         data = self._held + bytes(data)
         keep = 1 if data[-1:] in (b".", b"?", b"!") and not is_last else 0
         self._held = data[len(data) - keep :]
-        return paper_text(data[: len(data) - keep], self._way.unit)
+        self._shortened.forget(self._offset)
+        return self._shortened.shorten(paper_lines(data[: len(data) - keep], self._way.unit))
 
     def _scan(self, data: bytes | memoryview, *, is_last: bool) -> None:
         buffer = self._filled(data)
@@ -152,6 +163,8 @@ class Scanner:
             kernel.scan(buffer, end, stop, *here, matcher, self._tally, *mode)
         if is_last:
             cells.finish(buffer, matcher, self._tally, self._unit, way.is_distinct, end, *here, self._key)
+        if self._first_bad is None and self.bad_bytes:
+            self._first_bad = self._in_file(int(self._tally.state[tally.FIRST_BAD]))
         if way.samples:
             self._keep_texts(buffer)
         self._rest = buffer[end:stop].tobytes()
@@ -194,12 +207,22 @@ class Scanner:
 
     def _keep_texts(self, data: Bytes) -> None:
         own = self._tally
-        for cell, place in np.argwhere(own.sample[:, :, 0] == self._chunk).tolist():
-            _, first, last = own.sample[cell, place].tolist()
+        for cell, rank in np.argwhere(own.sample[:, :, 0] == self._chunk).tolist():
+            _, first, last = own.sample[cell, rank].tolist()
             first = max(first, 0)
-            piece = data[first : min(last + 1, first + _SAMPLE_BYTES)]
-            text = " ".join(piece.tobytes().rstrip(b"\xff").decode("utf-8", "replace").split())
-            self._texts[cell, place] = (self._offset + first, text)
+            piece = data[first : min(last + 1, first + _SAMPLE_BYTES)].tobytes()
+            text = " ".join(piece.rstrip(b"\xff").decode("utf-8", "replace").split())
+            begin = first + len(piece) - len(piece.lstrip())
+            self._texts[cell, rank] = (self._place(data, begin), text)
+
+    def _place(self, data: Bytes, begin: int) -> int:
+        if self._places:
+            # Records are never cut, so that those before this one are all in the data.
+            return self._places[int(np.count_nonzero(data[:begin] == RECORD_END))]
+        return self._in_file(self._offset + begin)
+
+    def _in_file(self, place: int) -> int:
+        return place if self._way.rule == "words" else self._shortened.original(place)
 
 
 def new_tally(vocabulary: Vocabulary, way: Way, start: int = 0) -> tally.Tally:

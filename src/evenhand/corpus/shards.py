@@ -18,14 +18,14 @@ from evenhand.corpus.ahead import Ahead
 from evenhand.corpus.counts import Counts, Layout, counts_from_rows, counts_to_rows
 from evenhand.corpus.matcher import I64, Vocabulary, build
 from evenhand.corpus.readers import (
-    BLOCK,
-    READ_ERRORS,
     blocks,
     document_start,
     has_empty_lines,
+    holds_lines,
     is_records,
     line_start,
 )
+from evenhand.corpus.records import BLOCK, READ_ERRORS, Block
 from evenhand.corpus.rule import Cluster
 from evenhand.corpus.scanner import DocumentEnd, Sample, Scanner, Way, block_rows
 from evenhand.corpus.sources import Source, opened
@@ -121,14 +121,21 @@ def plan(sources: Sequence[Source], way: Way) -> list[Shard]:
     """The shards of a corpus, in a fixed order that follows from the inputs alone."""
     shards = []
     for source in sources:
-        can_cut = source.format in ("text", "jsonl") and not source.packing and not source.is_url
-        # A document of running text may reach over any number of lines.
-        if not can_cut or (way.unit == "document" and source.format == "text") or source.size <= SHARD_BYTES:
+        if source.size <= SHARD_BYTES or not _can_be_cut(source, way):
             shards.append(Shard(source))
             continue
         for start in range(0, source.size, SHARD_BYTES):
             shards.append(Shard(source, start, min(start + SHARD_BYTES, source.size)))
     return shards
+
+
+def _can_be_cut(source: Source, way: Way) -> bool:
+    if source.packing or source.is_url:
+        return False
+    if source.format == "text":
+        # A document of running text may reach over any number of lines.
+        return way.unit != "document"
+    return source.format == "jsonl" and holds_lines(source)
 
 
 class Problems:
@@ -167,9 +174,9 @@ def count_shard(
     is_cheap = source.format == "text" and not source.packing
     feed = Ahead(stream, depth=0 if is_cheap else 4)
     pieces = iter(feed)
-    first = next(pieces, b"")
+    first = next(pieces, Block(b""))
     if ending is None:
-        ending = "empty line" if has_empty_lines(first[:BLOCK]) else "line"
+        ending = "empty line" if has_empty_lines(first.data[:BLOCK]) else "line"
     start = span[0] if span else 0
     scanner = Scanner(
         vocabulary, task.way, is_records=is_records(source), key=key, start=start, document_end=ending
@@ -177,15 +184,17 @@ def count_shard(
     total, counting = 0, 0.0
     for block in chain([first], pieces):
         before = time.perf_counter()
-        scanner.feed(block)
+        scanner.feed(*block)
         counting += time.perf_counter() - before
-        total += len(block)
+        total += len(block.data)
         if stop is not None and stop.is_set():
             raise Stopped
     counts = scanner.finish()
     if scanner.first_bad_byte is not None:
         where = " of the unpacked text" if source.packing else ""
-        reason = f"{scanner.bad_bytes:,} bytes{where} are not UTF-8; they separate words"
+        one = scanner.bad_bytes == 1
+        said = f"1 byte{where} is" if one else f"{scanner.bad_bytes:,} bytes{where} are"
+        reason = f"{said} not UTF-8; {'it separates' if one else 'they separate'} words"
         problems.add(Problem(source.path, scanner.first_bad_byte, reason))
     return Counted(
         counts,
@@ -236,7 +245,7 @@ _COUNT_SCHEMA = {"name": pl.String, "row": pl.Int64, "column": pl.Int64, "value"
 _SAMPLE_SCHEMA = {
     "cell": pl.Int64,
     "priority": pl.UInt64,
-    "byte": pl.Int64,
+    "place": pl.Int64,
     "file": pl.String,
     "text": pl.String,
 }
@@ -252,7 +261,7 @@ def to_tables(counted: Counted) -> dict[str, pl.DataFrame]:
     single = [("bytes", 0, 0, counted.bytes), ("document_end", 0, 0, _ENDS.index(counted.document_end))]
     rows = [*counts_to_rows(counted.counts), *single, *clock]
     places, columns = np.nonzero(counted.blocks)
-    samples = [(s.cell, s.priority, s.byte, _clean(file), s.text) for file, s in counted.samples]
+    samples = [(s.cell, s.priority, s.place, _clean(file), s.text) for file, s in counted.samples]
     problems = [(_clean(p.file), p.byte, _clean(p.reason)) for p in counted.problems]
     return {
         "problems": pl.DataFrame(problems, schema=_PROBLEM_SCHEMA, orient="row"),
@@ -276,8 +285,8 @@ def from_tables(tables: Mapping[str, pl.DataFrame], task: Task) -> Counted:
     filled[found["block"].to_numpy(), found["column"].to_numpy()] = found["value"].to_numpy()
     clock = Clock(*(single.get(f"clock.{name}", 0) / 1e6 for name in ("reading", "counting", "waiting")))
     samples = tuple(
-        (file, Sample(cell, priority, byte, text))
-        for cell, priority, byte, file, text in tables["samples"].iter_rows()
+        (file, Sample(cell, priority, place, text))
+        for cell, priority, place, file, text in tables["samples"].iter_rows()
     )
     problems = tuple(Problem(*row) for row in tables["problems"].iter_rows())
     return Counted(

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from html import unescape
-from typing import BinaryIO
-from xml.etree.ElementTree import Element, iterparse
+from typing import Final
+from xml.etree.ElementTree import Element, ParseError, fromstring
+
+from evenhand.corpus.records import Text
+
+_PAGE, _PAGE_END = re.compile(rb"<page(?=[\s>])"), b"</page>"
+"""Wikitext in a dump is escaped: these stand for pages alone."""
+_ENDLESS: Final = "a page does not end; not counted"
 
 _INNERMOST = re.compile(r"\{\{[^{}]*\}\}|\{\|(?:[^{|]|\|(?!\})|\{(?!\|))*\|\}")
 _TAGS = ("ref", "math", "gallery", "timeline", "syntaxhighlight")
@@ -23,18 +29,22 @@ _MARKS = re.compile(r"'{2,}|^[=*#:;]+\s*|(?<![\s=])\s*+=++$|<[^>\n]{1,100}>", re
 hold up a run."""
 
 
-def articles(file: BinaryIO) -> Iterator[str]:
-    """The plain text of each article (namespace 0, no redirects); memory holds one page at a time."""
-    root: Element | None = None
-    for event, element in iterparse(file, events=("start", "end")):
-        if root is None:
-            root = element
-        if event == "end" and _name(element) == "page":
-            text = _article(element)
-            # Parsed pages would stay children of the root.
-            root.clear()
-            if text:
-                yield plain(text)
+def articles(pieces: Iterable[bytes], *, longest: int, report: Callable[[int, str], None]) -> Iterator[Text]:
+    """The plain text of each article (namespace 0, no redirects), with the byte its page begins at.
+
+    Args:
+        pieces: The dump.
+        longest: Bytes a page may have: one that does not end must not fill the memory.
+        report: Takes the byte and what is wrong there; the pages after it are read.
+    """
+    for place, page in _pages(pieces, longest, report):
+        try:
+            text = _article(fromstring(page))
+        except ParseError as error:
+            report(place, f"a page is not XML ({error}); not counted")
+            continue
+        if text:
+            yield Text(place, plain(text))
 
 
 def plain(wikitext: str) -> str:
@@ -64,6 +74,40 @@ def _without_notes(text: str) -> str:
         kept += (text[at : found.start()], " ")
         at = place = end.end()
     return "".join((*kept, text[at:]))
+
+
+def _pages(
+    pieces: Iterable[bytes], longest: int, report: Callable[[int, str], None]
+) -> Iterator[tuple[int, bytes]]:
+    """Each page with its tags; one that another begins in, or that is too long, is left out."""
+    held, begin, seen = bytearray(), 0, False
+    for piece in pieces:
+        searched = max(0, len(held) - len(_PAGE_END))
+        held += piece
+        while (end := held.find(_PAGE_END, searched)) >= 0:
+            end += len(_PAGE_END)
+            *endless, last = [found.start() for found in _PAGE.finditer(held, 0, end)] or [-1]
+            for start in endless:
+                report(begin + start, _ENDLESS)
+            if last >= 0:
+                seen = True
+                yield begin + last, bytes(held[last:end])
+            del held[:end]
+            begin, searched = begin + end, 0
+        # Nothing before the first page that is open is needed; a tag may be cut by the end of the piece.
+        found = _PAGE.search(held)
+        useless = found.start() if found else max(0, len(held) - len(_PAGE_END))
+        if len(held) - useless > longest:
+            report(begin + useless, f"a page is longer than {longest >> 20} MiB; not counted")
+            later = _PAGE.search(held, useless + 1)
+            seen, useless = True, later.start() if later else len(held) - len(_PAGE_END)
+        del held[:useless]
+        begin += useless
+    for found in _PAGE.finditer(held):
+        seen = True
+        report(begin + found.start(), _ENDLESS)
+    if not seen:
+        report(0, "holds no page of a MediaWiki dump; not counted")
 
 
 def _article(page: Element) -> str:

@@ -71,12 +71,24 @@ SAMPLES: Mapping[str, pl.DataType] = {
     "group": _TEXT,
     "file": _TEXT,
     "byte": _COUNT,
+    "row": _COUNT,
     "text": _TEXT,
 }
-"""Sentences drawn for each cell of ``cooccurrence``."""
+"""Sentences drawn for each cell of ``cooccurrence``.
+
+``byte`` counts from 0 in the file as it is unpacked. In running text it is where the sentence begins; in
+tables and dumps where the record that holds it begins: the line of JSONL, the element of a JSON array, the
+line of CSV on which the row begins, the ``<page>`` of a dump. Parquet has no bytes to point at: there
+``byte`` is null and ``row`` is the number of the row, from 0; elsewhere ``row`` is null. ``text`` is what
+was counted, at most 600 bytes of it, with single blanks; under the paper's rule without what that deletes.
+"""
 
 PROBLEMS: Mapping[str, pl.DataType] = {"file": _TEXT, "byte": _COUNT, "reason": _TEXT}
-"""What of a corpus was not counted as it stands."""
+"""What of a corpus was not counted as it stands.
+
+``byte`` counts from 0 in the file as it is unpacked; where an archive cannot be unpacked any further, it is
+how far the stored file was read. Null where a file could not be opened.
+"""
 
 CORPUS_SCHEMAS: Mapping[str, Mapping[str, pl.DataType]] = {
     "occurrence": OCCURRENCE,
