@@ -21,7 +21,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "a.txt").write_text("\n".join(TEXTS))
     changed = [text.replace("afraid", "happy") if i % 2 else text for i, text in enumerate(TEXTS)]
     (folder / "b.txt").write_text("\n".join(changed))
-    paths = [f"one={folder}/a.txt", f"two={folder}/b.txt", f"three={folder}/nothing.txt"]
+    (folder / "c.txt").write_text("\n".join(TEXTS[::2] + changed[::2]))
+    corpora = [f"one={folder}/a.txt", f"two={folder}/b.txt", f"three={folder}/c.txt"]
+    paths = [*corpora, f"four={folder}/nothing.txt"]
     return scan_corpus(paths, out=folder / "run").path / "report.html"
 
 
@@ -35,7 +37,9 @@ def visit(browser: object, report: Path) -> Iterator[Visit]:
 
 def test_it_loads_without_an_error_or_a_request(visit: Visit, report: Path) -> None:
     assert visit.asked == [report.as_uri()]
-    assert visit.page.title().startswith("Which emotions share a sentence with which groups in one, two?")
+    assert visit.page.title().startswith(
+        "Which emotions share a sentence with which groups in one, two, three?"
+    )
     for words in ("Which emotions share", "clear of chance", "of the sentences that name the group"):
         box = visit.page.get_by_text(words).first.bounding_box()
         assert box["y"] < 900
@@ -48,6 +52,9 @@ def test_it_fits_and_can_be_read(browser: object, report: Path, width: int, sche
     page = visited.page
     assert page.evaluate("document.documentElement.scrollWidth") == width
     assert page.evaluate(CONTRAST) == []
+    # No heat map of three corpora is cut off.
+    cut = "[...document.querySelectorAll('#maps .scroll')].map(e => e.scrollWidth - e.clientWidth)"
+    assert page.evaluate(cut) == [0, 0, 0]
     page.close()
 
 

@@ -10,6 +10,7 @@ import pytest
 from evenhand.api.corpus import scan_corpus
 from evenhand.report.corpus.draw import corpus_html, corpus_markdown, corpus_summary
 from evenhand.report.corpus.found import caveats, find
+from evenhand.report.corpus.links import FEWEST
 from evenhand.report.corpus.page import page
 from evenhand.store.run import Run
 
@@ -52,6 +53,36 @@ def test_the_first_screen_is_in_plain_words(run: Run) -> None:
     assert found.headline.endswith("of an emotion with a group are clear of chance")
 
 
+def test_a_link_on_few_sentences_is_not_put_first(tmp_path: Path) -> None:
+    # 19 of 40 women are happy, and 3 of 1,000 others: clear, and the strongest; 100 of 200 men are sad.
+    women = [f"{i} She is {'happy' if i < 19 else 'here'}." for i in range(40)]
+    men = [f"{i} He is {'sad' if i % 2 else 'here'}." for i in range(200)]
+    others = [f"Rain fell on {i} roofs{', happy' * (i < 3)}{', sad' * (i % 50 == 7)}." for i in range(1000)]
+    found = find(scanned(tmp_path, [*women, *men, *others]))
+    clear = {link.key[1::2]: link.value("sentences") for link in found.standing("supported")}
+    assert clear["joy", "female"] == FEWEST - 1
+    assert [link.key[1::2] for link in found.largest] == [("sadness", "male")]
+    assert found.ground == (
+        "Shown first are the surest of those with at least 20 sentences that hold both the emotion and the "
+        "group; 1 clear link has fewer"
+    )
+    assert f"{found.ground}." in corpus_html(Run.open(tmp_path / "run"))
+    found = find(scanned(tmp_path, [*women, *others], fresh=True))
+    assert found.largest == []
+    assert found.verdict.endswith(
+        "clear of chance. Fewer than 20 sentences that hold both the emotion and the group stand behind each "
+        "of them: too few to put one first."
+    )
+
+
+def test_the_notice_speaks_of_the_corpus(run: Run) -> None:
+    html = corpus_html(run)
+    notice = html.split('id="notice"')[1].split("</div>")[0]
+    assert "These sentences stand in the corpus as it is" in notice
+    assert "Show the sentences" in notice
+    assert "written by a model" not in html
+
+
 def test_the_page_says_which_clusters_were_assumed(run: Run) -> None:
     lines = " ".join(caveats(run, "sentence"))
     assert "Here they are 300 lines of files that have no empty line." in lines
@@ -77,10 +108,10 @@ def test_heat_maps_hold_ratio_share_and_baseline(run: Run) -> None:
     gender = next(heat for heat in content.maps if heat.axis == "gender")
     names = [group for group, _ in gender.lines]
     assert names == ["male", "female", "non-binary"]
-    joy = dict(gender.lines)["female"][content.emotions.index("joy")].link
+    joy = dict(gender.lines)["female"][0][content.emotions.index("joy")].link
     assert (joy.tint, joy.standing) == ("higher-3", "supported")
-    assert gender.base[content.emotions.index("joy")] == "10.00 %"
-    missing = dict(gender.lines)["non-binary"][0].link
+    assert gender.base[0][content.emotions.index("joy")] == "10.00 %"
+    missing = dict(gender.lines)["non-binary"][0][0].link
     assert (missing.ratio, missing.standing, missing.tint) == ("", "missing", "")
 
 
@@ -133,17 +164,17 @@ def test_corpora_stand_side_by_side(tmp_path: Path) -> None:
     run = scan_corpus([f"one={tmp_path}/a.txt", f"two={tmp_path}/b.txt"], out=tmp_path / "run")
     content = page(run)
     male = dict(content.maps[0].lines)["male"]
-    places = [(cell.link.key[1], cell.link.key[0], cell.differs) for cell in male]
-    assert places[2:6] == [
-        ("fear", "one", False),
-        ("fear", "two", True),
-        ("joy", "one", False),
-        ("joy", "two", True),
+    places = [[(cell.link.key[1], cell.link.key[0], cell.differs) for cell in row[1:3]] for row in male]
+    assert places == [
+        [("fear", "one", False), ("joy", "one", False)],
+        [("fear", "two", True), ("joy", "two", True)],
     ]
     (side,) = content.found.sides
     assert side.startswith("two against one: ")
     assert {link.statement[:8] for link in content.found.links} == {"in one, ", "in two, "}
     assert dict(content.rates)["joy"][1].ratio == f"{432 / 303:.2f}×"
     html = corpus_html(run)
-    assert html.count('<th scope="colgroup"') == 4 * 3
+    # A heading for each of the 13 groups and for the baseline of each of the 3 axes.
+    assert html.count('<th scope="rowgroup"') == 13 + 3
+    assert "| male | two |" in corpus_markdown(run)
     assert "≠" in html

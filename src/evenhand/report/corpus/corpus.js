@@ -1,4 +1,4 @@
-// The sentences behind a cell, in a drawer, after the reader has agreed once to see them.
+// The units behind a cell, in a drawer, after the reader has agreed once to see them.
 const drawer = document.getElementById("drawer");
 const shelf = document.getElementById("drawer-texts");
 const notice = document.getElementById("notice");
@@ -7,7 +7,7 @@ function fill(key) {
   const found = data.sentences[key] || [];
   shelf.replaceChildren();
   if (!found.length) {
-    shelf.append(element("p", "No sentence was kept for this cell."));
+    shelf.append(element("p", `No ${data.unit} was kept for this cell.`));
     return;
   }
   const list = element("ol");

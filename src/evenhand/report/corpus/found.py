@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evenhand.report.corpus.links import CLEAR, Link, Standing, links
+from evenhand.report.corpus.links import CLEAR, FEWEST, Link, Standing, links
 from evenhand.report.reading import mapping_at, number_at, text_at
 from evenhand.report.wording import count, name, plural, visible
 from evenhand.store.run import Run
@@ -46,8 +46,21 @@ class Found:
 
     @property
     def largest(self) -> list[Link]:
-        """Clear links, the surest first."""
-        return sorted(self.standing("supported"), key=lambda link: -link.sureness)
+        """Clear links that rest on enough units to be shown first, the surest first."""
+        enough = [link for link in self.standing("supported") if (link.value("sentences") or 0) >= FEWEST]
+        return sorted(enough, key=lambda link: -link.sureness)
+
+    @property
+    def ground(self) -> str:
+        """What a link must rest on to be among the first; empty where no link is clear."""
+        clear, shown = len(self.standing("supported")), len(self.largest)
+        if not clear:
+            return ""
+        least = f"{FEWEST} {plural(self.unit)} that hold both the emotion and the group"
+        if not shown:
+            return f"Fewer than {least} stand behind each of them: too few to put one first"
+        left = f"; {clear - shown:,} clear {'link has' if clear - shown == 1 else 'links have'} fewer"
+        return f"Shown first are the surest of those with at least {least}{left if shown < clear else ''}"
 
     @property
     def headline(self) -> str:
@@ -69,6 +82,8 @@ class Found:
         if not self.units:
             why = f" See the {count(self.problems, 'problem')} listed." if self.problems else ""
             return f"Nothing could be counted: the inputs hold no {self.unit} with a word.{why}"
+        if self.ground and not self.largest:
+            return f"{self.headline}. {self.ground}."
         if self.largest:
             return f"{self.headline}. The surest: {self.largest[0].statement} ({self.largest[0].evidence})."
         if all(link.standing == "missing" for link in self.links):

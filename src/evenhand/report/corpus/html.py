@@ -35,7 +35,7 @@ def corpus_html(run: Run) -> str:
             style=Markup(style),
             script=Markup(script),
             policy=policy(style, script),
-            data=embedded({"sentences": sentences}),
+            data=embedded({"sentences": sentences, "unit": content.found.unit}),
         )
     )
 
@@ -58,7 +58,8 @@ def _sentences(run: Run, *, room: int) -> tuple[dict[str, Json], int]:
         if room < 0:
             left_out += 1
             continue
-        place = f"{visible(row['file'])}, byte {row['byte']:,}"
+        at = f"row {row['row']:,}" if row["byte"] is None else f"byte {row['byte']:,}"
+        place = f"{visible(row['file'])}, {at}"
         cells.setdefault(key, []).append([visible(row["text"]), place])
     return dict(cells), left_out
 

@@ -20,6 +20,8 @@ WORDS: Mapping[Standing, str] = {
 }
 CLEAR = 0.05
 """Adjusted p up to which a link is called clear."""
+FEWEST = 20
+"""Units with both from which a clear link may stand on the first screen."""
 STRENGTHS = (1.5, 2.0)
 """Factors from which the colour of a clear link is middling, and full."""
 NONE = "(none)"

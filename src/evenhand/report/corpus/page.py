@@ -17,6 +17,8 @@ from evenhand.report.scale import Scale
 from evenhand.report.wording import count, name, number, plural, visible
 from evenhand.store.run import Run
 
+LIMIT = "Limited by"
+"""The fact that names the stage that took longest."""
 MOST_ROWS = 3000
 """Links in the table: what a browser lays out in about a second."""
 
@@ -54,12 +56,13 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """Groups of one axis down, emotions across, the corpora of each emotion beside each other."""
+    """Groups of one axis down, emotions across, the corpora of each group beneath each other."""
 
     axis: str
-    lines: tuple[tuple[str, tuple[Cell, ...]], ...]
-    base: tuple[str, ...]
-    """The part of the baseline's units that hold the emotion, in percent."""
+    lines: tuple[tuple[str, tuple[tuple[Cell, ...], ...]], ...]
+    """Each group with a row of cells for each corpus."""
+    base: tuple[tuple[str, ...], ...]
+    """The part of the baseline's units that hold the emotion, in percent; a row for each corpus."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +168,14 @@ def _maps(
     for axis in places["axis"].unique(maintain_order=True):
         lines = []
         for group in places.filter(pl.col("axis") == axis)["group"]:
-            keys = [(corpus, emotion, axis, group) for emotion in emotions for corpus in corpora]
-            lines.append((name(group), tuple(Cell(by_key[key], key in differing) for key in keys)))
-        base = [by_key[corpus, emotion, axis, group].base_share for emotion in emotions for corpus in corpora]
-        yield HeatMap(
-            name(axis), tuple(lines), tuple("" if part is None else f"{100 * part:.2f} %" for part in base)
-        )
+            keys = [[(corpus, emotion, axis, group) for emotion in emotions] for corpus in corpora]
+            rows = [tuple(Cell(by_key[key], key in differing) for key in row) for row in keys]
+            lines.append((name(group), tuple(rows)))
+        base = [
+            tuple(_share(by_key[corpus, emotion, axis, group].base_share) for emotion in emotions)
+            for corpus in corpora
+        ]
+        yield HeatMap(name(axis), tuple(lines), tuple(base))
 
 
 def _rates(
@@ -215,7 +220,7 @@ def _facts(run: Run) -> Iterator[Fact]:
         yield Fact(visible(corpus), _corpus(mapping_at(manifest, "corpora", corpus)))
     seconds = number_at(counted, "seconds")
     speed = f"{text_at(counted, 'limited_by')} ({number(seconds)} s in all)" if seconds is not None else ""
-    yield Fact("Limited by", speed)
+    yield Fact(LIMIT, speed)
     # The one stage is told above, in words.
     yield from (fact for fact in circumstances(manifest) if not fact.name.startswith("Stage"))
 
@@ -225,6 +230,10 @@ def _corpus(total: object) -> str:
     shown = ("unit", "word", "byte", "file")
     amounts = [count(values.get(plural(key), 0), key) for key in shown]
     return f"{', '.join(amounts)}; {values.get('units_without_group', 0):,} units name no group"
+
+
+def _share(part: float | None) -> str:
+    return "" if part is None else f"{100 * part:.2f} %"
 
 
 def _whole(value: float | None) -> str:

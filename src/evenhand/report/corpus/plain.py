@@ -40,18 +40,23 @@ def corpus_markdown(run: Run) -> str:
     parts = [f"# {escaped(found.question)}", escaped(found.details), f"**{escaped(found.headline)}.**"]
     if found.largest:
         parts.append("\n".join(f"- {escaped(_sentence(link.statement))}" for link in found.largest[:3]))
+        parts.append(f"{escaped(found.ground)}.")
     else:
         parts.append(escaped(found.verdict))
     if found.sides:
         parts.append("\n".join(f"- {escaped(line)}" for line in found.sides))
     parts += ["## How often emotions occur", _occurrence(content)]
     for heat in content.maps:
-        head = ["group", *(_column(content, i) for i in range(len(content.emotions) * len(content.corpora)))]
-        lines = [[group, *(_cell(cell.link) for cell in cells)] for group, cells in heat.lines]
+        of_corpus = ["corpus"] if len(content.corpora) > 1 else []
+        lines = [
+            [group, *([corpus] if of_corpus else []), *(_cell(cell.link) for cell in cells)]
+            for group, rows in heat.lines
+            for corpus, cells in zip(content.corpora, rows, strict=True)
+        ]
         parts += [
             f"## Odds ratios by {escaped(heat.axis)}",
             "An asterisk: clear of chance.",
-            _table(head, lines),
+            _table(["group", *of_corpus, *content.emotions], lines),
         ]
     if content.problems:
         shown = [f"{place}: {reason}" for place, reason in content.problems[:50]]
@@ -70,12 +75,6 @@ def _occurrence(content: Page) -> str:
         for emotion, line in content.rates
     ]
     return _table(head, lines)
-
-
-def _column(content: Page, place: int) -> str:
-    emotion, corpus = divmod(place, len(content.corpora))
-    name = content.emotions[emotion]
-    return name if len(content.corpora) == 1 else f"{name}: {content.corpora[corpus]}"
 
 
 def _cell(link: Link) -> str:

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.report.corpus.page import HeatMap, Page, page
+from evenhand.report.corpus.page import LIMIT, HeatMap, Page, page
 from evenhand.store.run import Run
 
 
@@ -22,6 +22,7 @@ def corpus_summary(run: Run) -> RenderableType:
     for number, corpus in enumerate(content.corpora):
         parts += [_map(content, heat, number, corpus) for heat in content.maps]
     parts.append(Text("odds ratios; * clear of chance, after correction over all links", style="dim"))
+    parts += [Text(f"limited by {fact.value}", style="dim") for fact in content.facts if fact.name == LIMIT]
     return Group(*parts)
 
 
@@ -43,8 +44,8 @@ def _map(content: Page, heat: HeatMap, number: int, corpus: str) -> Table:
     table.add_column("group", overflow="fold")
     for emotion in content.emotions:
         table.add_column(Text(emotion), justify="right", no_wrap=True)
-    for group, cells in heat.lines:
-        own = [cell.link for cell in cells[number :: len(content.corpora)]]
+    for group, rows in heat.lines:
+        own = [cell.link for cell in rows[number]]
         table.add_row(
             Text(group),
             *(f"{link.short}{'*' if link.standing == 'supported' else ' '}" for link in own),
