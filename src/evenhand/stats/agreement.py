@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,20 @@ from evenhand.stats._arrays import (
     cluster_codes,
     weighted_counts,
 )
+from evenhand.stats._quantiles import t_two_sided
 from evenhand.stats.bootstrap import bootstrap_interval
 from evenhand.stats.results import NO_VARIATION
 
 Scale: TypeAlias = Literal["nominal", "ordinal", "interval"]
 _SINGLE = "no item has two ratings"
+
+
+class Correlation(NamedTuple):
+    """A rank correlation and its p-value."""
+
+    estimate: Estimate
+    p: float | None
+    """Two-sided, of no correlation: Student's t with two degrees of freedom fewer than clusters."""
 
 
 def fleiss_kappa(
@@ -95,13 +104,14 @@ def spearman(
             f"x has {first.size} values and y has {second.size}", accepted="as many in x as in y"
         )
     codes = cluster_codes(clusters, first.size)
-    from scipy.stats import rankdata
+    (_, of_x), (_, of_y) = (np.unique(values, return_inverse=True) for values in (first, second))
 
     def correlation(at: Ints) -> float | None:
-        ranks_x, ranks_y = rankdata(first[at]), rankdata(second[at])
-        if ranks_x.size < 2 or np.ptp(ranks_x) == 0 or np.ptp(ranks_y) == 0:
-            return None
-        return float(np.corrcoef(ranks_x, ranks_y)[0, 1])
+        # Rows drawn twice weigh two: what is sorted once need not be sorted for every resample.
+        weights = np.bincount(at, minlength=first.size).astype(np.float64)
+        ranks_x, ranks_y = _weighted_ranks(of_x, weights), _weighted_ranks(of_y, weights)
+        spread = float(weights @ ranks_x**2) * float(weights @ ranks_y**2)
+        return float(weights @ (ranks_x * ranks_y)) / spread**0.5 if spread > 0 else None
 
     found = bootstrap_interval(correlation, codes, rng=rng, resamples=resamples, level=level)
     return _renamed(
@@ -109,7 +119,34 @@ def spearman(
     )
 
 
+def rank_correlation(
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    clusters: Ids = None,
+    *,
+    rng: RandomSource,
+    resamples: int = 2_000,
+    level: float = 0.95,
+) -> Correlation:
+    """`spearman` with its p-value; p is null below three clusters."""
+    found = spearman(x, y, clusters, rng=rng, resamples=resamples, level=level)
+    if found.value is None or found.n_clusters < 3:
+        return Correlation(found, None)
+    rest = 1 - found.value**2
+    if rest <= 1e-15:
+        return Correlation(found, 0.0)
+    df = found.n_clusters - 2
+    return Correlation(found, t_two_sided(found.value * (df / rest) ** 0.5, df))
+
+
 Statistic: TypeAlias = Callable[[Ints], float | None]
+
+
+def _weighted_ranks(codes: Ints, weights: Floats) -> Floats:
+    """The mid-rank of each row among all rows by weight, less the mean rank."""
+    totals = weighted_counts(codes, weights)
+    ranks: Floats = (np.cumsum(totals) - totals / 2 - totals.sum() / 2)[codes]
+    return ranks
 
 
 def _nominal_alpha(counts: Floats) -> Statistic:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
-from evenhand.stats._arrays import Floats, RandomSource, checked_level
-from evenhand.stats.results import NO_VALUES
+from evenhand.stats._arrays import Floats, Ids, RandomSource, checked_level, cluster_codes
+from evenhand.stats.bootstrap import widened_tails
+from evenhand.stats.results import NO_VALUES, ONE_CLUSTER
 
 _METHOD = "bootstrap (percentile)"
 
@@ -39,6 +41,8 @@ class Validation:
     recall: Estimate
     f1: Estimate
     by_label: tuple[LabelAgreement, ...]
+    kappa: Estimate
+    """Cohen's kappa: 1 is full agreement, 0 what the two shares of labels give by chance."""
 
 
 def validate_labels(
@@ -47,22 +51,28 @@ def validate_labels(
     *,
     labels: Sequence[str],
     rng: RandomSource,
+    clusters: Ids = None,
     resamples: int = 2_000,
     level: float = 0.95,
 ) -> Validation:
     """How far predicted labels are people's, who are taken as right (BOLD, section 6.3 and Table 8).
 
-    Resampling texts moves only the counts of the confusion matrix, so that it is the matrix that is drawn.
-    A label without any text on a side counts 0 in the weighted means, as is usual, and is null by itself.
+    Resampling texts moves only the counts of the confusion matrix, so that it is the matrix that is drawn;
+    with ``clusters``, the matrices of whole clusters. A label without any text on a side counts 0 in the
+    weighted means, as is usual, and is null by itself.
     """
     counts = confusion(predicted, human, labels=labels)
     n = int(counts.sum())
     generator = np.random.default_rng(rng)
-    drawn = (
-        generator.multinomial(n, counts.ravel() / n, size=resamples) if n else np.zeros((0, counts.size), int)
-    )
+    if clusters is None:
+        whole = counts.ravel()
+        drawn = generator.multinomial(n, whole / n, size=resamples) if n else np.zeros((0, whole.size), int)
+        n_clusters = n
+    else:
+        cells = _cells(predicted, human, labels, clusters)
+        drawn, n_clusters = _drawn(cells, generator, resamples), len(cells)
     tables = np.concatenate([counts[None], drawn.reshape(-1, *counts.shape)]).astype(np.float64)
-    spread = _Spread(n, checked_level(level))
+    spread = _Spread(n, checked_level(level), n_clusters, is_clustered=clusters is not None)
     hits, said, true = np.einsum("bii->bi", tables), tables.sum(axis=1), tables.sum(axis=2)
     precision, recall, f1 = _share(hits, said), _share(hits, true), _share(2 * hits, said + true)
     weights = _share(true, np.full_like(true, max(n, 1)))
@@ -77,7 +87,21 @@ def validate_labels(
             LabelAgreement(label, *(spread.estimate(part[:, place]) for part in (precision, recall, f1)))
             for place, label in enumerate(labels)
         ),
+        kappa=spread.estimate(cohens_kappa(tables)),
     )
+
+
+def cohens_kappa(tables: Floats) -> Floats:
+    """Cohen's kappa of each confusion matrix (.. x labels x labels); NaN where both sides say one thing only.
+
+    >>> round(float(cohens_kappa(np.array([[20.0, 5.0], [10.0, 15.0]]))), 2)
+    0.4
+    """
+    n = tables.sum(axis=(-2, -1))
+    agreeing = np.einsum("...ii->...", tables)
+    chance = (tables.sum(axis=-1) * tables.sum(axis=-2)).sum(axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(n**2 > chance, (n * agreeing - chance) / (n**2 - chance), np.nan)
 
 
 def confusion(predicted: Sequence[str], human: Sequence[str], *, labels: Sequence[str]) -> np.ndarray:
@@ -105,13 +129,48 @@ class _Spread:
 
     n: int
     level: float
+    n_clusters: int
+    is_clustered: bool = False
 
     def estimate(self, values: Floats) -> Estimate:
         value, resampled = float(values[0]), values[1:][~np.isnan(values[1:])]
+        of = partial(
+            Estimate,
+            level=self.level,
+            method="cluster bootstrap (percentile)" if self.is_clustered else _METHOD,
+            n=self.n,
+            n_null=0,
+            n_clusters=self.n_clusters,
+        )
         if not self.n or np.isnan(value):
-            return Estimate(None, None, None, self.level, _METHOD, self.n, 0, self.n, NO_VALUES)
-        low, high = np.quantile(resampled, [(1 - self.level) / 2, (1 + self.level) / 2])
-        return Estimate(value, float(low), float(high), self.level, _METHOD, self.n, 0, self.n)
+            return of(None, None, None, null_reason=NO_VALUES)
+        if self.n_clusters < 2 or not resampled.size:
+            return of(value, None, None, null_reason=ONE_CLUSTER)
+        low, high = np.quantile(resampled, self._tails())
+        return of(value, float(low), float(high))
+
+    def _tails(self) -> tuple[float, float]:
+        if self.is_clustered:
+            return widened_tails(self.level, self.n_clusters)
+        return (1 - self.level) / 2, (1 + self.level) / 2
+
+
+def _cells(predicted: Sequence[str], human: Sequence[str], labels: Sequence[str], clusters: Ids) -> Floats:
+    """The confusion matrix of every cluster, flat."""
+    place, width = {label: at for at, label in enumerate(labels)}, len(labels)
+    _, codes = np.unique(cluster_codes(clusters, len(human)), return_inverse=True)
+    cells = np.zeros((int(codes.max(initial=-1)) + 1, width * width))
+    at = [place[true] * width + place[said] for true, said in zip(human, predicted, strict=True)]
+    np.add.at(cells, (codes, np.array(at, dtype=np.intp)), 1.0)
+    return cells
+
+
+def _drawn(cells: Floats, generator: np.random.Generator, resamples: int) -> Floats:
+    """The matrix of every resample of clusters; clusters that look alike are drawn together."""
+    if not len(cells):
+        return np.zeros((0, cells.shape[1]))
+    different, times = np.unique(cells, axis=0, return_counts=True)
+    return generator.multinomial(len(cells), times / len(cells), size=resamples) @ different
 
 
 def _share(part: Floats, whole: Floats) -> Floats:

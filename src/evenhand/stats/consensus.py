@@ -1,0 +1,206 @@
+"""From several people's labels to one: the majority, or what fits best if people err in ways of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenhand.core.errors import InputError
+from evenhand.core.records import Estimate
+from evenhand.stats._arrays import Floats, RandomSource, checked_level
+from evenhand.stats.bootstrap import widened_tails
+from evenhand.stats.ratings import Ratings
+from evenhand.stats.results import ONE_CLUSTER
+
+SMOOTHING = 0.01
+"""Ratings added to each cell of a confusion matrix, so that what was never seen is rare, not impossible."""
+NO_MAJORITY = "no majority"
+TOO_FEW = "too few ratings"
+TOO_LITTLE = "too little agreement"
+
+
+@dataclass(frozen=True, slots=True)
+class Consensus:
+    """One label an item, in the order of the ratings' items, or the reason there is none."""
+
+    labels: tuple[str | None, ...]
+    shares: tuple[float | None, ...]
+    """The share of ratings (or the probability) that the leading label has; null without ratings."""
+    reasons: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DawidSkene:
+    """What the model of Dawid and Skene (1979) says of items and annotators."""
+
+    posteriors: Floats
+    """Items x labels: the probability of each label."""
+    prior: Floats
+    """How frequent each label is."""
+    confusion: Floats
+    """Annotators x true label x given label: the probability of what an annotator says."""
+    log_likelihood: float
+    """Of the ratings; the smoothing's part left out."""
+    iterations: int
+    converged: bool
+
+    @property
+    def accuracies(self) -> Floats:
+        """For each annotator the probability of naming the true label."""
+        diagonal: Floats = np.einsum("acc->ac", self.confusion) @ self.prior
+        return diagonal
+
+    def consensus(self, ratings: Ratings, *, probability: float = 0.5) -> Consensus:
+        """The most probable label of each item, where it is more probable than ``probability``."""
+        top = self.posteriors.argmax(axis=1)
+        best = self.posteriors[np.arange(len(top)), top]
+        kept = best > probability
+        return Consensus(
+            tuple(ratings.labels[at] if keep else None for at, keep in zip(top, kept, strict=True)),
+            tuple(map(float, best)),
+            tuple(None if keep else TOO_LITTLE for keep in kept),
+        )
+
+
+def majority(ratings: Ratings, *, agreement: float = 0.5, least: int = 1) -> Consensus:
+    """The label that more than half of an item's annotators chose, if at least the share ``agreement`` did.
+
+    Items with fewer than ``least`` ratings have none. A tie is no majority.
+    """
+    if not 0 <= agreement <= 1:
+        raise InputError(f"an agreement of {agreement:g}", accepted="a share from 0 to 1, such as 0.66")
+    counts = ratings.counts()
+    total, top = counts.sum(axis=1), counts.argmax(axis=1)
+    best = counts[np.arange(len(top)), top]
+    labels: list[str | None] = []
+    reasons: list[str | None] = []
+    for at, (n, most) in enumerate(zip(total, best, strict=True)):
+        # A hair below, so that two of three reach 0.6667 however it was rounded.
+        reason = (
+            TOO_FEW
+            if n < max(least, 1)
+            else NO_MAJORITY
+            if 2 * most <= n
+            else TOO_LITTLE
+            if most / n < agreement - 5e-3
+            else None
+        )
+        reasons.append(reason)
+        labels.append(None if reason else ratings.labels[top[at]])
+    shares = tuple(float(most / n) if n else None for n, most in zip(total, best, strict=True))
+    return Consensus(tuple(labels), shares, tuple(reasons))
+
+
+def dawid_skene(
+    ratings: Ratings,
+    *,
+    smoothing: float = SMOOTHING,
+    tolerance: float = 1e-8,
+    iterations: int = 1_000,
+) -> DawidSkene:
+    """The likeliest true labels and the likeliest ways of each annotator to err, by EM from the vote shares.
+
+    Every item has one true label; given it, annotators err independently, each by a confusion matrix of their
+    own (Dawid and Skene 1979). Annotators need not have rated every item, nor one item once. It ends where
+    no probability moves by more than ``tolerance``.
+    """
+    if not ratings.of_item.size:
+        raise InputError("there are no ratings", accepted="one rating or more")
+    if smoothing < 0:
+        raise InputError(f"a smoothing of {smoothing:g}", accepted="0 or more, such as 0.01")
+    counts = ratings.counts()
+    weights = np.ones(len(ratings.items))
+    return _fitted(
+        ratings, counts / counts.sum(axis=1, keepdims=True), weights, smoothing, tolerance, iterations
+    )
+
+
+def skill(
+    ratings: Ratings,
+    fitted: DawidSkene,
+    *,
+    rng: RandomSource,
+    resamples: int = 200,
+    level: float = 0.95,
+    smoothing: float = SMOOTHING,
+) -> list[Estimate]:
+    """For each annotator the probability of naming the true label, with an interval over resampled items.
+
+    The model is fitted anew to every resample, beginning at what was found for all items.
+    """
+    n = np.bincount(ratings.of_annotator, minlength=len(ratings.annotators))
+    items, method = len(ratings.items), "Dawid-Skene, cluster bootstrap (percentile)"
+    value = fitted.accuracies
+    if items < 2:
+        return [
+            Estimate(
+                float(value[at]), None, None, checked_level(level), method, int(n[at]), 0, items, ONE_CLUSTER
+            )
+            for at in range(len(n))
+        ]
+    generator = np.random.default_rng(rng)
+    draws = np.stack(
+        [
+            _fitted(
+                ratings,
+                fitted.posteriors,
+                generator.multinomial(items, np.full(items, 1 / items)).astype(np.float64),
+                smoothing,
+                1e-4,
+                50,
+            ).accuracies
+            for _ in range(resamples)
+        ]
+    )
+    low, high = np.quantile(draws, widened_tails(checked_level(level), items), axis=0)
+    return [
+        Estimate(float(value[at]), float(low[at]), float(high[at]), level, method, int(n[at]), 0, items)
+        for at in range(len(n))
+    ]
+
+
+def _fitted(
+    ratings: Ratings, start: Floats, weights: Floats, smoothing: float, tolerance: float, iterations: int
+) -> DawidSkene:
+    posteriors, moved, done = start, np.inf, 0
+    while done < iterations and moved > tolerance:
+        prior, confusion = _maximised(ratings, posteriors, weights, smoothing)
+        log_joint = _log_joint(ratings, prior, confusion)
+        top = log_joint.max(axis=1, keepdims=True)
+        shares = np.exp(log_joint - top)
+        total = shares.sum(axis=1, keepdims=True)
+        moved = float(np.abs(shares / total - posteriors).max())
+        posteriors, done = shares / total, done + 1
+    likelihood = float(weights @ (top[:, 0] + np.log(total[:, 0])))
+    return DawidSkene(posteriors, prior, confusion, likelihood, done, moved <= tolerance)
+
+
+def _maximised(
+    ratings: Ratings, posteriors: Floats, weights: Floats, smoothing: float
+) -> tuple[Floats, Floats]:
+    """How frequent each label is, and each annotator's confusion matrix, given the labels' probabilities."""
+    people, labels = len(ratings.annotators), len(ratings.labels)
+    weighted = posteriors * weights[:, None]
+    cells = ratings.of_annotator * labels + ratings.of_label
+    counts = np.stack(
+        [
+            np.bincount(cells, weights=weighted[ratings.of_item, true], minlength=people * labels)
+            for true in range(labels)
+        ]
+    ).reshape(labels, people, labels)
+    confusion = counts.transpose(1, 0, 2) + smoothing
+    total = confusion.sum(axis=2, keepdims=True)
+    # Without smoothing, a label that an annotator never met says nothing about them.
+    confusion = np.divide(confusion, total, out=np.full_like(confusion, 1 / labels), where=total > 0)
+    return weighted.sum(axis=0) / weights.sum(), confusion
+
+
+def _log_joint(ratings: Ratings, prior: Floats, confusion: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.maximum(confusion, 1e-300))
+        found = np.tile(np.log(np.maximum(prior, 1e-300)), (len(ratings.items), 1))
+    for true in range(len(ratings.labels)):
+        said = logs[ratings.of_annotator, true, ratings.of_label]
+        found[:, true] += np.bincount(ratings.of_item, weights=said, minlength=len(ratings.items))
+    return found
