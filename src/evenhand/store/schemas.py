@@ -11,6 +11,7 @@ from evenhand.core.errors import RunFolderError
 from evenhand.core.records import Comparison
 from evenhand.store.compare_tables import COMPARE_SCHEMAS
 from evenhand.store.corpus_tables import CORPUS_SCHEMAS
+from evenhand.store.people_tables import PEOPLE_SCHEMAS
 from evenhand.store.probe_tables import PROBE_SCHEMAS
 
 Schema = Mapping[str, pl.DataType]
@@ -234,7 +235,13 @@ SCHEMAS: Mapping[str, Schema] = {
 }
 """The tables of an audit or of scored texts."""
 
-EVERY_SCHEMA: Mapping[str, Schema] = {**SCHEMAS, **CORPUS_SCHEMAS, **PROBE_SCHEMAS, **COMPARE_SCHEMAS}
+EVERY_SCHEMA: Mapping[str, Schema] = {
+    **SCHEMAS,
+    **CORPUS_SCHEMAS,
+    **PROBE_SCHEMAS,
+    **COMPARE_SCHEMAS,
+    **PEOPLE_SCHEMAS,
+}
 
 
 def empty(name: str) -> pl.DataFrame:
