@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from secrets import token_hex
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -30,42 +31,48 @@ class Latest(NamedTuple):
     at: datetime
 
 
-def save(db: Database, annotator: str, given: Sequence[Answer], *, mark: str) -> None:
+def save(db: Database, annotator: str, given: Sequence[Answer], *, mark: str | None = None) -> None:
     """Store answers, all or none; when this returns they are on the disk.
 
-    ``mark`` is made by the sender for one submission: the same submission sent twice is stored once.
+    ``mark`` is made by the sender for one submission: the same submission sent twice is stored once, even if
+    the answer was changed in between. Without one, answers that change nothing are passed over.
     """
-    now = utc_now()
-    rows = [
-        {"study": db.study.id, "annotator": annotator, "mark": mark, "at": now, **answer._asdict()}
-        for answer in given
-    ]
-    if rows:
-        db.write(lambda connection: connection.execute(_insert(connection), rows))
+    common = {"study": db.study.id, "annotator": annotator, "mark": mark or token_hex(8), "at": utc_now()}
+
+    def work(connection: sa.Connection) -> None:
+        new = given
+        if mark is None:
+            rows = last_answers(connection, db.study.id, annotator)
+            known = {(row.item_id, row.question): row.label for row in rows}
+            new = [answer for answer in given if known.get(answer[:2]) != answer.label]
+        if new:
+            connection.execute(_insert(connection), [{**common, **answer._asdict()} for answer in new])
+
+    db.write(work)
 
 
 def latest(db: Database) -> list[Latest]:
     """The last answer of each annotator, item and question, without those taken back."""
-    return db.read(lambda connection: [Latest(*row) for row in connection.execute(latest_query(db.study.id))])
+    return db.read(lambda connection: last_answers(connection, db.study.id))
 
 
 def answers_of(db: Database, annotator: str) -> list[Latest]:
     """The last answers of one person."""
-    query = latest_query(db.study.id, annotator)
-    return db.read(lambda connection: [Latest(*row) for row in connection.execute(query)])
+    return db.read(lambda connection: last_answers(connection, db.study.id, annotator))
 
 
-def latest_query(study: str, annotator: str | None = None) -> sa.Select[tuple[str, str, str, str, datetime]]:
-    """Selects the columns of `Latest`, of one person or of everybody."""
+def last_answers(connection: sa.Connection, study: str, annotator: str | None = None) -> list[Latest]:
+    """The last answers of one person or of everybody, inside a transaction."""
     keys = (answers.c.annotator, answers.c.item_id, answers.c.question)
     last = sa.select(sa.func.max(answers.c.id)).where(answers.c.study == study).group_by(*keys)
     if annotator is not None:
         last = last.where(answers.c.annotator == annotator)
-    return (
+    query = (
         sa.select(*keys, answers.c.label, answers.c.at)
         .where(answers.c.id.in_(last), answers.c.label.is_not(None))
         .order_by(answers.c.id)
     )
+    return [Latest._make(row) for row in connection.execute(query)]
 
 
 def utc_now() -> datetime:

@@ -125,7 +125,7 @@ def _next_number(connection: sa.Connection, study: str) -> int:
     # The forgotten have no number, and theirs must not come again.
     query = sa.select(sa.func.max(people.c.number), sa.func.count()).where(people.c.study == study)
     highest, count = connection.execute(query).one()
-    return max(highest or 0, count) + 1
+    return int(max(highest or 0, count)) + 1
 
 
 def _is(db: Database, annotator: str) -> sa.ColumnElement[bool]:

@@ -13,7 +13,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evenhand.annotate.task import Question, Task, parse_task
+from evenhand.annotate.task import Layout, Question, Task, parse_task, with_layout
 from evenhand.core.errors import InputError
 from evenhand.store.atomic import replacing, write_text
 
@@ -47,6 +47,8 @@ class Settings(BaseModel):
     seed: int = 0
     annotators: int = Field(default=3, ge=1)
     """Answers an item needs."""
+    layout: Layout | None = None
+    """Another layout than the task's own."""
     hold_hours: float = Field(default=24.0, gt=0)
     """An item handed out and not answered for so long is handed to somebody else."""
     provenance: dict[str, str] = Field(default_factory=dict)
@@ -95,7 +97,7 @@ class Study:
                 accepted=", ".join(ITEM_COLUMNS),
                 todo="make the study again in a new folder",
             )
-        return table.select(ITEM_COLUMNS)
+        return table.select(*ITEM_COLUMNS)
 
 
 def read_study(folder: Path | str) -> Study:
@@ -116,7 +118,8 @@ def read_study(folder: Path | str) -> Study:
             accepted="the file that `evenhand annotate init` wrote",
             todo="mend the section [study]",
         ) from error
-    return Study(Path(folder), parse_task(text, where=str(path)), settings, text)
+    task = with_layout(parse_task(text, where=str(path)), settings.layout)
+    return Study(Path(folder), task, settings, text)
 
 
 def write_study(folder: Path, *, task: str, settings: Settings, items: pl.DataFrame) -> Study:
@@ -135,7 +138,7 @@ def write_study(folder: Path, *, task: str, settings: Settings, items: pl.DataFr
 
 def _toml(settings: Settings) -> str:
     lines = ["[study]"]
-    for name, value in settings.model_dump(exclude={"provenance"}).items():
+    for name, value in settings.model_dump(exclude={"provenance"}, exclude_none=True).items():
         lines.append(f"{name} = {_value(value)}")
     lines.append("\n[study.provenance]")
     lines += [f"{_value(name)} = {_value(value)}" for name, value in settings.provenance.items()]

@@ -11,6 +11,7 @@ TOML, as the shipped ``assets/annotate/*.toml`` show it::
     metric = "sentiment"                  # texts are spread over this metric's scores; empty for none
     output = "compound"
     mask = "suite"                        # or "xyz", "none"
+    one_sentence = false                  # cut each text after its first sentence
     layout = "list"                       # or "single", "side-by-side"
     page = 10                             # texts a page
     per_person = 0                        # texts a person at most; 0 for no limit
@@ -134,6 +135,7 @@ class Terms(_Strict):
     metric: str = ""
     output: str = ""
     mask: MaskWish = "suite"
+    one_sentence: bool = False
     layout: Layout = "list"
     page: int = Field(default=10, ge=1, le=50)
     per_person: int = Field(default=0, ge=0)
@@ -197,6 +199,12 @@ def parse_task(text: str, *, where: str) -> Task:
     for came, accepted in _misfits(task):
         raise _error(where, came, accepted)
     return task
+
+
+def with_layout(task: Task, layout: Layout | None) -> Task:
+    """The task with another layout, or as it is."""
+    terms = task.task.model_copy(update={"layout": layout} if layout else {})
+    return task.model_copy(update={"task": terms})
 
 
 def _misfits(task: Task) -> Iterator[tuple[str, str]]:

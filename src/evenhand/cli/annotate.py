@@ -8,8 +8,14 @@ from typing import Annotated
 import typer
 
 from evenhand.cli import options as o
+from evenhand.cli import study
 
 app = typer.Typer(help="Human labels: what to ask about, and what was answered.", no_args_is_help=True)
+app.command("init")(study.init_command)
+app.command("invite")(study.invite_command)
+app.command("serve")(study.serve_command)
+app.command("status")(study.status_command)
+app.command("forget")(study.forget_command)
 
 
 @app.callback()

@@ -19,6 +19,7 @@ import jinja2
 import polars as pl
 from markupsafe import Markup
 
+from evenhand.core.assets import asset
 from evenhand.core.digests import Json
 from evenhand.report.findings import Findings
 from evenhand.report.gaps import WORDS
@@ -63,7 +64,7 @@ def embedded(value: Json) -> Markup:
 
 def stylesheet() -> str:
     """The style every page of ours shares."""
-    return _static(("report.css",))
+    return asset("style", "tokens.css").read_text(encoding="utf-8") + "\n" + _static(("report.css",))
 
 
 def policy(style: str, script: str) -> str:

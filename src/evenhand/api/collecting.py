@@ -1,0 +1,118 @@
+"""``invite_people``, ``serve_study``, ``forget_person``: a study and the people who answer it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from evenhand.annotate.study import read_study
+from evenhand.core.errors import InputError, MissingLibraryError
+
+if TYPE_CHECKING:
+    from evenhand.annotate.claims import Progress
+    from evenhand.annotate.people import Invitation
+
+HOST: Final = "127.0.0.1"
+PORT: Final = 8765
+
+
+class State(NamedTuple):
+    """How far a study is."""
+
+    progress: Progress
+    links: int
+    """People who have a link."""
+
+
+def invite_people(
+    study: Path | str, people: int = 1, *, again: str | None = None, database: str | None = None
+) -> list[Invitation]:
+    """New private links, or with ``again`` a new link for somebody who lost theirs.
+
+    The tokens are stored nowhere: what is not copied now is lost.
+    """
+    _require()
+    from evenhand.annotate.database import Database
+    from evenhand.annotate.people import invite, renew
+
+    with Database(read_study(study), database) as db:
+        return [renew(db, again)] if again else invite(db, people)
+
+
+def forget_person(
+    study: Path | str, annotator: str, *, answers_too: bool = False, database: str | None = None
+) -> str:
+    """The random name somebody's answers now have; their link and id are gone."""
+    _require()
+    from evenhand.annotate.database import Database
+    from evenhand.annotate.people import forget
+
+    with Database(read_study(study), database) as db:
+        return forget(db, annotator, answers_too=answers_too)
+
+
+def study_progress(study: Path | str, *, database: str | None = None) -> State:
+    """How far a study is, and how many people have links."""
+    _require()
+    from evenhand.annotate.assignment import Assigner
+    from evenhand.annotate.claims import progress
+    from evenhand.annotate.database import Database
+    from evenhand.annotate.people import invited
+
+    opened = read_study(study)
+    with Database(opened, database) as db:
+        return State(progress(db, Assigner.of(opened)), len(invited(db)))
+
+
+def serve_study(
+    study: Path | str,
+    *,
+    host: str = HOST,
+    port: int = PORT,
+    base: str | None = None,
+    database: str | None = None,
+) -> None:
+    """Serve a study until it is stopped (Ctrl-C); ``base`` is the address people use, if another."""
+    _require()
+    import uvicorn
+
+    from evenhand.annotate.database import Database
+    from evenhand.annotate.web import create_app
+
+    with Database(read_study(study), database) as db:
+        # No access log: addresses of links would stand in it.
+        uvicorn.run(
+            create_app(db, host=host, base=base),
+            host=host,
+            port=port,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=5,
+        )
+
+
+def link(base: str, token: str) -> str:
+    """The private link of a token."""
+    parts = urlsplit(base)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InputError(
+            f"--base {base!r}", accepted="http://HOST:PORT or https://HOST", todo="give the whole address"
+        )
+    return f"{base.rstrip('/')}/join/{token}"
+
+
+def _require() -> None:
+    """An error that names the extra, before anything else is done."""
+    try:
+        import sqlalchemy
+        import starlette
+        import uvicorn
+    except ImportError as error:
+        raise MissingLibraryError(
+            f"the library {error.name} is not installed",
+            accepted="the extra `annotate`",
+            todo="pip install 'evenhand[annotate]'",
+        ) from error
+    del sqlalchemy, starlette, uvicorn

@@ -1,0 +1,199 @@
+"""``create_study``: from runs and files of texts to a study people can answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypedDict, TypeVar, Unpack
+from uuid import uuid4
+
+from evenhand._version import __version__
+from evenhand.annotate.sampling import Candidate, items_table, sample, sample_across_methods
+from evenhand.annotate.study import STUDY, Settings, Study, write_study
+from evenhand.annotate.task import LAYOUTS, MASKS, MaskWish, Task, parse_task, task_text, with_layout
+from evenhand.api.parts import Plan
+from evenhand.api.study_texts import FileColumns, Texts, read_sources
+from evenhand.core.errors import InputError
+from evenhand.pipeline import reading
+
+ITEMS: Final = 100
+ANNOTATORS: Final = 3
+_T = TypeVar("_T", bound=str)
+
+
+class StudyOptions(TypedDict, total=False):
+    """The options of ``create_study``."""
+
+    task: str | Path
+    items: int
+    annotators: int
+    seed: int
+    mask: str | None
+    layout: str | None
+    text: str
+    group: Mapping[str, str] | Sequence[str]
+    prompt: str | None
+    id: str | None
+    mentions: str | None
+    method: str | None
+    score: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Creating:
+    """A study that is read, drawn and ready to be written."""
+
+    folder: Path
+    sources: tuple[Path, ...]
+    task: Task
+    task_text: str
+    mask: MaskWish
+    settings: Settings
+    texts: Texts
+    chosen: tuple[Candidate, ...]
+    wanted: int
+
+    def plan(self) -> Plan:
+        """What will be done, before it is done."""
+        groups = len({one.group for one in self.chosen})
+        methods = len({one.method for one in self.chosen})
+        asked = ", ".join(question.name for question in self.task.questions)
+        spread = f"{groups:,} groups" if groups > 1 else "one group"
+        if self.task.task.metric:
+            spread += f" and the range of {self.task.task.metric}"
+        lines = (
+            f"texts   {len(self.texts.candidates):,} found, {len(self.chosen):,} drawn evenly over {spread}"
+            + (f", {methods} methods" if methods > 1 else "")
+            + f"; seed {self.settings.seed}",
+            f"ask     {asked} ({self.task.task.name}), {self.settings.annotators} people a text, "
+            f"{self._pages()}, {len(self.task.checks)} checks of attention",
+            f"answers {len(self.chosen) * self.settings.annotators:,} wanted",
+            f"folder  {self.folder}",
+        )
+        return Plan(f"study {self.folder.name}", lines, self.folder)
+
+    def notes(self) -> list[str]:
+        """What is odd: too few texts, none masked, texts left out."""
+        found = []
+        if len(self.chosen) < self.wanted:
+            found.append(f"{len(self.chosen)} different texts were there, {self.wanted} were wanted")
+        if self.mask != "none" and not self.texts.masked:
+            found.append(
+                "no text has a mask: readers may see its group (in files, --mentions names the words)"
+            )
+        if self.texts.left_out:
+            found.append(f"{self.texts.left_out} empty texts left out")
+        return found
+
+    def run(self) -> Study:
+        """Write the study."""
+        return write_study(
+            self.folder,
+            task=self.task_text,
+            settings=self.settings,
+            items=items_table(self.chosen, self.task),
+        )
+
+    def _pages(self) -> str:
+        terms = self.task.task
+        if terms.layout == "side-by-side":
+            return "side by side"
+        share = f", {terms.per_person} a person" if terms.per_person else ""
+        return ("one at a time" if terms.page == 1 else f"pages of {terms.page}") + share
+
+
+def create_study(
+    folder: Path | str, source: Path | str | Sequence[Path | str], **options: Unpack[StudyOptions]
+) -> Study:
+    """The study written to a new folder, from one or several runs or files.
+
+    Texts are drawn evenly over groups and over the range of the task's metric, masked as the task says;
+    arguments are those of ``annotate init``.
+    """
+    return prepare(folder, source, **options).run()
+
+
+def prepare(
+    folder: Path | str, source: Path | str | Sequence[Path | str], **options: Unpack[StudyOptions]
+) -> Creating:
+    """The texts read, scored and drawn, so that ``plan`` can be shown before ``run``."""
+    path = Path(folder)
+    if (path / STUDY).exists():
+        raise InputError(
+            f"{path} already holds a study",
+            accepted="a new folder: a study with answers is never overwritten",
+            todo="choose another name, or remove the folder",
+        )
+    sources = tuple(Path(one) for one in ([source] if isinstance(source, str | Path) else source))
+    text = task_text(options.get("task", "sentiment"))
+    layout = _one_of(options.get("layout"), "--layout", LAYOUTS)
+    task = with_layout(parse_task(text, where=str(options.get("task", "sentiment"))), layout)
+    mask = _one_of(options.get("mask"), "--mask", MASKS) or task.task.mask
+    texts = read_sources(sources, task=task, mask=mask, columns=_columns(options))
+    wanted, seed = _at_least_one(options.get("items", ITEMS), "--items"), options.get("seed", 0)
+    settings = Settings(
+        id=uuid4().hex,
+        seed=seed,
+        annotators=_at_least_one(options.get("annotators", ANNOTATORS), "--annotators"),
+        layout=layout,
+        provenance={
+            "evenhand": __version__,
+            "sources": ", ".join(str(one) for one in sources),
+            "mask": mask,
+            "metric": task.task.metric,
+            "texts": str(len(texts.candidates)),
+        },
+    )
+    chosen = _drawn(texts, task, wanted, seed)
+    return Creating(path, sources, task, text, mask, settings, texts, tuple(chosen), wanted)
+
+
+def _drawn(texts: Texts, task: Task, wanted: int, seed: int) -> list[Candidate]:
+    if not task.task.per_method:
+        return sample(texts.candidates, count=wanted, seed=seed)
+    chosen, methods = sample_across_methods(texts.candidates, count=wanted, seed=seed)
+    if not chosen:
+        counts = Counter(one.method for one in texts.candidates)
+        raise InputError(
+            f"no prompt has a text by each of {len(methods)} methods "
+            f"({', '.join(f'{name}: {count} texts' for name, count in sorted(counts.items()))})",
+            accepted="runs over the same prompts, or a file with --prompt and --method",
+            todo="check that the runs have one suite, or lower their number",
+        )
+    return chosen
+
+
+def _columns(options: StudyOptions) -> FileColumns:
+    layout = reading.Layout(
+        text=options.get("text", "text"),
+        groups=_groups(options.get("group") or ()),
+        prompt=options.get("prompt"),
+        id=options.get("id"),
+        mentions=options.get("mentions"),
+    )
+    return FileColumns(layout, options.get("method"), options.get("score"))
+
+
+def _groups(given: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
+    """Axis to its column, from a mapping or from ``AXIS=COLUMN`` and ``COLUMN``."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    parts = (item.partition("=") for item in given)
+    return {axis: column or axis for axis, _, column in parts}
+
+
+def _at_least_one(number: int, option: str) -> int:
+    if number < 1:
+        raise InputError(f"{option} {number}", accepted="1 or more", todo=f"give {option} a number")
+    return number
+
+
+def _one_of(given: str | None, option: str, accepted: Sequence[_T]) -> _T | None:
+    if given is None:
+        return None
+    for one in accepted:
+        if one == given:
+            return one
+    raise InputError(f"{option} {given!r}", accepted=", ".join(accepted), todo="name one of these")

@@ -1,0 +1,245 @@
+"""Where answers are kept: the same on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from tests.annotate.study_parts import make_study
+
+from evenhand.annotate import claims, people
+from evenhand.annotate.answers import Answer, answers_of, latest, save, utc_now
+from evenhand.annotate.assignment import Assigner
+from evenhand.annotate.database import VARIABLE, Database, DatabaseError, answers
+from evenhand.annotate.labels import LABEL_COLUMNS, read_labels
+from evenhand.annotate.people import Person
+from evenhand.annotate.study import Study
+from evenhand.core.errors import InputError
+
+
+def ids(study: Study) -> list[str]:
+    return study.items().filter(~study.items()["is_check"])["item_id"].to_list()
+
+
+def rows(db: Database) -> int:
+    query = sa.select(sa.func.count()).where(answers.c.study == db.study.id)
+    return db.read(lambda connection: int(connection.execute(query).scalar_one()))
+
+
+def test_the_last_answer_counts(study: Study, place: str | None) -> None:
+    item = ids(study)[0]
+    with Database(study, place) as db:
+        save(db, "a1", [Answer(item, "sentiment", "positive")], mark="1" * 16)
+        save(db, "a1", [Answer(item, "sentiment", "negative")], mark="2" * 16)
+        save(db, "a2", [Answer(item, "sentiment", "neutral")], mark="1" * 16)
+        assert [(one.annotator, one.label) for one in latest(db)] == [("a1", "negative"), ("a2", "neutral")]
+        save(db, "a1", [Answer(item, "sentiment", None)], mark="3" * 16)
+        assert [one.annotator for one in latest(db)] == ["a2"]
+        assert answers_of(db, "a1") == []
+        assert rows(db) == 4  # nothing was overwritten
+
+
+def test_a_submission_sent_twice_is_stored_once(study: Study, place: str | None) -> None:
+    first, second = ids(study)[:2]
+    with Database(study, place) as db:
+        batch = [Answer(first, "sentiment", "positive"), Answer(second, "sentiment", "neutral")]
+        save(db, "a1", batch, mark="1" * 16)
+        save(db, "a1", [Answer(first, "sentiment", "negative")], mark="2" * 16)
+        # The reply to the first was lost and it comes again: the change in between stands.
+        save(db, "a1", batch, mark="1" * 16)
+        assert rows(db) == 3
+        assert {one.item_id: one.label for one in latest(db)} == {first: "negative", second: "neutral"}
+
+
+def test_without_a_mark_only_changes_are_stored(study: Study, place: str | None) -> None:
+    item = ids(study)[0]
+    with Database(study, place) as db:
+        for label in ("positive", "positive", "negative", "positive"):
+            save(db, "a1", [Answer(item, "sentiment", label)])
+        assert rows(db) == 3
+        assert latest(db)[0].label == "positive"
+
+
+def test_labels_as_a_table(study: Study, place: str | None) -> None:
+    first, second = sorted(ids(study)[:2])
+    with Database(study, place) as db:
+        save(db, "a2", [Answer(first, "sentiment", "negative"), Answer(second, "sentiment", "neutral")])
+        save(db, "a1", [Answer(first, "sentiment", "positive")])
+    table = read_labels(study, place)
+    assert dict(table.schema) == dict(LABEL_COLUMNS)
+    assert table.select("item_id", "annotator", "label", "code", "is_check").rows() == [
+        (first, "a1", "positive", 1.0, False),
+        (first, "a2", "negative", -1.0, False),
+        (second, "a2", "neutral", 0.0, False),
+    ]
+    assert abs((table["at"][0] - utc_now()).total_seconds()) < 300
+
+
+def test_studies_in_one_database_do_not_meet(tmp_path: Path, place: str | None) -> None:
+    one, other = make_study(tmp_path / "one"), make_study(tmp_path / "other")
+    url = place or f"sqlite:///{tmp_path / 'both.db'}"
+    with Database(one, url) as db, Database(other, url) as second:
+        (made,) = people.invite(db, 1)
+        assert people.find(db, made.token) == Person("a1", 1)
+        assert people.find(second, made.token) is None
+        save(db, "a1", [Answer(ids(one)[0], "sentiment", "neutral")])
+        assert latest(second) == []
+    assert read_labels(other, url).is_empty()
+    assert read_labels(one, url).height == 1
+
+
+def test_no_answers_yet(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert dict(read_labels(study).schema) == dict(LABEL_COLUMNS)
+    assert not study.labels_file.exists()
+
+
+def test_only_the_digest_of_a_link_is_kept(study: Study) -> None:
+    with Database(study) as db:
+        made = people.invite(db, 3)
+    assert [one.annotator for one in made] == ["a1", "a2", "a3"]
+    assert len({one.token for one in made}) == 3
+    stored = b"".join(path.read_bytes() for path in study.folder.iterdir())
+    assert not any(one.token.encode() in stored for one in made)
+
+
+def test_links_are_renewed_and_forgotten(study: Study, place: str | None) -> None:
+    item = ids(study)[0]
+    with Database(study, place) as db:
+        first, second = people.invite(db, 2)
+        renewed = people.renew(db, "a1")
+        assert people.find(db, first.token) is None
+        assert people.find(db, renewed.token) == Person("a1", 1)
+        save(db, "a1", [Answer(item, "sentiment", "neutral")])
+        save(db, "a2", [Answer(item, "sentiment", "positive")])
+
+        stranger = people.forget(db, "a1")
+        assert people.find(db, renewed.token) is None
+        assert people.invited(db) == ["a2"]
+        assert {one.annotator: one.label for one in latest(db)} == {stranger: "neutral", "a2": "positive"}
+        assert {one.at.hour + one.at.microsecond for one in latest(db) if one.annotator == stranger} == {0}
+
+        people.forget(db, "a2", answers_too=True)
+        assert [one.annotator for one in latest(db)] == [stranger]
+        assert people.find(db, second.token) is None
+        # A number never comes again.
+        assert people.invite(db, 1)[0].annotator == "a3"
+        with pytest.raises(InputError) as caught:
+            people.forget(db, "a2")
+        assert str(caught.value) == (
+            "nobody called 'a2' has a link of this study. Accepted: a3. What to do: name one of these."
+        )
+        with pytest.raises(InputError, match="nobody called 'a9'"):
+            people.renew(db, "a9")
+
+
+@pytest.mark.parametrize("count", [0, 10_001])
+def test_so_many_people_are_refused(study: Study, count: int) -> None:
+    with Database(study) as db, pytest.raises(InputError, match=r"Accepted: 1 to 10,000"):
+        people.invite(db, count)
+
+
+def test_pages_are_claimed_once(study: Study, place: str | None) -> None:
+    with Database(study, place) as db:
+        rules, person = Assigner.of(study), Person("a1", 1)
+        (page,) = claims.claim(db, rules, person)
+        assert len(page) == 10
+        assert claims.claim(db, rules, person) == [page]
+        save(db, "a1", [Answer(item, "sentiment", "neutral") for item in page])
+        pages = claims.claim(db, rules, person)
+        assert len(pages) == 2
+        assert not set(pages[0]) & set(pages[1])
+        assert claims.pages_of(db, "a1") == pages
+        assert claims.progress(db, rules) == (20, 0, 10, 10)
+
+
+def test_many_at_once_never_too_many_an_item(study: Study, place: str | None) -> None:
+    with Database(study, place) as db:
+        rules = Assigner.of(study)
+        someone = [Person(f"a{number}", number) for number in range(1, 9)]
+        with ThreadPoolExecutor(8) as pool:
+            handed = list(pool.map(lambda person: claims.claim(db, rules, person), someone))
+    counts: dict[str, int] = {}
+    for pages in handed:
+        for item in (item for page in pages for item in page):
+            counts[item] = counts.get(item, 0) + 1
+    # Twenty items, three people each: sixty places, of which eight people could fill eighty.
+    assert sum(counts.values()) == 60
+    assert set(counts.values()) == {3}
+
+
+def test_items_of_somebody_who_never_came_back_are_handed_on(tmp_path: Path, place: str | None) -> None:
+    study = make_study(tmp_path / "s", items=10, annotators=1, checks=False, hold_hours=24)
+    with Database(study, place) as db:
+        rules, start = Assigner.of(study), utc_now()
+        (page,) = claims.claim(db, rules, Person("a1", 1), now=start)
+        assert claims.claim(db, rules, Person("a2", 2), now=start + timedelta(hours=23)) == []
+        (later,) = claims.claim(db, rules, Person("a2", 2), now=start + timedelta(hours=25))
+        assert set(later) == set(page)
+
+
+def test_a_locked_database_is_waited_for_and_then_named(study: Study) -> None:
+    item = ids(study)[0]
+    with Database(study, patience=0.5) as db:
+        holder = sqlite3.connect(study.labels_file, isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(DatabaseError, match="cannot be used: database is locked"):
+            save(db, "a1", [Answer(item, "sentiment", "neutral")], mark="1" * 16)
+        holder.execute("ROLLBACK")
+        holder.close()
+        assert latest(db) == []
+        save(db, "a1", [Answer(item, "sentiment", "neutral")], mark="1" * 16)
+        assert len(latest(db)) == 1
+
+
+def test_a_lock_that_ends_costs_only_time(study: Study) -> None:
+    item = ids(study)[0]
+    with Database(study) as db:
+        holder = sqlite3.connect(study.labels_file, isolation_level=None, check_same_thread=False)
+        holder.execute("BEGIN IMMEDIATE")
+        with ThreadPoolExecutor(1) as pool:
+            saved = pool.submit(save, db, "a1", [Answer(item, "sentiment", "neutral")], mark="1" * 16)
+            assert not saved.done()
+            holder.execute("ROLLBACK")
+            saved.result(timeout=20)
+        holder.close()
+        assert len(latest(db)) == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "came"),
+    [
+        ("mysql://me:secret@host/db", "a database of the kind 'mysql'"),
+        ("no url: secret", "a database URL that cannot be read"),
+        ("sqlite://", "a database of the kind 'sqlite'"),
+    ],
+)
+def test_other_databases_are_refused(study: Study, url: str, came: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Database(study, url)
+    assert str(caught.value) == (
+        f"{came}. Accepted: postgresql://USER:PASSWORD@HOST/NAME or sqlite:///FILE. What to do: name one of "
+        f"these in {VARIABLE} or --database."
+    )
+
+
+def test_a_database_that_is_gone_is_named_without_its_password(study: Study) -> None:
+    url = "postgresql://me:secret@127.0.0.1:1/none"
+    with pytest.raises(DatabaseError) as caught, Database(study, url, patience=0.1):
+        pass
+    assert "postgresql+pg8000://me:***@127.0.0.1:1/none cannot be used" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_the_variable_names_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = make_study(tmp_path / "s")
+    monkeypatch.setenv(VARIABLE, f"sqlite:///{tmp_path / 'elsewhere.db'}")
+    with Database(study) as db:
+        people.invite(db, 1)
+    assert (tmp_path / "elsewhere.db").is_file()
+    assert not study.labels_file.exists()
+    assert "elsewhere" not in (study.folder / "study.toml").read_text()
