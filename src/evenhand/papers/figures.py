@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ COLOURS = ("#1d5bb8", "#ad4706", "#0a6a70", "#7a3b9a", "#8a6d00", "#575d67", "#b
 POLARITY = {"negative": "#ad4706", "neutral": "#c9ccd1", "positive": "#0a6a70"}
 SERIES = ("#1d5bb8", "#d0679a", "#3c414a", "#3d93d0", "#a67f00", "#5b2a86", "#3f7d20", "#6b3f1d")
 """Of bars side by side, such as sources: none of them means anything in `POLARITY`."""
+_ROOM = 4.0
+"""How many times the tallest bar an interval may reach before it is cut, with an arrow."""
 _Place = Literal["outside lower left", "outside upper left"]
 NARROW = 3.7
 """Inches: a telephone held upright shows so much at the size it was drawn."""
@@ -173,6 +176,7 @@ def _draw_bars(axis: Axes, bars: Sequence[Bar], *, lying: bool = False) -> None:
     labels = list(dict.fromkeys(bar.label for bar in bars))
     names = list(dict.fromkeys(bar.series for bar in bars))
     width = min(0.8 / max(1, len(names)), 0.4)
+    roof = math.inf if lying else _roof(bars)
     for bar in bars:
         if bar.value is None:
             continue
@@ -183,16 +187,27 @@ def _draw_bars(axis: Axes, bars: Sequence[Bar], *, lying: bool = False) -> None:
         if bar.low is not None and bar.high is not None:
             line = ([at, at], [bar.low, bar.high])
             axis.plot(*(reversed(line) if lying else line), color="#17191d", linewidth=1)
+        if bar.high is not None and bar.high > roof:
+            axis.plot([at], [roof], color="#17191d", marker="^", markersize=5, clip_on=False)
     if lying:
         axis.set_yticks(range(len(labels)), labels)
         axis.set_ylim(len(labels) - 0.4, -0.6)
         axis.axvline(0, color="#17191d", linewidth=0.6)
         return
+    if roof < math.inf:
+        axis.set_ylim(top=roof)
     turned = max((len(label) for label in labels), default=0) * len(labels) > 40
     axis.set_xticks(
         range(len(labels)), labels, rotation=35 if turned else 0, ha="right" if turned else "center"
     )
     axis.axhline(0, color="#17191d", linewidth=0.6)
+
+
+def _roof(bars: Sequence[Bar]) -> float:
+    """Where the scale ends: intervals far above every bar would leave no room to see the bars."""
+    tallest = max((bar.value for bar in bars if bar.value is not None), default=0.0)
+    longest = max((bar.high for bar in bars if bar.high is not None), default=0.0)
+    return _ROOM * tallest if 0 < _ROOM * tallest < longest else math.inf
 
 
 def _draw_stacks(axis: Axes, stacks: Sequence[Stack], colours: Mapping[str, str]) -> None:

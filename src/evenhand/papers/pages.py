@@ -146,7 +146,6 @@ def _rows(exhibit: Table | Figure, decimals: int) -> dict[str, object]:
         "numeric": [frame.schema[head].is_numeric() for head in heads],
         "rows": rows,
         "is_many": len(heads) > MANY,
-        "has_words": any(len(value) > LONG for row in rows for value, _ in row),
         "printed": [source.startswith("paper") for source in _sources(frame)],
         "left_out": exhibit.frame.height - frame.height,
     }

@@ -55,6 +55,7 @@ def figure_3(texts: pl.DataFrame) -> Figure:
         pl.DataFrame(rows, infer_schema_length=None),
         bars_and_stacks(panels),
         alt="Shares of negative, neutral and positive texts, and of toxic texts, for each group and source.",
+        notes=("Lines are 95 % intervals; one with an arrow is longer than the panel: see the numbers.",),
         narrow=bars_and_stacks(panels, narrow=True),
     )
 
