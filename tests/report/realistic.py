@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from evenhand.core.records import REST
-from evenhand.store.run import Run
+from evenhand.store.run import FORMAT, Run
 from evenhand.store.schemas import checked, empty
 
 AXES: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -154,7 +154,7 @@ def manifest(plan: Plan | None = None) -> dict[str, object]:
     """A manifest with every key the report draws."""
     plan = plan or Plan(AXES)
     return {
-        "format": 1,
+        "format": FORMAT,
         "package": "0.1.0",
         "command": "evenhand audit gpt2 --suite starter --metrics sentiment,gender_polarity --seed 0",
         "name": "gpt2",

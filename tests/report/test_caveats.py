@@ -45,5 +45,5 @@ def test_a_hosted_model_is_not_repeatable(tmp_path: Path) -> None:
 
 
 def test_an_empty_manifest_still_has_caveats(tmp_path: Path) -> None:
-    empty = dict.fromkeys(manifest()) | {"format": 1, "identity": {}}
+    empty = dict.fromkeys(manifest()) | {"format": manifest()["format"], "identity": {}}
     assert len(said(tmp_path, **empty)) >= 3

@@ -7,7 +7,7 @@ import pytest
 
 from evenhand.core.errors import RunFolderError, StorageError
 from evenhand.store.folder import RunFolder, default_folder, stage
-from evenhand.store.run import Run
+from evenhand.store.run import FORMAT, Run
 from evenhand.store.schemas import SCHEMAS, empty
 
 IDENTITY = {"model": {"name": "m", "revision": "1"}, "seed": 0}
@@ -141,6 +141,24 @@ def test_a_damaged_manifest_is_said(tmp_path, content, message):
         Run.open(tmp_path)
 
 
+def test_a_folder_of_an_earlier_format_says_what_to_do(tmp_path):
+    (tmp_path / "run.json").write_text('{"format": 1, "identity": {}}')
+    with pytest.raises(RunFolderError) as caught:
+        Run.open(tmp_path)
+    assert caught.value.came == f"{tmp_path} has run format 1, of an earlier evenhand"
+    assert caught.value.todo.startswith("run the command that made it again with --fresh")
+
+
+def test_a_table_that_lacks_columns_says_which(tmp_path):
+    with _made(tmp_path / "r") as folder:
+        empty("groups").drop("nulls", "kind").write_parquet(tmp_path / "r" / "groups.parquet")
+        for read in (folder.run().table, folder.run().scan):
+            with pytest.raises(RunFolderError) as caught:
+                read("groups")
+            assert "groups.parquet lacks the columns kind, nulls" in caught.value.came
+            assert "--fresh" in caught.value.todo
+
+
 def test_a_folder_without_a_manifest_is_no_run(tmp_path):
     with pytest.raises(RunFolderError, match="is not a run folder"):
         Run.open(tmp_path)
@@ -163,5 +181,5 @@ def test_the_manifest_is_plain_json(tmp_path):
     with _made(tmp_path / "r"):
         pass
     manifest = json.loads((tmp_path / "r" / "run.json").read_text())
-    assert manifest["format"] == 1
+    assert manifest["format"] == FORMAT
     assert manifest["hardware"]["cores"] >= 1
