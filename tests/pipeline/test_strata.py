@@ -36,6 +36,9 @@ def test_the_gap_of_each_stratum_and_the_same_mix_for_both():
     assert rows["small"]["group_value"] == pytest.approx(81 / 87)
     assert (rows["small"]["n"], rows["small"]["n_baseline"]) == (9 * 87, 9 * 270)
     assert all(row["exploratory"] for row in rows.values())
+    # Of the adjusted gap only the difference is known; the others would be those of the crude one.
+    unknown = ("ratio", "ratio_low", "ratio_high", "effect_size", "cliffs_delta")
+    assert {rows[ADJUSTED][name] for name in unknown} == {None}
     assert rows["small"]["family"] == "s / model / inside size"
     assert rows["small"]["family_size"] == 2
     assert (rows[ADJUSTED]["family"], rows[ADJUSTED]["family_size"]) == ("s / model / adjusted for size", 1)

@@ -174,6 +174,7 @@ class RunComparer:
             np.repeat(np.arange(len(cells)), [part.size for part in chosen]),
             axis.clusters[rows],
             weights=[weight for _, _, weight in cells],
+            is_share=quantity.kind == "share",
             level=self.level,
         )
 

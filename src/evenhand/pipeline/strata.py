@@ -114,7 +114,12 @@ class StrataComparer:
             (inside | baseline_rows(axis, whole.group, whole.baseline)) & ~np.isnan(values) & (codes != _NONE)
         )
         found = stratified_difference(
-            values[used], inside[used], codes[used], axis.clusters[used], level=self.comparer.level
+            values[used],
+            inside[used],
+            codes[used],
+            axis.clusters[used],
+            is_share=quantity.kind == "share",
+            level=self.comparer.level,
         )
         gap = against_all(found.adjusted) if whole.baseline == ALL else found.adjusted
         return _Row(_with_gap(whole, gap), strata.by, ADJUSTED, found.disagrees)
@@ -166,6 +171,10 @@ def _with_gap(whole: Comparison, gap: Difference) -> Comparison:
         group_value=None,
         baseline_value=None,
         effect_size=None,
+        cliffs_delta=None,
+        ratio=None,
+        ratio_low=None,
+        ratio_high=None,
         method=f"{gap.method}, same mix of strata",
         null_reason=gap.null_reason,
         exploratory=True,

@@ -60,6 +60,8 @@ class Moments:
     """Cluster-robust (CR2) covariance of the means; exact zero where it is only rounding."""
     design: Floats
     """For independent errors of unit variance: what the sampling variance of ``covariance`` is made of."""
+    fourth: Floats
+    """Sums over clusters of the fourth powers whose squares make the diagonal of ``covariance``."""
 
     def contrast(self, weights: Floats) -> Contrast:
         """The contrast ``weights @ means``; every cell with a weight must hold two clusters or more."""
@@ -69,6 +71,18 @@ class Moments:
             variance = 0.0
         df = float(squares @ (1 / self.sizes)) ** 2 / float(squares @ self.design @ squares)
         return Contrast(float(weights @ self.means), variance, df)
+
+    def own_df(self, cell: int, *, most: float) -> float:
+        """Degrees of freedom of a cell's variance as its own clusters show them, from 1 to ``most``.
+
+        Twice the squared variance over its sampling variance, the sum of u^4 less (sum of u^2)^2 / G: about
+        G for normal values, and twice the clusters that have it for a label that is rare.
+        """
+        variance, clusters = float(self.covariance[cell, cell]), float(self.clusters[cell])
+        excess = float(self.fourth[cell]) - variance**2 / clusters
+        if variance == 0 or excess <= 0:
+            return most
+        return min(most, max(1.0, 2 * variance**2 / excess))
 
     def homogeneity(self) -> Homogeneity | None:
         """F for equal means with the second-order correction of Rao and Scott (1984); None without variation.
@@ -117,6 +131,7 @@ def moments(y: Floats, cells: Ints, clusters: Ints, *, n_cells: int) -> Moments:
         n_clusters=int(pairs.row[-1]) + 1,
         covariance=_without_rounding(gram[0, 0], values_range),
         design=gram[1, 1] - gram[1, 3] - gram[3, 1] + gram[2, 2] ** 2,
+        fourth=weighted_counts(pairs.cell, residual**4, n_cells),
     )
 
 

@@ -10,11 +10,16 @@ def t_quantile(q: float, df: float) -> float:
     return float(stdtrit(df, q)) if df < 1e9 else float(ndtri(q))
 
 
-def t_two_sided(t: float, df: float) -> float:
-    """The probability of a |t| at least this large."""
+def t_lower_tail(t: float, df: float) -> float:
+    """The probability of a value below t."""
     from scipy.special import ndtr, stdtr
 
-    return 2 * float(stdtr(df, -abs(t)) if df < 1e9 else ndtr(-abs(t)))
+    return float(stdtr(df, t) if df < 1e9 else ndtr(t))
+
+
+def t_two_sided(t: float, df: float) -> float:
+    """The probability of a |t| at least this large."""
+    return 2 * t_lower_tail(-abs(t), df)
 
 
 def normal_quantile(q: float) -> float:

@@ -57,9 +57,9 @@ def clustered_proportion_difference(
 
     The interval joins the two cluster-robust Wilson intervals (Newcombe 1998, method 10; Zou and Donner
     2008 with correlation where clusters reach over both groups), so that 0 of 20 texts still count as
-    uncertain. The p-value is the level at which the interval touches 0: the two never disagree. The
-    effective size of a group whose share is exactly 0 or 1 takes the other group's likeness within
-    clusters.
+    uncertain. A label that few clusters have is judged with as few degrees of freedom. The p-value is the
+    level at which the interval touches 0: the two never disagree. The effective size of a group whose share
+    is exactly 0 or 1 takes the other group's likeness within clusters.
     """
     return clustered_gap(y_a, clusters_a, y_b, clusters_b, is_share=True, level=level)[0]
 
@@ -81,37 +81,40 @@ def clustered_gap(
     if not a.size or not b.size:
         return sizes.without(NO_VALUES, n_clusters=np.unique(codes).size), ratio_of(None, level)
     of = _two_cells(a, b, codes)
-    if not is_share:
-        gap = _judged(of, np.array([1.0, -1.0]), sizes)
-    elif of.clusters.min() < 2:
-        estimate = float(np.subtract(*shares(of)))
-        gap = sizes.without(ONE_CLUSTER, n_clusters=of.n_clusters, estimate=estimate)
-    else:
-        gap = _judged_shares(of, sizes)
-    return gap, ratio_of(of, level)
+    return (_judged_shares if is_share else _judged)(of, np.array([1.0, -1.0]), sizes), ratio_of(of, level)
 
 
 def clustered_contrast(
-    y: npt.ArrayLike, cells: npt.ArrayLike, clusters: Ids, *, weights: Sequence[float], level: float = 0.95
+    y: npt.ArrayLike,
+    cells: npt.ArrayLike,
+    clusters: Ids,
+    *,
+    weights: Sequence[float],
+    is_share: bool = False,
+    level: float = 0.95,
 ) -> Difference:
-    """The weighted sum of cell means, such as a gap of gaps, with a cluster-robust t test and interval.
+    """The weighted sum of cell means, such as a gap of gaps, with a cluster-robust test and interval.
 
     ``cells`` holds for each row the position of its cell in ``weights``. Weights (1, -1, -1, 1) over the
     cells (group, baseline) x (model 1, model 2) ask whether the gap of model 1 exceeds that of model 2. In
-    the result a is what has a positive weight, b what has a negative one.
+    the result a is what has a positive weight, b what has a negative one. Means are judged by t, shares
+    (``is_share``) as `clustered_proportion_difference` judges two of them.
     """
-    values, of_cell = checked_values(y), _checked_cells(cells, len(weights))
+    values = (checked_binary if is_share else checked_values)(y, "y")
+    of_cell = _checked_cells(cells, len(weights))
     codes = cluster_codes(clusters, values.size)
     sign = np.sign(np.asarray(weights, dtype=np.float64))
     rows = np.bincount(of_cell, minlength=len(weights))
-    sizes = _Sizes(int(rows[sign > 0].sum()), int(rows[sign < 0].sum()), checked_level(level), _MEANS)
+    method = _SHARES if is_share else _MEANS
+    sizes = _Sizes(int(rows[sign > 0].sum()), int(rows[sign < 0].sum()), checked_level(level), method)
     used = np.flatnonzero(sign)
     if used.size == 0 or rows[used].min() == 0:
         return sizes.without(NO_VALUES, n_clusters=np.unique(codes).size)
     keep = sign[of_cell] != 0
     packed = np.searchsorted(used, of_cell[keep])
     of = moments(values[keep], packed, codes[keep], n_cells=used.size)
-    return _judged(of, np.asarray(weights, dtype=np.float64)[used], sizes)
+    judge = _judged_shares if is_share else _judged
+    return judge(of, np.asarray(weights, dtype=np.float64)[used], sizes)
 
 
 def clustered_omnibus(y: npt.ArrayLike, groups: npt.ArrayLike, clusters: Ids = None) -> Omnibus:
@@ -194,22 +197,25 @@ def _judged(of: Moments, weights: Floats, sizes: _Sizes) -> Difference:
     return sizes.difference(_Judgement(estimate, estimate - half, estimate + half, se, df, p), of.n_clusters)
 
 
-def _judged_shares(of: Moments, sizes: _Sizes) -> Difference:
-    _, variance, df = of.contrast(np.array([1.0, -1.0]))
-    joined = Newcombe.of(of)
-    estimate, se = joined.share_a - joined.share_b, math.sqrt(variance)
-    quantile = t_quantile((1 + sizes.level) / 2, df)
+def _judged_shares(of: Moments, weights: Floats, sizes: _Sizes) -> Difference:
+    if of.clusters.min() < 2:
+        return sizes.without(ONE_CLUSTER, n_clusters=of.n_clusters, estimate=float(weights @ shares(of)))
+    joined = Newcombe.of(of, weights)
+    estimate = joined.estimate
+    _, variance, df = of.contrast(weights)
+    se, quantile = math.sqrt(variance), t_quantile((1 + sizes.level) / 2, df)
     low, high = joined.interval(quantile)
-    is_constant = joined.share_a == joined.share_b and joined.share_a in (0, 1)
+    is_constant = len(set(joined.shares)) == 1 and joined.shares[0] in (0, 1)
     p = None if is_constant else t_two_sided(joined.touching(), df)
     if of.n_clusters < FEW_CLUSTERS and p is not None:
-        # So few clusters hardly tell how the two shares move together: be as wide as the t test.
+        # So few clusters hardly tell how the shares move together: be as wide as the t test.
         low, high = min(low, estimate - quantile * se), max(high, estimate + quantile * se)
         p = max(p, t_two_sided(estimate / se, df)) if se > 0 else None
-    # Clusters that vary, and vary alike in both groups, leave no yardstick for their difference.
-    if variance < 1e-12 * float(of.covariance[0, 0]):
+    # Clusters that vary, and vary alike in all cells, leave no yardstick for their difference.
+    if variance < 1e-12 * float(np.diag(of.covariance).max()):
         return sizes.difference(_Judgement(estimate, None, None, se, df, None), of.n_clusters, NO_VARIATION)
-    judged = _Judgement(estimate, max(low, -1.0), min(high, 1.0), se, df, p)
+    least, most = float(weights[weights < 0].sum()), float(weights[weights > 0].sum())
+    judged = _Judgement(estimate, max(low, least), min(high, most), se, df, p)
     return sizes.difference(judged, of.n_clusters, NO_VARIATION if p is None else None)
 
 

@@ -11,7 +11,7 @@ from evenhand.core.errors import InputError
 from evenhand.stats._arrays import Floats, checked_level, checked_values
 from evenhand.stats._newcombe import Newcombe
 from evenhand.stats._quantiles import normal_quantile, t_quantile, t_two_sided
-from evenhand.stats.results import NO_VALUES, NO_VARIATION, Difference, TestResult
+from evenhand.stats.results import NO_VALUES, NO_VARIATION, SAME_DIFFERENCE, Difference, TestResult
 
 _NORMAL = math.inf
 _SMALL_EXPECTED = 5
@@ -34,12 +34,12 @@ def two_proportions(
         return Difference(
             None, None, None, None, None, None, level, n_a, n_b, n_clusters, None, method, NO_VALUES
         )
-    joined = Newcombe(successes_a / n_a, successes_b / n_b, n_a, n_b)
+    joined = Newcombe((successes_a / n_a, successes_b / n_b), (n_a, n_b))
     quantile = normal_quantile((1 + level) / 2)
     low, high = joined.interval(quantile)
     pooled = (successes_a + successes_b) / (n_a + n_b)
     se = math.sqrt(pooled * (1 - pooled) * (1 / n_a + 1 / n_b))
-    gap = joined.share_a - joined.share_b
+    gap = joined.estimate
     return Difference(
         estimate=gap,
         low=low,
@@ -78,14 +78,19 @@ def chi_square(table: npt.ArrayLike) -> TestResult:
 
 
 def paired_t(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
-    """Student's t test of a minus b over pairs: the affective paper's "prediction score significance"."""
+    """Student's t test of a minus b over pairs: the affective paper's "prediction score significance".
+
+    Null where every difference is 0 (t would be 0 / 0), and where all are the same but not 0 (t is infinite).
+    Differences that only rounding tells apart are the same.
+    """
     differences, method = _differences(a, b), "paired t"
     n = differences.size
     if n < 2:
         return TestResult(None, None, None, _mean(differences), n, method, null_reason=_few(n))
     mean, se = float(differences.mean()), float(differences.std(ddof=1)) / math.sqrt(n)
-    if float(np.ptp(differences)) == 0:
-        return TestResult(None, n - 1, None, mean, n, method, null_reason=NO_VARIATION)
+    if is_constant(differences, np.asarray(a), np.asarray(b)):
+        reason = SAME_DIFFERENCE if differences.any() else NO_VARIATION
+        return TestResult(None, n - 1, None, mean, n, method, null_reason=reason)
     return TestResult(mean / se, n - 1, t_two_sided(mean / se, n - 1), mean, n, method)
 
 
@@ -130,10 +135,12 @@ def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike, *, level: float = 0.95
 def wilcoxon(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
     """Wilcoxon's signed-rank test of a minus b over pairs; zeros are ranked, then dropped (Pratt 1959).
 
+    Differences that only rounding tells apart share a rank.
     Exact for small samples without ties or zeros, else the normal approximation with the tie correction. The
     estimate is the median difference.
     """
-    differences, method = _differences(a, b), "Wilcoxon signed rank"
+    differences = _unrounded(_differences(a, b), np.asarray(a), np.asarray(b))
+    method = "Wilcoxon signed rank"
     n = differences.size
     estimate = float(np.median(differences)) if n else None
     if n < 2 or not differences.any():
@@ -145,6 +152,20 @@ def wilcoxon(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
     how = "exact" if n <= 50 and not has_ties else "asymptotic"
     found = signed_rank(differences, zero_method="pratt", method=how)
     return TestResult(float(found.statistic), None, float(found.pvalue), estimate, n, method)
+
+
+def is_constant(differences: Floats, *sides: npt.NDArray[np.float64]) -> bool:
+    """Whether differences are the same but for the rounding of the values they were taken from."""
+    return float(np.ptp(_unrounded(differences, *sides))) == 0
+
+
+def _unrounded(differences: Floats, *sides: npt.NDArray[np.float64]) -> Floats:
+    """Differences to 13 digits of the largest value they were taken from: 0.3 - 0.2 is 0.4 - 0.3."""
+    largest = max((float(np.abs(side).max()) for side in sides if side.size), default=0.0)
+    if not largest:
+        return differences
+    found: Floats = np.round(differences, 13 - math.ceil(math.log10(largest)))
+    return found
 
 
 def _differences(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:

@@ -62,9 +62,11 @@ def clustered_proportion(
     """The share of ones in ``y`` with a cluster-robust Wilson interval.
 
     Wilson's interval at the effective sample size p(1 - p) / var(p), with the cluster-robust variance and
-    its t quantile (Korn and Graubard 1998 adapt an interval in the same way). The effective size never
-    exceeds the number of rows. A share of exactly 0 or 1 tells nothing about how alike the rows of a
-    cluster are: then the worst case is taken, one independent observation a cluster.
+    its t quantile (Korn and Graubard 1998 adapt an interval in the same way). On the side of the rarer answer
+    the quantile has the degrees of freedom of the share's own variance, about twice the clusters that have
+    that answer. The effective size never exceeds the number of rows. A share of exactly 0 or 1 tells nothing
+    about how alike the rows of a cluster are: then the worst case is taken, one independent observation a
+    cluster.
     """
     values = checked_binary(y)
     codes = cluster_codes(clusters, values.size)
@@ -77,8 +79,10 @@ def clustered_proportion(
     estimate = partial(Estimate, share, level=level, method=method, n=values.size, n_null=n_null)
     if of.n_clusters < 2:
         return estimate(low=None, high=None, n_clusters=of.n_clusters, null_reason=ONE_CLUSTER)
-    quantile = t_quantile((1 + level) / 2, of.contrast(np.ones(1)).df)
-    low, high = wilson_interval(share, effective_size(of, 0), quantile)
+    df, size = of.contrast(np.ones(1)).df, effective_size(of, 0)
+    plain, own = (t_quantile((1 + level) / 2, known) for known in (df, of.own_df(0, most=df)))
+    low = wilson_interval(share, size, own if share <= 0.5 else plain).low
+    high = wilson_interval(share, size, own if share >= 0.5 else plain).high
     return estimate(low=low, high=high, n_clusters=of.n_clusters)
 
 

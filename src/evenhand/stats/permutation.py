@@ -171,7 +171,7 @@ class _Sides(NamedTuple):
         def statistics(exchanged: Bools) -> Floats:
             totals = self._totals(exchanged)
             cells = _Shares.of(totals[:, :4], totals[:, 4:].reshape(-1, 4, 4), centre)
-            return touching_quantiles(cells.shares, cells.worth(), cells.correlation)
+            return touching_quantiles(cells.shares, cells.worth(), cells.shared)
 
         return statistics
 
@@ -191,7 +191,8 @@ class _Shares(NamedTuple):
     kish: Floats
     """Effective numbers of clusters."""
     variances: Floats
-    correlation: Floats
+    shared: Floats
+    """What clusters on both sides make of the variance of the gap."""
 
     @classmethod
     def of(cls, sums: Floats, products: Floats, centre: float) -> _Shares:
@@ -207,10 +208,11 @@ class _Shares(NamedTuple):
         covariance = pull @ products @ pull.transpose(0, 2, 1)
         variances = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0)
         variances = np.where((exact > 0) & (exact < 1) & (variances > _CANCELLED), variances, 0.0)
-        scale = np.sqrt(variances.prod(axis=1))
-        correlation = np.divide(covariance[:, 0, 1], scale, out=np.zeros_like(scale), where=scale > 0)
+        apart = variances.sum(axis=1)
+        gap = apart - 2 * np.where(variances.all(axis=1), covariance[:, 0, 1], 0.0)
+        shared = np.divide(np.maximum(gap, 0), apart, out=np.ones_like(apart), where=apart > 0)
         few = np.divide(kish, kish - 1, out=np.ones_like(kish), where=kish > 1 + _TIE)
-        return cls(exact, rows, kish, variances * few, np.clip(correlation, -1, 1))
+        return cls(exact, rows, kish, variances * few, shared)
 
     def worth(self) -> Floats:
         """Effective sizes, as `intervals.effective_size` has them."""

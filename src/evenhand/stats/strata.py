@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 
@@ -26,12 +28,13 @@ def stratified_difference(
     strata: npt.ArrayLike,
     clusters: Ids = None,
     *,
+    is_share: bool = False,
     level: float = 0.95,
 ) -> Stratified:
     """The gap between ``group`` (True) and the others, over all rows and inside strata.
 
     The adjusted gap gives each stratum the weight of its rows, the same for both sides (direct
-    standardisation). Both gaps come with cluster-robust intervals.
+    standardisation). Both gaps come with cluster-robust intervals, of means or (``is_share``) of shares.
     """
     values = checked_values(y)
     others = (~checked_group(group, values.size)).astype(np.intp)
@@ -39,11 +42,12 @@ def stratified_difference(
     names, of_stratum = np.unique(np.asarray(strata), return_inverse=True)
     cells = 2 * of_stratum + others
     usable = _usable(cells, codes, names.size)
-    crude = clustered_contrast(values, others, codes, weights=(1.0, -1.0), level=level)
+    judge = partial(clustered_contrast, is_share=is_share, level=level)
+    crude = judge(values, others, codes, weights=(1.0, -1.0))
     weights = np.repeat(np.bincount(of_stratum, minlength=names.size) * usable, 2).astype(np.float64)
     weights[1::2] *= -1
     weights /= max(float(weights[::2].sum()), 1.0)
-    adjusted = clustered_contrast(values, cells, codes, weights=weights.tolist(), level=level)
+    adjusted = judge(values, cells, codes, weights=weights.tolist())
     gaps = _gaps(values, cells, names, usable)
     return Stratified(crude, adjusted, gaps, names.size - len(gaps), _disagree(crude, adjusted))
 

@@ -1,0 +1,145 @@
+"""Labels that few texts have: the default test must not take the luck of a few clusters for a finding."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+
+from evenhand.stats import (
+    clustered_contrast,
+    clustered_proportion,
+    clustered_proportion_difference,
+)
+from evenhand.stats._moments import moments
+
+LEVELS = (0.05, 0.05 / 6)
+"""A test alone, and the first step of Holm's correction over six."""
+
+
+def test_the_degrees_of_freedom_of_a_rare_label_by_hand():
+    # One of 20: u = (y - 0.05) / (20 sqrt(0.95)).
+    # Sum of u^2 = (0.9025 + 19 x 0.0025) / 380 = 0.0025; sum of u^4 = 0.814625 / 144400 = 5.64145e-6.
+    # 2 x 0.0025^2 / (5.64145e-6 - 0.0025^2 / 20) = 2.34571
+    of = moments(np.eye(20)[0], np.zeros(20, dtype=np.intp), np.arange(20, dtype=np.intp), n_cells=1)
+    assert of.covariance[0, 0] == pytest.approx(0.0025)
+    assert of.own_df(0, most=19) == pytest.approx(2.34571, abs=1e-4)
+    assert of.own_df(0, most=2) == 2
+
+
+def test_a_label_that_is_not_rare_keeps_the_degrees_of_freedom_of_the_design():
+    y = np.tile([0.0, 1.0], 20)
+    of = moments(y, np.zeros(40, dtype=np.intp), np.arange(40, dtype=np.intp), n_cells=1)
+    assert of.own_df(0, most=39) == 39
+
+
+@pytest.mark.parametrize(("hits", "rate"), [(1, 0.002), (2, 0.005), (3, 0.02), (5, 0.03)])
+def test_a_few_texts_of_a_small_group_are_judged_about_as_the_binomial_judges_them(hits, rate):
+    # 40 texts against so many that their share is as good as known.
+    a, b = (np.arange(40) < hits).astype(float), (np.arange(20_000) < 20_000 * rate).astype(float)
+    found = clustered_proportion_difference(a, None, b, None)
+    exact = scipy_stats.binom.sf(hits - 1, 40, rate)
+    assert exact / 2.5 < found.p < 2.2 * exact
+
+
+def test_one_text_is_no_certainty_and_its_absence_neither():
+    # Fisher's exact test says 0.091 and 1.
+    b = (np.arange(2_000) < 8).astype(float)
+    one, none = np.eye(20)[0], np.zeros(20)
+    assert 0.04 < clustered_proportion_difference(one, None, b, None).p < 0.2
+    assert clustered_proportion_difference(none, None, b, None).p > 0.5
+
+
+def test_one_text_on_either_side_of_a_shared_cluster_is_no_finding():
+    # One of 200 against one of 3,400, both in cluster 0 of 40; Fisher's exact test says 0.11.
+    a, b = np.zeros((40, 5)), np.zeros((40, 85))
+    a[0, 0] = b[0, 0] = 1
+    ids = [np.repeat(np.arange(40), size) for size in (5, 85)]
+    found = clustered_proportion_difference(a.ravel(), ids[0], b.ravel(), ids[1])
+    assert found.p > 0.02
+
+
+binary = st.lists(st.tuples(st.sampled_from([0.0, 1.0]), st.integers(0, 3), st.integers(0, 14)), min_size=24)
+
+
+@given(binary)
+def test_two_cells_of_a_contrast_are_a_difference(rows):
+    y, cells, clusters = (np.array(column) for column in zip(*rows, strict=True))
+    y, cells, clusters = y[cells < 2], cells[cells < 2], clusters[cells < 2]
+    a, b = cells == 0, cells == 1
+    whole = clustered_contrast(y, cells, clusters, weights=(1.0, -1.0), is_share=True)
+    assert whole == clustered_proportion_difference(y[a], clusters[a], y[b], clusters[b])
+
+
+@given(binary)
+def test_the_other_sign_and_the_other_answer_mirror_a_gap_of_gaps(rows):
+    y, cells, clusters = (np.array(column) for column in zip(*rows, strict=True))
+    weights = np.array([1.0, -1.0, -1.0, 1.0])
+    here = clustered_contrast(y, cells, clusters, weights=weights, is_share=True)
+    negated = clustered_contrast(y, cells, clusters, weights=-weights, is_share=True)
+    answered = clustered_contrast(1 - y, cells, clusters, weights=weights, is_share=True)
+    for there in (negated, answered):
+        assert there.null_reason == here.null_reason
+        if here.p is not None:
+            assert there.p == pytest.approx(here.p, rel=1e-6, abs=1e-9)
+            assert (there.low, there.high) == pytest.approx((-here.high, -here.low), abs=1e-9)
+
+
+def test_a_gap_of_gaps_counts_a_cell_without_the_label_as_uncertain():
+    # 0 of 20 under one model, 3 of 20 under the other, nothing to tell between 10 % and 10 % of 200.
+    cells = np.repeat([0, 1, 2, 3], [20, 200, 20, 200])
+    y = np.concatenate([np.zeros(20), np.arange(200) < 20, np.arange(20) < 3, np.arange(200) < 20])
+    as_means = clustered_contrast(y, cells, np.arange(440), weights=(1.0, -1.0, -1.0, 1.0))
+    as_shares = clustered_contrast(y, cells, np.arange(440), weights=(1.0, -1.0, -1.0, 1.0), is_share=True)
+    assert as_shares.estimate == pytest.approx(-0.15)
+    assert as_shares.high - as_shares.low > as_means.high - as_means.low
+    assert as_shares.low <= -0.15 <= as_shares.high
+
+
+def _drawn(rng, clusters, share, icc=0.2):
+    """Clusters of five texts whose rates follow a beta distribution with this intraclass correlation."""
+    rates = rng.beta(share * (1 / icc - 1), (1 - share) * (1 / icc - 1), clusters)
+    return (rng.random((clusters, 5)) < rates[:, None]).astype(float).ravel()
+
+
+def _rates(runs, share, clusters):
+    """How often a true null is rejected at each level, and a share's interval covers it."""
+    rng = np.random.default_rng(9)
+    ids = [np.repeat(np.arange(n), 5) for n in clusters]
+    wrong, covered = np.zeros(len(LEVELS)), 0
+    for _ in range(runs):
+        a, b = (_drawn(rng, n, share) for n in clusters)
+        p = clustered_proportion_difference(a, ids[0], b, ids[1] + clusters[0]).p
+        wrong += [p is not None and p <= level for level in LEVELS]
+        found = clustered_proportion(a, ids[0])
+        covered += found.low <= share <= found.high
+    return wrong / runs, covered / runs
+
+
+def _at_most(level, runs):
+    """The level and a half, and three standard errors of a simulated rate."""
+    return 1.5 * level + 3 * math.sqrt(level * (1 - level) / runs)
+
+
+@pytest.mark.parametrize(("share", "clusters"), [(0.02, (40, 40)), (0.02, (40, 400)), (0.05, (40, 400))])
+def test_rare_labels_make_few_findings_at_small_levels(share, clusters):
+    wrong, covered = _rates(400, share, clusters)
+    assert [bool(rate <= _at_most(level, 400)) for rate, level in zip(wrong, LEVELS, strict=True)] == [
+        True,
+        True,
+    ]
+    assert covered >= 0.92
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.01, 0.02, 0.05])
+@pytest.mark.parametrize("clusters", [(40, 40), (40, 400)])
+def test_rare_labels_make_few_findings_in_2000_runs(share, clusters):
+    wrong, covered = _rates(2_000, share, clusters)
+    assert [bool(rate <= _at_most(level, 2_000)) for rate, level in zip(wrong, LEVELS, strict=True)] == [
+        True,
+        True,
+    ]
+    assert covered >= 0.93
