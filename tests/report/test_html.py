@@ -199,7 +199,7 @@ def test_a_score_run_does_not_speak_of_a_model(tmp_path: Path) -> None:
 
 
 def test_an_empty_manifest_is_drawn(tmp_path: Path) -> None:
-    empty = dict.fromkeys(manifest()) | {"format": 1, "identity": {}}
+    empty = dict.fromkeys(manifest()) | {"format": manifest()["format"], "identity": {}}
     assert Page(html_report(small_run(tmp_path, [comparison()], [group_row()], **empty))).open == []
 
 
