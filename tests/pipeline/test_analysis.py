@@ -106,6 +106,15 @@ def test_a_family_the_arrangements_cannot_speak_for_is_said():
     assert Checker(comparer).checked(large, [axis], [share])[0].check == TOO_MANY
 
 
+def test_the_family_decides_how_many_arrangements_are_drawn():
+    # One supported gap of a thousand: the bar is 0.05 / 1000, and five arrangements at it are 100,000.
+    comparer, found, axis, share = _supported()
+    large = [type(found[0])(**{**_fields(found[0]), "p_adjusted": 0.01, "family_size": 1_000})]
+    (item,) = Checker(comparer).checked(large, [axis], [share])
+    assert item.check == AGREES
+    assert item.p_permutation == pytest.approx(1 / 100_001)
+
+
 def test_a_check_that_would_take_long_waits_to_be_asked_for():
     comparer, found, axis, share = _supported()
     checker = Checker(comparer, spent=10**9)
@@ -120,6 +129,11 @@ def test_a_check_that_disagrees_is_a_warning():
         "1 of 1 supported gaps do not stand up to the permutation check (a m negative): doubt them"
     ]
     assert unconfirmed(found) == []
+    unchecked = [type(found[0])(**{**_fields(found[0]), "check": TOO_LONG})] * 2
+    assert unconfirmed(unchecked) == [
+        "2 supported gaps have no permutation check: a family of this size takes many arrangements; "
+        "--check all draws them"
+    ]
 
 
 def _fields(item):

@@ -1,13 +1,14 @@
 """The check of supported gaps: a second opinion that assumes nothing but that labels can be exchanged.
 
 A permutation test of B arrangements has no p-value below 1 / (B + 1), so that it can speak for a family only
-where B is large enough: to call a gap supported among a thousand takes more than 20,000. Where the family,
-the number of clusters or the time does not allow it, the table says so.
+where B is large enough: to call one gap of a thousand supported takes more than 20,000. So the family decides
+how many arrangements are drawn. Where there are not as many, or time does not allow them, the table says so.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
@@ -22,13 +23,16 @@ from evenhand.stats.permutation import cluster_permutation
 
 Check = Literal["auto", "all", "none"]
 ALPHA = 0.05
-LEAST, MOST = 2_000, 20_000
+LEAST, MOST = 2_000, 1_000_000
 """Arrangements drawn for one gap."""
+SPARE = 5
+"""Arrangements at the bar: with fewer, the luck of the draw would decide."""
 BUDGET = 500_000_000
 """Clusters x arrangements of all checks of a run in ``auto``: some seconds."""
 AGREES, DISAGREES = "agrees", "disagrees"
-TOO_MANY = "not checked: the family is too large for the arrangements there are"
-TOO_LONG = "not checked: it would take long; --check all does it"
+_UNCHECKED = "not checked: "
+TOO_MANY = f"{_UNCHECKED}the family is too large for the arrangements there are"
+TOO_LONG = f"{_UNCHECKED}a family of this size takes many arrangements; --check all draws them"
 
 
 class _Family(NamedTuple):
@@ -67,8 +71,8 @@ class Checker:
 
     def _checked(self, item: Comparison, axis: Axis, quantity: Quantity, family: _Family) -> Comparison:
         bar = self._bar(family)
-        resamples = min(MOST, max(LEAST, math.ceil(2 / bar)))
-        if resamples * bar < 1:
+        resamples = max(LEAST, math.ceil(SPARE / bar))
+        if resamples > MOST:
             return replace(item, check=TOO_MANY)
         if self.check == "auto" and self.spent + resamples * item.n_clusters > BUDGET:
             return replace(item, check=TOO_LONG)
@@ -99,7 +103,11 @@ class Checker:
 
 
 def unconfirmed(found: Sequence[Comparison]) -> list[str]:
-    """A warning where supported gaps do not stand up to the check."""
+    """Warnings where supported gaps do not stand up to the check, or could not be checked."""
+    return [*_contradicted(found), *_unchecked(found)]
+
+
+def _contradicted(found: Sequence[Comparison]) -> list[str]:
     judged = [item for item in found if item.check in (AGREES, DISAGREES)]
     against = [item for item in judged if item.check == DISAGREES]
     if not against:
@@ -108,6 +116,14 @@ def unconfirmed(found: Sequence[Comparison]) -> list[str]:
     return [
         f"{len(against):,} of {len(judged):,} supported gaps do not stand up to the permutation check "
         f"({names}{' ...' if len(against) > 3 else ''}): doubt them"
+    ]
+
+
+def _unchecked(found: Sequence[Comparison]) -> list[str]:
+    reasons = Counter(item.check for item in found if item.check and item.check.startswith(_UNCHECKED))
+    return [
+        f"{count:,} supported gaps have no permutation check: {reason.removeprefix(_UNCHECKED)}"
+        for reason, count in sorted(reasons.items())
     ]
 
 
