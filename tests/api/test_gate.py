@@ -70,6 +70,14 @@ def test_no_worse_than_the_last_release(runs):
     }
 
 
+def test_no_worse_says_what_it_takes_where_it_cannot_tell(runs):
+    found = gate(runs["small"], baseline_run=runs["even"], worse=["sentiment.negative group 0.05"])
+    (check,) = found.checks
+    assert check.verdict == "cannot tell"
+    assert check.needs is not None
+    assert check.needs.now == 8
+
+
 def test_a_limit_that_nothing_falls_under_is_an_error(runs):
     with pytest.raises(
         InputError, match=r"the limit 'toxicity race 0\.05' speaks of no comparison of this run"

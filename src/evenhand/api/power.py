@@ -12,7 +12,7 @@ import polars as pl
 from evenhand.core.errors import InputError
 from evenhand.core.records import Comparison
 from evenhand.pipeline.growing import Grower, Seen
-from evenhand.pipeline.loading import load
+from evenhand.pipeline.loading import check_measured, load
 from evenhand.stats.power import clusters_needed
 from evenhand.stats.results import Pilot
 from evenhand.store.run import Run
@@ -71,7 +71,9 @@ def power(
             )
     if run is None:
         return _guessed(gap, power, level, _Guess(share, icc, samples))
-    loaded = load(run if isinstance(run, Run) else Run.open(run))
+    pilot = run if isinstance(run, Run) else Run.open(run)
+    check_measured(pilot)
+    loaded = load(pilot)
     names = [field.name for field in fields(Comparison)]
     table = loaded.run.table("comparisons").filter(~pl.col("exploratory")).select(names)
     grower = Grower(loaded, level=level, power=power)

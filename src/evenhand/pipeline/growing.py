@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from evenhand.pipeline.comparison import baseline_rows
 from evenhand.pipeline.gaps import Side
-from evenhand.pipeline.loading import Loaded
+from evenhand.pipeline.intersections import cross
+from evenhand.pipeline.loading import Loaded, command_of
 from evenhand.pipeline.quantities import Axis, Quantity, axes
+from evenhand.pipeline.side_by_side import FILES
 from evenhand.stats._quantiles import t_quantile
 from evenhand.stats.power import gap_variance, growth
 from evenhand.stats.results import Growth
@@ -33,9 +35,12 @@ class Grower:
 
     def __init__(self, loaded: Loaded, *, level: float = 0.95, power: float = 0.8) -> None:
         self._level, self._power = level, power
-        self._axes: dict[tuple[str, str], Axis] = {
-            (axis.suite, axis.name): axis for axis in axes(loaded.prompt_ids, loaded.prompts)
-        }
+        plain = axes(loaded.prompt_ids, loaded.prompts)
+        every = [*plain, *cross(plain, {}).axes]
+        self._axes: dict[tuple[str, str], Axis] = {(axis.suite, axis.name): axis for axis in every}
+        if command_of(loaded.run) == "score":
+            # Files that are compared have one name for what each calls by its own.
+            self._axes |= {(FILES, axis.name): axis for axis in every}
         self._quantities: dict[tuple[str, str], Quantity] = {
             (item.metric, item.output): item for item in loaded.quantities
         }
@@ -43,7 +48,7 @@ class Grower:
     def growth(self, seen: Seen, *, distance: float) -> Growth | None:
         """What it takes so that the interval leaves everything at this distance from the gap outside.
 
-        With the wanted power, if the true gap is the one seen. None for a gap of crossed axes.
+        With the wanted power, if the true gap is the one seen. None for an axis the run does not have.
         """
         axis, quantity = self._axes.get((seen.suite, seen.axis)), self._quantities[seen.metric, seen.output]
         if axis is None:
