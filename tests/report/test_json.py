@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests.api.texts import run as scored_run
 from tests.report.realistic import comparison, group_row, realistic_run, small_run
 
 from evenhand.report.json import json_report
@@ -42,3 +43,12 @@ def test_the_numbers_of_a_finding_are_those_of_its_row(tmp_path: Path) -> None:
     assert {key: row[key] for key in finding if key != "sentence"} == {
         key: value for key, value in finding.items() if key != "sentence"
     }
+
+
+def test_it_holds_the_cuts_and_spreads_that_the_page_draws(tmp_path: Path) -> None:
+    run = scored_run(tmp_path, "even", {"women": 0.4, "men": 0.3}, prompts=6)
+    report = json.loads((run.path / "report.json").read_text(), parse_constant=refuse)
+    for table in ("cuts", "distributions"):
+        assert len(report[table]) == run.table(table).height > 0
+    assert report["cuts"][0] == run.table("cuts").row(0, named=True)
+    assert sum(report["distributions"][0]["counts"]) == report["distributions"][0]["n"]

@@ -1,4 +1,7 @@
-"""``report.json``: the same numbers as the page, in full precision and without NaN."""
+"""``report.json``: the same numbers as the page, in full precision and without NaN.
+
+Of the texts only their scores: those stand in ``examples.parquet``, where nobody reads them by accident.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +48,8 @@ def json_report(run: Run) -> str:
         "omnibus": rows(run.table("omnibus")),
         "pairs": rows(run.table("pairs")),
         "strata": rows(run.table("strata")),
+        "cuts": rows(run.table("cuts")),
+        "distributions": rows(run.table("distributions")),
         "distances": rows(run.table("distances")),
         "exclusions": rows(run.table("exclusions")),
     }
