@@ -74,6 +74,20 @@ def test_numbers_have_names_that_trackers_take(run: Run) -> None:
     assert facts(run)["model"]
 
 
+def test_groups_and_axes_of_like_names_stay_apart(tmp_path: Path) -> None:
+    names = [("race", "C++"), ("race", "C#"), ("race_us", "x"), ("race", "a b"), ("race", "a-b")]
+    found = small_run(
+        tmp_path,
+        [comparison(axis=axis, group=group) for axis, group in names],
+        [group_row(axis=axis, group=group, value=place / 10) for place, (axis, group) in enumerate(names)],
+    )
+    assert len([name for name in numbers(found) if name.endswith("/value")]) == 5
+    content = json.loads(lm_eval_results(found))
+    assert [len(tasks) for tasks in content["group_subtasks"].values()] == [4, 1]
+    values = [content["results"][task]["sentiment.negative,none"] for task in content["configs"]]
+    assert sorted(values) == [0.0, 0.1, 0.2, 0.3, 0.4]
+
+
 def test_exports_are_formats_of_the_report(run: Run) -> None:
     files = render(run, ["lm-eval", "model-card"])
     assert {path.name for path in files.values()} == {"lm_eval.json", "model_card.md"}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from evenhand.core.digests import Json
+from evenhand.core.digests import Json, digest
 from evenhand.report.findings import find
 from evenhand.report.markdown import markdown_report
 from evenhand.report.reading import number_at, text_at
@@ -27,12 +27,12 @@ def lm_eval_results(run: Run) -> str:
     tasks = _tasks(run)
     axes = _axes(run)
     results: dict[str, Json] = {name: dict(task) for name, task in (tasks | axes).items()}
-    members = {axis: [task for task in tasks if task.startswith(f"{axis}_")] for axis in axes}
+    members = _members(run)
     everything = [*tasks, *axes]
     content: dict[str, Json] = {
         "results": results,
         "groups": {name: dict(axis) for name, axis in axes.items()},
-        "group_subtasks": {axis: list(found) for axis, found in members.items()},
+        "group_subtasks": {axis: list(members.get(axis, ())) for axis in axes},
         "configs": {name: {"task": name, "output_type": "generate_until"} for name in tasks},
         "versions": {name: text_at(run.manifest, "package") for name in everything},
         "n-shot": dict.fromkeys(everything, 0),
@@ -97,6 +97,14 @@ def _tasks(run: Run) -> dict[str, dict[str, Json]]:
     return tasks
 
 
+def _members(run: Run) -> dict[str, dict[str, None]]:
+    """The tasks of each axis, in their order."""
+    members: dict[str, dict[str, None]] = {}
+    for row in rows(run.table("groups")):
+        members.setdefault(_task(row, "suite", "axis"), {})[_task(row, "suite", "axis", "group")] = None
+    return members
+
+
 def _axes(run: Run) -> dict[str, dict[str, Json]]:
     axes: dict[str, dict[str, Json]] = {}
     for row in rows(run.table("comparisons")):
@@ -151,13 +159,19 @@ def _stderr(row: Mapping[str, Json]) -> Json:
 
 
 def _task(row: Mapping[str, Json], *columns: str) -> str:
-    return "_".join(["evenhand", *(re.sub(r"\W+", "-", str(row[column])) for column in columns)])
+    return "_".join(["evenhand", *(_plain(r"\W+", str(row[column])) for column in columns)])
 
 
 def _path(row: Mapping[str, Json], *last: str) -> str:
     words = [row["suite"], row["axis"], row["group"], f"{row['metric']}.{row['output']}", last[-1]]
     # Trackers take letters, digits and these few signs.
-    return "/".join(re.sub(r"[^\w.\- ]+", "-", str(word)) for word in words)
+    return "/".join(_plain(r"[^\w.\- ]+", str(word)) for word in words)
+
+
+def _plain(foreign: str, word: str) -> str:
+    """The word without foreign signs; one that had any ends in a digest: "C++" and "C#" stay two names."""
+    plain = re.sub(foreign, "-", word)
+    return plain if plain == word else f"{plain}-{digest(word, size=3)}"
 
 
 def _put(found: dict[str, float], name: str, value: Json) -> None:
