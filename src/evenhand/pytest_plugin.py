@@ -32,12 +32,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def evenhand_run(request: pytest.FixtureRequest) -> Run:
     """The run named by ``--evenhand-run`` or the ini file; a test without one is skipped with the reason."""
-    given = request.config.getoption(_OPTION) or request.config.getini(_INI)
-    if not given:
+    config = request.config
+    given, named = config.getoption(_OPTION), config.getini(_INI)
+    if not given and not named:
         pytest.skip(f"no run: pass {_OPTION} DIR, or set {_INI} in the ini file")
     from evenhand.store.run import Run
 
-    return Run.open(Path(request.config.rootpath, str(given)))
+    # What is typed is meant from where it is typed, what is written from the file it stands in.
+    folder = Path(config.invocation_params.dir, given) if given else Path(config.rootpath, str(named))
+    return Run.open(folder)
 
 
 @pytest.fixture(scope="session")

@@ -68,6 +68,14 @@ def test_the_plug_in_brings_the_run(runs, tmp_path):
     assert named.returncode == 0, named.stdout + named.stderr
 
 
+def test_a_typed_folder_is_meant_from_where_it_is_typed(runs, tmp_path):
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "run").symlink_to(runs["even"].path, target_is_directory=True)
+    found = _pytest(tmp_path / "inner", "--evenhand-run", "run")
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
 def test_without_a_run_the_test_is_skipped(tmp_path):
     skipped = _pytest(tmp_path, "-rs")
     assert skipped.returncode == 0
