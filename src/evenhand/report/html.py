@@ -105,13 +105,19 @@ def _carried(run: Run, found: Findings) -> _Carried:
     }
     cards = mapping_at(run.manifest, "metrics")
     words = {spec: visible(text_at(cards, spec, "word_scores")) for spec in cards}
-    whole = _that_fit({name: columns(_flat(table)) for name, table in tables.items() if table.height})
+    whole, names = whole_tables(tables)
     explained: Json = {spec: said for spec, said in words.items() if said}
     return _Carried(
         data=embedded({**keys, "explained": explained, "measures": _measures(found)}),
-        tables=Markup(packed(whole)),
-        names=(*whole, "texts"),
+        tables=whole,
+        names=(*names, "texts"),
     )
+
+
+def whole_tables(tables: Mapping[str, pl.DataFrame]) -> tuple[Markup, tuple[str, ...]]:
+    """The tables for download, packed, and the names of those that have rows and found room."""
+    whole = _that_fit({name: columns(_flat(table)) for name, table in tables.items() if table.height})
+    return Markup(packed(whole)), tuple(whole)
 
 
 def _measures(found: Findings) -> dict[str, Json]:
@@ -137,7 +143,7 @@ def _that_fit(tables: Mapping[str, Json]) -> dict[str, Json]:
 
 def _flat(table: pl.DataFrame) -> pl.DataFrame:
     """Lists as words, which is what a cell of a CSV can hold."""
-    lists = [name for name, kind in table.schema.items() if kind == pl.List(pl.Int64)]
+    lists = [name for name, kind in table.schema.items() if isinstance(kind, pl.List)]
     return table.with_columns(pl.col(lists).list.eval(pl.element().cast(pl.String)).list.join(" "))
 
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from evenhand._version import __version__
 from evenhand.core.digests import Json
-from evenhand.report.html import embedded, environment, policy, script_of, stylesheet
+from evenhand.report.html import embedded, environment, policy, script_of, stylesheet, whole_tables
 from evenhand.report.markdown import escaped
 from evenhand.report.provenance import Fact, circumstances
 from evenhand.report.reading import objects_at, text_at
@@ -24,6 +24,8 @@ from evenhand.store.run import Run
 
 _FOLDER = Path(__file__).parent
 _STYLE = ".lean { display: block; width: 100%; max-width: 44rem; height: auto; margin-top: 1.6rem; }"
+_SCRIPTS = ("data.js", "packed.js", "explore.js", "download.js")
+_TABLES = ("agreements", "associations")
 _SHOWN = 2000
 _LISTED = 60
 CAVEATS = (
@@ -101,7 +103,8 @@ def content(run: Run) -> Content:
 
 def associate_html(run: Run) -> str:
     """The report as one HTML page."""
-    style, script = f"{stylesheet()}\n{_STYLE}", script_of(("data.js", "explore.js"))
+    style, script = f"{stylesheet()}\n{_STYLE}", script_of(_SCRIPTS)
+    tables, downloads = whole_tables({name: run.table(name) for name in _TABLES})
     return (
         environment(_FOLDER)
         .get_template("associate.html.j2")
@@ -111,6 +114,8 @@ def associate_html(run: Run) -> str:
             script=Markup(script),
             policy=policy(style, script),
             data=embedded({}),
+            tables=tables,
+            downloads=downloads,
         )
     )
 

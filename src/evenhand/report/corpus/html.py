@@ -9,13 +9,22 @@ from markupsafe import Markup
 from evenhand.core.digests import Json
 from evenhand.report.corpus.links import WORDS
 from evenhand.report.corpus.page import page
-from evenhand.report.html import SIZE_LIMIT, embedded, environment, policy, script_of, stylesheet
+from evenhand.report.html import (
+    SIZE_LIMIT,
+    embedded,
+    environment,
+    policy,
+    script_of,
+    stylesheet,
+    whole_tables,
+)
 from evenhand.report.wording import visible
 from evenhand.store.run import Run
 
 _FOLDER = Path(__file__).parent
-_SHARED_SCRIPTS = ("data.js", "explore.js")
-_SENTENCE_ROOM = SIZE_LIMIT * 3 // 5
+_SHARED_SCRIPTS = ("data.js", "packed.js", "explore.js", "download.js")
+_TABLES = ("occurrence", "cooccurrence", "contrasts", "problems")
+_SENTENCE_ROOM = SIZE_LIMIT // 2
 """Bytes the sentences may take; the rest is for tables and heat maps."""
 
 
@@ -25,6 +34,7 @@ def corpus_html(run: Run) -> str:
     sentences, left_out = _sentences(run, room=_SENTENCE_ROOM)
     style = f"{stylesheet()}\n{_own('corpus.css')}"
     script = script_of(_SHARED_SCRIPTS, _own("corpus.js"))
+    tables, downloads = whole_tables({name: run.table(name) for name in _TABLES})
     return (
         environment(_FOLDER)
         .get_template("corpus.html.j2")
@@ -36,6 +46,8 @@ def corpus_html(run: Run) -> str:
             script=Markup(script),
             policy=policy(style, script),
             data=embedded({"sentences": sentences, "unit": content.found.unit}),
+            tables=tables,
+            downloads=downloads,
         )
     )
 

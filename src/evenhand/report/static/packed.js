@@ -1,6 +1,8 @@
 // Texts and whole tables come compressed: they are unpacked once the page is there, or when first asked for.
 const unpack = async (id) => {
-  const letters = atob(document.getElementById(id).textContent);
+  const held = document.getElementById(id);
+  if (!held) return {};
+  const letters = atob(held.textContent);
   const bytes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).json();
