@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import jinja2
 from markupsafe import Markup
 from rich import box
 from rich.console import Group, RenderableType
@@ -15,14 +14,17 @@ from rich.text import Text
 
 from evenhand._version import __version__
 from evenhand.core.digests import Json
-from evenhand.report.compare.content import Content, Line, content
-from evenhand.report.html import policy, stylesheet
+from evenhand.report.compare.content import Content, content
+from evenhand.report.compare.lines import Line
+from evenhand.report.html import embedded, environment, policy, script_of, stylesheet, whole_tables
 from evenhand.report.markdown import escaped
 from evenhand.report.tables import rows
 from evenhand.report.wording import MINUS
 from evenhand.store.run import Run
 
-_SHOWN = 500
+_FOLDER = Path(__file__).parent
+_SHARED_SCRIPTS = ("data.js", "packed.js", "explore.js", "download.js")
+_SHOWN = 1000
 """Rows of a table on the page."""
 _LISTED = 50
 """Rows of a table in Markdown."""
@@ -31,18 +33,24 @@ _KEYS = ("package", "command", "name", "created", "ended", "identity", "runs", "
 
 
 def compare_html(run: Run) -> str:
-    """The comparison as one HTML page without scripts."""
-    style = stylesheet()
-    folder = Path(__file__).parent
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([folder, folder.parent / "templates"]),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html.j2").render(
-        page=content(run), shown=_SHOWN, style=Markup(style), policy=policy(style, ""), version=__version__
+    """The comparison as one HTML page."""
+    style = f"{stylesheet()}\n{_own('compare.css')}"
+    script = script_of(_SHARED_SCRIPTS, _own("compare.js"))
+    tables, downloads = whole_tables({name: run.table(name) for name in _TABLES})
+    return (
+        environment(_FOLDER)
+        .get_template("page.html.j2")
+        .render(
+            page=content(run),
+            shown=_SHOWN,
+            style=Markup(style),
+            script=Markup(script),
+            policy=policy(style, script),
+            data=embedded({}),
+            tables=tables,
+            downloads=downloads,
+            version=__version__,
+        )
     )
 
 
@@ -63,7 +71,8 @@ def compare_markdown(run: Run) -> str:
     """The comparison as Markdown text."""
     page = content(run)
     parts = [
-        f"# {escaped(' vs '.join(page.names))}",
+        f"# {escaped(page.question)}",
+        escaped(page.details),
         f"**{escaped(page.verdict)}**",
         "## Standings",
         _table(_STANDING_HEAD, [_standing(page, place) for place in range(len(page.standings))]),
@@ -121,7 +130,7 @@ def _changes(lines: Sequence[Line]) -> Table:
             line.measure,
             line.before,
             line.after,
-            line.change,
+            line.full_change,
             line.p,
             line.verdict,
         )
@@ -138,7 +147,7 @@ def _lines(lines: Sequence[Line]) -> str:
             line.measure + (" (exploratory)" if line.exploratory else ""),
             line.before,
             line.after,
-            line.change,
+            line.full_change,
             line.interval,
             line.p,
             line.verdict,
@@ -159,3 +168,7 @@ def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 def _plain(text: str) -> str:
     return text.replace(MINUS, "-")
+
+
+def _own(file: str) -> str:
+    return (_FOLDER / file).read_text(encoding="utf-8")
