@@ -91,3 +91,29 @@ def test_the_rest_of_two_groups_is_called_by_its_name(tmp_path: Path) -> None:
 
 def test_ratios_are_not_gaps(tmp_path: Path) -> None:
     assert find(small_run(tmp_path, [comparison(effect="ratio", estimate=1.2)])).gaps == ()
+
+
+def test_the_first_screen_says_a_whole_sentence(tmp_path: Path) -> None:
+    assert only(tmp_path, comparison()).statement == (
+        "Texts about African Americans are more often labelled negative (sentiment) than those about "
+        "European Americans"
+    )
+    row = comparison(output="compound", estimate=-0.2)
+    scored = small_run(tmp_path / "of", [row], [group_row(output="compound", kind="mean")], stages={})
+    assert find(scored).gaps[0].statement == (
+        "Texts of African Americans have a lower mean compound (sentiment) than those of European Americans"
+    )
+
+
+@pytest.mark.parametrize(
+    ("nulls", "n_null", "said"),
+    [
+        ('{"empty_text": 3, "refused": 1200}', 1203, "3 empty text, 1,200 refused"),
+        (None, 2, "2 without a value"),
+        ("{}", 0, ""),
+    ],
+)
+def test_texts_without_a_value_are_counted_by_reason(
+    tmp_path: Path, nulls: str | None, n_null: int, said: str
+) -> None:
+    assert only(tmp_path, comparison(nulls=nulls, n_null=n_null)).nulls == said

@@ -11,6 +11,7 @@ from evenhand.report.measures import Measure, MeasureKey, measures
 from evenhand.report.wording import name, number, points
 from evenhand.store.run import Run
 
+CORRECTIONS: Mapping[str, str] = {"bh": "Benjamini-Hochberg", "holm": "Holm"}
 _NOTHING = "Nothing was found, which is not proof that nothing is there"
 
 
@@ -50,6 +51,12 @@ class Findings:
     def cannot_tell(self) -> tuple[Gap, ...]:
         """The gaps this sample size leaves open, those that could have hidden most first."""
         return tuple(sorted(self.standing("unclear"), key=lambda gap: -_detectable_share(gap)))
+
+    @property
+    def families(self) -> str:
+        """Over how many comparisons the p-values of the judged gaps are corrected, and how."""
+        sizes = dict.fromkeys((gap.comparison.family_size, gap.comparison.correction) for gap in self.judged)
+        return ", ".join(f"{size:,} ({CORRECTIONS.get(how, how)})" for size, how in sizes)
 
     @property
     def headline(self) -> str:

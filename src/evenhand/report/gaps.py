@@ -12,6 +12,7 @@ Nothing here says that there is no gap: "small" is a bound, "unclear" an admissi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Literal
@@ -20,7 +21,7 @@ import polars as pl
 
 from evenhand.core.records import REST, Comparison
 from evenhand.report.measures import Measure, MeasureKey
-from evenhand.report.reading import number_at, text_at
+from evenhand.report.reading import mapping_at, number_at, text_at
 from evenhand.report.tables import finite_frame
 from evenhand.report.wording import baseline_name, count, name, number, probability, short_baseline
 from evenhand.store.run import Run
@@ -55,6 +56,8 @@ class Gap:
     """The level of the intervals, in percent."""
     baseline_group: str
     """The baseline as spelled in the tables; of two groups, ``(rest)`` is the other one."""
+    about: str
+    """``about`` where a model wrote of the groups, ``of`` where a file says which group a text is of."""
 
     @property
     def group(self) -> str:
@@ -93,9 +96,17 @@ class Gap:
 
     @property
     def statement(self) -> str:
-        """The claim where its size stands beside it: "A: more often negative (sentiment) than B"."""
-        way = self.measure.direction(self.comparison.estimate or 0)
-        return f"{self.group}: {way} ({name(self.measure.metric)}) than {self.baseline}"
+        """The claim as a sentence, where its size stands beside it.
+
+        "Texts about A are more often labelled negative (sentiment) than those about B".
+        """
+        is_more, measure = (self.comparison.estimate or 0) > 0, self.measure
+        if measure.kind == "share":
+            way = f"are {'more' if is_more else 'less'} often labelled {measure.title}"
+        else:
+            way = f"have a {'higher' if is_more else 'lower'} {measure.title}"
+        than = f"than those {self.about} {self.baseline}"
+        return f"Texts {self.about} {self.group} {way} ({name(measure.metric)}) {than}"
 
     @property
     def evidence(self) -> str:
@@ -128,6 +139,15 @@ class Gap:
         """Cohen's h or Hedges' g for a table cell; empty where there is none."""
         size = self.comparison.effect_size
         return "" if size is None else number(size, signed=True)
+
+    @property
+    def nulls(self) -> str:
+        """The texts of both sides without a value, by reason; empty where there are none."""
+        row = self.comparison
+        known: dict[str, int] = json.loads(row.nulls) if row.nulls else {}
+        if not known:
+            return f"{row.n_null:,} without a value" if row.n_null else ""
+        return ", ".join(f"{amount:,} {name(reason)}" for reason, amount in known.items())
 
     @property
     def p(self) -> str:
@@ -174,6 +194,7 @@ def gaps(run: Run, known: Mapping[MeasureKey, Measure]) -> list[Gap]:
     table = finite_frame(run.table("comparisons")).select(names)
     rows = [Comparison(**row) for row in table.iter_rows(named=True)]
     groups = _groups(run)
+    about = "about" if mapping_at(run.manifest, "stages", "generate") else "of"
     return [
         Gap(
             index=index,
@@ -183,6 +204,7 @@ def gaps(run: Run, known: Mapping[MeasureKey, Measure]) -> list[Gap]:
             clusters=text_at(run.manifest, "suites", row.suite, "cluster") or "cluster",
             level=level(run),
             baseline_group=_baseline_group(row, groups.get((row.suite, row.axis), frozenset())),
+            about=about,
         )
         for index, row in enumerate(rows)
         if row.effect == "difference"

@@ -26,7 +26,6 @@ _HEAD = (
     "seen from",
     "so",
 )
-_CORRECTIONS = {"bh": "Benjamini-Hochberg", "holm": "Holm"}
 _LINKING = re.compile(r"@|#(?=\d)|\b[a-z][a-z0-9+.-]*:(?=//)|\bmailto:|\bxmpp:|\bwww(?=\.)", re.IGNORECASE)
 """What code hosts turn into mentions, references and links although nobody wrote one."""
 _JOINER = "\u2060"
@@ -75,16 +74,8 @@ def _comparisons(content: Page) -> str:
     lines = _table(_HEAD, [_comparison(gap) for gap in order[:_SHOWN]])
     left = len(content.gaps) - min(len(order), _SHOWN)
     more = f"\n\n{left:,} more comparisons are in `comparisons.parquet`." if left else ""
-    return f"{_families(content)}\n\n{lines}{more}" if order else ""
-
-
-def _families(content: Page) -> str:
-    """Over how many comparisons the p-values above are corrected."""
-    sizes = dict.fromkeys(
-        (gap.comparison.family_size, gap.comparison.correction) for gap in content.found.judged
-    )
-    said = ", ".join(f"{size:,} ({_CORRECTIONS.get(how, how)})" for size, how in sizes)
-    return f"Adjusted p: corrected over a family of {said} comparisons."
+    family = f"Adjusted p: corrected over a family of {content.found.families} comparisons."
+    return f"{family}\n\n{lines}{more}" if order else ""
 
 
 def _omnibus(run: Run, content: Page) -> str:
