@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 # Extra arguments for pip, such as an index with CPU builds of torch (see README.md).
 PIP_ARGS ?=
+# Extra arguments for the benchmarks, such as --only corpus or --keep.
+BENCH  ?=
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SOURCES := src tests benchmarks examples scripts
@@ -50,7 +52,7 @@ NEED_GPU = @$(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_avai
   { echo "$@ trains for a fixed time and needs a GPU that torch can use; none was found."; exit 2; }
 endif
 
-.PHONY: help setup audit test lint fmt bench docs check clean assets assets-data assets-text assets-causal assets-masked \
+.PHONY: help setup audit test lint fmt bench bench-gpu docs check clean assets assets-data assets-text assets-causal assets-masked \
   assets-classifiers assets-embeddings assets-norms assets-ideology
 
 help:            ## this list
@@ -82,8 +84,12 @@ fmt: $(READY)    ## format the code
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
-bench: $(READY)  ## speed, as ratios measured side by side
-	for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
+bench: $(READY)  ## speed, as ratios measured side by side; fails where one is lost
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e '.[bench]'
+	$(BIN)/python benchmarks/run.py $(BENCH)
+
+bench-gpu: $(READY)  ## what needs one GPU
+	$(BIN)/python benchmarks/run.py --gpu $(BENCH)
 
 docs: $(READY)   ## build the documentation into site/
 	$(BIN)/mkdocs build --quiet --strict
