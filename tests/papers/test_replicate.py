@@ -76,7 +76,7 @@ def test_a_replication_is_written_whole(paper, tmp_path):
     assert "half of it is missing" in page
     assert pl.read_parquet(run.path / "claims.parquet")["ours"].to_list() == [None, "none"]
     # Long words of the paper may break, its numbers may not.
-    assert "<td>6.57 %</td>" in page
+    assert "<td>6.57\u00a0%</td>" in page
     assert '<td class="words">CTRL-THT, CTRL-OPN: one each; others none</td>' in page
 
 

@@ -74,6 +74,7 @@ def html_page(replication: Replication) -> str:
         exhibits=[_shown(exhibit) for exhibit in replication.exhibits],
         style=Markup(style),
         policy=policy(style, ""),
+        tied=_tied,
         long=LONG,
         short=SHORT,
     )
@@ -131,6 +132,11 @@ def _shown(exhibit: Table | Figure) -> dict[str, object]:
         shown |= {"image": _encoded(exhibit.svg), "narrow": narrow, "alt": exhibit.alt}
         return shown | _rows(exhibit, 2)
     return shown | _rows(exhibit, exhibit.decimals) | {"is_offensive": exhibit.is_offensive}
+
+
+def _tied(words: str) -> str:
+    """Words of a claim in which a number stays with its sign and its name."""
+    return words.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0").replace("< ", "<\u00a0")
 
 
 def _encoded(svg: str) -> str:
