@@ -127,6 +127,27 @@ def test_predicted_classes_alone_have_no_intensities_of_other_emotions(tmp_path:
     assert run.manifest["stages"]["score"]["failed"] == 24
 
 
+def test_differences_all_alike_have_an_infinite_t_and_say_so(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    lines = [
+        f"{sentence(g, t, 'joy')},{round(0.5 + t / 20 + (g == 'female') / 10, 4)},0.1"
+        for g in ("male", "female")
+        for t in range(6)
+    ]
+    path.write_text("\n".join(["text,joy,fear", *lines]) + "\n", encoding="utf-8")
+    pairs = pairs_file(tmp_path / "pairs.csv", groups=("male", "female"))
+    run = probe(f"replay:{path}", pairs=str(pairs), out=tmp_path / "run")
+    row = cell(run, "joy", "male", "female", pairs="all", score="emotion")
+    assert (row["p"], row["p_adjusted"], row["effect_size"]) == (None, None, None)
+    assert row["null_reason"] == (
+        "p: every difference is the same and not 0, so that t is infinite; p_wilcoxon is given"
+    )
+    assert row["difference"] == pytest.approx(0.1)
+    # Six ranks of one sign, all tied at 3.5: z = 10.5 / sqrt(6 x 7 x 13 / 24 - 6 x 35 / 48) = 2.449.
+    assert row["p_wilcoxon"] == pytest.approx(0.0143, abs=5e-5)
+    assert "t is infinite" in (run.path / "report.html").read_text()
+
+
 def test_zero_intensities_are_said(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     lines = [

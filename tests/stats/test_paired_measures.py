@@ -56,11 +56,17 @@ def test_a_second_intensity_of_zero_is_left_out_of_the_acs_and_counted() -> None
 
 
 def test_constant_differences_have_no_test_and_say_so() -> None:
-    # Halves, since 0.3 - 0.2 and 0.4 - 0.3 differ in the last bit.
-    found = paired_intensities([0.5, 0.25, 0.75], [1.0, 0.75, 1.25], rng=0)
-    assert (found.t.p, found.t.null_reason) == (None, "no variation")
-    assert found.effect_size.null_reason == "no variation"
-    assert found.difference.value == 0.5
+    # 0.2 - 0.3 and 0.3 - 0.4 differ in the last bit: that is rounding, not spread.
+    infinite = "every difference is the same and not 0, so that t is infinite"
+    for first, second in (([0.5, 0.25, 0.75], [1.0, 0.75, 1.25]), ([0.2, 0.3, 0.4], [0.3, 0.4, 0.5])):
+        found = paired_intensities(first, second, rng=0)
+        assert (found.t.p, found.t.null_reason) == (None, infinite)
+        assert found.effect_size.null_reason == infinite
+        assert found.difference.value == pytest.approx(second[0] - first[0])
+        # Three ranks of one sign: the smallest of 2 ** 3 sums, on both sides, or its normal approximation.
+        assert found.signed_rank.p is not None
+    none = paired_intensities([0.5, 0.25], [0.5, 0.25], rng=0)
+    assert (none.t.null_reason, none.signed_rank.null_reason) == ("no variation", "no variation")
 
 
 def test_equal_intensities_give_zero() -> None:

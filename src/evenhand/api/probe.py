@@ -89,8 +89,9 @@ class Probe:
         return Plan(
             title=f"probe {self.model}",
             lines=(
-                f"pairs   {', '.join(suite.info.name for suite in self.suites)}: {self._pairs():,} pairs of "
-                f"groups in {len(self.prompts):,} sentences ({sentences:,} different), by {axes}",
+                f"pairs   {', '.join(suite.info.name for suite in self.suites)}: "
+                f"{_amount(self._pairs(), 'pair')} of groups in {_amount(len(self.prompts), 'sentence')} "
+                f"({sentences:,} different), by {axes}",
                 *notes,
                 f"labels  {', '.join(_labels(self.metric))}",
                 f"time    {self._estimate(sentences)}",
@@ -128,7 +129,7 @@ class Probe:
                 _remember_rate(cache, self.metric, sentences.height / seconds)
         if unsaid == sentences.height:
             raise InputError(
-                f"{self.model} has no prediction for any of the {sentences.height:,} sentences",
+                f"{self.model} has no prediction for any of the {_amount(sentences.height, 'sentence')}",
                 accepted="predictions for the sentences of the pairs, word for word",
                 todo="check --pairs and the file",
             )
@@ -341,6 +342,10 @@ def _choice(option: str, given: str | None, known: Sequence[str]) -> str:
     if given not in known:
         raise InputError(f"--{option} {given!r}", accepted=", ".join(known), todo="use one of these")
     return given
+
+
+def _amount(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _rate_key(metric: Metric) -> str:

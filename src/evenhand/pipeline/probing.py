@@ -233,7 +233,8 @@ def _reasons(found: PairedIntensities, *, unsaid: bool) -> list[str]:
         )
         reasons.append(f"acs: {found.n_zero} {pairs} left out")
     if found.t.null_reason:
-        reasons.append(f"p: {found.t.null_reason}")
+        ranks = "; p_wilcoxon is given" if found.signed_rank.p is not None else ""
+        reasons.append(f"p: {found.t.null_reason}{ranks}")
     return reasons
 
 

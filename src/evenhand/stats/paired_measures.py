@@ -18,8 +18,8 @@ from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
 from evenhand.stats._arrays import Floats, Ids, Ints, RandomSource, checked_values, cluster_codes
 from evenhand.stats._resampled import Resampled
-from evenhand.stats.hypothesis_tests import paired_t, wilcoxon
-from evenhand.stats.results import NO_VALUES, NO_VARIATION, Measure, TestResult
+from evenhand.stats.hypothesis_tests import is_constant, paired_t, wilcoxon
+from evenhand.stats.results import NO_VALUES, NO_VARIATION, SAME_DIFFERENCE, Measure, TestResult
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Pairs: TypeAlias = Literal["all", "agreeing"]
@@ -150,7 +150,7 @@ def paired_intensities(
         difference=resampled.mean(gaps, ones),
         t=paired_t(first, second),
         signed_rank=wilcoxon(first, second),
-        effect_size=_effect(gaps),
+        effect_size=_effect(gaps, first, second),
         n_zero=int(first.size - np.count_nonzero(usable)),
     )
 
@@ -200,11 +200,11 @@ def _parity(hits: Floats, clusters: Ids, *, rng: RandomSource, resamples: int, l
     return resampled.ratio(hits, _smallest_over_largest, len(hits), reason)
 
 
-def _effect(gaps: Floats) -> Measure:
+def _effect(gaps: Floats, first: Floats, second: Floats) -> Measure:
     if gaps.size < 2:
         return Measure(None, "one pair" if gaps.size else NO_VALUES)
-    if float(np.ptp(gaps)) == 0:
-        return Measure(None, NO_VARIATION)
+    if is_constant(gaps, first, second):
+        return Measure(None, SAME_DIFFERENCE if gaps.any() else NO_VARIATION)
     return Measure(float(gaps.mean() / gaps.std(ddof=1)))
 
 

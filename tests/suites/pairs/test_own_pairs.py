@@ -161,7 +161,26 @@ def test_repeated_pairs_count_once(tmp_path: Path) -> None:
     path = written(tmp_path / "mine.csv", f"text_a,text_b,group_a,group_b\n{row}{row}{swapped}")
     suite = load(name=path)
     assert [one.id for one in suite.sets] == ["1"]
-    assert suite.info.notes == ("2 sets stand in the file before and are left out",)
+    assert suite.info.notes == ("2 sets repeat others and are left out",)
+
+
+def test_repeated_sets_of_templates_count_once_too(tmp_path: Path) -> None:
+    again = TEMPLATES.replace('"my tall aunt"', '"the tall one"').replace(
+        '"my short aunt"', '"the short one"'
+    )
+    suite = load(name=written(tmp_path / "mine.toml", again))
+    assert counted(suite.sets) == {"size": (4, 4)}
+    assert suite.info.notes == ("4 sets repeat others and are left out",)
+    alike = TEMPLATES.replace('"my short aunt"', '"my tall aunt"')
+    suite = load(name=written(tmp_path / "mine.toml", alike))
+    assert counted(suite.sets) == {"size": (4, 4)}
+    assert suite.info.notes == ("4 sets say the same of every group and are left out",)
+    with pytest.raises(InputError, match="says the same of every group"):
+        load(name=written(tmp_path / "mine.toml", alike.replace('"the short one"', '"the tall one"')))
+
+
+def test_our_own_sets_are_all_different() -> None:
+    assert load().info.notes == ()
 
 
 def test_unequal_groups_of_a_long_table_are_said(tmp_path: Path) -> None:

@@ -50,14 +50,15 @@ def test_bits_has_sets_of_three_and_five(data: Path) -> None:
 
 def test_crows_counts_stand_beside_the_papers(data: Path) -> None:
     suite = CrowsSuite(name=str(data))
-    assert counted(suite.sets) == {"gender": (282, 282), "race": (585, 585), "religion": (104, 312)}
+    assert counted(suite.sets) == {"gender": (280, 280), "race": (585, 585), "religion": (103, 309)}
     assert suite.info.notes == (
-        "gender: 282 sets from 246 of 262 rows by our rule; the paper changed rows by hand and had 263. "
+        "gender: 280 sets from 246 of 262 rows by our rule; the paper changed rows by hand and had 263. "
         "16 rows name no group by a word the rule knows.",
         "race: 585 sets from 508 of 516 rows by our rule; the paper changed rows by hand and had 566. "
         "8 rows name no group by a word the rule knows.",
-        "religion: 104 sets from 102 of 105 rows by our rule; the paper changed rows by hand and had 104. "
+        "religion: 103 sets from 102 of 105 rows by our rule; the paper changed rows by hand and had 104. "
         "3 rows name no group by a word the rule knows.",
+        "3 sets repeat others and are left out",
     )
     assert {tuple(one.sentences) for one in suite.sets if one.axis == "religion"} == {
         ("Christian", "Muslim", "Jewish")
@@ -95,6 +96,26 @@ def test_an_eec_sentence_without_its_other_side_makes_no_pair(tmp_path: Path) ->
         "3,He is sad.,t,he,male,,sadness,sad",
     )
     assert counted(EecSuite(name=str(path)).sets) == {"gender": (1, 1)}
+
+
+def test_repeated_pairs_of_a_published_file_count_once_and_are_said(tmp_path: Path) -> None:
+    path = eec_file(
+        tmp_path / "eec.csv",
+        "1,He is glad.,t,he,male,,joy,glad",
+        "2,She is glad.,t,she,female,,joy,glad",
+        "3,He is glad.,t,he,male,,joy,glad",
+        "4,She is glad.,t,she,female,,joy,glad",
+    )
+    suite = EecSuite(name=str(path))
+    assert counted(suite.sets) == {"gender": (1, 1)}
+    assert suite.info.notes[1:] == ("1 set repeats another and is left out",)
+    rows = ["The man ran.,The woman ran.,stereo,gender"] * 3
+    for name in ("csp_gender.csv", "csp_race.csv", "csp_religion.csv"):
+        (tmp_path / name).write_text("\n".join(rows) + "\n" if "gender" in name else "", encoding="utf-8")
+    crows = CrowsSuite(name=str(tmp_path))
+    assert counted(crows.sets) == {"gender": (1, 1)}
+    assert crows.info.notes[0].startswith("gender: 1 set from 3 of 3 rows by our rule")
+    assert crows.info.notes[-1] == "2 sets repeat others and are left out"
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:

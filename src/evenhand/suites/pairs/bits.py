@@ -9,7 +9,7 @@ from typing import Final
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError
 from evenhand.suites.pairs.files import find, table
-from evenhand.suites.pairs.sets import EMOTIONS, PairSet, PairSuite, suite_info
+from evenhand.suites.pairs.sets import EMOTIONS, PairSet, PairSuite, distinct, suite_info
 
 FILES: Final = ("bits_gender.csv", "bits_race.csv")
 AXES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
@@ -39,7 +39,7 @@ class BitsSuite(PairSuite):
 
     def __init__(self, *, name: str = "") -> None:
         paths = find(name, suite="bits", files=FILES)
-        sets = [one for path in paths for one in _sets(path)]
+        sets, left_out = distinct(one for path in paths for one in _sets(path))
         info = suite_info(
             "bits",
             sets,
@@ -48,6 +48,7 @@ class BitsSuite(PairSuite):
             citation="Venkit and Wilson. Identification of Bias Against People with Disabilities in "
             "Sentiment Analysis and Toxicity Detection Models. 2021.",
             licence="MIT (repository)",
+            notes=left_out,
         )
         super().__init__(info, sets)
 

@@ -10,7 +10,7 @@ from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError
 from evenhand.suites.pairs.crows_rule import variants
 from evenhand.suites.pairs.files import bare_rows, find, table
-from evenhand.suites.pairs.sets import PairSet, PairSuite, suite_info
+from evenhand.suites.pairs.sets import PairSet, PairSuite, distinct, suite_info
 
 FILES: Final = ("csp_gender.csv", "csp_race.csv", "csp_religion.csv")
 WHOLE: Final = "crows_pairs_anonymized.csv"
@@ -33,16 +33,18 @@ class CrowsSuite(PairSuite):
     def __init__(self, *, name: str = "") -> None:
         paths = find(name, suite="crows", files=FILES)
         rows = list(_rows(paths))
-        sets = [one for axis, number, pair in rows for one in _sets(axis, number, pair)]
+        made = [one for axis, number, pair in rows for one in _sets(axis, number, pair)]
+        sets, left_out = distinct(made)
         info = suite_info(
             "crows",
             sets,
             summary="Stereotypes written by people, with the group exchanged and nothing else.",
             digest=digest([file_digest(path) for path in paths]),
+            version="2",
             citation="Nangia et al. CrowS-Pairs: A Challenge Dataset for Measuring Social Biases in Masked "
             "Language Models. EMNLP 2020.",
             licence="CC BY-SA 4.0",
-            notes=tuple(_notes(rows, sets)),
+            notes=(*_notes(rows, made, sets), *left_out),
         )
         super().__init__(info, sets)
 
@@ -74,12 +76,12 @@ def _sets(axis: str, number: int, pair: tuple[str, str]) -> Iterator[PairSet]:
         yield PairSet(f"{number}/{variant}", axis, f"{axis}-{number}", sentences)
 
 
-def _notes(rows: list[Row], sets: list[PairSet]) -> Iterator[str]:
+def _notes(rows: list[Row], made: list[PairSet], sets: list[PairSet]) -> Iterator[str]:
     for axis, printed in PRINTED.items():
         total = sum(one == axis for one, _, _ in rows)
-        made = [one for one in sets if one.axis == axis]
-        used = len({one.cluster for one in made})
+        used = len({one.cluster for one in made if one.axis == axis})
+        kept = sum(one.axis == axis for one in sets)
         yield (
-            f"{axis}: {len(made)} sets from {used} of {total} rows by our rule; the paper changed rows by "
+            f"{axis}: {kept} {'set' if kept == 1 else 'sets'} from {used} of {total} rows by our rule; the paper changed rows by "
             f"hand and had {printed}. {total - used} rows name no group by a word the rule knows."
         )

@@ -10,7 +10,7 @@ import polars as pl
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
 from evenhand.suites.pairs.files import find, table
-from evenhand.suites.pairs.sets import PairSet, PairSuite, suite_info
+from evenhand.suites.pairs.sets import PairSet, PairSuite, distinct, suite_info
 
 COLUMNS: Final = ("Sentence", "Template", "Person", "Gender", "Race", "Emotion", "Emotion word")
 GENDERS: Final = {"male": "male", "female": "female"}
@@ -34,7 +34,8 @@ class EecSuite(PairSuite):
         _check(rows, "Gender", GENDERS)
         _check(rows, "Race", RACES)
         with_emotion = rows.filter(pl.col("Emotion").fill_null("") != "")
-        sets = [*_sets(with_emotion, "gender"), *_sets(with_emotion, "race")]
+        sets, left_out = distinct([*_sets(with_emotion, "gender"), *_sets(with_emotion, "race")])
+        neutral = rows.height - with_emotion.height
         info = suite_info(
             "eec",
             sets,
@@ -43,7 +44,7 @@ class EecSuite(PairSuite):
             citation="Kiritchenko and Mohammad. Examining Gender and Race Bias in Two Hundred Sentiment "
             "Analysis Systems. *SEM 2018.",
             licence="for research",
-            notes=(f"{rows.height - with_emotion.height} sentences without an emotion word are left out.",),
+            notes=(f"{neutral} sentences without an emotion word are left out.", *left_out),
         )
         super().__init__(info, sets)
 

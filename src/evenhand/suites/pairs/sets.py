@@ -62,6 +62,31 @@ class PairSuite:
                 )
 
 
+def distinct(sets: Iterable[PairSet]) -> tuple[list[PairSet], tuple[str, ...]]:
+    """The sets without those that tell nothing new, and what was left out, a sentence each.
+
+    A set that says the same of every group cannot differ; one that repeats another would make intervals look
+    narrower than they are. Of repeated ones the first is kept, with its template.
+    """
+    whole = list(sets)
+    differing = [one for one in whole if len(set(one.sentences.values())) > 1]
+    found: dict[object, PairSet] = {}
+    for one in differing:
+        found.setdefault((one.axis, one.emotion, frozenset(one.sentences.items())), one)
+    notes = (
+        *_said(len(whole) - len(differing), "says the same of every group", "say the same of every group"),
+        *_said(len(differing) - len(found), "repeats another", "repeat others"),
+    )
+    return list(found.values()), notes
+
+
+def _said(amount: int, one: str, several: str) -> tuple[str, ...]:
+    if not amount:
+        return ()
+    said = f"1 set {one} and is" if amount == 1 else f"{amount:,} sets {several} and are"
+    return (f"{said} left out",)
+
+
 def ordered(groups: Iterable[str]) -> list[str]:
     """The groups in the order they are compared in: known ones as in ``ORDER``, then as they came.
 

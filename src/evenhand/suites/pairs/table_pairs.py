@@ -13,7 +13,7 @@ from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.records import RESERVED_GROUPS
 from evenhand.store.files import read_table
-from evenhand.suites.pairs.sets import EMOTIONS, PairSet, PairSuite, ordered, suite_info
+from evenhand.suites.pairs.sets import EMOTIONS, PairSet, PairSuite, distinct, ordered, suite_info
 
 WIDE: Final = ("text_a", "text_b", "group_a", "group_b")
 LONG: Final = ("set", "group", "text")
@@ -31,8 +31,8 @@ Row = Mapping[str, str | None]
 class TablePairs(PairSuite):
     """Pairs of a JSONL, CSV, TSV or Parquet file.
 
-    Sets that lack a side, that say the same of every group, or that stand in the file before are left out and
-    counted in the suite's notes. Cluster = the column ``template``, else the set itself.
+    Sets that lack a side, that say the same of every group, or that repeat another are left out and counted
+    in the suite's notes. Cluster = the column ``template``, else the set itself.
 
     Args:
         name: The file.
@@ -51,8 +51,7 @@ class TablePairs(PairSuite):
         sides: Counter[str] = Counter()
         found = _wide(table, path) if is_wide else _long(table, path)
         whole = [one for one in found if _is_whole(one, sides)]
-        differing = [one for one in whole if len(set(one.sentences.values())) > 1]
-        sets = _once(differing)
+        sets, left_out = distinct(whole)
         if not sets:
             raise InputError(
                 f"{path} has no set with two sides" + (" that differ" if whole else ""),
@@ -64,10 +63,7 @@ class TablePairs(PairSuite):
             sets,
             summary="Pairs from a file.",
             digest=file_digest(path),
-            notes=(
-                *_left_out(sides, len(whole) - len(differing), len(differing) - len(sets)),
-                *_uneven(sets),
-            ),
+            notes=(*_one_sided(sides), *left_out, *_uneven(sets)),
         )
         super().__init__(info, sets)
 
@@ -135,32 +131,11 @@ def _is_whole(one: PairSet, sides: Counter[str]) -> bool:
     return False
 
 
-def _once(sets: list[PairSet]) -> list[PairSet]:
-    """The sets without repetitions, which would make intervals look narrower than they are."""
-    found = {(one.axis, one.emotion, frozenset(one.sentences.items())): one for one in reversed(sets)}
-    kept = {id(one) for one in found.values()}
-    return [one for one in sets if id(one) in kept]
-
-
-def _left_out(sides: Counter[str], alike: int, repeated: int) -> Iterator[str]:
+def _one_sided(sides: Counter[str]) -> Iterator[str]:
     for group, count in sides.items():
         said = f"only {group} speaks there" if group else "no group speaks there"
         lack = "set lacks a side and is" if count == 1 else "sets lack a side and are"
         yield f"{count} {lack} left out: {said}"
-    if alike:
-        same = (
-            "set says the same of every group and is"
-            if alike == 1
-            else "sets say the same of every group and are"
-        )
-        yield f"{alike} {same} left out"
-    if repeated:
-        again = (
-            "set stands in the file before and is"
-            if repeated == 1
-            else "sets stand in the file before and are"
-        )
-        yield f"{repeated} {again} left out"
 
 
 def _uneven(sets: list[PairSet]) -> Iterator[str]:

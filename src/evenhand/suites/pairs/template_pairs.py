@@ -40,7 +40,7 @@ from evenhand.core.assets import asset
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.records import RESERVED_GROUPS
-from evenhand.suites.pairs.sets import EMOTIONS, PairSet, PairSuite, ordered, suite_info
+from evenhand.suites.pairs.sets import EMOTIONS, PairSet, PairSuite, distinct, ordered, suite_info
 
 PERSON: Final = ("person", "Person")
 _ACCEPTED: Final = "a file in the format of `evenhand show pairs`"
@@ -92,6 +92,8 @@ class _File(_Strict):
 class TemplatePairs(PairSuite):
     """Templates x emotion words x people, as counterfactual sets; cluster = template.
 
+    Sets that say the same of every group, or that repeat another, are left out and counted in the notes.
+
     Args:
         name: A TOML file; without one our own templates, which the card describes.
     """
@@ -99,7 +101,13 @@ class TemplatePairs(PairSuite):
     def __init__(self, *, name: str = "") -> None:
         path = Path(name) if name else asset("pairs", "pairs.toml")
         file = _read(path)
-        sets = [one for axis in file.axes for one in _sets(file, axis)]
+        sets, left_out = distinct(one for axis in file.axes for one in _sets(file, axis))
+        if not sets:
+            raise InputError(
+                f"{path} says the same of every group",
+                accepted=_ACCEPTED,
+                todo="give each group its own words",
+            )
         info = suite_info(
             file.pairs.name or path.stem,
             sets,
@@ -107,6 +115,7 @@ class TemplatePairs(PairSuite):
             digest=file_digest(path),
             version=file.pairs.version,
             licence="" if name else "CC BY 4.0",
+            notes=left_out,
         )
         super().__init__(info, sets)
 
