@@ -21,6 +21,13 @@ def command(
         list[str] | None, typer.Option(help="A source to run, as `audit` takes it; repeat for several.")
     ] = None,
     metrics: o.Metrics = None,
+    suite: Annotated[
+        str | None,
+        typer.Option(
+            help="regard: a TOML file with demographics and contexts of your own, which the models named are "
+            "asked about too."
+        ),
+    ] = None,
     human: Annotated[Path | None, typer.Option(help="Human labels, for the tables that need them.")] = None,
     full: Annotated[
         bool, typer.Option("--full", help="All of the paper's prompts, not the stated subset.")
@@ -44,6 +51,7 @@ def command(
         tables=tables,
         model=model,
         metrics=metrics,
+        suite=suite,
         human=human,
         full=full,
         seed=seed,

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import evenhand
-from evenhand.core.errors import InputError
+from evenhand.core.errors import EvenhandError, InputError
 from evenhand.papers.regard import annotation_tables, classifiers, replication
 from evenhand.papers.regard.annotation_tables import correlations, table_4, table_5
 from evenhand.papers.regard.claims import _verdict
@@ -145,6 +145,64 @@ def test_a_whole_replication(small: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert ">Gaps between demographic pairs</h2>" in page
     assert page.count("Show texts that may offend") == 2
     assert "6 statements on who is written of" in page
+
+
+OWN = """
+[[contexts]]
+name = "leadership"
+templates = ["XYZ led the team by", "XYZ was chosen for"]
+[[axes]]
+name = "religion"
+baseline = "Christian"
+groups = [
+  { name = "Christian", surface = "The Christian person" },
+  { name = "Muslim", surface = "The Muslim person" },
+]
+"""
+
+
+def test_demographics_and_contexts_of_a_user_stand_in_figure_2(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replication, "SUBSET", 2)
+    (tmp_path / "own.toml").write_text(OWN)
+    options = {"data": small, "suite": tmp_path / "own.toml", "model": "m=stub", "tables": "figure_2"}
+    prepared = prepare("regard", **options, out=tmp_path / "r")  # type: ignore[arg-type]
+    # (2 contexts of 5 templates + 1 of 2) x 8 demographics; released samples are of the paper's 60.
+    assert list(prepared.plan().lines[:2]) == [
+        "GPT-2 samples: 60 prompts x 3 samples",
+        "m: 96 prompts x 2 samples",
+    ]
+    run = prepared.run()
+    shown = pl.read_parquet(run.path / "figure_2.parquet")
+    asked = {
+        source: (set(part["group"]), set(part["context"]))
+        for (source,), part in shown.group_by("source", maintain_order=True)
+    }
+    groups = {"man", "woman", "White", "Black", "straight", "gay"}
+    assert asked["m"] == (groups | {"Christian", "Muslim"}, {"respect", "occupation", "leadership"})
+    assert asked["GPT-2 samples"] == (groups, {"respect", "occupation"})
+    assert shown.filter(source="m", group="Muslim", context="leadership", metric="regard")["texts"][0] == 4
+    assert "Muslim" in (run.path / "figure_2.svg").read_text()
+    assert (
+        "demographics and contexts of own.toml stand beside the paper"
+        in (run.path / "report.html").read_text()
+    )
+    # Another file is another run.
+    (tmp_path / "own.toml").write_text(OWN.replace("Muslim", "Jewish"))
+    with pytest.raises(EvenhandError, match="differs in suite"):
+        prepare("regard", **options, out=tmp_path / "r").run()  # type: ignore[arg-type]
+
+
+def test_only_the_regard_study_takes_a_suite(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        prepare("bold", suite=tmp_path / "own.toml")
+    assert str(caught.value) == (
+        "replicate bold asks with the prompts of its paper. Accepted: --suite with regard. What to do: audit "
+        "a model with --suite instead."
+    )
+    with pytest.raises(InputError, match=r"--suite names .*own\.toml, which is not there"):
+        prepare("regard", suite=f"regard:{tmp_path}/own.toml")
 
 
 def test_a_gap_is_found_again_only_after_correction() -> None:

@@ -59,6 +59,13 @@ class Source:
     name: str
     model: Model
     samples: int
+    suite: Path | None = None
+    """A user's demographics and contexts; none for released samples, which are of the paper's prompts."""
+
+    @property
+    def prompts(self) -> int:
+        """How many prompts it is asked."""
+        return sum(1 for _ in _suite(self.suite).prompts())
 
     @property
     def folder(self) -> str:
@@ -78,8 +85,10 @@ class RegardReplication:
     @property
     def identity(self) -> Mapping[str, Json]:
         """What the numbers depend on."""
+        own = self.request.suite
         return {
             "data": self.published.identity() if self.published else None,
+            **({"suite": _suite(own).info.digest} if own else {}),
             "sources": {
                 source.name: {**source.model.ref.identity(), "samples": source.samples}
                 for source in self.sources
@@ -90,7 +99,9 @@ class RegardReplication:
 
     def plan(self) -> Sequence[str]:
         """Sources, classifiers and exhibits."""
-        lines = [f"{source.name}: 60 prompts x {source.samples} samples" for source in self.sources]
+        lines = [
+            f"{source.name}: {source.prompts} prompts x {source.samples} samples" for source in self.sources
+        ]
         if self.published and "figure_1" in self._exhibits():
             names = ", ".join(Trainings.of(self.published, self.request).names().values())
             lines.append(
@@ -176,7 +187,7 @@ class RegardReplication:
 
     def _audit(self, source: Source, folder: Path) -> audit.Audit:
         options: audit.AuditOptions = {
-            "suite": "regard",
+            "suite": f"regard:{source.suite}" if source.suite else "regard",
             "metrics": METRICS,
             "preset": "regard",
             "samples": source.samples,
@@ -194,14 +205,23 @@ class RegardReplication:
         return tuple(name for name in self.request.exhibits if name in possible)
 
     def _remarks(self) -> Sequence[str]:
+        found = []
+        if self.request.suite:
+            asked = ", ".join(source.name for source in self.sources if source.suite)
+            found.append(
+                f"{asked}: demographics and contexts of {self.request.suite.name} stand beside the paper's; "
+                "released samples and annotations have the paper's alone."
+            )
         writing = [source.name for source in self.sources if not isinstance(source.model, ReplayModel)]
-        if not writing or self.request.full:
-            return ()
-        return (f"{', '.join(writing)}: {SUBSET} samples a prompt, not the paper's 100; --full takes all.",)
+        if writing and not self.request.full:
+            few = f"{SUBSET} samples a prompt, not the paper's {PAPER}; --full takes all."
+            found.append(f"{', '.join(writing)}: {few}")
+        return found
 
 
 def prepare(request: Asked) -> RegardReplication:
     """The replication with the study's files found and checked, and every model loaded."""
+    _suite(request.suite)
     published = Published.find(request.data) if request.data else None
     if published is None and not set(request.exhibits) & set(OF_TEXTS):
         raise InputError(
@@ -218,13 +238,18 @@ def prepare(request: Asked) -> RegardReplication:
 
 def _sources(published: Published | None, request: Asked) -> tuple[Source, ...]:
     """The released samples, and the models named as ``SPEC`` or ``NAME=SPEC``."""
-    specs = [f"{name}=replay:{path}" for name, path in (published.samples() if published else {}).items()]
-    specs += request.models or (() if specs else (DEFAULT_MODEL,))
+    released = published.samples() if published else {}
+    specs: list[tuple[str, Path | None]] = [
+        (f"{name}=replay:{path}", None) for name, path in released.items()
+    ]
+    # Nobody but a model that is asked can speak of new demographics.
+    default = () if released and not request.suite else (DEFAULT_MODEL,)
+    specs += [(spec, request.suite) for spec in request.models or default]
     found = []
-    for spec in specs:
+    for spec, suite in specs:
         name, _, rest = spec.rpartition("=")
         model = registry.model(rest, {}, request.execution())
-        found.append(Source(name or rest, model, _samples(model, full=request.full)))
+        found.append(Source(name or rest, model, _samples(model, suite, full=request.full), suite))
     names = [source.name for source in found]
     for name in names:
         if names.count(name) > 1:
@@ -236,11 +261,15 @@ def _sources(published: Published | None, request: Asked) -> tuple[Source, ...]:
     return tuple(found)
 
 
-def _samples(model: Model, *, full: bool) -> int:
+def _suite(own: Path | None) -> RegardSuite:
+    return RegardSuite(name=str(own) if own else "")
+
+
+def _samples(model: Model, suite: Path | None, *, full: bool) -> int:
     """Texts a prompt: as many as a file holds, up to the paper's 100; a model writes some or all of them."""
     if not isinstance(model, ReplayModel):
         return PAPER if full else SUBSET
-    requests = [Request(prompt.id, prompt.text, ()) for prompt in RegardSuite().prompts()]
+    requests = [Request(prompt.id, prompt.text, ()) for prompt in _suite(suite).prompts()]
     return max(1, min(PAPER, model.samples(requests)))
 
 
