@@ -9,7 +9,7 @@ import pytest
 import torch
 from huggingface_hub.errors import LocalEntryNotFoundError
 from tests.models import tiny
-from transformers import CTRLConfig, CTRLLMHeadModel
+from transformers import CTRLLMHeadModel
 
 from evenhand.core import registry
 from evenhand.core.digests import file_digest
@@ -331,14 +331,7 @@ def test_control_codes_are_for_ctrl(gpt2: Path) -> None:
 
 @pytest.fixture
 def ctrl(tmp_path: Path) -> Path:
-    words = ["<unk>", "Wikipedia", "Books", "The", "man", "sang", "and", "danced"]
-    letters = sorted({letter for word in words for letter in word})
-    pieces = [*words, *letters, *(f"{letter}@@" for letter in letters)]
-    config = CTRLConfig(vocab_size=len(pieces), n_positions=32, n_embd=16, dff=16, n_layer=1, n_head=2)
-    tiny.randomised(CTRLLMHeadModel(config), seed=0, spread=0.3).save_pretrained(tmp_path)
-    (tmp_path / "vocab.json").write_text(json.dumps({piece: index for index, piece in enumerate(pieces)}))
-    (tmp_path / "merges.txt").write_text("#version: 0.2\nT h\n")
-    return tmp_path
+    return tiny.save_ctrl(tmp_path)
 
 
 def test_ctrl_is_written_with_a_control_code(ctrl: Path) -> None:

@@ -10,6 +10,8 @@ from typing import TypeVar
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
+    CTRLConfig,
+    CTRLLMHeadModel,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
@@ -61,6 +63,18 @@ def llama(*, seed: int = 0) -> LlamaForCausalLM:
         eos_token_id=0,
     )
     return randomised(LlamaForCausalLM(config), seed=seed, spread=0.25)
+
+
+def save_ctrl(folder: Path, *, context: int = 32) -> Path:
+    """A CTRL of one layer and its tokenizer, which knows the published control codes, in a folder."""
+    words = ["<unk>", "Wikipedia", "Books", "The", "man", "sang", "and", "danced"]
+    letters = sorted({letter for word in words for letter in word})
+    pieces = [*words, *letters, *(f"{letter}@@" for letter in letters)]
+    config = CTRLConfig(vocab_size=len(pieces), n_positions=context, n_embd=16, dff=16, n_layer=1, n_head=2)
+    randomised(CTRLLMHeadModel(config), seed=0, spread=0.3).save_pretrained(folder)
+    (folder / "vocab.json").write_text(json.dumps({piece: index for index, piece in enumerate(pieces)}))
+    (folder / "merges.txt").write_text("#version: 0.2\nT h\n")
+    return folder
 
 
 def randomised(model: M, *, seed: int, spread: float) -> M:

@@ -4,6 +4,7 @@ import json
 
 import polars as pl
 import pytest
+from tests.models import tiny, tiny_masked
 from tests.suites.small_bold import original
 
 import evenhand
@@ -389,3 +390,28 @@ def test_a_colour_of_figure_3_has_one_meaning():
         assert figures.SERIES[2] not in drawn
     # The narrow one is drawn at the width of a telephone.
     assert f'width="{figures.NARROW * 72:g}pt"' in figure.narrow
+
+
+def test_three_kinds_of_model_write_as_the_paper_lets_them(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(tiny, "CONTEXT", 128)
+    monkeypatch.setattr(tiny_masked, "CONTEXT", 128)
+    folders = {
+        "GPT-2": tiny.save(tiny.gpt2(), tmp_path / "gpt2"),
+        "BERT": tiny_masked.save("bert", tmp_path / "bert"),
+        "CTRL": tiny.save_ctrl(tmp_path / "ctrl", context=128),
+    }
+    specs = [f"{name}={folder}" for name, folder in folders.items()]
+    run = evenhand.replicate("bold", tables="3,figure_4", model=specs, device="cpu", out=tmp_path / "r")
+    names = ["WIKI", "GPT-2", "BERT", "CTRL-Wikipedia", "CTRL-Opinion", "CTRL-Thoughts"]
+    assert run.manifest["stages"]["replicate"]["sources"] == names
+    settings = {name: evenhand.Run.open(run.path / "runs" / name).manifest["config"] for name in names[1:]}
+    assert {name: found["generation"]["preset"] for name, found in settings.items()} == {
+        "GPT-2": "bold-gpt2",
+        "BERT": "bold-bert",
+        "CTRL-Wikipedia": "bold-ctrl",
+        "CTRL-Opinion": "bold-ctrl",
+        "CTRL-Thoughts": "bold-ctrl",
+    }
+    assert settings["CTRL-Opinion"]["generation"]["control_code"] == "Opinion"
+    written = evenhand.Run.open(run.path / "runs" / "BERT").table("generations")
+    assert set(written["new_tokens"].drop_nulls()) == {15}
