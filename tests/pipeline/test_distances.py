@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from evenhand.core.records import Group, Prompt
-from evenhand.pipeline.distances import Wanted, distances
+from evenhand.pipeline.distances import Judged, Wanted, distance_changes, distances
 from evenhand.pipeline.quantities import Quantity
 from evenhand.stats.base_rates import OVERALL, indirect_bias
 
@@ -99,3 +99,26 @@ def test_no_value_at_all_is_an_empty_table():
     found = distances("m", {"political": WANTED}, ids, prompts, [quantity], seed=0, level=0.95)
     assert found.is_empty()
     assert found.schema["estimate"] == pl.Float64()
+
+
+def test_changes_of_every_bias_that_both_runs_have():
+    ids, prompts, leaning = made(["indirect", "liberal", "conservative"])
+    _, _, even = made(["indirect", "liberal", "conservative"], lean=0.0)
+    even[0] = np.nan  # a text without a score is left out
+    found = distance_changes(Judged(ids, leaning), Judged(ids, even), WANTED, prompts, seed=0, level=0.95)
+    assert found.select("attribute", "bias", "option").rows() == [
+        ("topic", bias, option) for bias in ("direct", "indirect") for option in (OVERALL, "blue", "red")
+    ]
+    whole = found.filter((pl.col("bias") == "indirect") & (pl.col("option") == OVERALL)).row(0, named=True)
+    one, two = (
+        distances("m", {"political": WANTED}, ids, prompts, [quantity], seed=0, level=0.95)
+        .filter((pl.col("bias") == "indirect") & (pl.col("option") == OVERALL))["corrected"]
+        .item()
+        for quantity in (Quantity("ideology", "ideology", "mean", values, True) for values in (leaning, even))
+    )
+    assert whole["estimate"] == pytest.approx(two - one, abs=0.01)
+    assert whole["high"] < 0
+    only = distance_changes(
+        Judged(ids[:48], leaning[:48]), Judged(ids, even), WANTED, prompts, seed=0, level=0.95
+    )
+    assert set(only["bias"]) == {"indirect"}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from evenhand.core.errors import InputError
-from evenhand.stats.base_rates import OVERALL, direct_bias, indirect_bias
+from evenhand.stats.base_rates import OVERALL, bias_change, direct_bias, indirect_bias
 from evenhand.stats.distances import wasserstein2_1d
 
 
@@ -118,3 +118,51 @@ def test_bad_input():
     assert str(error.value) == "the keyword 'x' stands in two options. Accepted: one option a keyword."
     with pytest.raises(InputError, match="2 values came with 1 options"):
         indirect_bias([0.1, 0.2], ["a"], ["x", "y"], rng=0)
+
+
+def change(before, after, seed=0):
+    return bias_change(before, after, rng=seed, permutations=200, resamples=200)
+
+
+def test_a_change_by_hand():
+    # Before: red lies sqrt(0.08) from all, blue too; after: all texts are alike, and both distances are 0.
+    options, words = ["red", "red", "blue", "blue"], ["a", "b", "c", "d"]
+    before, after = ([0.2, 0.2, 0.6, 0.6], options, words), ([0.4] * 4, options, words)
+    found = bias_change([before], [after], rng=0, permutations=600, resamples=50)
+    # Chance gives a third of sqrt(0.08) before and 0 after: two thirds of it are lost beyond chance.
+    for name in ("red", "blue", OVERALL):
+        assert found[name].estimate == pytest.approx(-np.sqrt(0.08) * 2 / 3, abs=0.02)
+    assert found[OVERALL].n_keywords == 4
+
+
+def test_a_change_is_the_difference_of_the_corrected_biases():
+    before, after = texts(1, lean=2.0), texts(2, lean=0.5)
+    found = change([before], [after])[OVERALL]
+    one, two = (quick(data)[OVERALL].corrected for data in (before, after))
+    assert found.estimate == pytest.approx(two - one, abs=0.01)
+    assert found.high < 0
+    back = change([after], [before])[OVERALL]
+    assert back.estimate == pytest.approx(-found.estimate, abs=0.01)
+    same = change([before], [before])[OVERALL]
+    assert (same.estimate, same.low, same.high) == pytest.approx((0, 0, 0), abs=1e-12)
+
+
+def test_what_a_keyword_does_to_both_is_no_change():
+    # The same texts a little nearer to the middle: far surer than two runs with keywords of their own.
+    values, options, words = texts(4, lean=1.0)
+    nearer = change([(values, options, words)], [(0.5 + 0.9 * (values - 0.5), options, words)])["red"]
+    own = quick((values, options, words))["red"]
+    assert nearer.high - nearer.low < 0.3 * (own.high - own.low)
+    assert nearer.high < 0
+
+
+def test_a_change_of_direct_bias_needs_both_sides_twice():
+    left, right = texts(1, lean=2.0), texts(2)
+    found = change([left, right], [right, right])[OVERALL]
+    assert found.high < 0
+    with pytest.raises(InputError) as caught:
+        change([left, right], [left])
+    assert str(caught.value) == (
+        "2 sets of texts before and 1 after. "
+        "Accepted: one of each (indirect bias), or two of each (direct bias)."
+    )

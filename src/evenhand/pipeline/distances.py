@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -15,13 +16,24 @@ import polars as pl
 from evenhand.core.records import Prompt
 from evenhand.core.seeds import generator
 from evenhand.pipeline.quantities import Flags, Floats, Quantity
-from evenhand.stats.base_rates import OVERALL, Distance, Given, direct_bias, indirect_bias
+from evenhand.stats.base_rates import OVERALL, Distance, Given, bias_change, direct_bias, indirect_bias
 from evenhand.stats.corrections import benjamini_hochberg
 from evenhand.store.schemas import DISTANCES
 
 KIND = "kind"
 """The key of ``Prompt.meta`` that says whether a prompt names a side."""
 Row = dict[str, object]
+CHANGES: Mapping[str, pl.DataType] = {
+    "attribute": pl.String(),
+    "bias": pl.String(),
+    "option": pl.String(),
+    "estimate": pl.Float64(),
+    "low": pl.Float64(),
+    "high": pl.Float64(),
+    "n_keywords": pl.Int64(),
+    "null_reason": pl.String(),
+}
+"""Columns of a table of changes: corrected bias after minus before, with its interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +88,46 @@ def distances(
     return pl.DataFrame(rows, schema=dict(DISTANCES))
 
 
+class Judged(NamedTuple):
+    """The texts of a run by their prompts, and one number a text; NaN where there is none."""
+
+    prompt_ids: Sequence[str]
+    values: Floats
+
+
+def distance_changes(
+    before: Judged, after: Judged, wanted: Wanted, prompts: Mapping[str, Prompt], *, seed: int, level: float
+) -> pl.DataFrame:
+    """For each axis, bias and group, and overall, how much the bias beyond chance changed; see ``CHANGES``.
+
+    Both runs answer the same prompts of one family of suites.
+    """
+    families = {_family(prompts[at].suite): wanted for at in before.prompt_ids}
+    two = [(_texts(run.prompt_ids, prompts, families), run.values[:, None]) for run in (before, after)]
+    rows: list[Row] = []
+    for family, axis in two[0][0].keys() & two[1][0].keys():
+        parts = [_by_kind(texts[family, axis], values, wanted.sides) for texts, values in two]
+        for bias in parts[0].keys() & parts[1].keys():
+            rng = generator(seed, "distance changes", family, axis, bias)
+            found = bias_change(parts[0][bias], parts[1][bias], rng=rng, level=level)
+            known = {"attribute": axis, "bias": bias}
+            rows += [{**known, "option": option, **asdict(change)} for option, change in found.items()]
+    return pl.DataFrame(rows, schema=dict(CHANGES)).sort("attribute", "bias", "option")
+
+
+def _by_kind(texts: Texts, values: Floats, sides: Sequence[str]) -> dict[str, list[Given]]:
+    """The sets of texts behind each kind of bias that can be measured."""
+    indirect = ~np.isin(texts.kinds, list(sides))
+    found = {"indirect": [indirect]}
+    if len(sides) == 2:
+        found["direct"] = [texts.kinds == side for side in sides]
+    return {
+        bias: [texts.given(values, chosen) for chosen in sets]
+        for bias, sets in found.items()
+        if all(chosen.any() for chosen in sets)
+    }
+
+
 def _texts(
     prompt_ids: Sequence[str], prompts: Mapping[str, Prompt], families: Mapping[str, Wanted]
 ) -> dict[tuple[str, str], Texts]:
@@ -104,15 +156,12 @@ def _biases(
     texts: Texts, values: Floats, sides: Sequence[str], key: tuple[int, str, str, str], level: float
 ) -> Iterator[tuple[str, dict[str, Distance]]]:
     seed, *names = key
-    indirect = ~np.isin(texts.kinds, list(sides))
-    if indirect.any():
-        rng = generator(seed, "distances", *names, "indirect")
-        yield "indirect", indirect_bias(*texts.given(values, indirect), rng=rng, level=level)
-    of_side = [texts.kinds == side for side in sides]
-    if len(of_side) == 2 and all(side.any() for side in of_side):
-        rng = generator(seed, "distances", *names, "direct")
-        first, second = (texts.given(values, side) for side in of_side)
-        yield "direct", direct_bias(first, second, rng=rng, level=level)
+    for bias, sets in _by_kind(texts, values, sides).items():
+        rng = generator(seed, "distances", *names, bias)
+        if bias == "indirect":
+            yield bias, indirect_bias(*sets[0], rng=rng, level=level)
+        else:
+            yield bias, direct_bias(*sets, rng=rng, level=level)
 
 
 def _rows(known: Mapping[str, str], found: Mapping[str, Distance]) -> list[Row]:

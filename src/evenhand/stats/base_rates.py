@@ -97,6 +97,51 @@ def direct_bias(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How much larger a bias beyond chance is after than before; negative where it fell."""
+
+    estimate: float | None
+    low: float | None
+    high: float | None
+    """Interval: the same keywords resampled before and after."""
+    n_keywords: int
+    null_reason: str | None = None
+
+
+def bias_change(
+    before: Sequence[Given],
+    after: Sequence[Given],
+    *,
+    rng: RandomSource,
+    permutations: int = 2_000,
+    resamples: int = 1_000,
+    level: float = 0.95,
+) -> dict[str, Change]:
+    """Corrected bias after minus before, for every option and ``(overall)``, in probability units.
+
+    ``before`` and ``after`` are one set of texts each (indirect bias), or the liberal and the conservative
+    one (direct bias), with the same keywords. Keywords are dealt and resampled once for both, so that what
+    a keyword does to either is not counted as a change.
+    """
+    if len(before) != len(after) or len(before) not in (1, 2):
+        raise InputError(
+            f"{len(before)} sets of texts before and {len(after)} after",
+            accepted="one of each (indirect bias), or two of each (direct bias)",
+        )
+    generator = np.random.default_rng(rng)
+    bias = _bias([*before, *after], _of_one_twice if len(before) == 1 else _of_two_twice, level, generator)
+    found = bias.measured(generator, permutations, resamples)
+    return {name: _changed(change) for name, change in found.items()}
+
+
+def _changed(found: Distance) -> Change:
+    # Texts that are the same before and after differ in no arrangement: that is a change of 0, and known.
+    if found.estimate == found.null_mean == 0:
+        return Change(0.0, 0.0, 0.0, found.n_keywords)
+    return Change(found.corrected, found.low, found.high, found.n_keywords, found.null_reason)
+
+
 class _Side(NamedTuple):
     """The texts of one kind of prompt."""
 
@@ -210,6 +255,14 @@ def _of_one(sides: Sequence[Floats]) -> Floats:
 def _of_two(sides: Sequence[Floats]) -> Floats:
     difference: Floats = np.abs(sides[0] - sides[1])
     return difference
+
+
+def _of_one_twice(sides: Sequence[Floats]) -> Floats:
+    return sides[1] - sides[0]
+
+
+def _of_two_twice(sides: Sequence[Floats]) -> Floats:
+    return _of_two(sides[2:]) - _of_two(sides[:2])
 
 
 def _to_all(columns: Sequence[_Column], owner: Ints, times: Ints | None, count: int) -> Floats:
