@@ -51,6 +51,14 @@ def test_an_lstm_learns_and_becomes_a_metric(table: Path, tmp_path: Path) -> Non
     assert "Adam, 6 epochs" in done.card
 
 
+@pytest.mark.parametrize("backbone", ["fasttext", "attention", "small-transformer"])
+def test_networks_over_words_learn_and_become_metrics(table: Path, tmp_path: Path, backbone: str) -> None:
+    done = evenhand.train("regard", table, backbone=backbone, out=tmp_path / "out", **FAST)
+    assert done.measures["accuracy"] > 0.9
+    assert labels(done.folder, ["xyz was kind poet kind", "xyz was cruel"]) == ["positive", "negative"]
+    assert f"| backbone | {backbone} |" in done.card
+
+
 def test_the_study_has_two_layers_of_a_hundred_units() -> None:
     network = LstmNetwork(LstmShape(rows=9, columns=4, labels=3))
     assert (network.lstm.num_layers, network.lstm.hidden_size) == (2, 100)
@@ -154,12 +162,14 @@ def test_the_members_of_an_ensemble() -> None:
     assert kind_of("ensemble:lstm") == "ensemble"
     assert kind_of("lstm:embedded") == "lstm"
     assert kind_of("bert-base-uncased") == "transformer"
+    assert kind_of("small-transformer") == "small-transformer"
+    assert members_of("ensemble:fasttext") == ("fasttext",) * 3
     with pytest.raises(InputError) as caught:
         members_of("ensemble:lstm+vader")
     assert str(caught.value) == (
         "the ensemble 'ensemble:lstm+vader' has 2 member(s). Accepted: one name, or three joined by +, each "
         "a "
-        "transformer or an lstm. What to do: for example ensemble:builtin:masked or "
+        "transformer or a network over words. What to do: for example ensemble:builtin:masked or "
         "ensemble:lstm+lstm:embedded+builtin:masked."
     )
 
@@ -267,7 +277,8 @@ def test_a_preset_of_another_task() -> None:
         preset_of("regard-bert", "ideology")
     assert str(caught.value) == (
         "the preset is for regard, not ideology: 'regard-bert'. Accepted: political-xlnet, political-bert, "
-        "political-rnn, political-linear. What to do: name one of these."
+        "political-attention, political-fasttext, political-transformer, political-rnn, political-linear. "
+        "What to do: name one of these."
     )
 
 

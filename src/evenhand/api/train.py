@@ -18,7 +18,7 @@ from evenhand.store.folder import default_folder
 from evenhand.training.analysers import ANALYSERS
 from evenhand.training.classifier_job import ClassifierJob
 from evenhand.training.examples import read_examples
-from evenhand.training.fitting import ENSEMBLE, LINEAR, LSTM, kind_of, members_of
+from evenhand.training.fitting import ENSEMBLE, LINEAR, LSTM, OVER_WORDS, kind_of, members_of
 from evenhand.training.job_folder import JobFolder
 from evenhand.training.presets import LSTM_RECIPE, Preset, preset_of
 from evenhand.training.recipe import Recipe
@@ -289,7 +289,7 @@ def _recipe(backbone: str, preset: Preset | None, options: TrainOptions) -> Reci
     """The recipe of the preset, or of the backbone's kind, changed by what was given."""
     if preset is not None:
         start = preset.recipe
-    elif kind_of(backbone) == LSTM:
+    elif kind_of(backbone) in (LSTM, *OVER_WORDS):
         start = LSTM_RECIPE
     else:
         rated = members_of(backbone)[0] if kind_of(backbone) == ENSEMBLE else backbone
@@ -299,7 +299,7 @@ def _recipe(backbone: str, preset: Preset | None, options: TrainOptions) -> Reci
         epochs=options.get("epochs") or start.epochs,
         batch=options.get("batch") or start.batch,
         rate=options.get("learning_rate") or start.rate,
-        patience=options.get("patience"),
+        patience=options.get("patience") or start.patience,
         seed=options.get("seed", 0),
     )
 
@@ -311,7 +311,8 @@ def _check_backbone(backbone: str) -> None:
         need("textblob")
     if kind == ENSEMBLE:
         members_of(backbone)
-    needed = {LINEAR: (), "vader": (), "textblob": (), LSTM: ("torch",)}
+    over_words = dict.fromkeys((LSTM, *OVER_WORDS), ("torch",))
+    needed = {LINEAR: (), "vader": (), "textblob": (), **over_words}
     for library in needed.get(kind, ("torch", "tokenizers", "transformers")):
         need(library)
 

@@ -31,7 +31,8 @@ def command(
         str | None,
         typer.Option(
             help="linear, builtin, builtin:masked, a Hub id or a folder; lstm, lstm:embedded, lstm:FILE; "
-            "vader, textblob; ensemble:NAME or ensemble:A+B+C; for norms a file of word vectors.",
+            "fasttext, attention, small-transformer; vader, textblob; ensemble:NAME or ensemble:A+B+C; "
+            "for norms a file of word vectors.",
             rich_help_panel=_HOW,
         ),
     ] = None,

@@ -12,14 +12,14 @@ import torch
 from evenhand.core.digests import digest
 from evenhand.core.errors import ModelError
 from evenhand.core.records import Execution
-from evenhand.neural import ensemble, lstm
+from evenhand.neural import ensemble, lstm, word_networks
 from evenhand.neural.batching import length_sorted
 from evenhand.neural.checkpoints import read_config, weight_files, weights_digest
 from evenhand.neural.classifier import FORMAT as OURS
 from evenhand.neural.classifier import HeadReader, Probabilities, Reader, embedded, format_of, open_folder
 from evenhand.neural.devices import device_of
 from evenhand.neural.ensemble import EnsembleReader
-from evenhand.neural.lstm import LstmReader
+from evenhand.neural.lstm import WordReader
 from evenhand.neural.sources import locate
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _ROWS: Final = 32
 _LONGEST: Final = 512
+_OVER_WORDS: Final = (lstm.FORMAT, word_networks.FORMAT)
 
 Synonyms = Mapping[str, Sequence[str]]
 """Our label to the names other models give it, lower-case; several of one model are added up."""
@@ -85,12 +86,12 @@ def open_reader(head: str, source: str | None, synonyms: Synonyms, execution: Ex
         return HeadReader(embedded(execution), head)
     found = locate(source, offline=execution.offline) if "@" not in source else None
     kind = format_of(found.folder) if found is not None else None
-    if found is None or kind not in (OURS, lstm.FORMAT, ensemble.FORMAT):
+    if found is None or kind not in (OURS, *_OVER_WORDS, ensemble.FORMAT):
         return HubReader(source, synonyms, execution)
     if kind == OURS:
         return HeadReader(open_folder(found.folder, execution), head)
-    if kind == lstm.FORMAT:
-        return Folded(LstmReader(found.folder, execution), synonyms, source)
+    if kind in _OVER_WORDS:
+        return Folded(WordReader(found.folder, execution), synonyms, source)
     return EnsembleReader(
         [open_reader(head, str(folder), synonyms, execution) for folder in _members(found.folder)]
     )

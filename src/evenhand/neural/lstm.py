@@ -1,4 +1,4 @@
-"""A word-level LSTM classifier: the network, how it is stored, and how a metric reads with it."""
+"""A word-level LSTM classifier; how classifiers over words are stored, and how a metric reads with them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from evenhand.neural.batching import length_sorted
 from evenhand.neural.checkpoints import read_config
 from evenhand.neural.classifier import Probabilities
 from evenhand.neural.devices import device_of
+from evenhand.neural.word_networks import FORMAT as WORDS
+from evenhand.neural.word_networks import Kind, WordNetwork, WordShape, network_of
 from evenhand.text.tokens import words
 
 FORMAT: Final = "evenhand-lstm"
@@ -73,14 +75,20 @@ def encode(texts: Sequence[str], index: Mapping[str, int], *, longest: int) -> l
 
 
 def save(
-    network: LstmNetwork, folder: Path, *, vocabulary: Sequence[str], labels: Sequence[str], longest: int
+    network: LstmNetwork | WordNetwork,
+    folder: Path,
+    *,
+    vocabulary: Sequence[str],
+    labels: Sequence[str],
+    longest: int,
+    kind: Kind | None = None,
 ) -> None:
-    """Write ``model.safetensors``, ``vocab.txt`` and ``config.json``."""
+    """Write ``model.safetensors``, ``vocab.txt`` and ``config.json``; ``kind`` is None for the LSTM."""
     weights = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
     save_file(weights, folder / "model.safetensors")
     (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n", encoding="utf-8")
     config = {
-        "model_type": FORMAT,
+        **({"model_type": FORMAT} if kind is None else {"model_type": WORDS, "kind": kind}),
         "shape": asdict(network.shape),
         "id2label": dict(enumerate(labels)),
         "longest": longest,
@@ -88,12 +96,12 @@ def save(
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
 
 
-class LstmReader:
-    """A stored classifier, as a metric asks it."""
+class WordReader:
+    """A stored classifier over words, as a metric asks it."""
 
     def __init__(self, folder: Path, execution: Execution) -> None:
         config = read_config(folder)
-        self._network = LstmNetwork(LstmShape(**cast("Mapping[str, int]", config["shape"])))
+        self._network = _network(config)
         self._network.load_state_dict(load_file(folder / "model.safetensors"))
         self._device = device_of(execution.device)
         self._network.eval().to(self._device).requires_grad_(False)
@@ -115,3 +123,10 @@ class LstmReader:
                 ).to(self._device)
                 found[batch] = self._network(ids, ids != PAD).softmax(-1).cpu().numpy()
         return found
+
+
+def _network(config: Mapping[str, object]) -> LstmNetwork | WordNetwork:
+    shape = cast("Mapping[str, int]", config["shape"])
+    if config["model_type"] == FORMAT:
+        return LstmNetwork(LstmShape(**shape))
+    return network_of(cast(Kind, config["kind"]), WordShape(**shape))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,13 @@ from evenhand.training.examples import Examples
 from evenhand.training.recipe import Epoch, Recipe
 
 if TYPE_CHECKING:
+    from evenhand.neural.word_networks import Kind
     from evenhand.training.backbones import Backbone
 
 LINEAR: Final = "linear"
 LSTM: Final = "lstm"
+OVER_WORDS: Final = ("fasttext", "attention", "small-transformer")
+"""Networks over the words of the training texts, beside the LSTM."""
 ENSEMBLE: Final = "ensemble"
 MEMBERS: Final = 3
 _VOTERS: Final = "builtin:masked"
@@ -123,12 +126,21 @@ class Fit:
     def _open(self, examples: Examples) -> Backbone:
         from evenhand.training.backbones import open_backbone
         from evenhand.training.lstm import LstmBackbone
+        from evenhand.training.word_networks import WordBackbone
 
         if kind_of(self.backbone) == LSTM:
             return LstmBackbone(
                 examples.train.texts,
                 examples.labels,
                 vectors=self.backbone.partition(":")[2],
+                longest=self.longest,
+                seed=self.recipe.seed,
+            )
+        if kind_of(self.backbone) in OVER_WORDS:
+            return WordBackbone(
+                cast("Kind", self.backbone),
+                examples.train.texts,
+                examples.labels,
                 longest=self.longest,
                 seed=self.recipe.seed,
             )
@@ -143,7 +155,9 @@ class Fit:
 
 
 def kind_of(backbone: str) -> str:
-    """``linear``, an analyser, ``lstm``, ``ensemble``, or ``transformer`` for every other name."""
+    """``linear``, an analyser, ``lstm``, a network over words, ``ensemble``, or else ``transformer``."""
+    if backbone in OVER_WORDS:
+        return backbone
     first = backbone.partition(":")[0]
     return first if first in (LINEAR, LSTM, ENSEMBLE, *ANALYSERS) else "transformer"
 
@@ -159,11 +173,11 @@ def members_of(backbone: str) -> tuple[str, ...]:
     if (
         len(members) != MEMBERS
         or not all(members)
-        or any(kind_of(name) not in (LSTM, "transformer") for name in members)
+        or any(kind_of(name) not in (LSTM, *OVER_WORDS, "transformer") for name in members)
     ):
         raise InputError(
             f"the ensemble {backbone!r} has {len(names)} member(s)",
-            accepted="one name, or three joined by +, each a transformer or an lstm",
+            accepted="one name, or three joined by +, each a transformer or a network over words",
             todo="for example ensemble:builtin:masked or ensemble:lstm+lstm:embedded+builtin:masked",
         )
     return members

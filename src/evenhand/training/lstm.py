@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -14,9 +13,9 @@ from torch import nn
 from evenhand.core.digests import digest
 from evenhand.neural import lstm
 from evenhand.neural.lstm import FIRST, PAD, LstmNetwork, LstmShape
-from evenhand.text.tokens import words
 from evenhand.text.vectors import WordVectors, embedded_vectors, read_vectors
 from evenhand.training.finetune import Padding
+from evenhand.training.word_networks import vocabulary
 
 COLUMNS: Final = 100
 """Numbers a word where no vectors are given."""
@@ -33,8 +32,7 @@ class LstmBackbone:
     def __init__(
         self, texts: Sequence[str], labels: Sequence[str], *, vectors: str = "", longest: int, seed: int = 0
     ) -> None:
-        counts = Counter(word for text in texts for word in words(text)[:longest])
-        self._vocabulary = sorted(counts, key=lambda word: (-counts[word], word))
+        self._vocabulary = vocabulary(texts, longest=longest)
         self._labels, self.longest = tuple(labels), longest
         known = open_vectors(vectors)
         columns = known.matrix.shape[1] if known is not None else COLUMNS

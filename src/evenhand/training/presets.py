@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from evenhand.core.errors import InputError
@@ -37,6 +37,8 @@ _POLITICAL = (
     "Liu et al. 2021, section 5: articles prepared by evenhand.training.articles (100 tokens, up to 128 "
     "pieces); default parameters, of which none is printed"
 )
+_FROM_NOTHING: Final = Recipe(epochs=10, rate=1e-3, weight_decay=0.0, patience=2)
+"""Networks that start at random; the epoch is chosen on the validation part, the test part is not touched."""
 LSTM_RECIPE: Final = Recipe(epochs=20, rate=1e-3, warmup=0.0, weight_decay=0.0)
 """The LSTM of the regard study."""
 _REGARD = "Sheng et al. 2019, appendix A.1 and section 4"
@@ -68,6 +70,9 @@ PRESETS: Final[Mapping[str, Preset]] = {
     ),
     "political-xlnet": _political("xlnet-base-cased", Recipe(epochs=3, rate=2e-5)),
     "political-bert": _political("bert-base-uncased", Recipe(epochs=3, rate=2e-5)),
+    "political-attention": _political("attention", _FROM_NOTHING),
+    "political-fasttext": _political("fasttext", replace(_FROM_NOTHING, rate=1e-2, epochs=20)),
+    "political-transformer": _political("small-transformer", replace(_FROM_NOTHING, rate=5e-4)),
     "political-rnn": _political("lstm", LSTM_RECIPE),
     "political-linear": _political("linear", Recipe()),
     "regard-bert": Preset(
