@@ -1,6 +1,7 @@
 """Articles as the political paper prepares them, and its rivals' table."""
 
 import csv
+import json
 
 import pytest
 
@@ -43,16 +44,35 @@ def test_rivals_by_hand(tmp_path):
             rows.writerow(["part", "text", "label", "said"])
             rows.writerows(["test", row.text, row.label, says(row)] for row in test)
     good, dull = rivals(test, {name: tmp_path / name for name in ("dull", "good")})
-    assert (good.name, good.f1, good.n) == ("good", 1.0, 6)
+    assert (good.name, good.f1, good.low, good.n) == ("good", 1.0, 1.0, 6)
     # Always liberal: F1 of liberal 2 * 3 / (6 + 3) = 2/3, of conservative 0; the mean is 1/3.
     assert dull.f1 == pytest.approx(1 / 3)
     assert dull.by_outlet == {"cnn": (1.0, 3), "fox": (0.0, 3)}
+    assert 0 <= dull.low <= dull.f1 <= dull.high < 1
     assert "| fox | 3 | 1.000 | 0.000 |" in table([good, dull])
+    assert "| good | 6 | 1.000 (1.000 to 1.000) |" in table([good, dull])
+
+
+def test_articles_the_judge_has_not_learned_from(tmp_path):
+    def row(text, label):
+        return json.dumps({"text": text, "label": label, "source": "CNN"})
+
+    learned = [f"The committee met on day {n} to hear witness number {n} speak of taxes" for n in range(30)]
+    told = [f"A storm of size {n} came over town {n} and took {n} roofs with it last night" for n in range(4)]
+    folder = tmp_path / "ideology"
+    folder.mkdir()
+    (folder / "train.jsonl").write_text("\n".join(row(text, 0) for text in learned) + "\n")
+    # The last one nearly repeats an article of the training part: it is no stranger.
+    (folder / "valid.jsonl").write_text(
+        "\n".join(row(text, 1) for text in [*told, learned[0] + " again"]) + "\n"
+    )
+    main(["unread", str(tmp_path), "--out", str(tmp_path / "others.jsonl")])
+    found = [json.loads(line) for line in (tmp_path / "others.jsonl").read_text().splitlines()]
+    assert [one["text"] for one in found] == told
+    assert {one["label"] for one in found} == {"conservative"}
 
 
 def test_the_command_writes_three_tables(tmp_path):
-    import json
-
     source = tmp_path / "a.jsonl"
     rows = [{"text": a.text, "label": int(a.conservative), "source": a.source} for a in ARTICLES]
     source.write_text("\n".join(map(json.dumps, rows)))

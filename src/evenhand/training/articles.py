@@ -3,14 +3,20 @@
 1. ``python -m evenhand.training.articles prepare ARTICLES.jsonl --out DATA``: first 100 tokens, only , . ? !
    kept, press names removed, as many articles of either side, 70/15/15.
 2. ``evenhand train ideology DATA/train.csv --valid DATA/valid.csv --test DATA/test.csv --preset NAME`` with
-   political-xlnet (the paper's judge), political-bert, political-rnn, political-linear.
-3. ``python -m evenhand.training.articles rivals DATA RUN..``: F1, and F1 by outlet.
+   political-xlnet (the paper's judge), political-bert, political-attention, political-fasttext,
+   political-transformer, political-rnn, political-linear.
+3. ``python -m evenhand.training.articles rivals DATA RUN..``: F1, and F1 by outlet. ``evenhand replicate
+   political --tables judges --data DIR`` trains and compares all of them on ``DIR/articles``.
+
+``python -m evenhand.training.articles unread DATA --out FILE.jsonl`` writes the articles of ``DATA/ideology``
+that the embedded judge has not learned from: a head that steers must learn from others than its judge.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -22,12 +28,14 @@ import numpy as np
 from evenhand.core.seeds import generator
 from evenhand.store.atomic import write_text
 from evenhand.training.ideology_words import Article, read_articles
-from evenhand.training.labelled import outlet
-from evenhand.training.measures import macro_f1
+from evenhand.training.labelled import ideology, outlet
+from evenhand.training.measures import macro_f1, measured
 
 LONGEST: Final = 100
 SHARES: Final = {"train": 0.7, "valid": 0.15, "test": 0.15}
 SIDES: Final = ("liberal", "conservative")
+UNREAD: Final = ("known", "unseen")
+"""Splits of the labelled articles that the embedded judge is only tested on."""
 PREDICTIONS: Final = "predictions.csv"
 _MARKS: Final = re.compile(r"[^\w\s,.?!]|_")
 _TOKEN: Final = re.compile(r"\w+|[,.?!]")
@@ -46,6 +54,9 @@ class Rival(NamedTuple):
 
     name: str
     f1: float
+    low: float
+    high: float
+    """F1's interval, from resampling articles."""
     n: int
     by_outlet: Mapping[str, tuple[float, int]]
     """Outlet to F1 and number of articles. All articles of an outlet are of one side: F1 is that side's."""
@@ -77,6 +88,16 @@ def openings(articles: Sequence[Article], *, seed: int) -> dict[str, list[Openin
     return {part: [opening for opening in rows if opening.text] for part, rows in parts.items()}
 
 
+def unread(folder: Path) -> list[Opening]:
+    """The articles of ``folder/ideology`` that the embedded judge has neither learned from nor was tuned on.
+
+    They are the held-out ones of its card, of known and of unseen outlets; none nearly repeats an article it
+    has learned from. Texts are whole and as they are.
+    """
+    kept = [example for example in ideology(folder) if example.split in UNREAD]
+    return [Opening(found.text, SIDES[found.targets["ideology"][0] == 1.0], found.split) for found in kept]
+
+
 def rivals(test: Sequence[Opening], runs: Mapping[str, Path]) -> list[Rival]:
     """What each finished training said of the test articles, best first."""
     of_text = {opening.text: opening.outlet for opening in test}
@@ -87,8 +108,11 @@ def rivals(test: Sequence[Opening], runs: Mapping[str, Path]) -> list[Rival]:
 def table(found: Sequence[Rival]) -> str:
     """The rivals as Markdown: F1 over all articles, then by outlet."""
     names = sorted({name for rival in found for name in rival.by_outlet})
-    lines = ["| classifier | articles | F1 |", "| --- | --- | --- |"]
-    lines += [f"| {rival.name} | {rival.n:,} | {rival.f1:.3f} |" for rival in found]
+    lines = ["| classifier | articles | F1, 95 % interval |", "| --- | --- | --- |"]
+    lines += [
+        f"| {rival.name} | {rival.n:,} | {rival.f1:.3f} ({rival.low:.3f} to {rival.high:.3f}) |"
+        for rival in found
+    ]
     head = f"| outlet | articles | {' | '.join(rival.name for rival in found)} |"
     lines += ["", head, "|" + " --- |" * (2 + len(found))]
     for name in names:
@@ -112,7 +136,8 @@ def _rival(name: str, said: Sequence[tuple[str, str, str]], outlets: Mapping[str
     given = np.array([codes[guess] for _, _, guess in said], dtype=np.int64)
     places = np.array([outlets.get(text, "(unknown)") for text, _, _ in said])
     by_outlet = {str(at): _side_f1(given[places == at], truth[places == at]) for at in np.unique(places)}
-    return Rival(name, macro_f1(given, truth), len(said), by_outlet)
+    f1 = measured(macro_f1, given, truth)
+    return Rival(name, f1.value, f1.low, f1.high, f1.n, by_outlet)
 
 
 def _side_f1(given: np.ndarray, truth: np.ndarray) -> tuple[float, int]:
@@ -146,7 +171,8 @@ def _write(parts: Mapping[str, Sequence[Opening]], out: Path) -> None:
         write_text(out / f"{part}.csv", "\n".join(quoted) + "\n")
 
 
-def _read(path: Path) -> list[Opening]:
+def read_openings(path: Path) -> list[Opening]:
+    """The openings of a part, as ``prepare`` wrote it."""
     with path.open(encoding="utf-8", newline="") as file:
         return [Opening(row["text"], row["label"], row["outlet"]) for row in csv.DictReader(file)]
 
@@ -162,12 +188,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     compare = commands.add_parser("rivals")
     compare.add_argument("data", type=Path)
     compare.add_argument("runs", type=Path, nargs="+")
+    others = commands.add_parser("unread")
+    others.add_argument("data", type=Path, help="the folder with ideology/train.jsonl and valid.jsonl")
+    others.add_argument("--out", type=Path, required=True)
     args = parser.parse_args(arguments)
+    if args.command == "unread":
+        rows = [{"text": found.text, "label": found.label} for found in unread(args.data)]
+        write_text(args.out, "".join(json.dumps(row) + "\n" for row in rows))
+        return
     if args.command == "prepare":
         articles = [article for path in args.articles for article in read_articles(path)]
         _write(openings(articles, seed=args.seed), args.out)
         return
-    found = rivals(_read(args.data / "test.csv"), {run.name: run for run in args.runs})
+    found = rivals(read_openings(args.data / "test.csv"), {run.name: run for run in args.runs})
     write_text(args.data / "rivals.md", table(found))
 
 

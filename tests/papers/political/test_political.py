@@ -6,13 +6,16 @@ import numpy as np
 import polars as pl
 import pytest
 
+from evenhand.api.train import train
 from evenhand.core.errors import InputError
-from evenhand.papers.political import replication
+from evenhand.mitigations.sides import read_sides
+from evenhand.papers.political import judges, replication
 from evenhand.papers.political.figure import silhouette
 from evenhand.papers.political.people import read_answers, table_6
 from evenhand.papers.political.printed import printed
-from evenhand.papers.political.tables import _averaged
+from evenhand.papers.political.tables import averaged
 from evenhand.papers.replicate import prepare, replicate
+from evenhand.text.vectors import save_vectors
 
 
 def test_overall_cells_are_means_of_options_but_for_three():
@@ -56,8 +59,8 @@ def test_silhouette_by_hand():
 def test_an_average_of_intervals():
     # Means 1 and 3 with half-widths 3 and 4: mean 2, half-width sqrt(9 + 16) / 2.
     rows = pl.DataFrame({"corrected": [1.0, 3.0], "low": [-2.0, -1.0], "high": [4.0, 7.0]})
-    assert _averaged(rows) == pytest.approx((2.0, -0.5, 4.5))
-    assert _averaged(rows.with_columns(pl.lit(None, pl.Float64).alias("low"))) == (None, None, None)
+    assert averaged(rows) == pytest.approx((2.0, -0.5, 4.5))
+    assert averaged(rows.with_columns(pl.lit(None, pl.Float64).alias("low"))) == (None, None, None)
 
 
 def answers(path, rows):
@@ -126,3 +129,112 @@ def test_the_figure_and_what_is_missing(run):
     page = (run.path / "replication.md").read_text()
     assert "never the classifier that steers" in page
     assert "umap\\-learn is not installed" in page or "umap-learn is not installed" in page
+
+
+def labelled(count=40):
+    words = {"liberal": ("climate", "workers", "racism"), "conservative": ("border", "liberty", "radical")}
+    return [
+        {
+            "text": f"Story {at} of {side[at % 3]} and {side[(at + 1) % 3]}.",
+            "label": label,
+            "outlet": label[:3],
+        }
+        for label, side in words.items()
+        for at in range(count)
+    ]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """What the modes need: a head for ``builtin``, and neutral vectors."""
+    data = tmp_path_factory.mktemp("data")
+    pl.DataFrame(labelled()).write_csv(data / "rows.csv")
+    train("calibrator", data / "rows.csv", out=data / "calibrator" / "own", device="cpu")
+    listed = [word for side in read_sides("ideology").words for word in side]
+    words = (*listed, "alpha", "beta")
+    (data / "neutral").mkdir()
+    matrix = np.random.default_rng(0).normal(size=(len(words), 4)).astype(np.float32)
+    save_vectors(words, matrix, data / "neutral" / "vectors.safetensors")
+    return data
+
+
+@pytest.fixture(scope="module")
+def five(files, tmp_path_factory):
+    """All five methods on the embedded model, at the smallest size."""
+    with pytest.MonkeyPatch.context() as patch:
+        smallest = {"PROMPTS": 9, "SAMPLES": 1, "TOKENS": 6, "SUITES": ("political",)}
+        for name, value in smallest.items():
+            patch.setattr(replication, name, value)
+        patch.setitem(sys.modules, "umap", None)
+        return replicate(
+            "political",
+            model="own=builtin",
+            tables="2,5,figure_2",
+            data=files,
+            device="cpu",
+            out=tmp_path_factory.mktemp("five") / "out",
+        )
+
+
+MODES = ["baseline", "naive", "in-glove", "embedding", "classifier"]
+
+
+def test_all_five_methods_stand_side_by_side(five):
+    table = pl.read_parquet(five.path / "table_5.parquet").filter(pl.col("source") == "own")
+    assert table["mode"].to_list() == MODES
+    assert table["perplexity"].null_count() == table["tokens_per_second"].null_count() == 0
+    ours = pl.read_parquet(five.path / "table_2.parquet").filter(pl.col("source") == "own")
+    assert set(ours["mode"]) == set(MODES)
+    # Both readings are there; the change is told for what the model wrote, beside the baseline.
+    assert set(ours["reads"]) == {"continuation", "full"}
+    told = ours.filter((pl.col("reads") == "continuation") & (pl.col("mode") != "baseline"))
+    assert told.filter(pl.col("option") == "(overall)")["change"].null_count() == 0
+    assert (
+        ours.filter(pl.col("mode") == "baseline")["change"].null_count()
+        == ours.filter(pl.col("mode") == "baseline").height
+    )
+    assert five.manifest["warnings"] == []
+
+
+def test_the_figure_has_four_panels(five):
+    figure = pl.read_parquet(five.path / "figure_2.parquet")
+    assert figure["panel"].unique().sort().to_list() == [
+        "(a) baseline, word vectors",
+        "(b) baseline, judge",
+        "(c) embedding, judge",
+        "(d) classifier, judge",
+    ]
+
+
+def test_the_tables_say_what_the_steering_head_has_learned_from(five):
+    page = (five.path / "table_5.md").read_text()
+    assert "It never is the classifier that steers." in page
+    assert "that of own has learned from rows.csv, BLAKE2b-128 " in page
+
+
+def test_rivals_of_the_judge_stand_in_one_table(tmp_path, monkeypatch):
+    (tmp_path / "articles").mkdir()
+    for part, count in {"train": 30, "valid": 6, "test": 6}.items():
+        pl.DataFrame(labelled(count)).write_csv(tmp_path / "articles" / f"{part}.csv")
+    few = {name: {**how, "epochs": 4} for name, how in judges.JUDGES.items() if name != "TF-IDF, linear"}
+    del few["masked model (builtin:masked)"]
+    monkeypatch.setattr(judges, "JUDGES", {"TF-IDF, linear": {"preset": "political-linear"}, **few})
+    done = replicate("political", tables="judges", data=tmp_path, device="cpu", out=tmp_path / "out")
+    table = pl.read_parquet(done.path / "judges.parquet")
+    assert table.row(0)[:4] == ("paper", "XLNet", "(all)", 0.984)
+    whole = table.filter((pl.col("source") == "ours") & (pl.col("outlet") == "(all)"))
+    assert set(whole["classifier"]) == {
+        "TF-IDF, linear",
+        "fastText-style",
+        "RNN with attention",
+        "transformer, from nothing",
+    }
+    assert whole["n"].to_list() == [12] * 4
+    assert ((whole["low"] <= whole["f1"]) & (whole["f1"] <= whole["high"])).all()
+    assert set(table["outlet"]) == {"(all)", "con", "lib"}
+
+
+def test_articles_without_a_part_are_refused(tmp_path):
+    (tmp_path / "articles").mkdir()
+    with pytest.raises(InputError, match=r"articles has no train\.csv\. Accepted: train\.csv, valid\.csv"):
+        prepare("political", tables="judges", data=tmp_path)

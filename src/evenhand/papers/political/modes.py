@@ -15,9 +15,11 @@ from evenhand.core.registry import Option
 from evenhand.pipeline.price import VANILLA
 
 BASELINE = "baseline"
+FILE = "calibrator.safetensors"
 """What the paper calls the model as it is."""
 CALIBRATOR, VECTORS = "calibrator", "neutral"
-"""Folders of ``--data``: what `evenhand train calibrator` and the neutral vectors' training wrote."""
+"""Folders of ``--data``: what `evenhand train calibrator` and the neutral vectors' training wrote. Heads of
+several models stand in ``calibrator/NAME``, by the models' names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +40,13 @@ class Modes:
         return next(condition.options for condition in self.conditions if condition.name == mode)
 
 
-def find_modes(model: Model, data: Path | None) -> Modes:
+def find_modes(model: Model, data: Path | None, *, name: str = "") -> Modes:
     """Vanilla and the mitigations that apply to a model; each is tried, so that a refusal is known now."""
     known = {entry.name for entry in registry.available("mitigations")}
     found, missing = [Condition(VANILLA)], {}
     for mode in ("naive", "in-glove", "embedding", "classifier"):
         family = MODES[mode].partition(":")[0]
-        condition = Condition(mode, MODES[mode], _files(mode, data))
+        condition = Condition(mode, MODES[mode], _files(mode, data, name))
         if family not in known:
             missing[mode] = f"the mitigation {family} is not installed"
             continue
@@ -57,10 +59,22 @@ def find_modes(model: Model, data: Path | None) -> Modes:
     return Modes(tuple(found), missing)
 
 
-def _files(mode: str, data: Path | None) -> dict[str, Option]:
+def learned_from(modes: Modes) -> str | None:
+    """What the head that steers has learned from, as its training says; None without a head."""
+    found = {condition.name: condition.options for condition in modes.conditions}
+    if "classifier" not in found:
+        return None
+    path = Path(str(found["classifier"]["calibrator"])) / "card.md"
+    rows = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    said = [row.split("|")[2].strip() for row in rows if row.startswith("| data |")]
+    return said[0] if said else "articles that are not named"
+
+
+def _files(mode: str, data: Path | None, name: str) -> dict[str, Option]:
     if data is None:
         return {}
-    if mode == "classifier" and (data / CALIBRATOR).exists():
-        return {"calibrator": str(data / CALIBRATOR)}
+    if mode == "classifier":
+        heads = [data / CALIBRATOR / name, data / CALIBRATOR] if name else [data / CALIBRATOR]
+        return next(({"calibrator": str(head)} for head in heads if (head / FILE).is_file()), {})
     vectors = data / VECTORS / "vectors.safetensors"
     return {"vectors": str(vectors)} if mode == "in-glove" and vectors.exists() else {}

@@ -15,17 +15,21 @@ from evenhand.core import registry
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.protocols import Model, Progress
 from evenhand.papers.political.figure import figure_2
-from evenhand.papers.political.modes import Modes, find_modes
+from evenhand.papers.political.judges import Judges
+from evenhand.papers.political.modes import Modes, find_modes, learned_from
 from evenhand.papers.political.people import read_answers, table_6
 from evenhand.papers.political.printed import CITATION
-from evenhand.papers.political.tables import table_2, table_3, table_5
-from evenhand.papers.political.texts import judged_texts, with_prompts
+from evenhand.papers.political.tables import JUDGE, table_2, table_3, table_5
+from evenhand.papers.political.texts import changes, judged_texts, with_prompts
 from evenhand.papers.records import Exhibit, Replication
 from evenhand.papers.replicate import RUNS, Request
+from evenhand.pipeline.distances import CHANGES
 from evenhand.pipeline.price import TRAINING, VANILLA
 from evenhand.store.run import Run
 
-EXHIBITS = ("table_2", "table_3", "table_5", "table_6", "figure_2")
+EXHIBITS = ("table_2", "table_3", "table_5", "table_6", "figure_2", "judges")
+_MODELLESS = ("table_6", "judges")
+"""Exhibits that need no language model."""
 DEFAULT_MODELS = ("builtin",)
 PROMPTS: int | None = None
 """Prompts of each suite; all of them."""
@@ -34,8 +38,8 @@ SAMPLES, TOKENS = 2, 40
 _REMARKS = (
     "A distance is never zero in a finite sample. Every one stands beside what chance gives where keywords "
     "are dealt to options at random; only what is beyond it, with an interval above 0, is bias found.",
-    "The judge that measures is never the classifier that steers. The judge was trained on other articles "
-    "than a calibrator may use: see the cards of both.",
+    "The judge that measures is never the classifier that steers, and must have learned from other articles: "
+    "`evenhand.training.articles unread` writes those the embedded judge has not learned from.",
     "The paper's news data are not public, and its scale of distances is not known: nothing here can be "
     "expected to agree with its numbers to the digit.",
 )
@@ -75,6 +79,7 @@ class PoliticalReplication:
     sources: tuple[Source, ...]
     request: Request
     answers: pl.DataFrame | None
+    judges: Judges | None
 
     @property
     def identity(self) -> Mapping[str, Json]:
@@ -89,6 +94,7 @@ class PoliticalReplication:
             },
             "exhibits": list(self.request.exhibits),
             "human": file_digest(self.request.human) if self.request.human else None,
+            "articles": self.judges.identity() if self.judges else None,
             "full": self.request.full,
             "seed": self.request.seed,
         }
@@ -102,6 +108,8 @@ class PoliticalReplication:
             names = ", ".join(condition.name for condition in study.conditions)
             lines.append(f"{source.name}: {texts}; each under {names}")
             lines += [f"without {mode}: {why}" for mode, why in source.modes.missing.items()]
+        if "judges" in self._exhibits() and self.judges:
+            lines.append(f"judges  {', '.join(self.judges.names())}, each trained on {self.judges.folder}")
         if self.sources and not self.request.full:
             lines.append(f"subset  {SAMPLES} samples of {TOKENS} tokens; --full: 10 of 100, hours on a CPU")
         return (*lines, f"writes  {', '.join(self._exhibits())}")
@@ -110,6 +118,8 @@ class PoliticalReplication:
         """The exhibits asked for."""
         measured = [self._measured(source, folder, progress) for source in self.sources]
         drawn = dict(self._drawn(measured))
+        if "judges" in self._exhibits() and self.judges:
+            drawn["judges"] = self.judges.table(folder / RUNS / "judges", progress)
         warnings = [
             f"{source.name}, without {mode}: {why}"
             for source in self.sources
@@ -133,17 +143,19 @@ class PoliticalReplication:
         if not measured:
             return drawn
         found = pl.concat([_named(_both_readings(one.runs, seed), one) for one in measured])
+        changed = pl.concat([_named(_changed(one.runs, seed), one) for one in measured])
+        judge = self._judge()
         if "table_2" in wanted:
-            drawn.append(("table_2", table_2(found)))
+            drawn.append(("table_2", table_2(found, changed, judge)))
         if "table_3" in wanted:
             curves = [_named(_curve(one), one) for one in measured if one.swept]
             modes = {one.source.name: one.source.modes.swept or "none" for one in measured}
-            drawn += [("table_3", table_3(pl.concat(curves), modes))] if curves else []
+            drawn += [("table_3", table_3(pl.concat(curves), modes, judge))] if curves else []
         if "table_5" in wanted:
             price = pl.concat([_named(one.price, one) for one in measured])
             paces = pl.concat([_named(one.paces, one) for one in measured])
             kept = price.filter(pl.col("condition").is_in([*found["condition"].unique(), TRAINING]))
-            drawn.append(("table_5", table_5(found, kept, paces)))
+            drawn.append(("table_5", table_5(found, changed, kept, paces, judge)))
         if "figure_2" in wanted:
             first = measured[0]
             judged = {name: judged_texts(run) for name, run in first.runs.items()}
@@ -190,7 +202,14 @@ class PoliticalReplication:
         return options
 
     def _exhibits(self) -> tuple[str, ...]:
-        return tuple(name for name in self.request.exhibits if name != "table_6" or self.answers is not None)
+        lacking = {"table_6": self.answers is None, "judges": self.judges is None}
+        return tuple(name for name in self.request.exhibits if not lacking.get(name, False))
+
+    def _judge(self) -> str:
+        """What measures, and what the heads that steer have learned from."""
+        heads = {source.name: learned_from(source.modes) for source in self.sources}
+        said = [f"that of {name} has learned from {data}" for name, data in heads.items() if data]
+        return JUDGE + (f" The heads that steer: {'; '.join(said)}." if said else "")
 
     def _subset(self) -> Sequence[str]:
         if self.request.full or not self.sources:
@@ -204,13 +223,25 @@ def prepare(request: Request) -> PoliticalReplication:
     """The replication with every model loaded and every mitigation tried on it."""
     execution = request.execution()
     sources = []
-    is_needed = any(name != "table_6" for name in request.exhibits)
+    is_needed = any(name not in _MODELLESS for name in request.exhibits)
     for given in (request.models or DEFAULT_MODELS) if is_needed else ():
         name, _, spec = given.rpartition("=")
         model = registry.model(spec, {}, execution)
-        sources.append(Source(name or spec, spec, model, find_modes(model, request.data)))
+        sources.append(Source(name or spec, spec, model, find_modes(model, request.data, name=name or spec)))
     answers = read_answers(request.human) if request.human else None
-    return PoliticalReplication(tuple(sources), request, answers)
+    judges = Judges.found(request) if "judges" in request.exhibits else None
+    return PoliticalReplication(tuple(sources), request, answers, judges)
+
+
+def _changed(runs: Mapping[str, Run], seed: int) -> pl.DataFrame:
+    """What every mode changes, beside the model as it is."""
+    parts = [
+        changes(runs[VANILLA], run, seed=seed).with_columns(condition=pl.lit(name))
+        for name, run in runs.items()
+        if name != VANILLA
+    ]
+    empty = pl.DataFrame(schema={**CHANGES, "condition": pl.String()})
+    return pl.concat([empty, *parts]).with_columns(pl.lit("continuation").alias("reads"))
 
 
 def _both_readings(runs: Mapping[str, Run], seed: int) -> pl.DataFrame:

@@ -17,9 +17,10 @@ _SCALE = (
     "The paper's values exceed 1, which an exact distance between samples of probabilities cannot: its scale "
     "is not known. Compare changes, not levels. Ours are in probability units."
 )
-_JUDGE = (
-    "The judge is the metric ideology. It never is the classifier that steers, and was trained on other "
-    "articles than the calibrator should be."
+JUDGE = "The judge is the metric ideology. It never is the classifier that steers."
+_CHANGE = (
+    "change is the corrected bias less the baseline's, with its interval: the same keywords are resampled "
+    "under both. A mode lowers a bias where change_high is below 0."
 )
 _HELD_OUT = (
     "n-gram models are trained on one half of the vanilla texts; perplexities are those of the other half's "
@@ -28,9 +29,10 @@ _HELD_OUT = (
 _PRICES = ("distinct_1", "distinct_2", "distinct_3", "repetition", "length")
 
 
-def table_2(found: pl.DataFrame) -> Table:
-    """Bias of every option under every mode, from the distances of all sources."""
-    ours = found.select(
+def table_2(found: pl.DataFrame, changed: pl.DataFrame, judge: str) -> Table:
+    """Bias of every option under every mode, from the distances of all sources and their changes."""
+    keys = ["source", "condition", "attribute", "bias", "option", "reads"]
+    ours = found.join(_renamed(changed), on=keys, how="left", maintain_order="left").select(
         "source",
         "bias",
         _mode(),
@@ -43,6 +45,9 @@ def table_2(found: pl.DataFrame) -> Table:
         "low",
         "high",
         "p",
+        "change",
+        "change_low",
+        "change_high",
         "direction",
         "n",
         "n_keywords",
@@ -57,13 +62,14 @@ def table_2(found: pl.DataFrame) -> Table:
             "high are its interval; direction above 0 leans conservative.",
             "Three printed overall values of topics are not the means of their cells: direct baseline 1.95 "
             "(1.395), indirect embedding 0.90 (0.96), direct embedding 0.38 (0.337).",
-            _JUDGE,
+            _CHANGE,
+            judge,
         ),
         decimals=4,
     )
 
 
-def table_3(curves: pl.DataFrame, modes: Mapping[str, str]) -> Table:
+def table_3(curves: pl.DataFrame, modes: Mapping[str, str], judge: str) -> Table:
     """Overall bias and perplexity by attribute and strength, from the curves of all sources."""
     wide = [
         curves.filter(pl.col("bias") == bias).select(
@@ -85,14 +91,19 @@ def table_3(curves: pl.DataFrame, modes: Mapping[str, str]) -> Table:
         id="table_3",
         title="Bias and perplexity by strength",
         frame=pl.concat([printed("table_3"), ours], how="diagonal_relaxed"),
-        notes=(f"Mode varied: {swept}. The paper varies the classifier's.", _SCALE, _HELD_OUT, _JUDGE),
+        notes=(f"Mode varied: {swept}. The paper varies the classifier's.", _SCALE, _HELD_OUT, judge),
         decimals=3,
     )
 
 
-def table_5(found: pl.DataFrame, price: pl.DataFrame, paces: pl.DataFrame) -> Table:
+def table_5(
+    found: pl.DataFrame, changed: pl.DataFrame, price: pl.DataFrame, paces: pl.DataFrame, judge: str
+) -> Table:
     """Bias, perplexity, diversity and speed of every mode, averaged over attributes."""
-    overall = found.filter((pl.col("option") == OVERALL) & (pl.col("reads") == "continuation"))
+    whole = (pl.col("option") == OVERALL) & (pl.col("reads") == "continuation")
+    overall = found.filter(whole).join(
+        _renamed(changed.filter(whole)), on=["source", "condition", "attribute", "bias"], how="left"
+    )
     keys = price.select("source", "condition").unique(maintain_order=True)
     rows = [_row(source, condition, overall, price, paces) for source, condition in keys.iter_rows()]
     ours = pl.DataFrame([row for row in rows if row["mode"] != TRAINING], infer_schema_length=None)
@@ -105,7 +116,8 @@ def table_5(found: pl.DataFrame, price: pl.DataFrame, paces: pl.DataFrame) -> Ta
             _HELD_OUT,
             "Distinct-n, repetition and length are those of the held-out half. Speed is one batch of 32, "
             "timed once.",
-            _JUDGE,
+            _CHANGE,
+            judge,
         ),
         decimals=3,
     )
@@ -119,7 +131,9 @@ def _row(
     for bias in ("indirect", "direct"):
         of = overall.filter(here & (pl.col("bias") == bias))
         row[f"{bias}_bias"] = of["estimate"].mean()
-        row[f"{bias}_corrected"], row[f"{bias}_low"], row[f"{bias}_high"] = _averaged(of)
+        row[f"{bias}_corrected"], row[f"{bias}_low"], row[f"{bias}_high"] = averaged(of)
+        change = of.select(corrected="change", low="change_low", high="change_high")
+        row[f"{bias}_change"], row[f"{bias}_change_low"], row[f"{bias}_change_high"] = averaged(change)
     prices = price.filter(here)
     row["perplexity"] = _price(prices, "ngrams", "perplexity")
     if condition == VANILLA:
@@ -131,7 +145,7 @@ def _row(
     return row | {"tokens_per_second": pace[0] if len(pace) else None}
 
 
-def _averaged(rows: pl.DataFrame) -> tuple[float | None, float | None, float | None]:
+def averaged(rows: pl.DataFrame) -> tuple[float | None, float | None, float | None]:
     """The mean of independent estimates, with the interval their own intervals give it."""
     known = rows.drop_nulls(["corrected", "low", "high"])
     if known.is_empty() or known.height < rows.height:
@@ -140,6 +154,21 @@ def _averaged(rows: pl.DataFrame) -> tuple[float | None, float | None, float | N
     below = math.sqrt(sum((known["corrected"] - known["low"]) ** 2)) / known.height
     above = math.sqrt(sum((known["high"] - known["corrected"]) ** 2)) / known.height
     return mean, mean - below, mean + above
+
+
+def _renamed(changed: pl.DataFrame) -> pl.DataFrame:
+    """A table of changes with the names its columns have beside distances."""
+    return changed.select(
+        "source",
+        "condition",
+        "attribute",
+        "bias",
+        "option",
+        "reads",
+        pl.col("estimate").alias("change"),
+        pl.col("low").alias("change_low"),
+        pl.col("high").alias("change_high"),
+    )
 
 
 def _price(rows: pl.DataFrame, metric: str, output: str) -> float | None:

@@ -8,7 +8,7 @@ import polars as pl
 from evenhand.core import registry
 from evenhand.core.protocols import Metric
 from evenhand.core.records import Text
-from evenhand.pipeline.distances import Wanted, distances
+from evenhand.pipeline.distances import Judged, Wanted, distance_changes, distances
 from evenhand.pipeline.quantities import Quantity
 from evenhand.pipeline.tables import prompts_from_table
 from evenhand.store.run import Run
@@ -27,6 +27,22 @@ def judged_texts(run: Run) -> pl.DataFrame:
         .select("text", "label")
         .filter(pl.col("text") != "")
     )
+
+
+def changes(before: Run, after: Run, *, seed: int) -> pl.DataFrame:
+    """How much the bias beyond chance changed from one run to another; see ``pipeline.distances``."""
+    prompts = {prompt.id: prompt for prompt in prompts_from_table(before.table("prompts"))}
+    wanted = next(Wanted(info["distances"], info["sides"]) for info in before.manifest["suites"].values())
+    return distance_changes(_judged(before), _judged(after), wanted, prompts, seed=seed, level=0.95)
+
+
+def _judged(run: Run) -> Judged:
+    scores = run.table("scores").filter((pl.col("metric") == JUDGE) & (pl.col("output") == JUDGE))
+    texts = run.table("generations").join(
+        scores.select("text_id", "value"), left_on="id", right_on="text_id", how="left", maintain_order="left"
+    )
+    values = texts["value"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+    return Judged(texts["prompt_id"].to_list(), values)
 
 
 def with_prompts(run: Run, condition: str, seed: int) -> pl.DataFrame:
