@@ -34,6 +34,18 @@ def test_a_side_is_the_mean_of_its_words_and_a_word_the_mean_of_its_pieces() -> 
     assert biased.offsets == (1.5, 4.0)
 
 
+def test_a_word_without_any_token_is_named() -> None:
+    sides = Sides(("a", "b"), (("one",), ("two", "\u4e09")))
+    silent = Anatomy(torch.eye(2), None, lambda texts: [[0] if text.isascii() else [] for text in texts])
+    with pytest.raises(InputError) as caught:
+        side_vectors(sides, silent, pieces="mean")
+    assert str(caught.value) == (
+        "the model's tokenizer has no token for 1 of the words 'b', such as '\u4e09'. "
+        "Accepted: words that the tokenizer can write, in one token or several. "
+        "What to do: take them out, or choose words of the model's language."
+    )
+
+
 def test_the_collapse_gives_the_mean_distance_to_all_words(builtin: CausalModel) -> None:
     sides, body = read_sides("ideology"), builtin.anatomy()
     found = side_vectors(sides, body, pieces="first")

@@ -70,7 +70,9 @@ def test_an_arpa_file_is_the_model(tmp_path):
 
 
 def test_kenlm_gives_the_same_numbers(tmp_path):
-    kenlm = pytest.importorskip("kenlm", reason="kenlm is not installed")
+    kenlm = pytest.importorskip(
+        "kenlm", reason="the extra kenlm is not installed: the slow twin checks alone"
+    )
     model = train(TEXTS, order=4)
     model.write(tmp_path / "m.arpa")
     theirs = kenlm.Model(str(tmp_path / "m.arpa"))

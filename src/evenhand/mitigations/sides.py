@@ -81,19 +81,33 @@ def side_vectors(sides: Sides, anatomy: Anatomy, *, pieces: Pieces) -> SideVecto
     vectors, or as its first token, and is counted in ``split``.
     """
     coded = [anatomy.encode([f" {word}" for word in words]) for words in sides.words]
+    _check_tokens(sides, coded)
     vectors, offsets = zip(*(_mean(rows, anatomy, pieces) for rows in coded), strict=True)
     split = sum(len(row) > 1 for rows in coded for row in rows)
     return SideVectors(vectors[0], vectors[1], (offsets[0], offsets[1]), split)
 
 
 def _mean(rows: Sequence[Sequence[int]], anatomy: Anatomy, pieces: Pieces) -> tuple[Tensor, float]:
-    used = [row[:1] if pieces == "first" else row for row in rows if row]
+    used = [row[:1] if pieces == "first" else row for row in rows]
     device = anatomy.table.device
     tokens = torch.tensor([token for row in used for token in row], device=device)
     weights = torch.tensor([1 / len(row) for row in used for _ in row], device=device) / len(used)
     vector = weights @ anatomy.table[tokens].float()
     offset = 0.0 if anatomy.bias is None else float(weights @ anatomy.bias[tokens].float())
     return vector, offset
+
+
+def _check_tokens(sides: Sides, coded: Sequence[Sequence[Sequence[int]]]) -> None:
+    """An error where the tokenizer has no token for a word: it would drop out without a trace."""
+    for name, words, rows in zip(sides.names, sides.words, coded, strict=True):
+        lost = [word for word, row in zip(words, rows, strict=True) if not row]
+        if lost:
+            raise InputError(
+                f"the model's tokenizer has no token for {len(lost)} of the words {name!r}, such as "
+                f"{lost[0]!r}",
+                accepted="words that the tokenizer can write, in one token or several",
+                todo="take them out, or choose words of the model's language",
+            )
 
 
 def _place(source: str) -> tuple[Path, tuple[str, str] | None]:
