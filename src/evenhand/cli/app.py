@@ -36,6 +36,7 @@ from evenhand.cli import (
     terms,
     tradeoff,
     train,
+    validate,
 )
 from evenhand.cli.console import say
 from evenhand.core.errors import EvenhandError
@@ -60,6 +61,7 @@ app.add_typer(terms.app, name="terms")
 app.add_typer(annotate.app, name="annotate")
 app.command("build")(build.command)
 app.command("train")(train.command)
+app.command("validate")(validate.command)
 app.command("replicate")(replicate.command)
 app.command("report")(report.command)
 app.command("list")(listing.list_command)

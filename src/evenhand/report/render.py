@@ -30,6 +30,9 @@ OF_COMMANDS: Mapping[str, str] = {
     "compare": "evenhand.report.compare.draw",
     "probe": "evenhand.report.probe.draw",
     "associate": "evenhand.report.associate.draw",
+    "agreement": "evenhand.report.people.agreement",
+    "ratings": "evenhand.report.people.ratings",
+    "validate": "evenhand.report.people.validate",
 }
 """The runs that are not audits or scored texts: the module of their ``<command>_html`` and its twins."""
 

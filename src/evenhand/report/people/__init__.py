@@ -1,0 +1,1 @@
+"""What people said: agreement, a metric against people, ratings of methods."""

@@ -1,0 +1,191 @@
+"""A page on what people said, as HTML, Markdown, JSON and on the terminal: sections of one table each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from markupsafe import Markup
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from evenhand._version import __version__
+from evenhand.core.digests import Json
+from evenhand.report.html import embedded, environment, policy, script_of, stylesheet
+from evenhand.report.markdown import escaped
+from evenhand.report.provenance import Fact, circumstances
+from evenhand.report.reading import mapping_at, text_at
+from evenhand.report.wording import number, visible
+from evenhand.store.run import Run
+
+_FOLDER = Path(__file__).parent
+_STYLE = (
+    ".drawing { display: block; width: 100%; max-width: 46rem; height: auto; margin-top: 1.2rem; }\n"
+    ".drawing text { fill: var(--soft); font-size: 11px; }\n"
+    "td.text { max-width: 34rem; min-width: 14rem; overflow-wrap: anywhere; }"
+)
+_LISTED = 40
+_ON_TERMINAL = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading, what it says in words, a drawing, a table."""
+
+    id: str
+    title: str
+    lede: str = ""
+    heads: tuple[str, ...] = ()
+    """The first column names the row; numbers begin with ``#``, long texts with ``~``."""
+    rows: tuple[tuple[str, ...], ...] = ()
+    drawing: Markup = field(default_factory=Markup)
+    note: str = ""
+    unlisted: int = 0
+    table: str = ""
+    """The Parquet table that holds all rows."""
+    is_offensive: bool = False
+    """Whether it shows texts that may offend: then it is folded."""
+    short: tuple[int, ...] = ()
+    """The columns shown on a terminal; none keeps the section off it."""
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """Every head and the kind of its cells."""
+        kinds = {"#": "num", "~": "text"}
+        return [(head.lstrip("#~"), kinds.get(head[:1], "")) for head in self.heads]
+
+
+@dataclass(frozen=True, slots=True)
+class PeoplePage:
+    """What the page shows."""
+
+    question: str
+    lede: str
+    verdicts: tuple[str, ...]
+    sections: tuple[Section, ...]
+    caveats: tuple[str, ...]
+    facts: tuple[Fact, ...]
+    version: str = __version__
+
+
+def as_html(page: PeoplePage) -> str:
+    """The page as one HTML file."""
+    style, script = f"{stylesheet()}\n{_STYLE}", script_of(("data.js", "explore.js"))
+    return (
+        environment(_FOLDER)
+        .get_template("people.html.j2")
+        .render(
+            page=page,
+            style=Markup(style),
+            script=Markup(script),
+            policy=policy(style, script),
+            data=embedded({}),
+        )
+    )
+
+
+def as_markdown(page: PeoplePage) -> str:
+    """The page as Markdown, long tables cut, texts left out."""
+    parts = [
+        f"# {escaped(page.question)}",
+        escaped(page.lede),
+        *(f"**{escaped(line)}**" for line in page.verdicts),
+    ]
+    for section in page.sections:
+        if section.is_offensive or not section.rows:
+            continue
+        parts += [
+            f"## {escaped(section.title)}",
+            *([escaped(section.lede)] if section.lede else []),
+            _grid(section),
+        ]
+        hidden = max(0, len(section.rows) - _LISTED) + section.unlisted
+        notes = [escaped(section.note)] if section.note else []
+        parts += notes + ([f"{hidden:,} more rows are in `{section.table}.parquet`."] if hidden else [])
+    limits = "\n".join(f"- {escaped(line)}" for line in page.caveats)
+    return "\n\n".join([*parts, "## What this cannot tell", limits]) + "\n"
+
+
+def as_json(page: PeoplePage, run: Run, tables: Sequence[str]) -> str:
+    """The verdicts and the tables as JSON."""
+    body: dict[str, Json] = {
+        "format": 1,
+        "verdicts": list(page.verdicts),
+        "caveats": list(page.caveats),
+        "warnings": run.manifest.get("warnings"),
+        "manifest": {key: run.manifest.get(key) for key in ("command", "name", "identity", "package")},
+        **{name: run.table(name).to_dicts() for name in tables},
+    }
+    return json.dumps(body, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def on_terminal(page: PeoplePage) -> RenderableType:
+    """The verdicts and the short tables."""
+    parts: list[RenderableType] = [Text(line, style="bold") for line in page.verdicts]
+    for section in page.sections:
+        if not section.short or not section.rows:
+            continue
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, title_justify="left")
+        table.title = section.title
+        for head, kind in (section.columns[at] for at in section.short):
+            table.add_column(head, justify="right" if kind == "num" else "left", overflow="fold")
+        for row in section.rows[:_ON_TERMINAL]:
+            table.add_row(*(Text(row[at]) for at in section.short))
+        parts += [Text(""), table]
+    return Group(*parts)
+
+
+def facts_of(run: Run) -> tuple[Fact, ...]:
+    """Where the numbers come from."""
+    identity = mapping_at(run.manifest, "identity")
+    found = [
+        Fact("Command to repeat", visible(text_at(run.manifest, "command")), is_code=True),
+        Fact("Labels", visible(text_at(identity, "inputs", "file"))),
+        Fact("Digest of the labels", text_at(identity, "inputs", "digest"), is_code=True),
+        Fact("One label a text", _rule(mapping_at(identity, "consensus"))),
+        Fact("Metric", visible(text_at(identity, "metric", "spec"))),
+        Fact("Metric version", visible(text_at(identity, "metric", "version"))),
+        Fact("Weights or lexicon", text_at(identity, "metric", "weights"), is_code=True),
+        *circumstances(run.manifest),
+    ]
+    return tuple(fact for fact in found if fact.value)
+
+
+def shown(value: object, *, signed: bool = False) -> str:
+    """A number; empty where there is none."""
+    return number(float(value), signed=signed) if isinstance(value, int | float) else ""
+
+
+def interval(row: Mapping[str, object], name: str = "", *, signed: bool = False) -> str:
+    """The two ends of an estimate's interval."""
+    low, high = (row[f"{name}_low" if name else "low"], row[f"{name}_high" if name else "high"])
+    if not isinstance(low, float) or not isinstance(high, float):
+        return ""
+    return f"{number(low, signed=signed)} to {number(high, signed=signed)}"
+
+
+def estimate(row: Mapping[str, object], name: str) -> str:
+    """An estimate with its interval, or why there is none."""
+    if row[name] is None:
+        return str(row[f"{name}_null"] or "")
+    ends = interval(row, name)
+    return f"{shown(row[name])}" + (f" ({ends})" if ends else "")
+
+
+def _rule(consensus: Mapping[str, Json]) -> str:
+    if not consensus:
+        return ""
+    method = text_at(consensus, "method")
+    return (
+        f"{method}, share of {text_at(consensus, 'agreement')}, {text_at(consensus, 'least')} ratings or more"
+    )
+
+
+def _grid(section: Section) -> str:
+    lines = [[escaped(head) for head, _ in section.columns], ["---"] * len(section.heads)]
+    lines += [[escaped(cell) for cell in row] for row in section.rows[:_LISTED]]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

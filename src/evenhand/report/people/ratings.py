@@ -1,0 +1,109 @@
+"""What people say of several methods: the report of ``annotate ratings``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.console import RenderableType
+
+from evenhand.report.people.page import (
+    PeoplePage,
+    Section,
+    as_html,
+    as_json,
+    as_markdown,
+    facts_of,
+    interval,
+    on_terminal,
+    shown,
+)
+from evenhand.report.wording import count, name, number, probability, visible
+from evenhand.store.run import Run
+
+TABLES = ("methods",)
+CAVEATS = (
+    "The tests take participants as the sample: they say what other people would answer about these texts, "
+    "not what these people would answer about other texts.",
+    "A scale from 1 to 7 is not a length: equal steps need not feel equal. The t test is the paper's.",
+    "A difference that cannot be told is not a proof that there is none.",
+)
+
+
+def content(run: Run) -> PeoplePage:
+    """The content of the page."""
+    rows = list(run.table("methods").iter_rows(named=True))
+    baseline = visible(str(rows[0]["baseline"])) if rows else "the baseline"
+    return PeoplePage(
+        question=f"What do people say of each method in {visible(str(run.manifest['name']))}?",
+        lede="A person's answers about one method are averaged first; each method is then compared with "
+        f"{baseline} over the people who read both (paired t tests, as in Table 6 of the political paper).",
+        verdicts=tuple(
+            _verdict(row) for row in rows if row["p_adjusted"] is not None and row["p_adjusted"] < 0.05
+        )
+        or ("No difference from the baseline can be told.",),
+        sections=(_table(rows),),
+        caveats=CAVEATS,
+        facts=facts_of(run),
+    )
+
+
+def ratings_html(run: Run) -> str:
+    """The report as one HTML page."""
+    return as_html(content(run))
+
+
+def ratings_json(run: Run) -> str:
+    """The report as JSON text."""
+    return as_json(content(run), run, TABLES)
+
+
+def ratings_markdown(run: Run) -> str:
+    """The report as Markdown text."""
+    return as_markdown(content(run))
+
+
+def ratings_summary(run: Run) -> RenderableType:
+    """The verdicts and the means on the terminal."""
+    return on_terminal(content(run))
+
+
+def _verdict(row: Mapping[str, object]) -> str:
+    gap = row["difference"]
+    assert isinstance(gap, float)
+    higher = "higher" if gap > 0 else "lower"
+    ends = interval(row, "difference", signed=True)
+    p = row["p_adjusted"]
+    told = probability(p if isinstance(p, float) else None)
+    return (
+        f"{name(str(row['question']))}: {visible(str(row['method']))} is {number(abs(gap))} {higher} than "
+        f"{visible(str(row['baseline']))} ({ends}; adjusted p {told}, "
+        f"{count(int(str(row['paired'])), 'participant')})."
+    )
+
+
+def _table(rows: list[dict[str, object]]) -> Section:
+    cells = tuple(
+        (
+            name(str(row["question"])),
+            visible(str(row["method"])),
+            shown(row["mean"]),
+            interval(row),
+            shown(row["difference"], signed=True),
+            interval(row, "difference", signed=True),
+            probability(p) if isinstance(p := row["p"], float) else str(row["null_reason"] or ""),
+            probability(q) if isinstance(q := row["p_adjusted"], float) else "",
+            str(row["participants"]),
+            str(row["ratings"]),
+        )
+        for row in rows
+    )
+    heads = ("Question", "Method", "#Mean", "#Interval", "#Difference", "#Interval", "#p", "#Adjusted p")
+    return Section(
+        "methods",
+        "Every method",
+        "p is corrected over all questions and methods (Benjamini and Hochberg).",
+        (*heads, "#People", "#Ratings"),
+        cells,
+        table="methods",
+        short=(0, 1, 2, 4, 5, 7),
+    )
