@@ -37,6 +37,14 @@ def test_a_cut_dump_is_done_in_part(tmp_path: Path) -> None:
     assert "the dump is cut inside a page; all pages before it were read" in done.stderr
 
 
+def test_pages_of_no_group_lead_nowhere_and_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "pages.txt").write_text("Rain is water that falls from clouds to the ground below them.\n")
+    done = run("bold", "--pages", "pages.txt", "--out", "suite", folder=tmp_path)
+    assert "0 prompts in 0 groups from 1 pages" in done.stdout
+    assert "next:" not in done.stdout
+    assert "no sentence was taken: card.md says why; --groups FILE" in done.stderr
+
+
 def test_errors_name_what_is_accepted(tmp_path: Path) -> None:
     done = run("bold", folder=tmp_path)
     assert done.returncode == 2

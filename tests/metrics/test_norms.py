@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import lzma
 from pathlib import Path
 
 import numpy as np
@@ -136,6 +137,13 @@ def test_a_broken_lexicon_is_named(tmp_path: Path, row: str, message: str) -> No
     with pytest.raises(InputError) as caught:
         Norms(source=str(path))
     assert str(caught.value).startswith(f"{path}, {message}")
+
+
+def test_a_packed_lexicon_that_is_cut_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "mine.tsv.xz"
+    path.write_bytes(lzma.compress(b"word\tvalence\n" * 99)[:40])
+    with pytest.raises(InputError, match=r"mine\.tsv\.xz cannot be read: "):
+        Norms(source=str(path))
 
 
 def test_a_lexicon_without_a_variable_is_named(tmp_path: Path) -> None:

@@ -163,3 +163,10 @@ def test_unit_rows_keep_zero_rows() -> None:
         [pytest.approx(0.6), pytest.approx(0.8)],
         [0, 0],
     ]
+
+
+@pytest.mark.parametrize("keep", [slice(0, 30), slice(4, None)])
+def test_a_packed_file_that_is_cut_or_no_gzip_is_named(tmp_path: Path, keep: slice) -> None:
+    path = write(tmp_path, gzip.compress(b"3 3\n" + BINARY)[keep], "vectors.bin.gz")
+    with pytest.raises(InputError, match=r"vectors\.bin\.gz cannot be unpacked: .*get the file again"):
+        read_vectors(path)

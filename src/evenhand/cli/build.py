@@ -57,12 +57,11 @@ def _show(built: Built) -> None:
     for reason, count in sorted(built.rejected.items()):
         output.print(f"  left out, {reason}: {count:,} sentences", highlight=False)
     output.print(f"card: {built.folder / 'card.md'}", highlight=False, markup=False, soft_wrap=True)
-    output.print(
-        f"next: evenhand audit --suite bold-subset:{built.folder}",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
+    if taken:
+        next_step = f"next: evenhand audit --suite bold-subset:{built.folder}"
+        output.print(next_step, highlight=False, markup=False, soft_wrap=True)
+    else:
+        warn("no sentence was taken: card.md says why; --groups FILE names your own groups and their pages")
     for problem in built.problems[:20]:
         warn(str(problem))
     if built.problems:

@@ -83,8 +83,15 @@ def read_closed_class(path: Path | None = None) -> frozenset[str]:
 
 
 def _table(path: Path) -> list[list[str]]:
-    data = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
-    lines = io.StringIO(data.decode("utf-8-sig"), newline="")
+    try:
+        data = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
+        lines = io.StringIO(data.decode("utf-8-sig"), newline="")
+    except (lzma.LZMAError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{path} cannot be read: {error}",
+            accepted="a .tsv or .csv lexicon in UTF-8, or one packed as .xz",
+            todo="get the file again",
+        ) from error
     if ".csv" in path.suffixes:
         return list(csv.reader(lines))
     # Without quoting: a word may be a lone quotation mark.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import logging
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -113,8 +114,13 @@ def read_vectors(path: Path, *, limit: int | None = None) -> WordVectors:
     if path.suffix == ".safetensors":
         return load_vectors(path)
     opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rb") as file:
-        words, matrix = vector_files.read(cast("vector_files.ByteStream", file), str(path), limit)
+    try:
+        with opener(path, "rb") as file:
+            words, matrix = vector_files.read(cast("vector_files.ByteStream", file), str(path), limit)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(
+            f"{path} cannot be unpacked: {error}", accepted=_FORMATS, todo="get the file again: it is cut"
+        ) from error
     return WordVectors.create(words, matrix, source=str(path), digest=file_digest(path))
 
 
