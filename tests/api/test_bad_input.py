@@ -60,6 +60,16 @@ def test_all_scores_null(tmp_path):
     assert gate(run, max=["sentiment group 0.5"], strict=True).exit_code == 1
 
 
+def test_copies_of_texts_are_said_unless_clusters_are_named(tmp_path):
+    rows = _rows(["a", "b"], [GOOD, BAD], prompts=6)
+    run = _run(tmp_path, rows)
+    assert run.manifest["warnings"][0] == (
+        "8 of 12 texts are copies of another of their group, and every text counts as a witness of its own: "
+        "name --cluster or --prompt where texts belong together"
+    )
+    assert _run(tmp_path, rows, name="named", prompt="prompt").manifest["warnings"] == []
+
+
 def test_all_equal(tmp_path):
     run = _run(tmp_path, _rows(["a", "b"], [GOOD]))
     means = run.table("comparisons").filter(pl.col("output") == "compound").row(0, named=True)

@@ -33,7 +33,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import REST
 from evenhand.pipeline.actors import Pool
-from evenhand.pipeline.reading import Layout, Texts, check_layout, group_names, read_texts
+from evenhand.pipeline.reading import Layout, Texts, check_layout, copies, group_names, read_texts
 from evenhand.store.cache import Cache
 from evenhand.store.files import as_text, read_table
 from evenhand.store.folder import RunFolder, default_folder, stage
@@ -133,6 +133,11 @@ class Scoring:
             f"{count:,} of {len(texts.rows):,} texts name no {axis}"
             for axis, count in texts.without_group.items()
         ]
+        if count := copies(self.table, self.layout):
+            warnings.append(
+                f"{count:,} of {len(texts.rows):,} texts are copies of another of their group, and every "
+                "text counts as a witness of its own: name --cluster or --prompt where texts belong together"
+            )
         folder.manifest["warnings"] += warnings
 
     def _suite(self) -> dict[str, Json]:

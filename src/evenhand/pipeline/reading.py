@@ -101,6 +101,15 @@ def _check_ids(table: pl.DataFrame, column: str, path: Path) -> None:
         )
 
 
+def copies(table: pl.DataFrame, layout: Layout) -> int:
+    """Rows whose text another row of the same groups has, where nothing says that they belong together."""
+    if layout.cluster or layout.prompt:
+        return 0
+    columns = dict.fromkeys([layout.text, *layout.groups.values()])
+    known = table.drop_nulls(layout.text).select(list(columns))
+    return known.height - known.n_unique()
+
+
 def read_texts(table: pl.DataFrame, layout: Layout, name: str) -> Texts:
     """The prompts and texts of a table; an empty or damaged text is kept with its reason."""
     texts = Texts()
