@@ -44,6 +44,8 @@ class Against:
     seed: int = 0
     level: float = 0.95
     resamples: int = RESAMPLES
+    wants_cuts: bool = True
+    """Whether the best cut is looked for."""
 
     def tables(
         self, matches: Sequence[Match], texts: pl.DataFrame, scores: pl.DataFrame
@@ -134,7 +136,7 @@ class Against:
     def _cuts(self, match: Match, of: pl.DataFrame, found: Validation) -> dict[str, list[Row]]:
         """The cut that agrees best, where the labels are parts of a range."""
         ordered = [label for label in match.output.labels if label != "other"]
-        if not _has_score(match.output) or len(ordered) not in (2, 3):
+        if not self.wants_cuts or not _has_score(match.output) or len(ordered) not in (2, 3):
             return {}
         kept = of.filter(pl.col("human").is_in(ordered))
         codes = kept["human"].replace_strict({label: at for at, label in enumerate(ordered)})

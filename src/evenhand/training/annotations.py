@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import permutations
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
-from evenhand.stats.agreement import fleiss_kappa, spearman
+from evenhand.stats.agreement import fleiss_kappa
+from evenhand.stats.annotators import pairwise_spearman
+from evenhand.stats.consensus import NO_MAJORITY, majority
+from evenhand.stats.ratings import Ratings
+from evenhand.stats.scales import POLARITY
 from evenhand.store.files import read_table, require_columns
 from evenhand.training.split import divide
 
@@ -30,20 +33,7 @@ _OTHERS: Final[Mapping[Question, tuple[str, ...]]] = {
     "sentiment": ("mixed", "sarcasm", "nonsense"),
     "regard": ("mixed", "opposing", "nonsense"),
 }
-_ALIASES: Final = {
-    "-1": "negative",
-    "0": "neutral",
-    "1": "positive",
-    "opposing sides": "opposing",
-    "mixed (opposing sides)": "opposing",
-    "no impact": "neutral",
-    "neither": "neutral",
-}
-_PLACES: Final = {
-    **{"negative": -1.0, "neutral": 0.0, "positive": 1.0},
-    **dict.fromkeys(("mixed", "opposing", "sarcasm"), 0.0),
-}
-"""Where a category stands for a rank correlation; nonsense stands nowhere."""
+_ALIASES: Final = {"-1": "negative", "0": "neutral", "1": "positive", **POLARITY.aliases}
 
 
 class Rating(NamedTuple):
@@ -166,16 +156,16 @@ def agreement(annotations: Annotations, *, seed: int = 0) -> list[Agreement]:
 
 def settle(annotations: Annotations) -> Settled:
     """The label more than half of a text's annotators chose, kept where it is an original category."""
+    ratings = _coded(annotations.ratings)
+    found = dict(zip(ratings.items, majority(ratings).labels, strict=True))
     kept: list[tuple[str, str]] = []
     dropped: Counter[str] = Counter()
-    for item, labels in annotations.by_item().items():
-        label, count = Counter(labels).most_common(1)[0]
-        if 2 * count <= len(labels):
-            dropped["no majority"] += 1
-        elif label not in ORIGINAL:
-            dropped[label] += 1
-        else:
+    for item in annotations.by_item():
+        label = found[item]
+        if label in ORIGINAL:
             kept.append((item, label))
+        else:
+            dropped[label or NO_MAJORITY] += 1
     items = tuple(item for item, _ in kept)
     return Settled(
         items,
@@ -211,17 +201,17 @@ def parts(settled: Settled, *, seed: int = 0) -> dict[str, list[int]]:
 
 
 def _rho(ratings: Sequence[Rating], seed: int) -> Estimate:
-    placed: dict[str, list[float]] = defaultdict(list)
-    for rating in ratings:
-        if rating.label in _PLACES:
-            placed[rating.item].append(_PLACES[rating.label])
-    pairs = [(item, *pair) for item, places in placed.items() for pair in permutations(places, 2)]
-    return spearman(
-        [first for _, first, _ in pairs],
-        [second for _, _, second in pairs],
-        [item for item, _, _ in pairs],
-        rng=seed,
-        resamples=RESAMPLES,
+    coded = _coded(ratings)
+    return pairwise_spearman(
+        coded, [POLARITY.places.get(label) for label in coded.labels], rng=seed, resamples=RESAMPLES
+    )
+
+
+def _coded(ratings: Sequence[Rating]) -> Ratings:
+    return Ratings.from_rows(
+        [rating.item for rating in ratings],
+        [rating.annotator for rating in ratings],
+        [rating.label for rating in ratings],
     )
 
 

@@ -6,19 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
+from evenhand.annotate.agreement import Rule
+from evenhand.annotate.collected import collect
+from evenhand.annotate.matching import matches
+from evenhand.annotate.validation import ALL, Against
+from evenhand.api.validate import one_label_a_text
 from evenhand.core import registry
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric
 from evenhand.core.records import Execution, Text
 from evenhand.papers.bold.printed import printed
-from evenhand.papers.bold.shares import Row, beside, cells
+from evenhand.papers.bold.shares import Row, beside
 from evenhand.papers.figures import POLARITY, drawing, svg
 from evenhand.papers.records import Exhibit, Figure, Table
-from evenhand.stats import spearman
-from evenhand.stats.validation import validate_labels
+from evenhand.stats.scales import TOXICITY, Scale
 from evenhand.store.files import read_table
 
 SEED = 0
@@ -50,14 +53,23 @@ TASKS: Mapping[str, Task] = {
 def exhibits(
     labels: pl.DataFrame, metrics: Sequence[str] = (), execution: Execution | None = None
 ) -> dict[str, Exhibit]:
-    """Table 8 and Figure 6 from what `read_labels` gives; ``metrics`` names others than the embedded ones."""
+    """Table 8 and Figure 6 from what `read_labels` gives, by the functions behind ``evenhand validate``.
+
+    ``metrics`` names others than the embedded ones.
+    """
     named = {spec.partition("=")[0]: spec for spec in metrics}
-    scored = _scored(labels, named, execution or Execution())
-    return {"table_8": _table_8(scored), "figure_6": _figure_6(scored)}
+    found = [
+        (name, _validated(name, of, named.get(TASKS[name].metric), execution))
+        for name in TASKS
+        if not (of := labels.filter(pl.col("task") == name)).is_empty()
+    ]
+    return {"table_8": _table_8(dict(found)), "figure_6": _figure_6(_scored(dict(found)))}
 
 
 def read_labels(path: Path) -> pl.DataFrame:
-    """The columns ``task``, ``text`` (masked) and ``label`` of a file, checked."""
+    """The columns ``task``, ``text`` (masked) and ``label`` of a file or a study, checked."""
+    if path.is_dir():
+        return _of_study(path)
     table = read_table(path)
     if missing := [name for name in COLUMNS if name not in table.columns]:
         raise InputError(
@@ -78,54 +90,101 @@ def read_labels(path: Path) -> pl.DataFrame:
     return table
 
 
-def _scored(table: pl.DataFrame, named: Mapping[str, str], execution: Execution) -> pl.DataFrame:
+def _of_study(path: Path) -> pl.DataFrame:
+    """The majority labels of a study's questions that the paper asks too; others are left out."""
+    collected = collect(path)
+    known = [question.name for question in collected.questions if question.name in TASKS]
+    if not known:
+        raise InputError(
+            f"{path} asks {', '.join(question.name for question in collected.questions)}",
+            accepted=", ".join(TASKS),
+            todo="make a study of one of these tasks",
+        )
+    parts = []
+    for name in known:
+        settled = one_label_a_text(collected.asked([name]), Rule()).drop_nulls("human")
+        meant = {label: _code_label(name, label) for label in settled["human"].unique()}
+        parts.append(
+            settled.select(
+                pl.lit(name).alias("task"),
+                "text",
+                pl.col("human").replace_strict(meant, return_dtype=pl.String).alias("label"),
+            ).drop_nulls()
+        )
+    return pl.concat(parts)
+
+
+def _code_label(task: str, label: str) -> str | None:
+    scale = TOXICITY if task == "toxicity" else Scale(task, dict(TASKS[task].codes))
+    return scale.label_of(label)
+
+
+def _validated(
+    name: str, of: pl.DataFrame, spec: str | None, execution: Execution | None
+) -> dict[str, pl.DataFrame]:
+    """The tables of one task: people's labels against the metric that answers it."""
+    task = TASKS[name]
+    metric = registry.metric(spec or task.metric, {}, execution)
+    assert isinstance(metric, Metric)
+    rows = [
+        {"text_id": str(place), "output": output, **found._asdict()}
+        for place, score in enumerate(metric.score([Text(text) for text in of["text"]]))
+        for output, found in score.items()
+        if output in task.outputs
+    ]
+    texts = of.with_row_index("item_id").select(
+        pl.col("item_id").cast(pl.String),
+        "text",
+        pl.col("label").alias("human"),
+        pl.lit(1.0).alias("share"),
+        pl.lit(None, pl.String).alias("cluster"),
+    )
+    scale = Scale(name, {label: float(code) for label, code in task.codes.items()})
+    found = matches(metric.info, scale, renamed={}, outputs=list(task.outputs))
+    against = Against(task.metric, scale, SEED, wants_cuts=False)
+    return against.tables(found, texts, pl.DataFrame(rows, infer_schema_length=None))
+
+
+def _scored(found: Mapping[str, Mapping[str, pl.DataFrame]]) -> pl.DataFrame:
     """One row a text and output: people's label, ours, the score; texts without a score are left out."""
-    rows: list[Row] = []
-    for name, task in TASKS.items():
-        of = table.filter(pl.col("task") == name)
-        if of.is_empty():
-            continue
-        metric = registry.metric(named.get(task.metric, task.metric), {}, execution)
-        assert isinstance(metric, Metric)
-        scores = metric.score([Text(text) for text in of["text"]])
-        for label, score in zip(of["label"], scores, strict=True):
-            for output, shown in task.outputs.items():
-                found = score[output]
-                if found.value is not None:
-                    rows.append(
-                        {
-                            "task": name,
-                            "metric": shown,
-                            "label": label,
-                            "predicted": found.label,
-                            "value": found.value,
-                        }
-                    )
-    return pl.DataFrame(rows, infer_schema_length=None)
+    parts = [
+        tables["judged"]
+        .drop_nulls("value")
+        .select(
+            pl.lit(name).alias("task"),
+            pl.col("output").replace_strict(dict(TASKS[name].outputs)).alias("metric"),
+            pl.col("human").alias("label"),
+            "predicted",
+            "value",
+        )
+        for name, tables in found.items()
+    ]
+    return pl.concat(parts)
 
 
-def _table_8(scored: pl.DataFrame) -> Table:
+def _table_8(found: Mapping[str, Mapping[str, pl.DataFrame]]) -> Table:
     rows: list[Row] = []
-    for (task, metric), of in scored.partition_by(
-        "task", "metric", as_dict=True, maintain_order=True
-    ).items():
-        codes = TASKS[str(task)].codes
-        found = validate_labels(list(of["predicted"]), list(of["label"]), labels=list(codes), rng=SEED)
-        ranks = [np.array([codes[label] for label in of[column]], float) for column in ("predicted", "label")]
-        whole: Row = {"source": "ours", "metric": metric, "label": "(weighted)"}
-        whole |= cells("spearman", spearman(*ranks, rng=SEED))
-        for part in ("accuracy", "precision", "recall", "f1"):
-            whole |= cells(part, getattr(found, part), scale=100)
-        rows.append(whole | {"n": of.height})
-        for each in found.by_label:
-            row: Row = {"source": "ours", "metric": metric, "label": each.label}
-            row |= cells("precision", each.precision, scale=100) | cells("recall", each.recall, scale=100)
-            rows.append(
-                row | cells("f1", each.f1, scale=100) | {"n": of.filter(pl.col("label") == each.label).height}
-            )
+    for name, tables in found.items():
+        for output, shown in TASKS[name].outputs.items():
+            of = tables["validation"].filter(pl.col("output") == output)
+            for label in (ALL, *TASKS[name].codes):
+                parts = {row["measure"]: row for row in of.filter(pl.col("label") == label).to_dicts()}
+                counted = tables["judged"].filter(pl.col("output") == output).drop_nulls("value")
+                n = counted.height if label == ALL else int((counted["human"] == label).sum())
+                rows.append(_row(shown, label, parts) | {"n": n})
     frame = beside(printed("table_8"), rows).sort("metric", maintain_order=True)
     note = "People's labels are taken as right; percent, but for Spearman's correlation of the codes."
     return Table("table_8", "Automatic metrics against people", frame, notes=(note,))
+
+
+def _row(metric: str, label: str, parts: Mapping[str, Mapping[str, float | None]]) -> Row:
+    row: Row = {"source": "ours", "metric": metric, "label": "(weighted)" if label == ALL else label}
+    for part in ("spearman", "accuracy", "precision", "recall", "f1"):
+        scale = 1.0 if part == "spearman" else 100.0
+        for end, suffix in (("value", ""), ("low", "_low"), ("high", "_high")):
+            value = parts[part][end] if part in parts else None
+            row[f"{part}{suffix}"] = None if value is None else scale * value
+    return row
 
 
 def _figure_6(scored: pl.DataFrame) -> Figure:

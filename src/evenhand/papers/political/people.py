@@ -6,23 +6,24 @@ from pathlib import Path
 
 import polars as pl
 
+from evenhand.annotate.collected import collect
 from evenhand.core.errors import InputError
 from evenhand.papers.political.modes import BASELINE
 from evenhand.papers.political.printed import printed
 from evenhand.papers.records import Table
-from evenhand.stats import paired_difference
+from evenhand.stats.rated import MethodRating, compare_methods
 from evenhand.store.files import read_table, require_columns
 
 QUESTIONS = ("bias", "readability", "coherence")
 
 
+NAMES = {"biased": "bias", "readable": "readability", "coherent": "coherence"}
+"""The questions of the shipped task `likert`, and what the paper calls them."""
+
+
 def read_answers(path: Path) -> pl.DataFrame:
-    """The columns ``participant``, ``mode``, ``question`` and ``answer`` of a file, checked."""
-    table = read_table(path)
-    names = {name: name for name in ("participant", "mode", "question", "answer")}
-    require_columns(table, names, path)
-    number = pl.col("answer").cast(pl.Float64, strict=False).fill_null(0)
-    table = table.select(*names).drop_nulls().with_columns(number)
+    """The columns ``participant``, ``mode``, ``question`` and ``answer`` of a file or a study, checked."""
+    table = _of_study(path) if path.is_dir() else _of_file(path)
     outside = table.filter(~pl.col("question").is_in(QUESTIONS) | ~pl.col("answer").is_between(1, 7))
     if table.is_empty() or outside.height or BASELINE not in set(table["mode"]):
         raise InputError(
@@ -35,16 +36,18 @@ def read_answers(path: Path) -> pl.DataFrame:
 
 def table_6(answers: pl.DataFrame) -> Table:
     """Means by mode and question, each against the baseline over the participants who read both."""
-    means = answers.group_by("participant", "mode", "question").agg(pl.col("answer").mean())
+    found = {question: _compared(answers, question) for question in QUESTIONS}
     rows = [
-        _row(means.filter(pl.col("question") == question), str(mode), question)
+        _row(found[question].get(str(mode)), str(mode), question)
         for mode in answers["mode"].unique(maintain_order=True)
         for question in QUESTIONS
     ]
     return Table(
         id="table_6",
         title="Readers' answers from 1 to 7",
-        frame=pl.concat([printed("table_6"), pl.DataFrame(rows)], how="diagonal_relaxed"),
+        frame=pl.concat(
+            [printed("table_6"), pl.DataFrame(rows, infer_schema_length=None)], how="diagonal_relaxed"
+        ),
         notes=(
             "Paired t tests over participants. A lower answer to bias is better; the paper's p of .00 is "
             "below .001. Its text calls the embedding mode least biased with 4.25, which is the table's "
@@ -53,17 +56,46 @@ def table_6(answers: pl.DataFrame) -> Table:
     )
 
 
-def _row(means: pl.DataFrame, mode: str, question: str) -> dict[str, object]:
-    own = means.filter(pl.col("mode") == mode)
-    row: dict[str, object] = {
-        "source": "study",
-        "mode": mode,
-        "question": question,
-        "mean": own["answer"].mean(),
-        "n": own.height,
+def _of_file(path: Path) -> pl.DataFrame:
+    table = read_table(path)
+    names = {name: name for name in ("participant", "mode", "question", "answer")}
+    require_columns(table, names, path)
+    number = pl.col("answer").cast(pl.Float64, strict=False).fill_null(0)
+    return table.select(*names).drop_nulls().with_columns(number)
+
+
+def _of_study(path: Path) -> pl.DataFrame:
+    rows = collect(path).rows.filter(~pl.col("is_check")).drop_nulls(["method", "code"])
+    return rows.select(
+        pl.col("annotator").alias("participant"),
+        pl.col("method").alias("mode"),
+        pl.col("question").replace(NAMES),
+        pl.col("code").alias("answer"),
+    )
+
+
+def _compared(answers: pl.DataFrame, question: str) -> dict[str, MethodRating]:
+    """Every mode's rating; without an answer about the baseline nobody can be compared with it."""
+    of = answers.filter(pl.col("question") == question)
+    if BASELINE not in set(of["mode"]):
+        return {}
+    found = compare_methods(
+        of["participant"].to_list(), of["mode"].to_list(), of["answer"].to_list(), baseline=BASELINE
+    )
+    return {rating.method: rating for rating in found}
+
+
+def _row(found: MethodRating | None, mode: str, question: str) -> dict[str, object]:
+    row: dict[str, object] = {"source": "study", "mode": mode, "question": question}
+    if found is None:
+        return row | {"mean": None, "n": 0}
+    row |= {
+        "mean": found.mean.value,
+        "mean_low": found.mean.low,
+        "mean_high": found.mean.high,
+        "n": found.mean.n,
     }
-    if mode == BASELINE:
+    gap = found.difference
+    if gap is None:
         return row
-    both = own.join(means.filter(pl.col("mode") == BASELINE), on="participant", suffix="_baseline")
-    found = paired_difference(both["answer"].to_numpy(), both["answer_baseline"].to_numpy())
-    return row | {"p": found.p, "difference": found.estimate, "low": found.low, "high": found.high}
+    return row | {"p": gap.p, "difference": gap.estimate, "low": gap.low, "high": gap.high}

@@ -12,7 +12,7 @@ from evenhand.api.audit import AuditOptions
 from evenhand.api.conditions import METRICS, SUITES, Study, biases
 from evenhand.api.tradeoff import STRENGTHS, curve, sweep
 from evenhand.core import registry
-from evenhand.core.digests import Json, file_digest
+from evenhand.core.digests import Json, digest, file_digest
 from evenhand.core.protocols import Model, Progress
 from evenhand.papers.political.figure import figure_2
 from evenhand.papers.political.judges import Judges
@@ -93,11 +93,18 @@ class PoliticalReplication:
                 for source in self.sources
             },
             "exhibits": list(self.request.exhibits),
-            "human": file_digest(self.request.human) if self.request.human else None,
+            "human": self._human(),
             "articles": self.judges.identity() if self.judges else None,
             "full": self.request.full,
             "seed": self.request.seed,
         }
+
+    def _human(self) -> str | None:
+        if self.request.human is None or self.answers is None:
+            return None
+        # A study has no file of its own: what was answered so far is what counts.
+        given = self.request.human
+        return digest(self.answers.write_csv()) if given.is_dir() else file_digest(given)
 
     def plan(self) -> Sequence[str]:
         """Sources, modes, texts and exhibits."""

@@ -143,6 +143,7 @@ def _overall(table: pl.DataFrame) -> Section:
         "order of their own.",
         heads,
         rows,
+        nav="Overall",
         table="agreement",
         short=(0, 1, 2, 3, 4) if len({row[0] for row in rows}) > 1 else (1, 2, 3, 4),
     )
@@ -179,6 +180,7 @@ def _annotators(run: Run) -> Section:
         tuple(heads),
         tuple(rows[:_SHOWN]),
         unlisted=max(0, len(rows) - _SHOWN),
+        nav="Annotators",
         table="annotators",
         short=(0, 1, 2, 3, 6) if len({row[0] for row in rows}) > 1 else (1, 2, 3, 6, *range(7, len(heads))),
     )
@@ -199,6 +201,7 @@ def _where(run: Run) -> Section:
         ("Question", "Annotator", "Others say", "They say", "#Texts"),
         rows,
         unlisted=max(0, len(times) - _SHOWN),
+        nav="Differences",
         table="dissents",
     )
 
@@ -246,6 +249,7 @@ def _pairs(run: Run) -> Section:
         ("Question", "Pair", "#Texts", "#Same label", "#Rho"),
         rows,
         unlisted=max(0, table.height - _SHOWN),
+        nav="Pairs",
         table="annotator_pairs",
     )
 
@@ -269,6 +273,7 @@ def _items(run: Run) -> Section:
         ("Question", "~Text", "Said", "#Disagreement", "Label"),
         rows,
         unlisted=max(0, table.height - _SHOWN),
+        nav="Texts",
         table="items",
         is_offensive=True,
     )

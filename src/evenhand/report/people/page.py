@@ -49,6 +49,8 @@ class Section:
     """The Parquet table that holds all rows."""
     is_offensive: bool = False
     """Whether it shows texts that may offend: then it is folded."""
+    nav: str = ""
+    """Its name at the top of the page; empty leaves it out there."""
     short: tuple[int, ...] = ()
     """The columns shown on a terminal; none keeps the section off it."""
 

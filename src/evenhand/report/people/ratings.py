@@ -104,6 +104,7 @@ def _table(rows: list[dict[str, object]]) -> Section:
         "p is corrected over all questions and methods (Benjamini and Hochberg).",
         (*heads, "#People", "#Ratings"),
         cells,
+        nav="Methods",
         table="methods",
         short=(0, 1, 2, 4, 5, 7),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import polars as pl
 from rich.console import RenderableType
@@ -54,8 +55,8 @@ def content(run: Run) -> PeoplePage:
     outputs = table["output"].unique(maintain_order=True).to_list()
     several = len(outputs) > 1
     sections: list[Section] = [_measures(table)]
-    for output in outputs:
-        sections += [
+    for place, output in enumerate(outputs):
+        found = [
             section
             for section in (
                 _by_label(table, output, several),
@@ -65,6 +66,7 @@ def content(run: Run) -> PeoplePage:
             )
             if section.rows or section.drawing
         ]
+        sections += found if not place else [replace(section, nav="") for section in found]
     sections += [section for section in (_misses(run, outputs), _left_out(run)) if section.rows]
     return PeoplePage(
         question=f"Does {metric} agree with people?",
@@ -165,6 +167,7 @@ def _by_label(table: pl.DataFrame, output: str, several: bool) -> Section:
         "people give it, the share the metric finds.",
         ("Label", "#Precision", "#Recall", "#F1"),
         tuple(rows),
+        nav="Labels",
         table="validation",
         short=(0, 1, 2, 3),
     )
@@ -188,6 +191,7 @@ def _confusion(run: Run, output: str, several: bool) -> Section:
         "Texts by what people say (rows) and what the metric says (columns).",
         ("", *(f"#metric: {label}" for label in labels)),
         rows,
+        nav="Confusion",
         table="confusion",
     )
 
@@ -212,6 +216,7 @@ def _spread(run: Run, output: str, several: bool) -> Section:
         ("People say", "#Texts", "#Mean", "#5 %", "#25 %", "#Median", "#75 %", "#95 %"),
         rows,
         drawing=spreads_svg(of, cuts),
+        nav="Scores",
         table="score_spreads",
     )
 
@@ -247,6 +252,7 @@ def _cut(run: Run, output: str, several: bool) -> Section:
         drawing=curve_svg(points, best),
         note="The middle row was fitted on the texts it is judged on: too good by construction. The last row "
         "is the one to quote.",
+        nav="Best cut",
         table="best_cuts",
         short=(0, 1, 2, 3),
     )
@@ -275,6 +281,7 @@ def _misses(run: Run, outputs: list[str]) -> Section:
         ("~Text", "People say", "Metric says", "#Score"),
         rows,
         unlisted=max(0, wrong.height - _SHOWN),
+        nav="Texts",
         table="judged",
         is_offensive=True,
     )
