@@ -18,25 +18,15 @@ the whole takes minutes; `--burn-in 200 --iterations 500` is the paper's.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
-import statistics
-import sys
-import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
-import transformers
+from harness import Way, gate, parser, result, take_turns, write
+from tests.oracles import gibbs as oracle
 from torch import Tensor
 from transformers import BertConfig, BertForMaskedLM
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from tests.oracles import gibbs as oracle
 
 from evenhand.core.assets import asset
 from evenhand.core.records import GenerationSpec, Request
@@ -49,7 +39,6 @@ from evenhand.neural.masked_tokens import MaskedCodec
 from evenhand.suites.starter import StarterSuite
 
 ROWS = 64
-BARS = {"cpu": 4.0, "cuda": 20.0}
 LARGE = {
     "vocab_size": 28996,
     "hidden_size": 1024,
@@ -154,15 +143,6 @@ def identical(item: Subject, asked: Sequence[Request], spec: GenerationSpec) -> 
     return same
 
 
-def rate(work: Callable[[], dict[str, str | None]], device: torch.device) -> float:
-    """Texts a second."""
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    started = time.perf_counter()
-    written = work()
-    return len(written) / (time.perf_counter() - started)
-
-
 def measure(options: argparse.Namespace) -> dict[str, object]:
     # Said aloud: importing another library may have changed it.
     torch.set_num_threads(options.threads)
@@ -177,74 +157,50 @@ def measure(options: argparse.Namespace) -> dict[str, object]:
         burn_in=options.burn_in,
         iterations=options.iterations,
     )
-    gate = "not asked of half precision"
+    said = "not asked of half precision"
     if dtype == torch.float32:
         checked = asked[:: ROWS // options.checked][: options.checked]
         same = identical(item, checked, spec)
-        if same < len(checked):
-            raise SystemExit(f"texts differ on {len(checked) - same} of {len(checked)}: nothing is timed")
-        gate = f"{same} of {len(checked)}"
+        gate(same == len(checked), f"texts differ on {len(checked) - same} of {len(checked)}")
+        said = f"texts of the obvious loop, token by token, on {same} of {len(checked)}"
     some = asked[:: ROWS // options.single][: options.single]
-    ways: dict[str, Callable[[], dict[str, str | None]]] = {
-        "evenhand, 64 rows": lambda: ours(item, asked, spec, ROWS),
-        "evenhand, 1 row": lambda: ours(item, some, spec, 1),
-        "plain, 1 row": lambda: plain(item, some, spec),
-    }
-    rates: dict[str, list[float]] = {name: [] for name in ways}
-    for turn in range(options.rounds + 1):
-        for name, work in ways.items():
-            speed = rate(work, device)
-            # The first turn warms caches and allocators.
-            if turn:
-                rates[name].append(speed)
-    medians = {name: statistics.median(values) for name, values in rates.items()}
-    batch, single, simple = medians.values()
-    return {
-        "shape": options.shape,
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
-        "dtype": options.dtype,
-        "parameters": sum(weights.numel() for weights in item.theirs.parameters()),
-        "new_tokens": spec.max_new_tokens,
-        "burn_in": spec.burn_in,
-        "iterations": spec.iterations,
-        "threads": torch.get_num_threads(),
-        "load_average": [round(value, 2) for value in os.getloadavg()],
-        "identical_to_the_obvious_loop": gate,
-        "texts_per_second": {name: round(value, 3) for name, value in medians.items()},
-        "all_rounds": {name: [round(value, 3) for value in values] for name, values in rates.items()},
-        "ratio_to_1_row": round(batch / single, 2),
-        "ratio_to_plain": round(batch / simple, 2),
-        "machine": {
-            "processor": platform.processor() or platform.machine(),
-            "torch": torch.__version__,
-            "capability": torch.backends.cpu.get_cpu_capability(),
-            "transformers": transformers.__version__,
+    turns = take_turns(
+        {
+            "evenhand, 64 rows": Way(lambda: ours(item, asked, spec, ROWS), len(asked)),
+            "evenhand, 1 row": Way(lambda: ours(item, some, spec, 1), len(some)),
+            "plain, 1 row": Way(lambda: plain(item, some, spec), len(some)),
         },
-    }
+        rounds=options.rounds,
+        warm=1,
+    )
+    return result(
+        turns,
+        ours="evenhand, 64 rows",
+        unit="texts/s",
+        gate=said,
+        data="starter prompts",
+        shape=options.shape,
+        device=options.device,
+        dtype=options.dtype,
+        parameters=sum(weights.numel() for weights in item.theirs.parameters()),
+        new_tokens=spec.max_new_tokens,
+        burn_in=spec.burn_in,
+        iterations=spec.iterations,
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--shape", choices=["builtin", "bert-large"], default="builtin")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--dtype", choices=["float32", "bfloat16", "float16"], default="float32")
-    parser.add_argument("--burn-in", type=int, default=100)
-    parser.add_argument("--iterations", type=int, default=250)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--single", type=int, default=2, help="prompts a round for the ways with one row")
-    parser.add_argument("--checked", type=int, default=4, help="prompts of the gate")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    result = measure(options)
-    print(json.dumps(result, indent=2))
-    bar = BARS[torch.device(options.device).type]
-    print(f"{result['ratio_to_plain']}x one prompt at a time, the plain way (bar {bar:g})")
-    print(f"{result['ratio_to_1_row']}x our own loop with one prompt at a time")
-    if options.out:
-        options.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    options = parser(__doc__)
+    options.add_argument("--shape", choices=["builtin", "bert-large"], default="builtin")
+    options.add_argument("--device", default="cpu")
+    options.add_argument("--dtype", choices=["float32", "bfloat16", "float16"], default="float32")
+    options.add_argument("--burn-in", type=int, default=100)
+    options.add_argument("--iterations", type=int, default=250)
+    options.add_argument("--single", type=int, default=2, help="prompts a round for the ways with one row")
+    options.add_argument("--checked", type=int, default=4, help="prompts of the gate")
+    options.add_argument("--threads", type=int, default=2)
+    args = options.parse_args()
+    write(measure(args), args.out)
 
 
 if __name__ == "__main__":

@@ -12,20 +12,13 @@ Weights are random: they cost what trained ones cost. How near the fast path is 
 from __future__ import annotations
 
 import argparse
-import json
-import platform
-import statistics
-import sys
-import time
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
-from torch import Tensor
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
+from harness import Way, gate, joined, parser, result, take_turns, write
+from id_codec import IdCodec
 from tests.oracles import calibration as oracle
+from torch import Tensor
 
 from evenhand.core.protocols import Anatomy, Candidates, Guide, Steering, Step
 from evenhand.core.records import GenerationSpec, Request
@@ -43,28 +36,8 @@ SHAPES = {
     "builtin": Shape(16384, 256, 8, 384, 6),
     "tiny": Shape(2000, 128, 2, 64, 4),
 }
-BARS = {
-    ("embedding", True): 1.25,
-    ("classifier", True): 1.4,
-    ("embedding", False): 1.75,
-    ("classifier", False): 1.9,
-}
 NEAR = 5e-3
 """Total variation the fast path may be away from the oracle, on average."""
-
-
-class IdCodec:
-    """Token ids written as numbers: the tokenizer is not what is timed."""
-
-    start = None
-    ends: frozenset[int] = frozenset()
-    digest = "ids"
-
-    def encode(self, texts: list[str]) -> list[list[int]]:
-        return [[int(word) for word in text.split()] for text in texts]
-
-    def decode(self, tokens: list[int]) -> str:
-        return "".join(f"{token} " for token in tokens)
 
 
 def weights(shape: Shape) -> dict[str, Tensor]:
@@ -76,7 +49,9 @@ def weights(shape: Shape) -> dict[str, Tensor]:
         return torch.randn(rows, columns, generator=random) * 0.08
 
     width = shape.width
-    made["wte.weight"], made["wpe.weight"] = matrix(shape.vocabulary, width), matrix(shape.context, width)
+    # Logits with a spread of 4.5, so that a few tokens are likely and most are not, as in a trained model.
+    made["wte.weight"] = matrix(shape.vocabulary, width) * (4.5 / 0.08 / width**0.5)
+    made["wpe.weight"] = matrix(shape.context, width)
     for layer in range(shape.layers):
         name = f"h.{layer}."
         for part, (rows, columns) in {
@@ -173,99 +148,61 @@ class Autograd:
         return oracle.calibrated(vanilla, self.table, self.gain_of(vanilla, 0.6), 0.6, settings)[0]
 
 
-def rate(loop: Loop, spec: GenerationSpec, rows: int) -> float:
+def write_all(loop: Loop, spec: GenerationSpec, rows: int) -> None:
     requests = [Request(str(row), f"{row + 5} {row + 6} {row + 7}", (0,)) for row in range(rows)]
-    if loop.engine.device.type == "cuda":
-        torch.cuda.synchronize()
-    started = time.perf_counter()
     count = sum(item.new_tokens or 0 for item in loop.run(requests, spec))
-    return count / (time.perf_counter() - started)
+    gate(count == rows * spec.max_new_tokens, f"{count} tokens were written")
 
 
-def timed(engine: Gpt2, rows: int, spec: GenerationSpec, rounds: int, *, reference: bool) -> dict[str, float]:
-    """Median tokens a second by way."""
+def timed(engine: Gpt2, rows: int, spec: GenerationSpec, args: argparse.Namespace) -> dict[str, object]:
+    """Tokens a second by way at one batch size; ``cost`` is how many times as long as vanilla each takes."""
     steerings: dict[str, Steering | None] = {"vanilla": None}
     steerings |= {mode: guides(engine, mode)[0] for mode in SIGMA}
-    if reference:
+    if args.reference and rows == 1:
         steerings |= {f"autograd {mode}": Autograd(engine, mode) for mode in SIGMA}
-    loops = {
-        name: Loop(engine, IdCodec(), batch=rows, steering=steering) for name, steering in steerings.items()
-    }
-    found: dict[str, list[float]] = {name: [] for name in loops}
-    for turn in range(rounds + 1):
-        for name, loop in loops.items():
-            speed = rate(loop, spec, rows)
-            # The first turn warms caches, allocators and graphs.
-            if turn:
-                found[name].append(speed)
-    return {name: statistics.median(speeds) for name, speeds in found.items()}
+    ways = {}
+    for name, steering in steerings.items():
+        loop = Loop(engine, IdCodec(), batch=rows, steering=steering)
+        ways[name] = Way(lambda loop=loop: write_all(loop, spec, rows), rows * spec.max_new_tokens)
+    # The first round warms caches, allocators and graphs.
+    turns = take_turns(ways, rounds=args.rounds, warm=1)
+    found = result(turns, ours="vanilla", unit="tokens/s", gate="", data="random weights")
+    return found | {"cost": found.pop("ratios")}
 
 
-def measure(options: argparse.Namespace) -> dict[str, object]:
-    torch.set_num_threads(options.threads)
-    shape, device = SHAPES[options.shape], torch.device(options.device)
-    kind = torch.float32 if device.type == "cpu" else getattr(torch, options.dtype)
+def measure(args: argparse.Namespace) -> dict[str, object]:
+    torch.set_num_threads(args.threads)
+    shape, device = SHAPES[args.shape], torch.device(args.device)
+    kind = torch.float32 if device.type == "cpu" else getattr(torch, args.dtype)
     engine = Gpt2(shape, weights(shape), device=device, dtype=kind)
-    away = {mode: distance(engine, mode, whole=options.top_k == 0) for mode in SIGMA}
-    print(
-        "total variation from autograd:", {mode: f"{value:.1e}" for mode, value in away.items()}, flush=True
-    )
-    if max(away.values()) > (NEAR if kind == torch.float32 else 5 * NEAR):
-        raise SystemExit(f"the policies differ by {max(away.values()):.1e}: nothing is timed")
-    spec = GenerationSpec(max_new_tokens=options.tokens, top_k=options.top_k, top_p=1.0, stop="none")
-    results = {}
-    for rows in map(int, options.batches.split(",")):
-        speeds = timed(engine, rows, spec, options.rounds, reference=options.reference and rows == 1)
-        ratios = {name: round(speeds["vanilla"] / speed, 3) for name, speed in speeds.items()}
-        results[str(rows)] = {
-            "tokens_per_second": {k: round(v, 1) for k, v in speeds.items()},
-            "ratio": ratios,
-        }
-        for mode in SIGMA:
-            bar = BARS[mode, options.top_k > 0]
-            print(
-                f"batch {rows:2d} {mode:10s} {ratios[mode]:.2f}x vanilla (bar {bar}), "
-                f"{speeds[mode]:.0f} tokens/s against {speeds['vanilla']:.0f}",
-                flush=True,
-            )
-            if options.reference and rows == 1:
-                print(
-                    f"   {speeds[mode] / speeds[f'autograd {mode}']:.1f}x faster than autograd (bar 6)",
-                    flush=True,
-                )
-    return {
-        "shape": options.shape,
-        "device": torch.cuda.get_device_name()
-        if device.type == "cuda"
-        else platform.processor() or platform.machine(),
+    away = {mode: distance(engine, mode, whole=args.top_k == 0) for mode in SIGMA}
+    far = max(away.values())
+    gate(far <= (NEAR if kind == torch.float32 else 5 * NEAR), f"the policies differ by {far:.1e}")
+    spec = GenerationSpec(max_new_tokens=args.tokens, top_k=args.top_k, top_p=1.0, stop="none")
+    batches = {rows: timed(engine, int(rows), spec, args) for rows in args.batches.split(",")}
+    return joined(batches) | {
+        "gate": f"total variation from autograd at most {far:.1e}",
+        "shape": args.shape,
+        "device": args.device,
         "dtype": str(kind).removeprefix("torch."),
-        "top_k": options.top_k,
-        "new_tokens": options.tokens,
-        "threads": options.threads,
+        "top_k": args.top_k,
+        "new_tokens": args.tokens,
         "total_variation": away,
-        "batches": results,
-        "torch": torch.__version__,
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--shape", choices=sorted(SHAPES), default="gpt2")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--batches", default="1,8,32")
-    parser.add_argument("--top-k", type=int, default=40)
-    parser.add_argument("--tokens", type=int, default=24)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--reference", action="store_true", help="time autograd too (slow)")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    result = measure(options)
-    if options.out:
-        options.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    options = parser(__doc__)
+    options.add_argument("--shape", choices=sorted(SHAPES), default="gpt2")
+    options.add_argument("--device", default="cpu")
+    options.add_argument("--dtype", default="float32")
+    options.add_argument("--batches", default="1,8,32")
+    options.add_argument("--top-k", type=int, default=40)
+    options.add_argument("--tokens", type=int, default=24)
+    options.add_argument("--threads", type=int, default=2)
+    options.add_argument("--reference", action="store_true", help="time autograd too (slow)")
+    args = options.parse_args()
+    write(measure(args), args.out)
 
 
 if __name__ == "__main__":

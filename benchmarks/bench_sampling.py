@@ -8,16 +8,11 @@ medians are compared. Weights are random: they cost what trained ones cost.
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
-import statistics
-import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import torch
-import transformers
+from harness import Way, gate, parser, result, take_turns, write
+from id_codec import IdCodec
 from torch import Tensor
 from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -31,20 +26,6 @@ SHAPES = {
     "builtin": {"vocab_size": 16384, "n_positions": 256, "n_embd": 384, "n_layer": 8, "n_head": 6},
 }
 ROWS = 32
-
-
-class IdCodec:
-    """Token ids written as numbers: the tokenizer is not what is timed."""
-
-    start = None
-    ends: frozenset[int] = frozenset()
-    digest = "ids"
-
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        return [[int(word) for word in text.split()] for text in texts]
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        return "".join(f"{token} " for token in tokens)
 
 
 def random_model(shape: str) -> GPT2LMHeadModel:
@@ -90,12 +71,6 @@ def identical_greedy(model: GPT2LMHeadModel, loop: Loop, rows: Sequence[Sequence
     return sum(theirs(model, [row], spec)[0] == text for row, text in zip(rows, found, strict=True))
 
 
-def rate(work: Callable[[], list[list[int]]]) -> float:
-    started = time.perf_counter()
-    written = work()
-    return sum(map(len, written)) / (time.perf_counter() - started)
-
-
 def measure(shape: str, rounds: int, tokens: int, threads: int) -> dict[str, object]:
     # Said aloud: importing another library may have changed it.
     torch.set_num_threads(threads)
@@ -105,59 +80,33 @@ def measure(shape: str, rounds: int, tokens: int, threads: int) -> dict[str, obj
     loop = Loop(Gpt2(found, model.state_dict()), IdCodec(), batch=ROWS)
     rows = prompts(found.vocabulary)
     same = identical_greedy(model, loop, rows, tokens)
-    if same < ROWS:
-        raise SystemExit(f"greedy texts differ on {ROWS - same} of {ROWS} rows: nothing is timed")
+    gate(same == ROWS, f"greedy texts differ on {ROWS - same} of {ROWS} rows")
     spec = GenerationSpec(max_new_tokens=tokens, stop="none")
-    ways: dict[str, Callable[[], list[list[int]]]] = {
-        "evenhand, 32 rows": lambda: ours(loop, rows, spec),
-        "generate(), 32 rows": lambda: theirs(model, rows, spec),
-        "generate(), 1 row": lambda: theirs(model, rows[:1], spec),
-    }
-    rates: dict[str, list[float]] = {name: [] for name in ways}
-    for turn in range(rounds + 1):
-        for name, work in ways.items():
-            speed = rate(work)
-            # The first turn warms caches and allocators.
-            if turn:
-                rates[name].append(speed)
-    medians = {name: statistics.median(values) for name, values in rates.items()}
-    lean, batch, single = medians.values()
-    return {
-        "shape": shape,
-        "parameters": sum(weights.numel() for weights in model.parameters()),
-        "new_tokens": tokens,
-        "threads": torch.get_num_threads(),
-        "greedy_identical": f"{same} of {ROWS}",
-        "tokens_per_second": {name: round(value, 1) for name, value in medians.items()},
-        "all_rounds": {name: [round(value, 1) for value in values] for name, values in rates.items()},
-        "ratio_to_1_row": round(lean / single, 2),
-        "ratio_to_32_rows": round(lean / batch, 2),
-        "machine": {
-            "processor": platform.processor() or platform.machine(),
-            "torch": torch.__version__,
-            "capability": torch.backends.cpu.get_cpu_capability(),
-            "transformers": transformers.__version__,
+    turns = take_turns(
+        {
+            "evenhand, 32 rows": Way(lambda: ours(loop, rows, spec), ROWS * tokens),
+            "generate(), 32 rows": Way(lambda: theirs(model, rows, spec), ROWS * tokens),
+            "generate(), 1 row": Way(lambda: theirs(model, rows[:1], spec), tokens),
         },
-    }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        rounds=rounds,
+        warm=1,
     )
-    parser.add_argument("--shape", choices=sorted(SHAPES), default="30m")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--tokens", type=int, default=64)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    result = measure(options.shape, options.rounds, options.tokens, options.threads)
-    print(json.dumps(result, indent=2))
-    print(f"{result['ratio_to_1_row']}x generate() on one row (bar 5, aim 10)")
-    print(f"{result['ratio_to_32_rows']}x generate() on 32 rows (bar 1.4)")
-    if options.out:
-        options.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    return result(
+        turns,
+        ours="evenhand, 32 rows",
+        unit="tokens/s",
+        gate=f"greedy texts identical on {same} of {ROWS} rows",
+        data="random weights",
+        shape=shape,
+        parameters=sum(weights.numel() for weights in model.parameters()),
+        new_tokens=tokens,
+    )
 
 
 if __name__ == "__main__":
-    main()
+    options = parser(__doc__)
+    options.add_argument("--shape", choices=sorted(SHAPES), default="30m")
+    options.add_argument("--tokens", type=int, default=64)
+    options.add_argument("--threads", type=int, default=2)
+    args = options.parse_args()
+    write(measure(args.shape, args.rounds, args.tokens, args.threads), args.out)

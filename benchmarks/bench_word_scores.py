@@ -6,20 +6,17 @@ First the gate: values must agree to 1e-5 (gender, whose cosines are of 32 bits)
 nulls exactly. Then both are timed in turn, in blocks of 4,096 texts as a run scores them, and the medians are
 compared. The loop for gender takes the cosine of each word's vector with she - he; the loop for norms looks
 each word up, scales its eight ratings and adds them; both end with the values and labels of the metric.
-Without a folder of BOLD's JSONL files the bundled example texts are repeated.
+Without BOLD's JSONL files the bundled example texts are repeated.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from bench_sentiment import read_texts, seconds
+from harness import Way, bold_texts, gate, joined, parser, result, take_turns, write
 
 from evenhand.core.records import Text, Value
 from evenhand.metrics.gender_polarity import FEMALE, MALE, GenderPolarity
@@ -31,7 +28,7 @@ from evenhand.text.tokens import words
 from evenhand.text.vectors import word_form
 
 T = TypeVar("T")
-BARS = {"gender_polarity": 8.0, "norms": 2.5}
+CLOSE = {"gender_polarity": 1e-5, "norms": 1e-9}
 Row = dict[str, Value]
 
 
@@ -105,17 +102,15 @@ class NormsLoop:
         return self._ratings.get(word) or self._ratings.get(word.removesuffix("'s"))
 
 
-def check(name: str, got: Sequence[Mapping[str, Value]], wanted: Sequence[Row], tolerance: float) -> float:
+def check(name: str, got: Sequence[Mapping[str, Value]], wanted: Sequence[Row]) -> float:
     """The largest difference; stops where values, labels or nulls differ."""
     worst = 0.0
     for one, other in zip(got, wanted, strict=True):
         for output, expected in other.items():
             value = one[output]
-            if value[1:] != expected[1:]:
-                raise SystemExit(f"{name}: {output} is {value}, by the loop {expected}: no speed is reported")
+            gate(value[1:] == expected[1:], f"{name}: {output} is {value}, by the loop {expected}")
             worst = max(worst, abs((value.value or 0.0) - (expected.value or 0.0)))
-    if worst > tolerance:
-        raise SystemExit(f"{name}: values differ by {worst:g}: no speed is reported")
+    gate(worst <= CLOSE[name], f"{name}: values differ by {worst:g}")
     return worst
 
 
@@ -124,43 +119,34 @@ def in_blocks(work: Callable[[Sequence[T]], object], items: Sequence[T]) -> None
         work(items[start : start + BLOCK])
 
 
-def compare(
-    name: str,
+def compared(
     metric: GenderPolarity | Norms,
     loop: Callable[[Sequence[str]], list[Row]],
-    texts: list[str],
+    texts: tuple[list[str], str],
     rounds: int,
 ) -> dict[str, object]:
-    rendered = [Text(text) for text in texts]
-    worst = check(name, metric.score(rendered), loop(texts), 1e-5 if name == "gender_polarity" else 1e-9)
-    times = [
-        (seconds(lambda: in_blocks(metric.score, rendered)), seconds(lambda: in_blocks(loop, texts)))
-        for _ in range(rounds)
-    ]
-    fast, slow = (statistics.median(found) for found in zip(*times, strict=True))
-    return {
-        "texts": len(texts),
-        "texts_per_second": {"evenhand": round(len(texts) / fast), "loop": round(len(texts) / slow)},
-        "ratio": round(slow / fast, 2),
-        "bar": BARS[name],
-        "largest_difference": worst,
+    strings, data = texts
+    rendered = [Text(text) for text in strings]
+    worst = check(metric.info.name, metric.score(rendered), loop(strings))
+    ways = {
+        "evenhand": Way(lambda: in_blocks(metric.score, rendered), len(strings)),
+        "loop over words": Way(lambda: in_blocks(loop, strings), len(strings)),
     }
+    said = f"values within {worst:.0e}, labels and nulls the same, on {len(strings):,} texts"
+    turns = take_turns(ways, rounds=rounds)
+    return result(turns, ours="evenhand", unit="texts/s", gate=said, data=data, texts=len(strings))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", nargs="?", type=Path)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--out", type=Path)
-    args = parser.parse_args()
-    texts = [text for text in read_texts(args.folder) if text.strip()]
-    result = {
-        "gender_polarity": compare("gender_polarity", GenderPolarity(), CosineLoop(), texts, args.rounds),
-        "norms": compare("norms", Norms(), NormsLoop(), texts, args.rounds),
+    options = parser(__doc__)
+    options.add_argument("folder", nargs="?", type=Path)
+    args = options.parse_args()
+    texts = bold_texts(args.folder)
+    parts = {
+        "gender_polarity": compared(GenderPolarity(), CosineLoop(), texts, args.rounds),
+        "norms": compared(Norms(), NormsLoop(), texts, args.rounds),
     }
-    print(json.dumps(result, indent=1))
-    if args.out:
-        args.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write(joined(parts), args.out)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,283 @@
+"""What is claimed: every work with its rival and the bar, and where in a result the figure stands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+RESULTS = Path(__file__).resolve().parent / "results"
+"""The committed results: what a new run is compared with."""
+REGRESSION = 0.2
+"""Share of a committed ratio that may be lost before `make bench` fails."""
+
+Machine = Literal["cpu", "gpu"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One line of the table."""
+
+    work: str
+    against: str
+    bar: float
+    file: str
+    """The result, without ``.json``."""
+    path: Sequence[str]
+    """Where its figure stands."""
+    unit: str = "x"
+    at_most: bool = False
+    """Whether a smaller figure is the better one."""
+    machine: Machine = "cpu"
+    next_limit: str = ""
+    """What stands in the way of the next gain."""
+
+    def figure(self, found: Mapping[str, object]) -> float | None:
+        """The figure in a result; None where it was not measured."""
+        value: object = found
+        for key in self.path:
+            if not isinstance(value, dict) or key not in value:
+                return None
+            value = value[key]
+        return float(value) if isinstance(value, int | float) else None
+
+    def holds(self, figure: float) -> bool:
+        return figure <= self.bar if self.at_most else figure >= self.bar
+
+    def is_worse(self, figure: float, committed: float) -> bool:
+        """Whether a ratio is lost; rates and seconds belong to a machine and are not compared."""
+        if self.unit != "x":
+            return False
+        if self.at_most:
+            return figure > committed * (1 + REGRESSION)
+        return figure < committed * (1 - REGRESSION)
+
+
+def _corpus(against: str, bar: float, path: str, clock: str = "cpu", **more: str) -> Bar:
+    return Bar("corpus counts, 1 core", against, bar, "corpus", ("ratios", path, clock), **more)
+
+
+def _part(part: str, against: str, clock: str = "cpu") -> tuple[str, ...]:
+    return ("parts", part, "ratios", against, clock)
+
+
+BARS: tuple[Bar, ...] = (
+    _corpus(
+        "plain Python sets",
+        50,
+        "plain Python sets",
+        next_limit="handling hits: the words alone are found at about 1 GB/s",
+    ),
+    _corpus("`wc -w`, C.UTF-8", 2.5, "wc -w"),
+    _corpus("hyperscan with the same result", 5, "hyperscan"),
+    _corpus("the loop of the paper's Algorithm 1", 1000, "the paper's loop"),
+    Bar("corpus counts, 2 workers", "1 worker", 1.6, "corpus", ("ratios", "one worker, by two", "wall")),
+    Bar("corpus counts, memory a worker", "2 GB of input", 500, "corpus", ("peak_mib",), "MiB", True),
+    Bar(
+        "sentiment, bit-identical",
+        "vaderSentiment 3.3.2",
+        7,
+        "sentiment",
+        ("ratios", "vaderSentiment", "cpu"),
+        next_limit="classes of bytes and tokens, half of the time; objects for values alone would allow 3.6 "
+        "times as many texts",
+    ),
+    Bar("sentiment", "nltk's VADER", 25, "sentiment", ("ratios", "nltk", "cpu")),
+    Bar(
+        "gender polarity",
+        "cosine by word in a loop",
+        8,
+        "word_scores",
+        _part("gender_polarity", "loop over words"),
+        next_limit="splitting texts into words, which takes half of the time",
+    ),
+    Bar("norms", "a loop over words", 2.5, "word_scores", _part("norms", "loop over words")),
+    Bar(
+        "regard classifier",
+        "a pipeline, one text at a time",
+        4,
+        "regard-cpu",
+        ("ratio",),
+        next_limit="matrix products of the encoder",
+    ),
+    Bar(
+        "regard, toxicity, emotion and ideology together",
+        "pipelines, one text at a time, same weights",
+        10,
+        "classifiers",
+        ("ratios", "pipelines, one text at a time", "wall"),
+        next_limit="matrix products of the encoder",
+    ),
+    Bar(
+        "sampling, 30M parameters, 32 rows",
+        "generate(), 1 row",
+        10,
+        "sampling-30m",
+        ("ratios", "generate(), 1 row", "wall"),
+    ),
+    Bar(
+        "sampling, 30M parameters, 32 rows",
+        "generate(), 32 rows",
+        1.4,
+        "sampling-30m",
+        ("ratios", "generate(), 32 rows", "wall"),
+    ),
+    Bar(
+        "sampling, builtin, 32 rows",
+        "generate(), 1 row",
+        10,
+        "sampling-builtin",
+        ("ratios", "generate(), 1 row", "wall"),
+        next_limit="matrix products",
+    ),
+    Bar(
+        "sampling, builtin, 32 rows",
+        "generate(), 32 rows",
+        1.4,
+        "sampling-builtin",
+        ("ratios", "generate(), 32 rows", "wall"),
+    ),
+    Bar(
+        "masked generation, 64 rows",
+        "one prompt at a time",
+        4,
+        "masked-builtin",
+        ("ratios", "plain, 1 row", "wall"),
+    ),
+    Bar(
+        "probing, EEC in batches",
+        "a pipeline, one text at a time",
+        5,
+        "probe",
+        ("ratios", "pipeline, one by one", "wall"),
+        next_limit="matrix products of the encoder",
+    ),
+    *(
+        Bar(
+            f"calibration, {mode} mode, top-k 40, batch {rows}",
+            "vanilla sampling",
+            bar,
+            "mitigation",
+            ("parts", rows, "cost", mode, "wall"),
+            at_most=True,
+        )
+        for mode, bar in (("embedding", 1.25), ("classifier", 1.4))
+        for rows in ("1", "8", "32")
+    ),
+    Bar(
+        "Wasserstein distance of 10^6 points each",
+        "POT wasserstein_1d",
+        8,
+        "wasserstein",
+        _part("equal", "POT wasserstein_1d", "wall"),
+        next_limit="sorting both samples",
+    ),
+    Bar(
+        "cluster bootstrap, 10,000 resamples",
+        "scipy.stats.bootstrap, gathering rows",
+        20,
+        "bootstrap",
+        ("ratios", "scipy, gathering rows", "cpu"),
+        next_limit="drawing random integers, as in NumPy",
+    ),
+    Bar(
+        "cluster bootstrap, 10,000 resamples",
+        "NumPy over cluster sums",
+        1,
+        "bootstrap",
+        ("ratios", "NumPy cluster sums", "cpu"),
+    ),
+    Bar(
+        "a BOLD audit of given texts, all embedded metrics",
+        "vaderSentiment and pipelines (`evaluate`), one text at a time",
+        10,
+        "audit",
+        ("ratios", "one text at a time", "wall"),
+    ),
+    Bar(
+        "a BOLD audit of given texts, all embedded metrics",
+        "LangFair, toxicity alone",
+        10,
+        "audit",
+        ("ratios", "LangFair", "wall"),
+    ),
+    Bar(
+        "an endpoint with tiny answers, 2 cores, server included",
+        "",
+        1000,
+        "endpoint",
+        ("requests_per_second",),
+        "requests/s",
+        next_limit="the HTTP client library",
+    ),
+    Bar("scoring 10^6 texts, memory", "", 4096, "growth", ("score_mib",), "MiB", True),
+    Bar("report of 10^6 texts", "", 60, "growth", ("report_seconds",), "s", True),
+    Bar(
+        "growth of `score` from 10^5 to 10^6 texts",
+        "10 times as many",
+        1.3,
+        "growth",
+        ("growth", "score"),
+        "of linear",
+        True,
+    ),
+    Bar(
+        "growth of `compare` from 10^5 to 10^6 texts",
+        "10 times as many",
+        1.3,
+        "growth",
+        ("growth", "compare"),
+        "of linear",
+        True,
+    ),
+    Bar(
+        "growth of `report` from 10^5 to 10^6 texts",
+        "10 times as many",
+        1.3,
+        "growth",
+        ("growth", "report"),
+        "of linear",
+        True,
+    ),
+    Bar(
+        "masked generation, builtin, 64 rows",
+        "one prompt at a time",
+        20,
+        "masked-gpu-builtin",
+        ("ratios", "plain, 1 row", "wall"),
+        machine="gpu",
+    ),
+    Bar(
+        "masked generation, BERT-large in bfloat16, 64 rows",
+        "one prompt at a time",
+        20,
+        "masked-gpu-bert-large-bf16",
+        ("ratios", "plain, 1 row", "wall"),
+        machine="gpu",
+    ),
+    Bar(
+        "regard classifier",
+        "a pipeline, one text at a time",
+        10,
+        "regard-gpu",
+        ("ratio",),
+        machine="gpu",
+    ),
+    Bar(
+        "an answer of 50 people at once, 5 a second, on the disk",
+        "the 95th of 100",
+        200,
+        "annotate",
+        ("answer_ms", "p95"),
+        "ms",
+        at_most=True,
+    ),
+)
+
+
+def read(folder: Path, name: str) -> dict[str, object] | None:
+    """A result; None where it was not measured."""
+    path = folder / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None

@@ -1,0 +1,115 @@
+"""The charts of docs/performance.md: SVG written by hand, so that they are the same on every machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bars import Bar
+
+_STYLE = """<style>
+text { font: 12px sans-serif; fill: #1f2933 } .small { font-size: 11px; fill: #52606d }
+.grid { stroke: #d2d6dc } .bar { stroke: #1f2933; stroke-width: 1.5; stroke-dasharray: 4 3 }
+@media (prefers-color-scheme: dark) {
+text { fill: #e4e7eb } .small { fill: #9aa5b1 } .grid { stroke: #3e4c59 } .bar { stroke: #e4e7eb } }
+</style>"""
+_HOLDS, _MISSED = "#0f766e", "#b45309"
+_COLOURS = ("#0f766e", "#1d4ed8", "#b45309")
+_ROW, _LEFT, _WIDTH, _TOP = 22, 430, 860, 34
+_PANEL, _HIGH = 330, 220
+
+
+def ratio_chart(rows: Sequence[tuple[Bar, float]]) -> str:
+    """Every ratio as a multiple of its bar, on a logarithmic scale; right of the dashed line a bar holds."""
+    headroom = [(bar, figure, bar.bar / figure if bar.at_most else figure / bar.bar) for bar, figure in rows]
+    top = max([2.0, *(times for _, _, times in headroom)])
+    low, high = math.log10(0.5), math.log10(top) + 0.12
+    scale = (_WIDTH - _LEFT - 70) / (high - low)
+
+    def place(times: float) -> float:
+        return _LEFT + (math.log10(max(times, 0.5)) - low) * scale
+
+    height = _TOP + _ROW * len(rows) + 12
+    body = [_text(_LEFT, 14, "times the bar", "small"), *_grid(place, top, height)]
+    for number, (bar, figure, times) in enumerate(headroom):
+        y = _TOP + number * _ROW
+        colour = _HOLDS if bar.holds(figure) else _MISSED
+        name = f"{bar.work} / {bar.against}" + (" (GPU)" if bar.machine == "gpu" else "")
+        body.append(_text(_LEFT - 8, y + 13, _cut(name), anchor="end"))
+        left, right = sorted((place(1), place(times)))
+        wide = max(right - left, 1)
+        body.append(f'<rect x="{left:.1f}" y="{y + 3}" width="{wide:.1f}" height="14" fill="{colour}"/>')
+        body.append(_text(max(right, place(1)) + 5, y + 14, f"{figure:.3g}x", "small"))
+    return _svg(_WIDTH, height, "Ratios as multiples of their bars", body)
+
+
+def growth_chart(curves: Mapping[str, Sequence[tuple[float, float, float]]]) -> str:
+    """Seconds and mebibytes by number of texts, both axes logarithmic: linear growth is a straight line."""
+    body: list[str] = []
+    for panel, (title, column) in enumerate((("seconds", 1), ("peak memory, MiB", 2))):
+        left = 60 + panel * (_PANEL + 70)
+        points = [(point[0], point[column]) for curve in curves.values() for point in curve]
+        x, y = _log(p[0] for p in points), _log(p[1] for p in points)
+        body += [_text(left, 16, title, "small"), *_axes(left, x, y)]
+        for number, (name, curve) in enumerate(curves.items()):
+            path = " ".join(
+                f"{left + _share(p[0], x) * _PANEL:.1f},{30 + (1 - _share(p[column], y)) * _HIGH:.1f}"
+                for p in curve
+            )
+            colour = _COLOURS[number % len(_COLOURS)]
+            body.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+            if panel == 0:
+                at = left + 10 + number * 90
+                body.append(
+                    f'<rect x="{at}" y="{_HIGH + 62}" width="12" height="4" fill="{colour}"/>'
+                    + _text(at + 16, _HIGH + 68, name)
+                )
+    return _svg(2 * (_PANEL + 80), _HIGH + 80, "Growth of time and memory", body)
+
+
+def _axes(left: float, x: tuple[int, int], y: tuple[int, int]) -> Iterator[str]:
+    for power in range(x[0], x[1] + 1):
+        at = left + _share(10.0**power, x) * _PANEL
+        yield f'<line class="grid" x1="{at:.1f}" y1="30" x2="{at:.1f}" y2="{30 + _HIGH}"/>'
+        yield _text(at, _HIGH + 48, f"10^{power}", "small", anchor="middle")
+    for power in range(y[0], y[1] + 1):
+        at = 30 + (1 - _share(10.0**power, y)) * _HIGH
+        yield f'<line class="grid" x1="{left}" y1="{at:.1f}" x2="{left + _PANEL}" y2="{at:.1f}"/>'
+        yield _text(left - 6, at + 4, f"{10.0**power:g}", "small", anchor="end")
+
+
+def _log(values: Iterable[float]) -> tuple[int, int]:
+    found = [math.log10(value) for value in values if value > 0]
+    return math.floor(min(found)), math.ceil(max(found))
+
+
+def _share(value: float, ends: tuple[int, int]) -> float:
+    return (math.log10(max(value, 1e-9)) - ends[0]) / max(ends[1] - ends[0], 1)
+
+
+def _grid(place, top: float, height: float) -> Iterator[str]:
+    for times in (0.5, 1, 2, 5, 10, 20, 50, 100):
+        if times <= top * 1.2:
+            at, kind = place(times), "bar" if times == 1 else "grid"
+            yield f'<line class="{kind}" x1="{at:.1f}" y1="20" x2="{at:.1f}" y2="{height - 8}"/>'
+            yield _text(at, 30, f"{times:g}", "small", anchor="middle")
+
+
+def _text(x: float, y: float, said: str, kind: str = "", *, anchor: str = "start") -> str:
+    style = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{style}>{escape(said)}</text>'
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= 68 else name[:65] + "..."
+
+
+def _svg(width: float, height: float, title: str, body: Iterable[str]) -> str:
+    inner = "\n".join(body)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img" '
+        f'aria-label="{escape(title)}">\n{_STYLE}\n{inner}\n</svg>\n'
+    )

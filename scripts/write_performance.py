@@ -1,0 +1,155 @@
+"""Writes ``docs/performance.md`` and its charts from ``benchmarks/results``; a test keeps them current."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from bars import BARS, RESULTS, Bar, read  # noqa: E402
+from charts import growth_chart, ratio_chart  # noqa: E402
+
+Result = Mapping[str, object]
+
+_HEAD = """\
+# Performance
+
+*Written by `scripts/write_performance.py` from `benchmarks/results`; do not edit.*
+
+`make bench` measures this table on your machine in under a quarter of an hour on two cores, `make bench-gpu`
+what needs a GPU. Every line is a ratio of two ways that take turns in the same run, the median of five rounds
+or more, after their answers were compared: where they differ, no speed is told. CPU and wall time are both
+in the result files; the table tells CPU time where one core works and wall time where several do.
+`make bench` fails where a bar is missed or a ratio fell by more than a fifth against the committed one.
+
+![Every ratio as a multiple of its bar](performance/ratios.svg)
+"""
+
+
+def page(results: Path = RESULTS) -> str:
+    """The page as it should be."""
+    parts = [
+        _HEAD,
+        "## On a CPU\n\n" + _table("cpu", results),
+        "## On a GPU\n\n" + _table("gpu", results),
+        *_growth(results),
+        "## What stands in the way of more\n\n" + _limits(results),
+        "## What it was measured on\n\n" + _machines(results),
+    ]
+    return "\n".join(part.rstrip("\n") + "\n" for part in parts)
+
+
+def charts(results: Path = RESULTS) -> dict[str, str]:
+    """The charts by file name."""
+    rows = [
+        (bar, figure) for bar in BARS if bar.unit == "x" and (figure := _figure(bar, results)) is not None
+    ]
+    found = {"ratios.svg": ratio_chart(rows)}
+    grown = read(results, "growth")
+    if grown is not None:
+        found["growth.svg"] = growth_chart(_curves(grown))
+    return found
+
+
+def _figure(bar: Bar, results: Path) -> float | None:
+    found = read(results, bar.file)
+    return None if found is None else bar.figure(found)
+
+
+def _table(machine: str, results: Path) -> str:
+    lines = ["| work | against | bar | measured | |", "| --- | --- | --- | --- | --- |"]
+    for bar in BARS:
+        if bar.machine == machine:
+            lines.append("| " + " | ".join(_cells(bar, _figure(bar, results))) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _cells(bar: Bar, figure: float | None) -> tuple[str, ...]:
+    sign = "at most" if bar.at_most else "at least"
+    measured = "not measured yet" if figure is None else _shown(figure, bar.unit)
+    verdict = "" if figure is None else "holds" if bar.holds(figure) else "**missed**"
+    return bar.work, bar.against, f"{sign} {_shown(bar.bar, bar.unit)}", measured, verdict
+
+
+def _shown(figure: float, unit: str) -> str:
+    number = f"{figure:,.0f}" if figure >= 100 else f"{figure:.3g}"
+    return f"{number}x" if unit == "x" else f"{number} {unit}"
+
+
+def _growth(results: Path) -> Iterator[str]:
+    found = read(results, "growth")
+    if found is None:
+        return
+    lines = ["| texts | command | seconds | peak memory |", "| --- | --- | --- | --- |"]
+    for row in cast("Sequence[Mapping[str, float]]", found["rows"]):
+        lines.append(
+            f"| {row['texts']:,} | `{row['command']}` | {row['seconds']:,.2f} | {row['mib']:,.0f} MiB |"
+        )
+    yield "## Growth\n\n![Seconds and memory by number of texts](performance/growth.svg)\n\n" + "\n".join(
+        lines
+    )
+
+
+def _curves(found: Result) -> dict[str, list[tuple[float, float, float]]]:
+    curves: dict[str, list[tuple[float, float, float]]] = {}
+    for row in cast("Sequence[Mapping[str, float]]", found["rows"]):
+        curves.setdefault(str(row["command"]), []).append((row["texts"], row["seconds"], row["mib"]))
+    return curves
+
+
+def _limits(results: Path) -> str:
+    lines = [
+        f"- **{bar.work}**, {_shown(figure, bar.unit)} where {_shown(bar.bar, bar.unit)} was asked: "
+        f"{bar.next_limit}."
+        for bar in BARS
+        if bar.next_limit and (figure := _figure(bar, results)) is not None
+    ]
+    return "\n".join(lines)
+
+
+def _machines(results: Path) -> str:
+    lines = [
+        "| result | gate | data | processor | load | versions |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for name in sorted({bar.file for bar in BARS}):
+        found = read(results, name)
+        if found is not None:
+            lines.append("| " + " | ".join(_facts(name, found)) + " |")
+    return "\n".join(lines)
+
+
+def _facts(name: str, found: Result) -> tuple[str, ...]:
+    machine = found.get("machine")
+    known: Mapping[str, object] = machine if isinstance(machine, dict) else {}
+    versions = known.get("versions")
+    said = (
+        ", ".join(f"{key} {value}" for key, value in versions.items()) if isinstance(versions, dict) else ""
+    )
+    where = str(known.get("device") or known.get("processor") or found.get("device") or "")
+    return (
+        f"`{name}.json`",
+        str(found.get("gate") or _gates(found)),
+        str(found.get("data", "")),
+        where,
+        str(known.get("load", "")),
+        said,
+    )
+
+
+def _gates(found: Result) -> str:
+    parts = found.get("parts")
+    gates = [part.get("gate", "") for part in parts.values()] if isinstance(parts, dict) else []
+    return "; ".join(dict.fromkeys(gate for gate in gates if gate))
+
+
+if __name__ == "__main__":
+    (DOCS / "performance").mkdir(exist_ok=True)
+    (DOCS / "performance.md").write_text(page(), encoding="utf-8")
+    for file, drawing in charts().items():
+        (DOCS / "performance" / file).write_text(drawing, encoding="utf-8")
