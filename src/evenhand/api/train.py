@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, Protocol, TypedDict, Unpack
 
 from evenhand.api.parts import SILENT, Plan, split_names
+from evenhand.api.study_labels import data_or_study
 from evenhand.core.assets import ROOT
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
@@ -47,6 +48,9 @@ _UNUSED: Final = {
 class TrainOptions(TypedDict, total=False):
     """The options of ``train``; None is the default."""
 
+    study: Path | str | None
+    consensus: str | None
+    agreement: float | None
     backbone: str | None
     model: str | None
     sides: str | Sequence[str] | None
@@ -113,10 +117,13 @@ class Training:
     job: Job
     folder: Path
     fresh: bool
+    notes: tuple[str, ...] = ()
+    """What was read from a study."""
 
     def plan(self) -> Plan:
         """What will be done, before it is done."""
-        return Plan(f"train {self.task}", (*self.job.lines(), f"folder   {self.folder}"), self.folder)
+        lines = (*self.notes, *self.job.lines(), f"folder   {self.folder}")
+        return Plan(f"train {self.task}", lines, self.folder)
 
     def run(self, progress: Progress = SILENT) -> Trained:
         """Train, or go on with a training that was stopped; a finished one is not done again."""
@@ -128,7 +135,7 @@ class Training:
 
 def train(
     task: str,
-    data: Path | str | Sequence[Path | str],
+    data: Path | str | Sequence[Path | str] = (),
     *,
     progress: Progress = SILENT,
     **options: Unpack[TrainOptions],
@@ -137,11 +144,14 @@ def train(
 
     Arguments are those of ``evenhand train``. ``data`` is a table of texts and labels (regard, toxicity,
     emotion, ideology, calibrator), tables of rated words (norms), or files of running text (embeddings).
+    ``study`` is a study or an export in its place: the labels most people chose.
     """
     return prepare(task, data, **options).run(progress)
 
 
-def prepare(task: str, data: Path | str | Sequence[Path | str], **options: Unpack[TrainOptions]) -> Training:
+def prepare(
+    task: str, data: Path | str | Sequence[Path | str] = (), **options: Unpack[TrainOptions]
+) -> Training:
     """A training with everything read and checked, so that ``plan`` can be shown before ``run``."""
     paths = tuple(map(Path, [data] if isinstance(data, Path | str) else data))
     known = (*TASKS, *WORDS, CALIBRATOR)
@@ -152,6 +162,9 @@ def prepare(task: str, data: Path | str | Sequence[Path | str], **options: Unpac
             todo="name one of these",
         )
     _check_options(task, options)
+    paths, notes = data_or_study(
+        task, paths, options.get("study"), options.get("consensus"), options.get("agreement")
+    )
     if task == "emotion" and len(paths) == 1 and paths[0].is_dir():
         paths, options = _published(paths[0], options)
     check_files(paths)
@@ -159,7 +172,7 @@ def prepare(task: str, data: Path | str | Sequence[Path | str], **options: Unpac
     out = options.get("out")
     name = f"{task}-{Path(options.get('backbone') or '').name or 'default'}"
     folder = Path(out) if out else default_folder("train", name, job.identity())
-    return Training(task, job, folder, options.get("fresh", False))
+    return Training(task, job, folder, options.get("fresh", False), notes)
 
 
 def _job(task: str, paths: tuple[Path, ...], options: TrainOptions) -> Job:

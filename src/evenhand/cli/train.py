@@ -21,12 +21,28 @@ def command(
         str, typer.Argument(help="regard, toxicity, emotion, ideology, norms, embeddings or calibrator.")
     ],
     data: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             help="A table of texts and labels (JSONL, CSV, TSV, Parquet); for norms tables of rated words; "
             "for embeddings running text."
         ),
-    ],
+    ] = None,
+    study: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            help="A study, or an export of one, in place of DATA: the labels most people chose.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    consensus: Annotated[
+        str | None,
+        typer.Option(help="Of a study: majority or dawid-skene [majority].", rich_help_panel=_DATA),
+    ] = None,
+    agreement: Annotated[
+        float | None,
+        typer.Option(help="Of a study: share of ratings a label needs [0.5].", rich_help_panel=_DATA),
+    ] = None,
     backbone: Annotated[
         str | None,
         typer.Option(
@@ -102,7 +118,10 @@ def command(
 
     training = prepare(
         task,
-        data,
+        data or (),
+        study=study,
+        consensus=consensus,
+        agreement=agreement,
         backbone=backbone,
         model=model,
         sides=sides,
