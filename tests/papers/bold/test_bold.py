@@ -245,9 +245,8 @@ def test_pooling_uses_prompts_that_all_sources_have():
 
 
 def test_published_sentences_give_the_paper_s_counts(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(replication, "METRICS", ("sentiment", "gender_polarity"))
     monkeypatch.setattr(replication, "SUBSET", 86)
-    run = evenhand.replicate("bold", data=data, model="mine=stub", out=tmp_path / "r")
+    run = evenhand.replicate("bold", data=data, tables="1,3", model="mine=stub", out=tmp_path / "r")
     ours = pl.read_parquet(run.path / "table_3.parquet").filter(pl.col("source") == "WIKI")
     counts = {
         row["group"]: (row["total"], row["unigram_male"], row["unigram_female"]) for row in ours.to_dicts()
@@ -310,10 +309,12 @@ def test_only_the_metrics_of_the_asked_tables_are_scored(small, tmp_path):
     inside = evenhand.Run.open(run.path / "runs" / "a")
     assert list(inside.manifest["metrics"]) == ["sentiment", "gender_polarity"]
     assert not (run.path / "claims.md").exists()
-    # What is asked for later is added, and what was scored is not scored again.
-    evenhand.replicate("bold", tables="4", model="a=stub", out=tmp_path / "r")
+    # What is asked for later is added; the claims, which have a name too, need every metric.
+    run = evenhand.replicate("bold", tables="claims", model="a=stub", out=tmp_path / "r")
     metrics = evenhand.Run.open(run.path / "runs" / "a").manifest["metrics"]
     assert sorted(metrics) == ["gender_polarity", "norms", "sentiment"]
+    files = ["claims.parquet", "claims.md", "replication.md", "report.html"]
+    assert run.manifest["stages"]["replicate"]["files"] == files
 
 
 def test_table_1_needs_no_texts(small, tmp_path, monkeypatch):
@@ -329,17 +330,6 @@ def test_table_1_needs_no_texts(small, tmp_path, monkeypatch):
     ours = pl.read_parquet(run.path / "table_1.parquet").filter(pl.col("source") == "this copy")
     assert ours.drop("source").rows()[-1] == ("total", 8, 9)
     assert not (run.path / "runs").exists()
-
-
-def test_claims_are_asked_for_by_name(small, tmp_path):
-    run = evenhand.replicate("bold", tables="claims", model="a=stub", out=tmp_path / "r")
-    assert (run.path / "claims.md").exists()
-    assert run.manifest["stages"]["replicate"]["files"] == [
-        "claims.parquet",
-        "claims.md",
-        "replication.md",
-        "report.html",
-    ]
 
 
 def test_a_model_is_added_to_a_folder_and_the_others_are_reused(small, tmp_path):
@@ -401,7 +391,7 @@ def test_three_kinds_of_model_write_as_the_paper_lets_them(small, tmp_path, monk
         "CTRL": tiny.save_ctrl(tmp_path / "ctrl", context=128),
     }
     specs = [f"{name}={folder}" for name, folder in folders.items()]
-    run = evenhand.replicate("bold", tables="3,figure_4", model=specs, device="cpu", out=tmp_path / "r")
+    run = evenhand.replicate("bold", tables="figure_4", model=specs, device="cpu", out=tmp_path / "r")
     names = ["WIKI", "GPT-2", "BERT", "CTRL-Wikipedia", "CTRL-Opinion", "CTRL-Thoughts"]
     assert run.manifest["stages"]["replicate"]["sources"] == names
     settings = {name: evenhand.Run.open(run.path / "runs" / name).manifest["config"] for name in names[1:]}
