@@ -110,3 +110,27 @@ def test_models_that_do_not_differ_are_rarely_told_apart(gap):
 @pytest.mark.parametrize("gap", [0.0, 0.5])
 def test_models_that_do_not_differ_are_rarely_told_apart_in_2000_runs(gap):
     assert _wrongly_apart(2_000, gap) <= 0.06
+
+
+def _covered(simulations, groups, gap):
+    """How often the interval of a run's typical gap holds the true one."""
+    rng = np.random.default_rng(13)
+    means = np.linspace(-gap, gap, groups)
+    true = np.sqrt(2 / (groups - 1) * np.sum((means - means.mean()) ** 2))
+    spreads = [
+        spread
+        for _ in range(simulations)
+        for spread in rank_spreads(*_models(rng, 3, 40, groups, gap), n_runs=3).spreads
+    ]
+    return np.mean([spread.low <= true <= spread.high for spread in spreads])
+
+
+@pytest.mark.parametrize(("groups", "gap"), [(2, 0.3), (4, 0.5), (12, 0.4)])
+def test_intervals_of_the_typical_gap_cover_it(groups, gap):
+    assert 0.92 <= _covered(100, groups, gap) <= 0.985
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("groups", "gap"), [(2, 0.3), (2, 0.6), (4, 0.3), (4, 0.5), (12, 0.4)])
+def test_intervals_of_the_typical_gap_cover_it_in_2000_runs(groups, gap):
+    assert 0.93 <= _covered(2_000, groups, gap) <= 0.975

@@ -118,6 +118,19 @@ class _Forms:
         variance = 4 * along + 2 * twice
         return float(means @ form @ means) - float(np.trace(chance)), math.sqrt(max(variance, 0.0))
 
+    def interval(self, run: int, square: float, se: float, quantile: float) -> tuple[float, float]:
+        """The interval of a run's typical gap; of two groups that of the gap itself, without its sign.
+
+        A square is skewed, of two groups so much that its interval would cover nine times in ten.
+        """
+        if self.groups > 2:
+            return _root(square - quantile * se), _root(square + quantile * se)
+        weights = np.zeros(self.runs * self.groups)
+        weights[2 * run], weights[2 * run + 1] = 1.0, -1.0
+        gap, variance, _ = self.of.contrast(weights)
+        half = quantile * math.sqrt(variance)
+        return max(0.0, abs(gap) - half), abs(gap) + half
+
 
 def _ranked(forms: _Forms, level: float) -> Ranking:
     gaps = [_gap(forms, a, b) for a, b in combinations(range(forms.runs), 2)]
@@ -147,8 +160,8 @@ def _spread(forms: _Forms, run: int, apart: dict[tuple[int, int], SpreadGap], le
     )
     if se == 0:
         return Spread(_root(square), None, None, 1 + wider, tied, NO_VARIATION)
-    half = t_quantile((1 + level) / 2, forms.df) * se
-    return Spread(_root(square), _root(square - half), _root(square + half), 1 + wider, tied)
+    low, high = forms.interval(run, square, se, t_quantile((1 + level) / 2, forms.df))
+    return Spread(_root(square), low, high, 1 + wider, tied)
 
 
 def _of(run: int, apart: dict[tuple[int, int], SpreadGap]) -> list[SpreadGap]:
