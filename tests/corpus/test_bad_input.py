@@ -86,6 +86,7 @@ def test_a_line_without_end_is_counted_and_a_row_without_end_is_reported(
     inputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readers, "LONGEST_RECORD", 3 << 20)
+    monkeypatch.setattr(readers, "LONGEST_ROW", 3 << 20)
     (inputs / "line.txt").write_bytes(b"she is happy and " * 300_000 + b"glad")
     (inputs / "row.jsonl").write_bytes(b'{"text": "' + b"happy " * 600_000 + b'"}\n{"text": "happy"}\n')
     (inputs / "row.csv").write_bytes(b"text\nhappy\n" + b"happy " * 600_000 + b"\nhappy\n")

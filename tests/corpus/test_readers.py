@@ -269,7 +269,7 @@ def test_a_quote_that_is_not_closed_costs_its_line(tmp_path, data, texts, proble
 
 
 def test_a_row_that_goes_on_for_too_long_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(readers, "LONGEST_RECORD", 1 << 20)
+    monkeypatch.setattr(readers, "LONGEST_ROW", 1 << 20)
     (tmp_path / "a.csv").write_text('text\n"one\n' + "happy\n" * 50_000 + '"last"\n')
     texts, problems = records(tmp_path / "a.csv")
     assert texts == [b'"one', *[b"happy"] * 50_000, b"last"]
@@ -300,7 +300,7 @@ BAD_XML = "a page is not XML (not well-formed (invalid token): line 1, column 35
 
 
 def test_a_page_without_end_is_left_out_and_the_others_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(readers, "LONGEST_RECORD", 2 << 20)
+    monkeypatch.setattr(readers, "LONGEST_ROW", 2 << 20)
     page = "<page><ns>0</ns><revision><text>{}</text></revision></page>"
     endless = "<page><text>"
     parts = [

@@ -27,7 +27,9 @@ from evenhand.corpus.wikitext import articles
 TEXT_COLUMNS = ("text", "content", "tweet", "tweets", "sentence", "sentences", "document", "body", "article")
 """Columns that are taken for the text where none is named, the first that is there, in any case."""
 LONGEST_RECORD = 1 << 26
-"""Bytes up to which a record is read: one that does not end must not fill the memory."""
+"""Bytes up to which a line or element of JSON is read: one that does not end must not fill the memory."""
+LONGEST_ROW = 1 << 24
+"""The same for rows of CSV and pages of a dump, which take many times their size to read."""
 _FIRST_ROWS, _MOST_ROWS = 16, 1 << 16
 _SLICE_BYTES = 1 << 23
 _EMPTY_LINE = re.compile(rb"\n[ \t\r]*\n")
@@ -246,7 +248,7 @@ def _csv(
         told(rows.place, f"line {rows.line} has no such cell; not counted")
 
     delimiter = "\t" if source.format == "tsv" else ","
-    rows = CsvRows(file, delimiter=delimiter, longest=LONGEST_RECORD, report=told)
+    rows = CsvRows(file, delimiter=delimiter, longest=LONGEST_ROW, report=told)
     try:
         header = next(iter(rows), [])
         place = header.index(_required(header, column))
@@ -301,7 +303,7 @@ def _mediawiki(
     def told(place: int, reason: str) -> None:
         report(Problem(source.path, place, reason))
 
-    for text in articles(pieces(file), longest=LONGEST_RECORD, report=told):
+    for text in articles(pieces(file), longest=LONGEST_ROW, report=told):
         yield from joined([text])
 
 
