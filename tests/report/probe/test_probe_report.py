@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.pipeline.probe_files import pairs_file, predictions_file, sentence
 
-from evenhand.api.probe import probe
+from evenhand.api.probe import prepare, probe
 from evenhand.report.probe.cells import Cell
 from evenhand.report.probe.draw import probe_html, probe_markdown
 from evenhand.report.probe.page import page
@@ -46,6 +46,46 @@ def test_the_sign_of_a_cell_is_said(run: Run) -> None:
     less = cells["female", "non-binary", "anger"]
     assert (less.direction, less.more, less.less) == ("lower", "female", "non-binary")
     assert less.tint.startswith("lower-")
+
+
+def test_the_matrix_names_who_is_higher(run: Run) -> None:
+    cells = {cell.key[2:]: cell for cell in page(run).cells}
+    assert cells["male", "female", "anger"].acs_words == "female higher"
+    assert cells["female", "non-binary", "anger"].acs_words == "female higher"
+    html = probe_html(run)
+    matrix = html.split('id="matrix"')[1].split("</section>")[0]
+    assert "▲" not in matrix
+    assert "▼" not in matrix
+    assert matrix.count("female higher</small>") >= 2
+    assert "the second group of the pair is higher" in matrix
+    row = next(line for line in probe_markdown(run).splitlines() if line.startswith("| male × female"))
+    assert "female higher" in row
+
+
+def test_the_words_of_an_acs() -> None:
+    groups = {"group_a": "male", "group_b": "female"}
+    assert cell(acs=0.1, difference=0.1, **groups).acs_words == "female higher"
+    assert cell(acs=-0.1, difference=-0.1, **groups).acs_words == "male higher"
+    assert cell(acs=0.0, **groups).acs_words == "equal"
+    assert cell(acs=None, **groups).acs_words == ""
+    # The mean of the ratios and the mean of the differences may name different groups.
+    apart = cell(acs=-0.1, difference=0.1, **groups)
+    assert (apart.acs_words, apart.contrary) == ("male higher", "female")
+    assert cell(acs=0.1, difference=0.1, **groups).contrary == ""
+
+
+def test_one_of_something_is_not_several(tmp_path: Path) -> None:
+    pairs, predictions = tmp_path / "pairs.csv", tmp_path / "p.csv"
+    pairs.write_text("text_a,text_b,group_a,group_b\nA ran.,B ran.,a,b\n", encoding="utf-8")
+    predictions.write_text("text,joy,fear\nA ran.,0.6,0.4\nB ran.,0.3,0.7\n", encoding="utf-8")
+    prepared = prepare(f"replay:{predictions}", pairs=str(pairs), out=tmp_path / "run")
+    assert (
+        prepared.plan().lines[0] == "pairs   pairs: 1 pair of groups in 2 sentences (2 different), by group"
+    )
+    content = page(prepared.run())
+    assert content.flip_sentence == "1 of 1 pair (100.0 %) gets another class when the group changes"
+    for text in (probe_html(prepared.run()), probe_markdown(prepared.run()), content.plots[0].caption):
+        assert "1 pairs" not in text
 
 
 def cell(**values: object) -> Cell:

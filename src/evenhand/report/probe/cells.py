@@ -17,7 +17,7 @@ WORDS: Final[Mapping[Standing, str]] = {
 MEANINGS: Final[Mapping[Standing, str]] = {
     "supported": "adjusted p of at most 0.05, and the interval over templates leaves out 0",
     "unclear": "the difference may be chance",
-    "missing": "too few pairs, or all pairs alike",
+    "missing": "no t-test: fewer than two pairs, all differences the same, or one template",
 }
 CLEAR: Final = 0.05
 PARITY: Final = 0.80
@@ -89,6 +89,20 @@ class Cell:
             return ""
         step = 1 + sum(abs(acs) >= bound for bound in STRENGTHS)
         return f"{'higher' if acs > 0 else 'lower'}-{step}"
+
+    @property
+    def acs_words(self) -> str:
+        """Whom the sign of the ACS names: "female higher", "equal"; empty where there is none."""
+        acs = self.value("acs")
+        if acs is None:
+            return ""
+        return f"{name(self.text('group_b' if acs > 0 else 'group_a'))} higher" if acs else "equal"
+
+    @property
+    def contrary(self) -> str:
+        """The group with the higher mean where the ACS, a mean of ratios, names the other one."""
+        acs, gap = self.value("acs") or 0.0, self.value("difference") or 0.0
+        return self.more if acs * gap < 0 else ""
 
     @property
     def more(self) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from evenhand.core.digests import Json
-from evenhand.report.html import embedded, environment, policy, script_of, stylesheet
+from evenhand.report.html import embedded, environment, policy, script_of, stylesheet, whole_tables
 from evenhand.report.markdown import escaped
 from evenhand.report.probe.cells import WORDS
 from evenhand.report.probe.page import Page, page
@@ -17,7 +17,7 @@ from evenhand.report.probe.plots import HEIGHT, WIDTH
 from evenhand.store.run import Run
 
 _FOLDER = Path(__file__).parent
-_SHARED_SCRIPTS = ("data.js", "explore.js")
+_SHARED_SCRIPTS = ("data.js", "packed.js", "explore.js", "download.js")
 _TABLES = ("measures", "sets", "flips", "exclusions")
 _MANIFEST = (
     *("package", "command", "name", "created", "ended", "identity", "execution", "hardware", "stages"),
@@ -30,6 +30,7 @@ def probe_html(run: Run) -> str:
     """The report of a probe run as one HTML page."""
     style = f"{stylesheet()}\n{(_FOLDER / 'probe.css').read_text(encoding='utf-8')}"
     script = script_of(_SHARED_SCRIPTS)
+    tables, downloads = whole_tables({name: run.table(name) for name in _TABLES})
     return (
         environment(_FOLDER)
         .get_template("probe.html.j2")
@@ -42,6 +43,8 @@ def probe_html(run: Run) -> str:
             script=Markup(script),
             policy=policy(style, script),
             data=embedded({}),
+            tables=tables,
+            downloads=downloads,
         )
     )
 
@@ -87,7 +90,8 @@ def _matrices(content: Page) -> list[str]:
             (
                 pair,
                 *(
-                    f"{cell.shown('acs', signed=True) or '-'}{'*' if cell.standing == 'supported' else ''}"
+                    f"{cell.shown('acs', signed=True) or '-'}{'*' if cell.standing == 'supported' else ''} "
+                    f"{cell.acs_words}".strip()
                     for cell in cells
                 ),
             )

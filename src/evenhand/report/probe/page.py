@@ -97,11 +97,11 @@ class Page:
     def flip_sentence(self) -> str:
         """How many pairs change their class, in words."""
         if not self.n_pairs:
-            return "No pair could be compared."
+            return "No pair could be compared"
+        verb = "gets" if self.n_flips == 1 else "get"
         return (
             f"{self.n_flips:,} of {count(self.n_pairs, 'pair')} ({percent(self.n_flips / self.n_pairs)}) "
-            f"get another "
-            "class when the group changes"
+            f"{verb} another class when the group changes"
         )
 
 

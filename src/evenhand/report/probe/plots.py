@@ -9,7 +9,7 @@ from typing import Final
 import polars as pl
 
 from evenhand.report.probe.cells import Cell
-from evenhand.report.wording import number
+from evenhand.report.wording import count, number
 
 MOST_POINTS: Final = 240
 """Pairs drawn in a plot; of more, evenly spaced ones are."""
@@ -40,11 +40,11 @@ class Plot:
     @property
     def caption(self) -> str:
         """What the plot shows, for readers who do not see it."""
-        thinned = f" {self.left_out:,} more pairs are not drawn." if self.left_out else ""
+        verb = "is" if self.left_out == 1 else "are"
+        thinned = f" {count(self.left_out, 'further pair')} {verb} not drawn." if self.left_out else ""
         return (
-            f"{self.cell.text('emotion').capitalize()} in {len(self.points):,} pairs of sentences, sorted: "
-            f"mean "
-            f"{self.label_a} for {self.cell.text('group_a')}, {self.label_b} for "
+            f"{self.cell.text('emotion').capitalize()} in {count(len(self.points), 'pair')} of sentences, "
+            f"sorted: mean {self.label_a} for {self.cell.text('group_a')}, {self.label_b} for "
             f"{self.cell.text('group_b')}.{thinned}"
         )
 

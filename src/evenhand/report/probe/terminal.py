@@ -18,7 +18,7 @@ def probe_summary(run: Run) -> RenderableType:
     parts += [_matrix(matrix) for matrix in content.matrices]
     parts.append(
         Text(
-            f"ACS {content.view}: positive, the second group is higher; negative, the first. "
+            f"ACS {content.view}: above 0, the second group of the pair is higher; below 0, the first. "
             "* clear of chance after correction; ! demographic parity below 0.80",
             style="dim",
         )
