@@ -11,23 +11,29 @@ from typing import TYPE_CHECKING
 from evenhand._version import __version__
 
 if TYPE_CHECKING:
+    from evenhand.api.agreement import agreement
     from evenhand.api.audit import audit
     from evenhand.api.build import build
     from evenhand.api.catalogue import available, card
+    from evenhand.api.collecting import forget_person, invite_people, serve_study
     from evenhand.api.compare import compare
     from evenhand.api.corpus import scan_corpus
     from evenhand.api.debias import debias
+    from evenhand.api.exchange import export_labels, import_labels
     from evenhand.api.export import export
     from evenhand.api.gate import gate
     from evenhand.api.items import sample_items
     from evenhand.api.merge import merge
     from evenhand.api.power import power
     from evenhand.api.probe import probe
+    from evenhand.api.ratings import ratings
     from evenhand.api.render import render
     from evenhand.api.score import score
     from evenhand.api.settle import settle_labels
+    from evenhand.api.study import create_study
     from evenhand.api.tradeoff import tradeoff
     from evenhand.api.train import train
+    from evenhand.api.validate import validate
     from evenhand.core.errors import EvenhandError
     from evenhand.papers.replicate import replicate
     from evenhand.store.run import Run
@@ -36,49 +42,67 @@ __all__ = [
     "EvenhandError",
     "Run",
     "__version__",
+    "agreement",
     "audit",
     "available",
     "build",
     "card",
     "compare",
+    "create_study",
     "debias",
     "export",
+    "export_labels",
+    "forget_person",
     "gate",
+    "import_labels",
+    "invite_people",
     "merge",
     "power",
     "probe",
+    "ratings",
     "render",
     "replicate",
     "sample_items",
     "scan_corpus",
     "score",
+    "serve_study",
     "settle_labels",
     "tradeoff",
     "train",
+    "validate",
 ]
 
 _WHERE = {
     "EvenhandError": "evenhand.core.errors",
     "Run": "evenhand.store.run",
+    "agreement": "evenhand.api.agreement",
     "audit": "evenhand.api.audit",
     "available": "evenhand.api.catalogue",
     "build": "evenhand.api.build",
     "card": "evenhand.api.catalogue",
     "compare": "evenhand.api.compare",
+    "create_study": "evenhand.api.study",
     "debias": "evenhand.api.debias",
     "export": "evenhand.api.export",
+    "export_labels": "evenhand.api.exchange",
+    "forget_person": "evenhand.api.collecting",
     "gate": "evenhand.api.gate",
+    "import_labels": "evenhand.api.exchange",
+    "invite_people": "evenhand.api.collecting",
     "merge": "evenhand.api.merge",
     "power": "evenhand.api.power",
     "probe": "evenhand.api.probe",
+    "ratings": "evenhand.api.ratings",
     "render": "evenhand.api.render",
     "replicate": "evenhand.papers.replicate",
     "sample_items": "evenhand.api.items",
     "scan_corpus": "evenhand.api.corpus",
     "score": "evenhand.api.score",
+    "serve_study": "evenhand.api.collecting",
     "settle_labels": "evenhand.api.settle",
     "tradeoff": "evenhand.api.tradeoff",
     "train": "evenhand.api.train",
+    "validate": "evenhand.api.validate",
 }
 
 

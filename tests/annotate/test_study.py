@@ -62,3 +62,10 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     (study.folder / STUDY).write_text("[study\n")
     with pytest.raises(InputError, match="mend the section"):
         read_study(study.folder)
+
+
+def test_the_task_of_a_study_can_be_used_again(tmp_path: Path) -> None:
+    first = make_study(tmp_path / "first", items=2, seed=5)
+    second = make_study(tmp_path / "second", items=2, task=str(first.folder / STUDY))
+    assert second.task == first.task
+    assert second.settings.seed == 0

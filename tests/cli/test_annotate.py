@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 from tests.api.test_items import samples
 from typer.testing import CliRunner
 
+import evenhand
 from evenhand.cli.app import app
+from evenhand.core.errors import InputError
 
 
 @pytest.fixture(autouse=True)
@@ -65,3 +68,40 @@ def test_labels_too_few_to_divide_are_kept_whole(tmp_path: Path) -> None:
         *("agreement.csv", "regard_all.csv", "sentiment_all.csv")
     }
     assert len((tmp_path / "labels" / "regard_all.csv").read_text().splitlines()) == 21
+
+
+def test_a_study_from_init_to_forget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("EVENHAND_DATABASE", raising=False)
+    file, study = tmp_path / "texts.csv", tmp_path / "s"
+    file.write_text("text,who\n" + "".join(f"The day of {n} was fine.,g{n % 2}\n" for n in range(12)))
+    asked = ("init", study, "--from", file, "--group", "who", "--items", 6, "--annotators", 2)
+    planned = run(*asked, "--dry-run")
+    assert planned.exit_code == 0, planned.output
+    assert (
+        "texts   12 found, 6 drawn evenly over 2 groups and the range of sentiment; seed 0" in planned.output
+    )
+    assert not study.exists()
+    assert run(*asked).exit_code == 0
+    assert run(*asked).exit_code == 1  # an error: the folder holds a study
+    assert run("serve", study, "--dry-run").output.count("nobody has a link yet") == 1
+    assert run("invite", study, "--people", 2, "--dry-run").exit_code == 0
+    made = run("invite", study, "--people", 2, "--base", "https://study.example")
+    lines = [line for line in made.output.splitlines() if "\t" in line or "/join/" in line]
+    assert len(lines) == 2
+    assert lines[0].startswith("a1")
+    assert "https://study.example/join/" in lines[0]
+    assert "people 2 with a link" in run("status", study).output
+    assert "0 of 6 have all answers" in run("status", study).output
+    assert "HTTPS" in run("serve", study, "--host", "0.0.0.0", "--dry-run").output.replace("\n", " ")
+    assert run("forget", study, "a1", "--dry-run").exit_code == 0
+    assert "forgotten; the answers are now those of x" in run("forget", study, "a1").output
+    assert "people 1 with a link" in run("status", study).output
+
+
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(
+            InputError, match=f"nothing can listen at 127.0.0.1, port {port}: Address already"
+        ):
+            evenhand.serve_study(tmp_path, port=port)

@@ -64,15 +64,20 @@ def answers_of(db: Database, annotator: str) -> list[Latest]:
 def last_answers(connection: sa.Connection, study: str, annotator: str | None = None) -> list[Latest]:
     """The last answers of one person or of everybody, inside a transaction."""
     keys = (answers.c.annotator, answers.c.item_id, answers.c.question)
-    last = sa.select(sa.func.max(answers.c.id)).where(answers.c.study == study).group_by(*keys)
-    if annotator is not None:
-        last = last.where(answers.c.annotator == annotator)
     query = (
         sa.select(*keys, answers.c.label, answers.c.at)
-        .where(answers.c.id.in_(last), answers.c.label.is_not(None))
+        .where(is_last(study, annotator), answers.c.label.is_not(None))
         .order_by(answers.c.id)
     )
     return [Latest._make(row) for row in connection.execute(query)]
+
+
+def is_last(study: str, annotator: str | None = None) -> sa.ColumnElement[bool]:
+    """Whether a row of the log is the last of its annotator, item and question."""
+    last = sa.select(sa.func.max(answers.c.id)).where(answers.c.study == study)
+    if annotator is not None:
+        last = last.where(answers.c.annotator == annotator)
+    return answers.c.id.in_(last.group_by(answers.c.annotator, answers.c.item_id, answers.c.question))
 
 
 def utc_now() -> datetime:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections import defaultdict
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from evenhand.annotate.answers import last_answers, utc_now
+from evenhand.annotate.answers import is_last, utc_now
 from evenhand.annotate.assignment import Assigner, Page
-from evenhand.annotate.database import Database, claims
+from evenhand.annotate.database import Database, answers, claims
 from evenhand.annotate.people import Person
 
 
@@ -36,18 +35,18 @@ def claim(db: Database, assigner: Assigner, person: Person, *, now: datetime | N
 
     Safe to call twice: who still has an unanswered page gets nothing new.
     """
+    at = now or utc_now()
 
     def work(connection: sa.Connection) -> list[Page]:
         db.lock(connection)
         pages = _pages(connection, db, person.annotator)
-        answered = _answered(connection, db)
-        mine = answered.get(person.annotator, set())
-        if any(item not in mine for page in pages for item in page):
-            return pages
         held = [item for page in pages for item in page]
-        load = _load(connection, db, answered, now or utc_now())
+        done = _finished_by(connection, db, person.annotator)
+        if any(item not in done for item in held):
+            return pages
+        load = _load(connection, db, since=_still_held(db, at))
         new = assigner.next_pages(person=person.number, held=held, load=load)
-        _record(connection, db, person, new, pages, now or utc_now())
+        _record(connection, db, person, new, pages, at)
         return pages + new
 
     return db.write(work)
@@ -58,7 +57,7 @@ def left_for(db: Database, assigner: Assigner, annotator: str) -> int:
 
     def work(connection: sa.Connection) -> int:
         held = {item for page in _pages(connection, db, annotator) for item in page}
-        load = _load(connection, db, _answered(connection, db), utc_now())
+        load = _load(connection, db, since=_still_held(db, utc_now()))
         return assigner.left_for(held=held, load=load)
 
     return db.read(work)
@@ -66,19 +65,16 @@ def left_for(db: Database, assigner: Assigner, annotator: str) -> int:
 
 def progress(db: Database, assigner: Assigner) -> Progress:
     """How far the study is; checks are not counted."""
-    answered = db.read(lambda connection: _answered(connection, db))
-    known = {item.id for item in assigner.items}
-    counts = Counter(item for items in answered.values() for item in items if item in known)
+    load = db.read(lambda connection: _load(connection, db, since=None))
+    counts = [load[item.id] for item in assigner.items if item.id in load]
     wanted = db.study.settings.annotators
-    done = sum(count >= wanted for count in counts.values())
-    return Progress(len(assigner.items), done, len(counts), counts.total())
+    return Progress(len(assigner.items), sum(count >= wanted for count in counts), len(counts), sum(counts))
 
 
 def unfinished(db: Database, assigner: Assigner) -> set[str]:
     """Items that still lack answers."""
-    answered = db.read(lambda connection: _answered(connection, db))
-    counts = Counter(item for items in answered.values() for item in items)
-    return {item.id for item in assigner.items if counts[item.id] < db.study.settings.annotators}
+    load = db.read(lambda connection: _load(connection, db, since=None))
+    return {item.id for item in assigner.items if load.get(item.id, 0) < db.study.settings.annotators}
 
 
 def _pages(connection: sa.Connection, db: Database, annotator: str) -> list[Page]:
@@ -93,29 +89,33 @@ def _pages(connection: sa.Connection, db: Database, annotator: str) -> list[Page
     return [tuple(items) for items in pages.values()]
 
 
-def _answered(connection: sa.Connection, db: Database) -> dict[str, set[str]]:
-    """Annotator to the items of which they have answered every question."""
-    counts: Counter[tuple[str, str]] = Counter()
-    for answer in last_answers(connection, db.study.id):
-        counts[answer.annotator, answer.item_id] += 1
-    found: dict[str, set[str]] = defaultdict(set)
-    for (annotator, item), count in counts.items():
-        if count == len(db.study.questions):
-            found[annotator].add(item)
-    return found
+def _still_held(db: Database, now: datetime) -> datetime:
+    """What was handed out before this time and is not answered is handed to somebody else."""
+    return now - timedelta(hours=db.study.settings.hold_hours)
 
 
-def _load(
-    connection: sa.Connection, db: Database, answered: Mapping[str, set[str]], now: datetime
-) -> Counter[str]:
-    """Item to the people who answered it, or hold it and may still."""
-    since = now - timedelta(hours=db.study.settings.hold_hours)
-    query = sa.select(claims.c.annotator, claims.c.item_id).where(
-        claims.c.study == db.study.id, claims.c.at > since
+def _finished(db: Database, annotator: str | None = None) -> sa.Select[str, str]:
+    """Selects (annotator, item) where every question is answered."""
+    return (
+        sa.select(answers.c.annotator, answers.c.item_id)
+        .where(is_last(db.study.id, annotator), answers.c.label.is_not(None))
+        .group_by(answers.c.annotator, answers.c.item_id)
+        .having(sa.func.count() == len(db.study.questions))
     )
-    pairs = {(annotator, item) for annotator, item in connection.execute(query)}
-    pairs |= {(annotator, item) for annotator, items in answered.items() for item in items}
-    return Counter(item for _, item in pairs)
+
+
+def _finished_by(connection: sa.Connection, db: Database, annotator: str) -> set[str]:
+    return {str(row[1]) for row in connection.execute(_finished(db, annotator))}
+
+
+def _load(connection: sa.Connection, db: Database, *, since: datetime | None) -> dict[str, int]:
+    """Item to the people who answered it, or were handed it after ``since`` and may still."""
+    held = sa.select(claims.c.annotator, claims.c.item_id).where(
+        claims.c.study == db.study.id, claims.c.at > since if since else sa.false()
+    )
+    both = sa.union(_finished(db), held).subquery()
+    query = sa.select(both.c.item_id, sa.func.count()).group_by(both.c.item_id)
+    return {str(row[0]): int(row[1]) for row in connection.execute(query)}
 
 
 def _record(

@@ -168,11 +168,13 @@ def shipped_tasks() -> tuple[str, ...]:
 
 
 def task_text(name: str | Path) -> str:
-    """The TOML text of a shipped task or of a task file."""
+    """The TOML text of a shipped task, of a task file, or of the task in another study's ``study.toml``."""
     shipped = _FOLDER / f"{name}.toml"
     path = shipped if str(name) in shipped_tasks() else Path(name)
     try:
-        return path.read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding="utf-8-sig")
+        before, head, rest = text.partition("\n[task]")
+        return f"{head}{rest}".lstrip() if "[study]" in before else text
     except OSError as error:
         raise UnknownNameError(
             f"no task {str(name)!r}: {error.strerror}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
@@ -80,17 +81,16 @@ def serve_study(
     from evenhand.annotate.database import Database
     from evenhand.annotate.web import create_app
 
-    with Database(read_study(study), database) as db:
-        # No access log: addresses of links would stand in it.
-        uvicorn.run(
+    with _listening(host, port) as listener, Database(read_study(study), database) as db:
+        config = uvicorn.Config(
             create_app(db, host=host, base=base),
-            host=host,
-            port=port,
             log_level="warning",
+            # Addresses of links would stand in it.
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=5,
         )
+        uvicorn.Server(config).run(sockets=[listener])
 
 
 def link(base: str, token: str) -> str:
@@ -101,6 +101,18 @@ def link(base: str, token: str) -> str:
             f"--base {base!r}", accepted="http://HOST:PORT or https://HOST", todo="give the whole address"
         )
     return f"{base.rstrip('/')}/join/{token}"
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise InputError(
+            f"nothing can listen at {host}, port {port}: {error.strerror}",
+            accepted="an address of this machine, and a port that is free",
+            todo="choose another with --port, or stop what uses it",
+        ) from error
 
 
 def _require() -> None:

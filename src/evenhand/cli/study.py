@@ -140,7 +140,7 @@ def serve_command(
     from evenhand.api.collecting import link, serve_study
     from evenhand.cli.console import errors, warn
 
-    address = base or f"http://{host}:{port}"
+    address = base or f"http://{f'[{host}]' if ':' in host else host}:{port}"
     link(address, "")
     links = _show_state(study, database)
     if not links:

@@ -40,12 +40,15 @@
     if (reply.ok) return;
     const refused = [403, 413, 422].includes(reply.status);
     const { error } = refused ? await reply.json().catch(() => ({})) : {};
-    throw Object.assign(new Error(error || String(reply.status)), { refused, status: reply.status });
+    throw Object.assign(new Error(error || `This could not be saved (${reply.status}).`), { refused, status: reply.status });
   }
+
+  const unsent = () => read("sent", null) !== null || Object.keys(read("unsent", {})).length > 0;
 
   function flush() {
     sending ??= send().finally(() => { sending = null; });
-    return sending;
+    // An answer given in the moment between the last look and the end would wait for the next one.
+    return sending.then((ok) => (ok && unsent() ? flush() : ok));
   }
 
   async function send() {
@@ -128,17 +131,19 @@
   // Where the person is
   function go(ask, { focus = true } = {}) {
     if (!ask) return;
+    const card = ask.closest(".card");
+    const other = current?.closest(".card") !== card;
     current?.classList.remove("at");
     current?.closest(".card").classList.remove("now");
     current = ask;
     ask.classList.add("at");
-    const card = ask.closest(".card");
     card.classList.add("now");
     if (focus) {
       (ask.querySelector("input:checked") ?? ask.querySelector("input")).focus({ preventScroll: true });
-      const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-      const tall = card.offsetHeight > innerHeight * 0.6;
-      (tall ? ask : card).scrollIntoView({ block: tall ? "center" : "nearest", behavior: calm ? "auto" : "smooth" });
+      const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
+      const block = card.offsetHeight > innerHeight * 0.6 ? "start" : "center";
+      if (other) card.scrollIntoView({ block, behavior });
+      else ask.scrollIntoView({ block: "nearest", behavior });
     }
   }
 
@@ -234,7 +239,9 @@
   at("use-keys").checked = keysOn();
   at("use-keys").addEventListener("change", (event) => write("keys", event.target.checked));
   addEventListener("online", flush);
-  guide.open = read("guide", matchMedia("(min-width: 62rem)").matches);
+  // Open where there is room for it beside the texts.
+  const beside = matchMedia("(min-width: 62rem)").matches && !guide.closest(".side-by-side");
+  guide.open = read("guide", beside);
   guide.querySelector("summary").addEventListener("click", () => write("guide", !guide.open));
 
   count();
