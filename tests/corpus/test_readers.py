@@ -3,6 +3,7 @@
 import bz2
 import csv
 import gzip
+import io
 import json
 import lzma
 import time
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from evenhand.core.errors import InputError
 from evenhand.corpus import readers
+from evenhand.corpus.csv_rows import CsvRows
 from evenhand.corpus.json_values import JsonValues
 from evenhand.corpus.readers import blocks, line_start
 from evenhand.corpus.sources import find_sources
@@ -266,6 +268,26 @@ def test_a_quote_that_is_not_closed_costs_its_line(tmp_path, data, texts, proble
     found, reported = records(tmp_path / f"a.{ending}")
     assert [text.decode().replace("\t", ",") for text in found] == texts
     assert reported == problems
+
+
+@given(
+    st.lists(st.tuples(st.text(max_size=9), st.text(max_size=9)), max_size=9), st.sampled_from(["\n", "\r\n"])
+)
+def test_whatever_a_writer_writes_is_read_as_it_was(rows, ending):
+    out = io.StringIO()
+    # With short line ends the writer leaves a carriage return without quotes, which nobody could read back.
+    quoting = csv.QUOTE_ALL if ending == "\n" else csv.QUOTE_MINIMAL
+    csv.writer(out, lineterminator=ending, quoting=quoting).writerows([("a", "b"), *rows])
+    data, problems = out.getvalue().encode(), []
+    found = CsvRows(
+        io.BytesIO(data), delimiter=",", longest=1 << 20, report=lambda *told: problems.append(told)
+    )
+    read = [(found.place, tuple(row)) for row in found]
+    assert [row for _, row in read if row] == [("a", "b"), *rows]
+    assert problems == []
+    # From where a row is said to begin, the same reader finds it and those after it.
+    for place, row in read:
+        assert tuple(next(csv.reader(io.StringIO(data[place:].decode(), newline="")))) == row
 
 
 def test_a_row_that_goes_on_for_too_long_is_given_up(tmp_path, monkeypatch):
