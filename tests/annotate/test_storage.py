@@ -210,6 +210,26 @@ def test_a_lock_that_ends_costs_only_time(study: Study) -> None:
         assert len(latest(db)) == 1
 
 
+def test_connections_that_were_cut_are_made_again(study: Study, postgres: str) -> None:
+    item = ids(study)[0]
+    with Database(study, postgres) as db:
+        save(db, "a1", [Answer(item, "sentiment", "positive")])
+        other = sa.create_engine(postgres.replace("postgresql:", "postgresql+pg8000:"))
+        with other.connect() as connection:
+            mine = "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()"
+            connection.execute(sa.text(f"{mine} and datname = current_database()"))
+        other.dispose()
+        save(db, "a1", [Answer(item, "sentiment", "negative")])
+        assert [one.label for one in latest(db)] == ["negative"]
+
+
+def test_a_folder_of_any_name(tmp_path: Path) -> None:
+    study = make_study(tmp_path / "what? 50% & ä", items=2)
+    with Database(study) as db:
+        people.invite(db, 1)
+    assert study.labels_file.is_file()
+
+
 @pytest.mark.parametrize(
     ("url", "came"),
     [

@@ -234,6 +234,17 @@ def test_an_https_address_makes_cookies_secure(study: Study) -> None:
             reply = client.get(f"/join/{made.token}")
             assert "Secure" in reply.headers["set-cookie"]
             assert reply.headers["strict-transport-security"] == "max-age=31536000"
+            # A proxy may put its own idea of the host into the request; the origin is what people see.
+            form = re.search(r'name="form" value="([0-9a-f]+)"', client.get("/work").text)
+            assert form
+            headers = {
+                "Host": "127.0.0.1:8765",
+                "Origin": "https://study.example",
+                "Accept": "application/json",
+            }
+            assert client.post("/answers", data={"form": form[1]}, headers=headers).status_code == 200
+            headers["Origin"] = "https://evil.example"
+            assert client.post("/answers", data={"form": form[1]}, headers=headers).status_code == 403
 
 
 def test_who_asks_too_often_waits() -> None:

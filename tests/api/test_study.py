@@ -124,6 +124,12 @@ def test_likert_joins_methods_by_prompt(tmp_path: Path) -> None:
     assert set(Counter(items["pair"]).values()) == {2}
     assert items.filter(pl.col("text").str.starts_with(pl.col("prompt"))).height == 8
     assert items["score"].null_count() == 8
+    prepared = prepare(
+        tmp_path / "t", file, task="likert", prompt="prompt", method="how", items=9, annotators=5
+    )
+    assert prepared.notes() == []  # nine do not divide by two
+    # Eight texts, five people each, eight texts a person.
+    assert prepared.plan().lines[2] == "answers 40 wanted, by 5 people or more"
 
 
 def test_likert_needs_shared_prompts(tmp_path: Path) -> None:

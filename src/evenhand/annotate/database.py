@@ -191,9 +191,9 @@ def _unknown(came: str) -> InputError:
 
 
 def _sqlite(path: Path) -> Engine:
-    engine = sa.create_engine(
-        f"sqlite:///{path}", connect_args={"timeout": _BUSY}, pool_size=8, pool_timeout=_BUSY
-    )
+    # Not a URL as text: a folder may have a question mark in its name.
+    url = sa.URL.create("sqlite", database=str(path))
+    engine = sa.create_engine(url, connect_args={"timeout": _BUSY}, pool_size=8, pool_timeout=_BUSY)
     sa.event.listen(engine, "connect", _prepare)
     sa.event.listen(engine, "begin", _begin)
     return engine

@@ -104,14 +104,18 @@ def form_token(token: str) -> str:
     return hmac.new(token.encode(), b"evenhand form", hashlib.sha256).hexdigest()
 
 
-def is_forged(request: Request, *, token: str, given: str) -> bool:
-    """Whether a post was made by another site, or for another person."""
+def is_forged(request: Request, *, token: str, given: str, base: str | None = None) -> bool:
+    """Whether a post was made by another site, or for another person.
+
+    ``base`` is the address people use: a proxy in front may put another host into the request.
+    """
     if not hmac.compare_digest(form_token(token).encode(), given.encode()):
         return True
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return True
     origin = request.headers.get("origin")
-    return bool(origin) and urlsplit(origin or "").netloc != request.headers.get("host")
+    own = {request.headers.get("host"), urlsplit(base or "").netloc} - {None, ""}
+    return bool(origin) and urlsplit(origin or "").netloc not in own
 
 
 def _digest(cookie: str) -> str:

@@ -73,6 +73,7 @@ class App:
     def __init__(self, db: Database, *, base: str | None = None) -> None:
         self.db = db
         self.desk = Desk(db)
+        self.base = base
         self.secure = urlsplit(base or "").scheme == "https"
         self.cookie = f"evenhand_{db.study.id[:16]}"
         self.files = _static_files()
@@ -116,7 +117,7 @@ class App:
         """Store what was sent, all or nothing."""
         visitor = await self._visitor(request)
         fields = await _fields(request)
-        if is_forged(request, token=visitor.token, given=fields.get("form", "")):
+        if is_forged(request, token=visitor.token, given=fields.get("form", ""), base=self.base):
             raise RefusedError(*_FORGED)
         mark = fields.get("mark")
         if mark is not None and not _MARK.fullmatch(mark):

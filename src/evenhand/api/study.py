@@ -69,7 +69,7 @@ class Creating:
             + f"; seed {self.settings.seed}",
             f"ask     {asked} ({self.task.task.name}), {self.settings.annotators} people a text, "
             f"{self._pages()}, {len(self.task.checks)} checks of attention",
-            f"answers {len(self.chosen) * self.settings.annotators:,} wanted",
+            self._answers(),
             f"folder  {self.folder}",
         )
         return Plan(f"study {self.folder.name}", lines, self.folder)
@@ -77,7 +77,9 @@ class Creating:
     def notes(self) -> list[str]:
         """What is odd: too few texts, none masked, texts left out."""
         found = []
-        if len(self.chosen) < self.wanted:
+        methods = len({one.method for one in self.chosen}) if self.task.task.per_method else 1
+        # Of each prompt every method is asked about: what is over cannot be drawn.
+        if len(self.chosen) < self.wanted - self.wanted % methods:
             found.append(f"{len(self.chosen)} different texts were there, {self.wanted} were wanted")
         if self.mask != "none" and not self.texts.masked:
             found.append(
@@ -95,6 +97,12 @@ class Creating:
             settings=self.settings,
             items=items_table(self.chosen, self.task),
         )
+
+    def _answers(self) -> str:
+        wanted = len(self.chosen) * self.settings.annotators
+        share = self.task.task.per_person
+        people = f", by {-(-wanted // share):,} people or more" if share else ""
+        return f"answers {wanted:,} wanted{people}"
 
     def _pages(self) -> str:
         terms = self.task.task
