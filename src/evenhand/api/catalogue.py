@@ -7,10 +7,11 @@ from dataclasses import asdict, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from evenhand.api.card_evidence import evidence_markdown
 from evenhand.core import registry
 from evenhand.core.assets import ROOT
 from evenhand.core.errors import InputError, UnknownNameError
-from evenhand.core.records import Execution
+from evenhand.core.records import Execution, MetricInfo
 from evenhand.core.registry import Entry, Kind
 
 
@@ -49,7 +50,9 @@ def _described(name: str) -> str:
             made = registry.create(kind, name, {}, Execution(offline=True))
         except InputError:
             return described  # a suite whose data is not on this machine still has a card
-        return _as_markdown(name, getattr(made, "info", None))
+        info = getattr(made, "info", None)
+        found = evidence_markdown(name, info) if isinstance(info, MetricInfo) else ""
+        return "\n\n".join(part for part in (_as_markdown(name, info), found) if part)
     return ""
 
 

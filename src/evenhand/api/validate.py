@@ -10,6 +10,7 @@ from typing import Unpack
 
 import polars as pl
 
+from evenhand.annotate import validation
 from evenhand.annotate.agreement import Rule
 from evenhand.annotate.collected import Collected
 from evenhand.annotate.matching import Match, matches, question_of
@@ -100,7 +101,8 @@ class Validating:
                 scores, failed = self._scores(folder, progress)
                 record.update(items=self.texts.height, failed=failed)
             with stage(folder, COMMAND) as record, progress.step("comparing with people", None):
-                against = Against(self.spec, self.collected.questions[0].scale, self.seed, self.level)
+                scale = self.collected.questions[0].scale
+                against = Against(self.spec, scale, self.seed, self.level, validation.RESAMPLES)
                 for name, table in against.tables(self.found, self.texts, scores).items():
                     folder.write(name, table)
                     record[name] = table.height
