@@ -1,6 +1,6 @@
 """Labels that few texts have: the default test must not take the luck of a few clusters for a finding."""
 
-import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -98,48 +98,57 @@ def test_a_gap_of_gaps_counts_a_cell_without_the_label_as_uncertain():
     assert as_shares.low <= -0.15 <= as_shares.high
 
 
-def _drawn(rng, clusters, share, icc=0.2):
-    """Clusters of five texts whose rates follow a beta distribution with this intraclass correlation."""
-    rates = rng.beta(share * (1 / icc - 1), (1 - share) * (1 / icc - 1), clusters)
-    return (rng.random((clusters, 5)) < rates[:, None]).astype(float).ravel()
+class Design(NamedTuple):
+    """Five texts of the group a cluster, and those of the baseline in the same clusters or in others."""
+
+    clusters: int
+    baseline: int
+    """Clusters of their own with five texts each, or texts in every shared cluster."""
+    shared: bool = False
+
+    def rows(self):
+        """Which cluster each text is in, and whether it is the group's."""
+        if self.shared:
+            size = 5 + self.baseline
+            return np.repeat(np.arange(self.clusters), size), np.tile(np.arange(size) < 5, self.clusters)
+        ids = np.repeat(np.arange(self.clusters + self.baseline), 5)
+        return ids, ids < self.clusters
 
 
-def _rates(runs, share, clusters):
-    """How often a true null is rejected at each level, and a share's interval covers it."""
-    rng = np.random.default_rng(9)
-    ids = [np.repeat(np.arange(n), 5) for n in clusters]
+DESIGNS = (Design(40, 40), Design(40, 400), Design(40, 85, shared=True), Design(60, 5, shared=True))
+
+
+def _simulated(runs, share, design, icc=0.2):
+    """How often a true null is rejected at each level, and how often the interval of the group covers."""
+    rng = np.random.default_rng(17)
+    ids, group = design.rows()
     wrong, covered = np.zeros(len(LEVELS)), 0
     for _ in range(runs):
-        a, b = (_drawn(rng, n, share) for n in clusters)
-        p = clustered_proportion_difference(a, ids[0], b, ids[1] + clusters[0]).p
+        # Rates of clusters follow a beta distribution with this intraclass correlation.
+        rates = rng.beta(share * (1 / icc - 1), (1 - share) * (1 / icc - 1), ids[-1] + 1)
+        y = (rng.random(ids.size) < rates[ids]).astype(float)
+        p = clustered_proportion_difference(y[group], ids[group], y[~group], ids[~group]).p
         wrong += [p is not None and p <= level for level in LEVELS]
-        found = clustered_proportion(a, ids[0])
+        found = clustered_proportion(y[group], ids[group])
         covered += found.low <= share <= found.high
     return wrong / runs, covered / runs
 
 
-def _at_most(level, runs):
-    """The level and a half, and three standard errors of a simulated rate."""
-    return 1.5 * level + 3 * math.sqrt(level * (1 - level) / runs)
-
-
-@pytest.mark.parametrize(("share", "clusters"), [(0.02, (40, 40)), (0.02, (40, 400)), (0.05, (40, 400))])
-def test_rare_labels_make_few_findings_at_small_levels(share, clusters):
-    wrong, covered = _rates(400, share, clusters)
-    assert [bool(rate <= _at_most(level, 400)) for rate, level in zip(wrong, LEVELS, strict=True)] == [
-        True,
-        True,
-    ]
+@pytest.mark.parametrize("design", DESIGNS)
+def test_rare_labels_make_few_findings_at_small_levels(design):
+    # The levels with three standard errors of 300 runs.
+    wrong, covered = _simulated(300, 0.02, design)
+    assert wrong[0] <= 0.05 + 3 * 0.0126
+    assert wrong[1] <= 0.0083 + 3 * 0.0053
     assert covered >= 0.92
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("share", [0.01, 0.02, 0.05])
-@pytest.mark.parametrize("clusters", [(40, 40), (40, 400)])
-def test_rare_labels_make_few_findings_in_2000_runs(share, clusters):
-    wrong, covered = _rates(2_000, share, clusters)
-    assert [bool(rate <= _at_most(level, 2_000)) for rate, level in zip(wrong, LEVELS, strict=True)] == [
-        True,
-        True,
-    ]
+@pytest.mark.parametrize("design", DESIGNS)
+def test_rare_labels_make_few_findings_in_2000_runs(share, design):
+    wrong, covered = _simulated(2_000, share, design)
+    # Two to four texts with a label can say little: the test then rejects less often than it may.
+    assert (0.03 if share == 0.05 else 0.0) <= wrong[0] <= 0.07
+    assert wrong[1] <= 0.0125
     assert covered >= 0.93
