@@ -7,9 +7,19 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.report.realistic import comparison, group_row, null_comparison, realistic_run, small_run
+from tests.report.realistic import (
+    comparison,
+    frame,
+    group_row,
+    manifest,
+    null_comparison,
+    realistic_run,
+    small_run,
+    write_run,
+)
 
 from evenhand.report.findings import cannot_tell, find, largest_gaps, verdict
+from evenhand.store.schemas import empty
 
 _UNSURE = {"p_adjusted": 0.6, "low": -0.1, "high": 0.12}
 
@@ -25,9 +35,9 @@ def test_the_verdict_counts_names_and_admits(tmp_path: Path) -> None:
 def test_nothing_found_also_says_what_could_have_been_seen(tmp_path: Path) -> None:
     rows = [comparison(**_UNSURE), comparison(group="Asian_Americans", min_detectable=0.08, **_UNSURE)]
     assert verdict(small_run(tmp_path, rows, [group_row()])) == (
-        "Nothing was found, which is not proof that nothing is there: none of 2 gaps is larger than chance "
-        "after correction, and a gap had to reach 2.9 points in the best measured comparison, and 8.0 in the "
-        "worst, to be seen (80 % power); 2 could not be told at this sample size."
+        "No gap is larger than chance, which is not proof that none is there: 2 gaps were compared, and a "
+        "gap had to reach 2.9 points in the best measured comparison, and 8.0 in the worst, to be seen (80 % "
+        "power); 2 could not be told at this sample size."
     )
 
 
@@ -103,3 +113,28 @@ def test_a_realistic_run_is_told_in_one_sentence(tmp_path: Path) -> None:
     assert "of 164 gaps" in said
     assert said.endswith(".")
     assert "\n" not in said
+
+
+def test_groups_that_differ_only_taken_together_are_not_passed_over(tmp_path: Path) -> None:
+    omnibus = {
+        **dict.fromkeys(empty("omnibus").columns),
+        "suite": "starter",
+        "model": "gpt2",
+        "axis": "race",
+        "metric": "sentiment",
+        "output": "negative",
+        "exploratory": False,
+        "p_adjusted": 0.018,
+        "n_groups": 4,
+    }
+    tables = {
+        "comparisons": frame("comparisons", [comparison(p_adjusted=0.2)]),
+        "groups": frame("groups", [group_row()]),
+        "omnibus": frame("omnibus", [omnibus]),
+    }
+    found = find(write_run(tmp_path, manifest(), tables))
+    assert found.details.startswith("One was compared, and a gap had to reach")
+    assert found.verdict.endswith(
+        " Taken together, though, groups differ more than chance: race, sentiment, negative "
+        "(adjusted p 0.018)."
+    )

@@ -19,7 +19,7 @@ def only(folder: Path, row: dict[str, object], kind: str = "share") -> Gap:
 def test_the_sentence_has_size_interval_p_texts_and_clusters(tmp_path: Path) -> None:
     assert only(tmp_path, comparison()).sentence == (
         "African Americans: 3.2 points more often negative (sentiment) than European Americans "
-        "(95 % interval 1.1 to 5.3 points; adjusted p 0.010; 250 texts, 10 templates)"
+        "(95 % interval 1.1 to 5.3 points; adjusted p 0.010; 250 texts against 240, 10 templates in all)"
     )
 
 

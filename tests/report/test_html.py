@@ -194,7 +194,7 @@ def test_a_score_run_does_not_speak_of_a_model(tmp_path: Path) -> None:
         "name": "reviews.csv",
     }
     text = Page(html_report(small_run(tmp_path, [comparison()], [group_row()], **changes))).text
-    assert "Do 0 texts differ between 1 group?" in text
+    assert "How do 0 texts of one group score?" in text
     assert "The texts of reviews.csv were scored" in text
 
 

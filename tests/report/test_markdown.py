@@ -56,5 +56,5 @@ def test_it_says_the_family_and_whether_groups_differ_at_all(tmp_path: Path) -> 
     }
     frame("omnibus", [row]).write_parquet(run.path / "omnibus.parquet")
     text = markdown_report(run)
-    assert "Adjusted p: corrected over a family of 84 (benjamini-hochberg) comparisons." in text
+    assert "Adjusted p: corrected over a family of 84 comparisons (benjamini-hochberg)." in text
     assert "| race | sentiment, negative | 0.020 | 4 | 10 |" in text

@@ -37,7 +37,7 @@ def test_a_file_is_asked_about_its_texts(tmp_path: Path) -> None:
     content = manifest() | {"name": "texts.csv", "identity": {}, "stages": {"score": {"state": "done"}}}
     tables = {"groups": frame("groups", [group_row()]), "scores": frame("scores", scores)}
     said = asked(write_run(tmp_path, content, tables))
-    assert said.question == "Do 3 texts differ between 1 group?"
+    assert said.question == "How do 3 texts of one group score?"
     assert (
         said.details
         == "The texts of texts.csv were scored for sentiment and gender polarity and compared by race."

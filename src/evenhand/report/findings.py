@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from evenhand.report.gaps import WORDS, Gap, Standing, gaps
+import polars as pl
+
+from evenhand.report.gaps import ALPHA, WORDS, Gap, Standing, gaps
 from evenhand.report.measures import Measure, MeasureKey, measures
-from evenhand.report.wording import name, number, points
+from evenhand.report.wording import name, number, points, probability
 from evenhand.store.run import Run
 
 CORRECTIONS: Mapping[str, str] = {"bh": "Benjamini-Hochberg", "holm": "Holm"}
-_NOTHING = "Nothing was found, which is not proof that nothing is there"
+_NOTHING = "No gap is larger than chance, which is not proof that none is there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,8 @@ class Findings:
     measures: Mapping[MeasureKey, Measure]
     primary: tuple[Gap, ...]
     exploratory: tuple[Gap, ...]
+    together: tuple[str, ...] = ()
+    """Where the groups of an axis differ, even if no single gap does: axis, measure, adjusted p."""
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
@@ -56,7 +60,7 @@ class Findings:
     def families(self) -> str:
         """Over how many comparisons the p-values of the judged gaps are corrected, and how."""
         sizes = dict.fromkeys((gap.comparison.family_size, gap.comparison.correction) for gap in self.judged)
-        return ", ".join(f"{size:,} ({CORRECTIONS.get(how, how)})" for size, how in sizes)
+        return ", ".join(f"{size:,} comparisons ({CORRECTIONS.get(how, how)})" for size, how in sizes)
 
     @property
     def headline(self) -> str:
@@ -74,7 +78,22 @@ class Findings:
             return "Nothing could be compared: this run holds no two groups of one axis with scores."
         if len(self.standing("missing")) == len(self.judged):
             return f"Nothing could be told: {_not_computed(self.judged)}."
-        return f"{_found(self)}{_left_open(self)}."
+        return f"{_found(self)}{_left_open(self)}.{self.taken_together}"
+
+    @property
+    def details(self) -> str:
+        """The verdict where its headline stands above it."""
+        said = self.verdict.removeprefix(self.headline).lstrip(":; ")
+        return said[:1].upper() + said[1:]
+
+    @property
+    def taken_together(self) -> str:
+        """What the omnibus answers add where no single gap is supported; else empty."""
+        if self.largest or not self.together:
+            return ""
+        more = f" and {len(self.together) - 2:,} more" if len(self.together) > 2 else ""
+        listed = "; ".join(self.together[:2])
+        return f" Taken together, though, groups differ more than chance: {listed}{more}."
 
 
 def find(run: Run) -> Findings:
@@ -85,7 +104,18 @@ def find(run: Run) -> Findings:
         measures=known,
         primary=tuple(gap for gap in found if not gap.comparison.exploratory),
         exploratory=tuple(gap for gap in found if gap.comparison.exploratory),
+        together=tuple(_together(run, known)),
     )
+
+
+def _together(run: Run, known: Mapping[MeasureKey, Measure]) -> Iterator[str]:
+    """The primary omnibus answers that are larger than chance; of two groups they only repeat the gap."""
+    table = run.table("omnibus").filter(
+        ~pl.col("exploratory") & (pl.col("n_groups") > 2) & (pl.col("p_adjusted") <= ALPHA)
+    )
+    for row in table.sort("p_adjusted").iter_rows(named=True):
+        if measure := known.get((row["metric"], row["output"])):
+            yield f"{name(row['axis'])}, {measure.full_title} (adjusted p {probability(row['p_adjusted'])})"
 
 
 def verdict(run: Run) -> str:
@@ -121,8 +151,9 @@ def _detectable_share(gap: Gap) -> float:
 
 def _found(found: Findings) -> str:
     if not found.largest:
-        none = f"none of {len(found.judged):,} {_kind(found)} is larger than chance after correction"
-        return f"{_NOTHING}: {none}, and {could_be_seen(found.judged)}"
+        amount = len(found.judged)
+        compared = f"{amount:,} {_kind(found)} were compared" if amount > 1 else "one was compared"
+        return f"{_NOTHING}: {compared}, and {could_be_seen(found.judged)}"
     is_first = found.best[0] == found.largest[0]
     largest = "the largest is" if is_first else "the largest that no check doubts is"
     which = "it is" if len(found.largest) == 1 else largest

@@ -110,11 +110,12 @@ class Gap:
 
     @property
     def evidence(self) -> str:
-        """Interval, adjusted p, texts and clusters; the interval is read in the direction of the claim."""
+        """Interval in the direction of the claim, adjusted p, texts of both sides and their clusters."""
         row = self.comparison
         if row.estimate is None:
             return row.null_reason or "no estimate"
-        sizes = f"{count(row.n, 'text')}, {count(row.n_clusters, self.clusters)}"
+        sides = f"{count(row.n, 'text')} against {row.n_baseline:,}"
+        sizes = f"{sides}, {count(row.n_clusters, self.clusters)} in all"
         doubt = "; the permutation check disagrees" if self.is_doubted else ""
         return f"{self.interval}; adjusted p {probability(row.p_adjusted)}; {sizes}{doubt}"
 
@@ -201,7 +202,7 @@ def gaps(run: Run, known: Mapping[MeasureKey, Measure]) -> list[Gap]:
             comparison=row,
             measure=known[row.metric, row.output],
             standing=_standing(row, known[row.metric, row.output]),
-            clusters=text_at(run.manifest, "suites", row.suite, "cluster") or "cluster",
+            clusters=_cluster(run, row.suite),
             level=level(run),
             baseline_group=_baseline_group(row, groups.get((row.suite, row.axis), frozenset())),
             about=about,
@@ -209,6 +210,13 @@ def gaps(run: Run, known: Mapping[MeasureKey, Measure]) -> list[Gap]:
         for index, row in enumerate(rows)
         if row.effect == "difference"
     ]
+
+
+def _cluster(run: Run, suite: str) -> str:
+    """What a cluster is called. The name of a column is no noun: of a file only prompts and rows are."""
+    noun = text_at(run.manifest, "suites", suite, "cluster")
+    is_noun = mapping_at(run.manifest, "stages", "generate") or noun in ("prompt", "row")
+    return noun if noun and is_noun else "cluster"
 
 
 def level(run: Run) -> str:

@@ -74,7 +74,7 @@ def _comparisons(content: Page) -> str:
     lines = _table(_HEAD, [_comparison(gap) for gap in order[:_SHOWN]])
     left = len(content.gaps) - min(len(order), _SHOWN)
     more = f"\n\n{left:,} more comparisons are in `comparisons.parquet`." if left else ""
-    family = f"Adjusted p: corrected over a family of {content.found.families} comparisons."
+    family = f"Adjusted p: corrected over a family of {content.found.families}."
     return f"{family}\n\n{lines}{more}" if order else ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import PurePath
 
 import polars as pl
 
@@ -38,17 +39,23 @@ def asked(run: Run) -> Asked:
     between = count(groups, "group")
     if mapping_at(run.manifest, "stages", "generate"):
         model = model_name(run)
-        return Asked(f"Does {model} write differently about {between}?", _how_written(run, prompts, texts))
+        question = f"Does {model} write differently about {between}?"
+        alone = f"How does {model} write about one group?"
+        return Asked(alone if groups == 1 else question, _how_written(run, prompts, texts))
     source = visible(text_at(run.manifest, "name")) or "a file"
     return Asked(
-        f"Do {count(texts, 'text')} differ between {between}?",
+        f"How do {count(texts, 'text')} of one group score?"
+        if groups == 1
+        else f"Do {count(texts, 'text')} differ between {between}?",
         f"The texts of {source} {_how_compared(run)}.",
     )
 
 
 def model_name(run: Run) -> str:
-    """The model as a reader knows it."""
-    return visible(text_at(run.manifest, "identity", "model", "name")) or "the model"
+    """The model as a reader knows it; of a file or folder the last part of its path."""
+    named = text_at(run.manifest, "identity", "model", "name")
+    is_path = named.startswith(("/", "./", "../", "~")) or "\\" in named
+    return visible(PurePath(named.replace("\\", "/")).name if is_path else named) or "the model"
 
 
 def is_hosted(model: Mapping[str, Json]) -> bool:
