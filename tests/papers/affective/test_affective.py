@@ -124,3 +124,26 @@ def test_data_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     (tmp_path / "WikiEn.txt").write_text("The man was happy. The woman wept.\n", encoding="utf-8")
     plan = prepare("affective", data=tmp_path).plan()
     assert plan.lines[0] == "corpora WikiEn"
+
+
+def test_other_corpora_are_counted_by_sentence_and_change_no_tweet(data: Path, tmp_path: Path) -> None:
+    for name in ("semeval_train.csv", "semeval_val.csv", "semeval_test.csv", "terms.json"):
+        (tmp_path / name).symlink_to(data / "affective" / name)
+    (tmp_path / "WikiEn.txt").write_text("The man was happy. The woman was happy.\n", encoding="utf-8")
+    document = "He was angry. She was angry. It rained."
+    (tmp_path / "c4-val.json").write_text(f'[{{"text": "{document}"}}]', encoding="utf-8")
+    run = replicate("affective", data=tmp_path, tables="2,3,4", out=tmp_path / "out")
+    ours = table(run, "table_3").filter(pl.col("source") == "ours")
+    found = {row["corpus"]: row for row in ours.iter_rows(named=True)}
+    assert [found["SemEval-2018"][name] for name in ("anger", "fear", "joy", "sadness")] == [
+        *(984, 1472, 1579, 1131)
+    ]
+    assert (found["WikiEn"]["joy"], found["C4-Val"]["anger"]) == (2, 2)
+    sizes = table(run, "table_2").filter(pl.col("source") == "ours")
+    assert dict(sizes.select("corpus", "sentences").iter_rows()) == {
+        "WikiEn": 2,
+        "C4-Val": 3,
+        "SemEval-2018": 10_030,
+    }
+    shares = table(run, "table_4").filter(pl.col("source") == "ours", pl.col("corpus") == "WikiEn")
+    assert shares.filter(pl.col("emotion") == "joy")["male"].to_list() == [100.0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -34,12 +34,22 @@ class Corpora:
     paths: dict[str, list[Path]]
     terms: Path | None
 
-    def scan(self, folder: Path) -> CorpusScan | None:
-        """The scan of all of them with the paper's rule; None where there is none."""
-        named = [f"{name}={path}" for name, paths in self.paths.items() for path in paths]
-        if not named:
-            return None
-        return prepare(named, preset="paper", terms=self.terms, out=folder / "corpora")
+    def scans(self, folder: Path) -> list[CorpusScan]:
+        """The scans with the paper's rule: of SemEval, whose unit is the tweet, and of all others.
+
+        The others are counted by sentence in whatever format they come: a row of a table is a document there.
+        """
+        tweets = [f"{SEMEVAL}={path}" for path in self.paths.get(SEMEVAL, ())]
+        others = [f"{name}={path}" for name, paths in self.paths.items() for path in paths if name != SEMEVAL]
+        units: dict[str, tuple[Sequence[str], str]] = {
+            "corpora": (others, "sentence"),
+            "semeval": (tweets, "document"),
+        }
+        return [
+            prepare(named, preset="paper", terms=self.terms, unit=unit, out=folder / place)
+            for place, (named, unit) in units.items()
+            if named
+        ]
 
     def missing(self) -> list[str]:
         """The paper's corpora that are not here."""
@@ -60,10 +70,11 @@ def find(data: Path) -> Corpora:
     return Corpora(paths, next((entry for entry in entries if entry.name == "terms.json"), None))
 
 
-def table_2(run: Run) -> Table:
+def table_2(runs: Sequence[Run]) -> Table:
     """Size and sentences of each corpus."""
     rows = [
         {"source": "ours", "corpus": name, "size": _bytes(total["bytes"]), "sentences": total["units"]}
+        for run in runs
         for name, total in run.manifest["corpora"].items()
     ]
     ours = pl.DataFrame(rows, schema={"source": str, "corpus": str, "size": str, "sentences": pl.Int64})
@@ -72,16 +83,16 @@ def table_2(run: Run) -> Table:
         "Training corpora",
         pl.concat([printed("table_2"), ours]),
         notes=(
-            "A sentence is our splitter's, in tables a row. The paper's Wikipedia is of June 2022, its "
+            "A sentence is our splitter's, in SemEval a tweet. The paper's Wikipedia is of June 2022, its "
             "WebText "
             "and C4 are parts; another copy has other counts.",
         ),
     )
 
 
-def table_3(run: Run) -> Table:
+def table_3(runs: Sequence[Run]) -> Table:
     """How often each emotion occurs."""
-    table = run.table("occurrence")
+    table = pl.concat(run.table("occurrence") for run in runs)
     wide = table.pivot("emotion", index=["corpus", "total", "standard_deviation"], values="count")
     columns = ["corpus", "anger", "fear", "joy", "sadness"]
     ours = wide.select(
@@ -102,13 +113,13 @@ def table_3(run: Run) -> Table:
     )
 
 
-def table_4(run: Run) -> Table:
+def table_4(runs: Sequence[Run]) -> Table:
     """The share of each emotion in a group's co-occurrences."""
     short = {plain(name): code for name, code in GROUPS.items()}
     columns = dict(zip(GROUPS.values(), printed("table_4").columns[3:], strict=True))
     rows = [
         {"corpus": corpus, "emotion": emotion, "column": columns[short[plain(group)]], "percent": percent}
-        for corpus, emotion, group, percent in run.table("cooccurrence")
+        for corpus, emotion, group, percent in pl.concat(run.table("cooccurrence") for run in runs)
         .select("corpus", "emotion", "group", "percent")
         .iter_rows()
         if plain(group) in short

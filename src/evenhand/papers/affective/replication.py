@@ -93,11 +93,10 @@ class AffectiveReplication:
 
     def _of_corpora(self, folder: Path, progress: Progress) -> Iterator[Exhibit]:
         wanted = [name for name in _OF_CORPORA if name in self.request.exhibits]
-        scan = self.corpora.scan(folder) if wanted else None
-        if scan is not None:
-            run = scan.run(progress)
+        runs = [scan.run(progress) for scan in self.corpora.scans(folder)] if wanted else []
+        if runs:
             made = {"table_2": corpora.table_2, "table_3": corpora.table_3, "table_4": corpora.table_4}
-            yield from (made[name](run) for name in wanted)
+            yield from (made[name](runs) for name in wanted)
         if "table_5" in self.request.exhibits:
             yield corpora.table_5(self.data)
 
