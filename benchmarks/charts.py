@@ -42,7 +42,7 @@ def ratio_chart(rows: Sequence[tuple[Bar, float]]) -> str:
         left, right = sorted((place(1), place(times)))
         wide = max(right - left, 1)
         body.append(f'<rect x="{left:.1f}" y="{y + 3}" width="{wide:.1f}" height="14" fill="{colour}"/>')
-        body.append(_text(max(right, place(1)) + 5, y + 14, f"{figure:.3g}x", "small"))
+        body.append(_text(max(right, place(1)) + 5, y + 14, _times(figure), "small"))
     return _svg(_WIDTH, height, "Ratios as multiples of their bars", body)
 
 
@@ -94,13 +94,17 @@ def _grid(place, top: float, height: float) -> Iterator[str]:
     for times in (0.5, 1, 2, 5, 10, 20, 50, 100):
         if times <= top * 1.2:
             at, kind = place(times), "bar" if times == 1 else "grid"
-            yield f'<line class="{kind}" x1="{at:.1f}" y1="20" x2="{at:.1f}" y2="{height - 8}"/>'
+            yield f'<line class="{kind}" x1="{at:.1f}" y1="34" x2="{at:.1f}" y2="{height - 8}"/>'
             yield _text(at, 30, f"{times:g}", "small", anchor="middle")
 
 
 def _text(x: float, y: float, said: str, kind: str = "", *, anchor: str = "start") -> str:
     style = f' class="{kind}"' if kind else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{style}>{escape(said)}</text>'
+
+
+def _times(figure: float) -> str:
+    return f"{figure:,.0f}x" if figure >= 100 else f"{figure:.3g}x"
 
 
 def _cut(name: str) -> str:
