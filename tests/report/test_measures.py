@@ -40,3 +40,11 @@ def test_a_metric_without_a_card_is_still_named(tmp_path: Path) -> None:
     rows = [comparison(metric="plugin=ORG/NAME@1", output="rude")]
     measure = measures(small_run(tmp_path, rows))["plugin=ORG/NAME@1", "rude"]
     assert (measure.kind, measure.label, measure.primary) == ("mean", "rude", True)
+
+
+def test_labels_of_another_output_say_which(tmp_path: Path) -> None:
+    rows = [group_row(metric="gender_polarity", output=output) for output in ("male", "male@wavg")]
+    known = measures(small_run(tmp_path, groups=rows))
+    first, second = (known["gender_polarity", output] for output in ("male", "male@wavg"))
+    assert (first.title, second.title) == ("male", "male by wavg")
+    assert second.caption == "Share of texts whose gender polarity is male, by wavg."

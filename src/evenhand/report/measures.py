@@ -39,11 +39,15 @@ class Measure:
     beyond: tuple[float | None, float | None] = (None, None)
     """The cuts between which a text's value lies where a share counts it; None where there is no cut."""
 
+    by: str = ""
+    """The output a share's labels come from, where an earlier output of the metric has the same label."""
+
     @property
     def title(self) -> str:
-        """The measure in a word or two: "negative", "negative at cut 0.05", "mean compound"."""
+        """The measure in a word or two: "negative at cut 0.05", "male by wavg", "mean compound"."""
         cut = f" at cut {self.cut}" if self.cut else ""
-        return f"{name(self.label)}{cut}" if self.kind == "share" else f"mean {name(self.label)}{cut}"
+        by = f" by {name(self.by)}" if self.by else ""
+        return f"{name(self.label)}{cut}{by}" if self.kind == "share" else f"mean {name(self.label)}{cut}"
 
     @property
     def full_title(self) -> str:
@@ -55,7 +59,8 @@ class Measure:
         """What one dot of a chart is."""
         if self.kind == "share":
             cut = f" at cut {self.cut}" if self.cut else ""
-            return f"Share of texts whose {name(self.metric)} is {name(self.label)}{cut}."
+            by = f", by {name(self.by)}" if self.by else ""
+            return f"Share of texts whose {name(self.metric)} is {name(self.label)}{cut}{by}."
         larger = f" Larger means {self.larger_means}." if self.larger_means else ""
         return f"Mean {name(self.label)} of the texts ({name(self.metric)}).{larger}"
 
@@ -125,6 +130,7 @@ def _measure(key: MeasureKey, kind: Kind | None, card: Mapping[str, Json], *, in
     kind = kind or ("share" if share else "mean")
     source = share[0] if share and kind == "share" else _output_named(output, card)
     plain, _, cut = output.partition("@")
+    by = _by(source, share[1], card) if share and kind == "share" else ""
     low, high = number_at(source, "low"), number_at(source, "high")
     width = high - low if low is not None and high is not None and high > low else None
     return Measure(
@@ -132,14 +138,23 @@ def _measure(key: MeasureKey, kind: Kind | None, card: Mapping[str, Json], *, in
         output=output,
         kind=kind,
         label=share[1] if share and kind == "share" else plain,
-        cut=cut,
+        cut="" if cut == by else cut,
         larger_means=text_at(source, "larger_means"),
         span=1.0 if kind == "share" else width,
         primary=in_family or output in texts_at(card, "primary"),
         range=_range(low, high) if kind == "mean" and width else "",
         texts=(text_at(source, "name") or plain).partition("@")[0],
         beyond=_beyond(source, share[1]) if share and kind == "share" else (None, None),
+        by=by,
     )
+
+
+def _by(source: Mapping[str, Json], label: str, card: Mapping[str, Json]) -> str:
+    """The name of the output where an earlier one has the same label; another cut is no other output."""
+    mine = text_at(source, "name").partition("@")[0]
+    having = [info for info in objects_at(card, "outputs") if label in texts_at(info, "labels")]
+    first = text_at(having[0], "name").partition("@")[0] if having else mine
+    return "" if mine == first else mine
 
 
 def _range(low: float | None, high: float | None) -> str:
