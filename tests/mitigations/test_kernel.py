@@ -52,7 +52,7 @@ def test_the_embedding_gain_and_its_slope_are_autograds(seed: int, scale: str, b
     chosen = Settings(scale=scale, balance=balance)  # type: ignore[arg-type]
     mass = (hidden @ table.T).logsumexp(-1)
     moved = hidden + 0.1
-    gain = EmbeddingGain.of(vectors(table), hidden, mass, chosen)
+    gain = EmbeddingGain.of(vectors(table), hidden, mass, chosen, torch.zeros(4))
     now = (moved @ table.T).logsumexp(-1)
     mean = (moved @ table.T).softmax(-1) @ table
     value, slope = gain.slope(moved - hidden, now, mean, moved)
@@ -70,16 +70,15 @@ def test_the_classifier_gain_and_its_slope_are_autograds(
     seed: int, window: int, age: int, natural: bool
 ) -> None:
     table, states = model(seed, rows=age)
-    written = list(model(seed + 1, rows=age)[1][: age - 1])
     chosen = Settings(mode="classifier", window=window, gamma=0.9)
     head = head_of(seed)
-    text = oracle.Text(0.6, list(states), written)
+    text = oracle.Text(0.6, list(states))
 
     def expected(state: Tensor) -> Tensor:
         return (table @ state).softmax(-1) @ table if natural else state
 
     seen = [
-        oracle.accumulate(expected(states[place]), written[:place], 0.99)
+        oracle.accumulate(expected(states[place]), [expected(state) for state in states[:place]], 0.99)
         for place in range(max(0, age - 1 - window), age)
     ]
     inside = torch.stack(seen) @ head.inner.T + head.inner_bias
@@ -105,7 +104,7 @@ def test_with_every_token_in_the_support_the_step_is_the_oracles(strength: float
     chosen = Settings(rate=0.003, balance=1.0)
     logits = hidden @ table.T
     support = support_of(hidden, logits, plain(table), size=60, exact=True)
-    gain = EmbeddingGain.of(vectors(table), hidden, support.mass, chosen)
+    gain = EmbeddingGain.of(vectors(table), hidden, support.mass, chosen, torch.zeros(4))
     actions = None if action is None else torch.full((4,), action)
     found = calibrate(hidden, support, gain, torch.full((4,), strength), chosen, actions)
     for row in range(4):
@@ -177,7 +176,9 @@ def test_on_the_embedded_model_the_policy_is_within_five_thousandths(
     hidden, sides = real_states(builtin), read_sides("ideology")
     coded = [anatomy.encode([f" {word}" for word in words]) for words in sides.words]
     support = support_of(hidden, hidden @ anatomy.table.T, anatomy, size=128, exact=exact)
-    gain = EmbeddingGain.of(side_vectors(sides, anatomy, pieces="mean"), hidden, support.mass, chosen)
+    gain = EmbeddingGain.of(
+        side_vectors(sides, anatomy, pieces="mean"), hidden, support.mass, chosen, torch.zeros(len(hidden))
+    )
     found = calibrate(hidden, support, gain, torch.full((len(hidden),), 0.6), chosen)
     away, moved = [], []
     for row, vanilla in enumerate(hidden):

@@ -76,10 +76,8 @@ def test_a_text_is_remembered_as_the_oracle_remembers_it(small: CausalModel, sta
     guide = CalibrationSteering(anatomy, settings, head=head).begin(keep=40)
     table, strength = anatomy.table, 0.6
     text = oracle.Text(strength)
-    for place, step in enumerate(steps(small, 5)):
+    for step in steps(small, 5):
         tokens = guide(step)
-        if place:
-            text.written.append(table[step.last[0]] if states == "written" else text.states[-1])
         text.states.append(step.hidden[0])
         state, divergence = oracle.calibrated(
             step.hidden[0],
@@ -100,6 +98,31 @@ def test_a_text_is_remembered_as_the_oracle_remembers_it(small: CausalModel, sta
         strength = oracle.next_strength(strength, divergence, 0.05)
         assert guide.memory is not None
         assert guide.memory.strength[0].item() == pytest.approx(strength)
+
+
+def test_what_words_said_earlier_is_remembered_as_the_oracle_remembers_it(small: CausalModel) -> None:
+    settings = Settings(rate=0.003, support=300, balance=1.0)
+    anatomy = small.anatomy()
+    vectors = side_vectors(SIDES, anatomy, pieces="mean")._replace(centre=0.3)
+    guide = CalibrationSteering(anatomy, settings, vectors=vectors).begin(keep=40)
+    coded = [anatomy.encode([f" {word}" for word in words]) for words in SIDES.words]
+    table, strength, earlier = anatomy.table, 0.6, list[Tensor]()
+    for step in steps(small, 5):
+        tokens = guide(step)
+        state, divergence = oracle.calibrated(
+            step.hidden[0],
+            table,
+            lambda hidden, vanilla=step.hidden[0]: oracle.embedding_gain(
+                hidden, vanilla, table, (coded[0], coded[1]), settings, 0.3, earlier
+            ),
+            strength,
+            settings,
+        )
+        assert tokens.tokens is not None
+        truth = (table @ state)[tokens.tokens[0]].softmax(-1)
+        assert oracle.total_variation(truth, tokens.logits[0].softmax(-1)) < 5e-3
+        strength = oracle.next_strength(strength, divergence, settings.sigma)
+        earlier.append(step.hidden[0])
 
 
 def test_without_truncation_the_whole_vocabulary_comes_back(small: CausalModel) -> None:

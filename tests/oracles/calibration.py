@@ -16,11 +16,10 @@ from evenhand.mitigations.settings import Settings
 
 @dataclass
 class Text:
-    """What is remembered of one text: its vanilla states, and what stands for the tokens written so far."""
+    """What is remembered of one text: the vanilla state of each of its tokens."""
 
     strength: float
     states: list[Tensor] = field(default_factory=list)
-    written: list[Tensor] = field(default_factory=list)
 
 
 def embedding_gain(
@@ -30,8 +29,12 @@ def embedding_gain(
     words: tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]],
     settings: Settings,
     centre: float = 0.0,
+    earlier: Sequence[Tensor] = (),
 ) -> Tensor:
-    """Eq. 5 with dist(w) = -log pi(w), averaged over a word's tokens and over a side's words."""
+    """Eq. 5 with dist(w) = -log pi(w), averaged over a word's tokens and over a side's words.
+
+    ``earlier`` are the vanilla states of the tokens so far: their differences count too, each 0.99^age.
+    """
     log_policy = (table @ hidden).log_softmax(-1)
     before = (table @ vanilla).log_softmax(-1)
     sides = [_distance(log_policy, side) for side in words]
@@ -39,7 +42,11 @@ def embedding_gain(
     if settings.scale == "nats":
         units = [torch.ones_like(unit) for unit in units]
     far = (sides[0] / units[0]) ** 2 + (sides[1] / units[1]) ** 2
-    return far - settings.balance * (sides[0] - sides[1] - centre).abs()
+    gap = sides[0] - sides[1] - centre
+    for age, state in enumerate(reversed(earlier), start=1):
+        before = (table @ state).log_softmax(-1)
+        gap = gap + 0.99**age * (_distance(before, words[0]) - _distance(before, words[1]) - centre)
+    return far - settings.balance * gap.abs()
 
 
 def _distance(log_policy: Tensor, side: Sequence[Sequence[int]]) -> Tensor:
@@ -51,7 +58,7 @@ def _distance(log_policy: Tensor, side: Sequence[Sequence[int]]) -> Tensor:
 
 
 def accumulate(newest: Tensor, earlier: Sequence[Tensor], discount: float) -> Tensor:
-    """The mean of what stands for the token to come and for earlier ones, each discounted by its age."""
+    """The mean of what was about to be written, now and at earlier tokens, each discounted by its age."""
     parts = [newest] + [discount**age * part for age, part in enumerate(reversed(earlier), start=1)]
     return torch.stack(parts).sum(0) / sum(discount**age for age in range(len(parts)))
 
@@ -66,9 +73,8 @@ def classifier_gain(
 ) -> Tensor:
     """Eq. 7 and 8; ``text.states`` end with the state of the token to come, ``head`` gives two logits.
 
-    ``text.written`` has one vector for each token written so far, one fewer than there are states. With a
-    ``table`` what stands for a token to come is E'pi, its gradient that of the hidden state itself (the
-    natural gradient); without one it is the hidden state.
+    With a ``table`` what stands for a token is the E'pi of its vanilla state, and for the token to come its
+    gradient is that of the hidden state itself (the natural gradient); without one it is the hidden state.
     """
 
     def coming(state: Tensor) -> Tensor:
@@ -80,9 +86,10 @@ def classifier_gain(
     last = len(text.states) - 1
     share = 1 / sum(discount**age for age in range(last + 1))
     moved = share * (coming(hidden) - coming(text.states[-1]))
+    about = [coming(state).detach() for state in text.states]
     gain = torch.zeros(())
     for place in range(max(0, last - settings.window), last + 1):
-        before = accumulate(coming(text.states[place]), text.written[:place], discount)
+        before = accumulate(about[place], about[:place], discount)
         probability = head(before + moved).softmax(-1)[1]
         label = float(probability > 0.5)
         reward = -(label * probability.log() + (1 - label) * (1 - probability).log())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import torch
 import torch.nn.functional as F
@@ -12,32 +13,46 @@ from evenhand.mitigations.calibrator import Calibrator
 from evenhand.mitigations.settings import Settings
 from evenhand.mitigations.sides import SideVectors
 
+DISCOUNT: Final = 0.99
+"""What a token's distances count less for each later one in what has accumulated."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EmbeddingGain:
     """Eq. 5: far from the words of both sides, and equally far.
 
-    D = (L/l)^2 + (C/c)^2 - balance |L - C - m|. L and C are the mean distances -log pi(w) to the words of the
-    two sides in nats, l and c those of the vanilla policy (1 with scale ``nats``), and m is how far L and C
-    usually are apart in this model's text.
+    D = (L/l)^2 + (C/c)^2 - balance |G + L - C - m|. L and C are the mean distances -log pi(w) to the words of
+    the two sides in nats, l and c those of the vanilla policy (1 with scale ``nats``), and m is how far L and
+    C usually are apart in this model's text. G is what has accumulated of L - C - m at the tokens so far, as
+    the model itself had it, each discounted by its age: one token says little of which way a text leans.
     """
 
     vectors: SideVectors
     units: Tensor
     """2 x rows: what a distance is divided by before it is squared."""
     balance: float
+    earlier: Tensor
+    """Rows: G."""
 
     @classmethod
-    def of(cls, vectors: SideVectors, hidden: Tensor, mass: Tensor, settings: Settings) -> EmbeddingGain:
+    def of(
+        cls, vectors: SideVectors, hidden: Tensor, mass: Tensor, settings: Settings, earlier: Tensor
+    ) -> EmbeddingGain:
         """The gain for rows whose vanilla hidden states and log-masses these are."""
         distances = torch.stack(_distances(vectors, hidden, mass))
         units = distances if settings.scale == "relative" else torch.ones_like(distances)
-        return cls(vectors, units, settings.balance)
+        return cls(vectors, units, settings.balance, earlier)
+
+    def accumulated(self, hidden: Tensor) -> Tensor:
+        """G of the next token, from the vanilla hidden states of this one."""
+        # The mass cancels out of a difference.
+        one, two = _distances(self.vectors, hidden, hidden.new_zeros(len(hidden)))
+        return DISCOUNT * (self.earlier + one - two - self.vectors.centre)
 
     def slope(self, shift: Tensor, mass: Tensor, mean: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """D of each row, and its gradient."""
         one, two = _distances(self.vectors, hidden, mass)
-        gap = one - two - self.vectors.centre
+        gap = self.earlier + one - two - self.vectors.centre
         lean = self.balance * torch.sign(gap)
         value = (one / self.units[0]).square() + (two / self.units[1]).square() - lean * gap
         to_one = 2 * one / self.units[0].square() - lean

@@ -40,7 +40,7 @@ class Settings:
     vanilla policy would have written."""
     scale: Scale = "relative"
     """Distances of eq. 5 squared: relative to the vanilla policy's, or in nats."""
-    balance: float = 10.0
+    balance: float = 100.0
     """Weight of the last term of eq. 5, which keeps the two sides equally far."""
     pieces: Pieces = "mean"
     """A word of several tokens counts as the mean of its tokens, or as its first one."""

@@ -33,11 +33,10 @@ class Memory(NamedTuple):
     divergence: Tensor
     """KL(vanilla || calibrated) of the last token, in nats."""
     total: Tensor
-    """The discounted sum of what stands for the tokens written so far (classifier)."""
+    """The discounted sum over the tokens so far of what the model was about to write (classifier: rows x
+    width), or of how much nearer it was to a side than usual (embedding: rows x 1)."""
     seen: Tensor
     """The sum of their discounts."""
-    begun: Tensor
-    """1 where the last token is one that was written, 0 where it is the prompt's."""
     inside: Tensor
     """Rows x window x inner width: the inner layer of what had accumulated at each of the last tokens."""
     valid: Tensor
@@ -67,12 +66,12 @@ class CalibrationSteering:
         return CalibrationGuide(self, whole)
 
     def advance(
-        self, hidden: Tensor, logits: Tensor, last: Tensor, uniforms: Tensor, memory: Memory, *, whole: bool
+        self, hidden: Tensor, logits: Tensor, uniforms: Tensor, memory: Memory, *, whole: bool
     ) -> _Next:
         """One step of Algorithm 1 for all rows; what it returns depends on its arguments alone."""
         states, settings = hidden.float(), self.settings
         support = support_of(states, logits, self.anatomy, size=settings.support, exact=whole)
-        gain, memory = self._gain(states, support, last, memory)
+        gain, memory = self._gain(states, support, memory)
         action = _action(support, uniforms) if settings.ratio == "sampled" else None
         found = calibrate(states, support, gain, memory.strength, settings, action)
         strength = adapted(memory.strength, found.divergence, settings)
@@ -86,23 +85,23 @@ class CalibrationSteering:
 
     def fresh(self, rows: int, *, start: float, device: torch.device) -> Memory:
         """The memory of texts that are about to begin."""
-        inner, width = (0, 0) if self.head is None else self.head.inner.shape
+        inner, width = (0, 1) if self.head is None else self.head.inner.shape
         window = self.settings.window + 1
 
         def zeros(*size: int) -> Tensor:
             return torch.zeros(rows, *size, device=device)
 
         strength = torch.full((rows,), start, device=device)
-        return Memory(strength, zeros(), zeros(width), zeros(), zeros(), zeros(window, inner), zeros(window))
+        return Memory(strength, zeros(), zeros(width), zeros(), zeros(window, inner), zeros(window))
 
-    def _gain(self, states: Tensor, support: Support, last: Tensor, memory: Memory) -> tuple[Gain, Memory]:
+    def _gain(self, states: Tensor, support: Support, memory: Memory) -> tuple[Gain, Memory]:
         if self.head is None:
             assert self.vectors is not None
-            return EmbeddingGain.of(self.vectors, states, support.mass, self.settings), memory
+            gain = EmbeddingGain.of(self.vectors, states, support.mass, self.settings, memory.total[:, 0])
+            return gain, memory._replace(total=gain.accumulated(states)[:, None])
         if self.head.states == "hidden":
             return _classifier_gain(self.head, states, None, memory, self.settings)
-        coming = Coming(self.anatomy.table[last].float(), expected_vector(states, support))
-        return _classifier_gain(self.head, states, coming, memory, self.settings)
+        return _classifier_gain(self.head, states, expected_vector(states, support), memory, self.settings)
 
     def _sound(self, logits: Tensor, support: Support, found: Calibrated, *, whole: bool) -> Tensor:
         """The calibrated logits; a row that overflowed stays as the model had it."""
@@ -123,9 +122,9 @@ class _Flat:
     whole: bool
 
     def __call__(
-        self, hidden: Tensor, logits: Tensor, last: Tensor, uniforms: Tensor, *memory: Tensor
+        self, hidden: Tensor, logits: Tensor, uniforms: Tensor, *memory: Tensor
     ) -> tuple[Tensor, ...]:
-        found = self.steering.advance(hidden, logits, last, uniforms, Memory(*memory), whole=self.whole)
+        found = self.steering.advance(hidden, logits, uniforms, Memory(*memory), whole=self.whole)
         return (found.logits, found.tokens, *found.memory)
 
 
@@ -145,7 +144,7 @@ class CalibrationGuide:
         if self.steering.settings.strength == 0:
             return Candidates(step.logits)
         memory = self._remembered(list(step.rows), step.hidden.device)
-        inputs = (step.hidden, step.logits, step.last, step.uniforms, *memory)
+        inputs = (step.hidden, step.logits, step.uniforms, *memory)
         logits, tokens, *kept = self.steering.stepper(step.hidden.device, whole=self.whole)(*inputs)
         self.memory = Memory(*kept)
         return Candidates(logits, None if self.whole else tokens)
@@ -185,32 +184,21 @@ def _action(support: Support, uniforms: Tensor) -> Tensor:
     return torch.searchsorted(shares.cumsum(-1), uniforms.double()[:, None], right=True)[:, 0]
 
 
-class Coming(NamedTuple):
-    """What stands for tokens in the output table."""
-
-    written: Tensor
-    """Rows x width: the last tokens' vectors."""
-    expected: Tensor
-    """Rows x width: the vector the vanilla policy lets expect."""
-
-
 def _classifier_gain(
-    head: Calibrator, states: Tensor, coming: Coming | None, memory: Memory, settings: Settings
+    head: Calibrator, states: Tensor, expected: Tensor | None, memory: Memory, settings: Settings
 ) -> tuple[Gain, Memory]:
-    """The gain of rows, and what to remember of them; ``coming`` is None for a head of hidden states."""
-    total, seen = head.discount * memory.total, head.discount * memory.seen
-    if coming is not None:
-        total = total + head.discount * memory.begun[:, None] * coming.written
-        seen = seen + head.discount * memory.begun
-    share = 1 / (seen + 1)
-    newest = (total + (states if coming is None else coming.expected)) * share[:, None]
+    """The gain of rows, and what to remember of them; ``expected`` is None for a head of hidden states.
+
+    What accumulates is what the model itself was about to write, not what was then drawn: draws are noise
+    many times a lean, and what steering has changed would hide the lean that it must go on undoing (ADR 20).
+    """
+    about = states if expected is None else expected
+    total, seen = head.discount * memory.total + about, head.discount * memory.seen + 1
+    share = 1 / seen
+    newest = total * share[:, None]
     inside = torch.cat([memory.inside[:, 1:], (newest @ head.inner.T + head.inner_bias)[:, None]], 1)
     valid = torch.cat([memory.valid[:, 1:], torch.ones_like(memory.valid[:, :1])], 1)
     ages = torch.arange(settings.window, -1, -1, device=states.device)
     weights = valid * settings.gamma**ages / (settings.window + 1)
-    if coming is None:
-        total, seen = total + states, seen + 1
-    kept = memory._replace(
-        total=total, seen=seen, begun=torch.ones_like(memory.begun), inside=inside, valid=valid
-    )
-    return ClassifierGain(head, inside, share, weights, coming.expected if coming else None), kept
+    kept = memory._replace(total=total, seen=seen, inside=inside, valid=valid)
+    return ClassifierGain(head, inside, share, weights, expected), kept
