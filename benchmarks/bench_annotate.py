@@ -99,14 +99,18 @@ async def crowd(address: str, tokens: list[str], *, seconds: float, rate: float)
     readers = [Reader(client, token, timings) for client, token in zip(clients, tokens, strict=True)]
     await asyncio.gather(*(reader.join() for reader in readers))
     rng = np.random.default_rng(0)
-
-    async def sit(reader: Reader, start: float) -> None:
-        while (pause := rng.exponential(len(readers) / rate)) + time.perf_counter() < start + seconds:
-            await asyncio.sleep(pause)
-            await reader.answer()
-
+    # Answers come at random moments whether or not earlier ones are done: a slow server gets no relief.
+    moments = np.sort(rng.uniform(0, seconds, int(seconds * rate)))
+    who = np.resize(rng.permutation(len(readers)), len(moments))
+    locks = [asyncio.Lock() for _ in readers]
     start = time.perf_counter()
-    await asyncio.gather(*(sit(reader, start) for reader in readers))
+
+    async def sit(moment: float, number: int) -> None:
+        await asyncio.sleep(start + moment - time.perf_counter())
+        async with locks[number]:
+            await readers[number].answer()
+
+    await asyncio.gather(*map(sit, moments.tolist(), who.tolist()))
     await transport.aclose()
     return timings
 

@@ -122,6 +122,11 @@ def test_side_by_side_keeps_a_prompt_together(tmp_path: Path) -> None:
     assert [len(page) for page in whole] == [4, 4]
     assert all(len({known[item].pair for item in page}) == 1 for page in whole)
     assert not room.ask(1)
+    for person in range(2, 8):
+        room.ask(person)
+    # No method has a place of its own: in seven people's pages each stands first somewhere.
+    pages = [page for pages in room.pages.values() for page in pages if len(page) == 4]
+    assert {known[page[0]].method for page in pages} == set(methods)
 
 
 def test_what_is_left_is_counted(tmp_path: Path) -> None:

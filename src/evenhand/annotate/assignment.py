@@ -36,8 +36,8 @@ class Assigner:
     study: Study
     items: tuple[Item, ...]
     checks: tuple[str, ...]
-    ranks: Mapping[str, int]
-    """The order among equals, the same for everybody."""
+    units: tuple[Page, ...]
+    """What is handed out as a whole, an item or all texts of a prompt, in an order drawn by seed."""
 
     @classmethod
     def of(cls, study: Study) -> Assigner:
@@ -45,9 +45,8 @@ class Assigner:
         table = study.items()
         rows = table.filter(~table["is_check"]).sort("item_id").select("item_id", "method", "pair")
         items = tuple(Item(id, method or "", pair or id) for id, method, pair in rows.iter_rows())
-        order = generator(study.settings.seed, "assignment").permutation(len(items)).tolist()
         checks = tuple(table.filter(table["is_check"]).sort("item_id")["item_id"])
-        return cls(study, items, checks, {items[place].id: rank for rank, place in enumerate(order)})
+        return cls(study, items, checks, _units(study, items))
 
     def next_pages(self, *, person: int, held: Sequence[str], load: Mapping[str, int]) -> list[Page]:
         """The pages to hand to somebody who has done all of theirs; none where nothing is left for them.
@@ -57,18 +56,20 @@ class Assigner:
             held: What they were handed before, in order.
             load: For each item how many people answered it, or hold it since a short while.
         """
-        units = self._units(set(held), load, self._room(held))
+        units = self._share(set(held), load, self._room(held))
         if not units:
             return []
         rng = generator(self.study.settings.seed, "order", person, len(held))
+        # Each person has their own order, of the units and of the texts inside them.
         units = [units[place] for place in rng.permutation(len(units)).tolist()]
+        units = [tuple(unit[place] for place in rng.permutation(len(unit)).tolist()) for unit in units]
         return self._paged(self._with_checks(units, person, held))
 
     def left_for(self, *, held: Collection[str], load: Mapping[str, int]) -> int:
         """How many more items somebody could be handed."""
         room = self._room(held)
         if self.study.task.task.per_method:
-            return sum(len(unit) for unit in self._units(set(held), load, room))
+            return sum(len(unit) for unit in self._share(set(held), load, room))
         free = sum(len(unit) for unit in self._open(set(held), load))
         return free if room is None else min(free, room)
 
@@ -76,7 +77,7 @@ class Assigner:
         most = self.study.task.task.per_person
         return max(0, most - len(set(held) - set(self.checks))) if most else None
 
-    def _units(self, held: set[str], load: Mapping[str, int], room: int | None) -> list[Page]:
+    def _share(self, held: set[str], load: Mapping[str, int], room: int | None) -> list[Page]:
         """What to hand out at once: a page, or all of one person's share where there is one."""
         found = self._open(held, load)
         if self.study.task.task.layout == "side-by-side":
@@ -89,18 +90,11 @@ class Assigner:
 
     def _open(self, held: set[str], load: Mapping[str, int]) -> list[Page]:
         """Units that still need somebody and hold nothing this person has seen, the begun ones first."""
-        together = self.study.task.task.layout == "side-by-side"
-        units: dict[str, list[Item]] = defaultdict(list)
-        for item in self.items:
-            units[item.pair if together else item.id].append(item)
         wanted = self.study.settings.annotators
-        ranked = []
-        for unit in units.values():
-            busy = min(load.get(item.id, 0) for item in unit)
-            if busy < wanted and not any(item.id in held for item in unit):
-                rank = min(self.ranks[item.id] for item in unit)
-                ranked.append((-busy, rank, tuple(item.id for item in unit)))
-        return [unit for _, _, unit in sorted(ranked)]
+        busy = {unit: min(load.get(item, 0) for item in unit) for unit in self.units}
+        free = [unit for unit in self.units if busy[unit] < wanted and held.isdisjoint(unit)]
+        # Sorting keeps the drawn order among equals.
+        return sorted(free, key=lambda unit: -busy[unit])
 
     def _by_method(self, found: Sequence[Page], held: Collection[str]) -> list[Page]:
         """As many of each method as one person gets, each of another prompt as far as there are enough."""
@@ -148,3 +142,12 @@ class Assigner:
         if self.study.task.task.layout != "list":
             return list(units)
         return [tuple(id for unit in units for id in unit)[: self.study.task.task.page]]
+
+
+def _units(study: Study, items: Sequence[Item]) -> tuple[Page, ...]:
+    order = generator(study.settings.seed, "assignment").permutation(len(items)).tolist()
+    together = study.task.task.layout == "side-by-side"
+    found: dict[str, list[str]] = defaultdict(list)
+    for item in (items[place] for place in order):
+        found[item.pair if together else item.id].append(item.id)
+    return tuple(tuple(unit) for unit in found.values())
