@@ -238,7 +238,8 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
     of_terms = () if is_paper else terms.problems
     notes = [str(problem) for problem in terms.problems] if is_paper else []
     if lost:
-        notes.append(f"{len(lost)} terms cannot be found under the rule {way.rule!r}, such as {lost[0]!r}")
+        found = f"{_amount(len(lost), 'term')} cannot be found under the rule {way.rule!r}"
+        notes.append(f"{found}, such as {lost[0]!r}")
     return CorpusScan(
         sources=tuple(sources),
         shards=tuple(plan(sources, way)),

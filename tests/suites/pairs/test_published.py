@@ -108,7 +108,7 @@ def test_repeated_pairs_of_a_published_file_count_once_and_are_said(tmp_path: Pa
     )
     suite = EecSuite(name=str(path))
     assert counted(suite.sets) == {"gender": (1, 1)}
-    assert suite.info.notes[1:] == ("1 set repeats another and is left out",)
+    assert suite.info.notes == ("1 set repeats another and is left out",)
     rows = ["The man ran.,The woman ran.,stereo,gender"] * 3
     for name in ("csp_gender.csv", "csp_race.csv", "csp_religion.csv"):
         (tmp_path / name).write_text("\n".join(rows) + "\n" if "gender" in name else "", encoding="utf-8")

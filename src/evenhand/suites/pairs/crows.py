@@ -82,6 +82,10 @@ def _notes(rows: list[Row], made: list[PairSet], sets: list[PairSet]) -> Iterato
         used = len({one.cluster for one in made if one.axis == axis})
         kept = sum(one.axis == axis for one in sets)
         yield (
-            f"{axis}: {kept} {'set' if kept == 1 else 'sets'} from {used} of {total} rows by our rule; the paper changed rows by "
-            f"hand and had {printed}. {total - used} rows name no group by a word the rule knows."
+            f"{axis}: {kept} {'set' if kept == 1 else 'sets'} from {used} of {total} rows by our rule; the "
+            f"paper changed rows by hand and had {printed}. {_rows_name(total - used)} no group by a word the rule knows."
         )
+
+
+def _rows_name(amount: int) -> str:
+    return "1 row names" if amount == 1 else f"{amount} rows name"

@@ -36,6 +36,8 @@ class EecSuite(PairSuite):
         with_emotion = rows.filter(pl.col("Emotion").fill_null("") != "")
         sets, left_out = distinct([*_sets(with_emotion, "gender"), *_sets(with_emotion, "race")])
         neutral = rows.height - with_emotion.height
+        said = "1 sentence" if neutral == 1 else f"{neutral} sentences"
+        without = f"{said} without an emotion word {'is' if neutral == 1 else 'are'} left out."
         info = suite_info(
             "eec",
             sets,
@@ -44,7 +46,7 @@ class EecSuite(PairSuite):
             citation="Kiritchenko and Mohammad. Examining Gender and Race Bias in Two Hundred Sentiment "
             "Analysis Systems. *SEM 2018.",
             licence="for research",
-            notes=(f"{neutral} sentences without an emotion word are left out.", *left_out),
+            notes=(*((without,) if neutral else ()), *left_out),
         )
         super().__init__(info, sets)
 
