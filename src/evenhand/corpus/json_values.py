@@ -121,7 +121,8 @@ class JsonValues:
             if letter == "\\":
                 self._take(1 if self._at < len(self._text) or self._more() else 0)
             elif letter == "\n":
-                return self._skip_lines(first)
+                self._skip_lines(first)
+                return
             elif letter == '"':
                 in_string = not in_string
             else:
