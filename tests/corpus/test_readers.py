@@ -11,7 +11,7 @@ from itertools import accumulate
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.core.errors import InputError
@@ -224,6 +224,7 @@ def test_arrays_that_are_cut_or_odd(tmp_path, data, texts, problems):
 ROWS = st.lists(st.dictionaries(st.sampled_from(["text", "n"]), st.text() | st.integers() | st.floats(-9, 9)))
 
 
+@settings(deadline=None)
 @given(ROWS, st.integers(1, 40), st.integers(0, 2))
 def test_pieces_of_any_size_give_the_same_values(rows, size, indent):
     data = json.dumps(rows, ensure_ascii=bool(size % 2), indent=indent or None).encode("utf-8", "replace")
@@ -270,6 +271,7 @@ def test_a_quote_that_is_not_closed_costs_its_line(tmp_path, data, texts, proble
     assert reported == problems
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.text(max_size=9), st.text(max_size=9)), max_size=9), st.sampled_from(["\n", "\r\n"])
 )
@@ -318,7 +320,7 @@ def test_records_say_where_they_begin(tmp_path):
     }
 
 
-BAD_XML = "a page is not XML (not well-formed (invalid token): line 1, column 35); not counted"
+BAD_XML = "a page is not XML"
 
 
 def test_a_page_without_end_is_left_out_and_the_others_are_read(tmp_path, monkeypatch):
@@ -342,7 +344,8 @@ def test_a_page_without_end_is_left_out_and_the_others_are_read(tmp_path, monkey
     assert texts == [b"one", b"two", b"three", b"four"]
     places = accumulate((len(text) for text, _ in parts), initial=0)
     wanted = [(place, reason) for place, (_, reason) in zip(places, parts, strict=False) if reason]
-    assert sorted(problems) == sorted(wanted)
+    # What the parser says of it is its own matter.
+    assert sorted((place, reason.split(" (")[0]) for place, reason in problems) == sorted(wanted)
 
 
 def test_xml_without_a_page_is_said(tmp_path):

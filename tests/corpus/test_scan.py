@@ -254,8 +254,9 @@ def test_the_limiting_stage_is_named(tmp_path):
     (tmp_path / "a.txt.xz").write_bytes(lzma.compress(corpus(tmp_path).read_bytes()))
     done = evenhand("corpus", "a.txt.xz", "--out", "run", cwd=tmp_path)
     stage = Run.open(tmp_path / "run").manifest["stages"]["count"]
-    is_reading = stage["reading_seconds"] > stage["counting_seconds"]
-    assert stage["limited_by"] == ("reading and unpacking" if is_reading else "counting")
+    times = {"reading and unpacking": stage["reading_seconds"], "counting": stage["counting_seconds"]}
+    # Equal where both are rounded to the same millisecond.
+    assert times[stage["limited_by"]] == max(times.values())
     assert f"limited by {stage['limited_by']}" in done.stdout
     assert f"{stage['limited_by']} (" in (tmp_path / "run" / "report.html").read_text()
 

@@ -1,5 +1,6 @@
 """JSON that does not stand one value a line: the elements of an array, one at a time.
 
+The decoder of the standard library reads a value wherever it begins, so that no further library is needed.
 What is damaged costs the element it stands in: the next one is looked for after the comma that ends it.
 """
 

@@ -83,8 +83,8 @@ def _notes(rows: list[Row], made: list[PairSet], sets: list[PairSet]) -> Iterato
         kept = sum(one.axis == axis for one in sets)
         yield (
             f"{axis}: {kept} {'set' if kept == 1 else 'sets'} from {used} of {total} rows by our rule; the "
-            f"paper changed rows by hand and had {printed}. {_rows_name(total - used)} no group by a word the "
-            "rule knows."
+            f"paper changed rows by hand and had {printed}. {_rows_name(total - used)} no group by a word "
+            "the rule knows."
         )
 
 
