@@ -46,7 +46,7 @@ class Comparing:
 
     def plan(self) -> Plan:
         """What will be done, before it is done."""
-        first, *others = (str(run.manifest["name"]) for run in self.runs)
+        first, *others = (f"{run.manifest['name']} ({run.path})" for run in self.runs)
         return Plan(
             title=f"compare {len(self.runs)} runs",
             lines=(

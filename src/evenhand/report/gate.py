@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree
 
 from rich import box
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -15,6 +16,7 @@ from evenhand.pipeline.gates import Check, Verdict
 from evenhand.report.wording import visible
 
 _SIGNS: Mapping[Verdict, str] = {"passes": "+", "fails": "x", "cannot tell": "?"}
+_VERBS: Mapping[Verdict, str] = {"passes": "pass", "fails": "fail", "cannot tell": "cannot tell"}
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -46,19 +48,22 @@ def junit(checks: Sequence[Check], *, strict: bool, name: str) -> str:
 
 
 def github(checks: Sequence[Check], *, strict: bool) -> list[str]:
-    """The checks that do not pass as workflow commands: errors where one fails, else warnings."""
+    """The checks that do not pass as workflow commands: errors where one fails, else warnings.
+
+    Those that fail come first: of each step GitHub shows ten errors and ten warnings, and drops the rest.
+    """
     return [
         f"::{'error' if _fails(check, strict) else 'warning'} "
         f"title={_property(f'evenhand: {check.verdict}')}::{_message(f'{check.name}: {check.found}')}"
-        for check in checks
+        for check in _worst_first(checks)
         if check.verdict != "passes"
     ]
 
 
 def table(checks: Sequence[Check], *, limit: int = 40) -> RenderableType:
-    """The checks for the terminal, those that do not pass first."""
-    order: list[Verdict] = ["fails", "cannot tell", "passes"]
-    shown = sorted(checks, key=lambda check: order.index(check.verdict))[:limit]
+    """The checks for the terminal, those that do not pass first, and how many found no room."""
+    ordered = _worst_first(checks)
+    shown = ordered[:limit]
     found = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     found.add_column("", no_wrap=True)
     found.add_column("Check", ratio=1, overflow="fold")
@@ -66,7 +71,16 @@ def table(checks: Sequence[Check], *, limit: int = 40) -> RenderableType:
     for check in shown:
         cells = (_SIGNS[check.verdict], check.name, check.found)
         found.add_row(*(Text(visible(cell)) for cell in cells))
-    return found
+    left = Counter(check.verdict for check in ordered[limit:])
+    if not left:
+        return found
+    said = ", ".join(f"{amount:,} that {_VERBS[verdict]}" for verdict, amount in left.items())
+    return Group(found, Text(f"not listed: {said}", style="dim"))
+
+
+def _worst_first(checks: Sequence[Check]) -> list[Check]:
+    order: list[Verdict] = ["fails", "cannot tell", "passes"]
+    return sorted(checks, key=lambda check: order.index(check.verdict))
 
 
 def _fails(check: Check, strict: bool) -> bool:

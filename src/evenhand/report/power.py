@@ -8,7 +8,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.report.wording import visible
+from evenhand.report.wording import name, visible
+
+_LEGEND = (
+    "gaps of shares from 0 to 1: 0.05 is 5 points; clusters: there now, on both sides; needed: at the same "
+    "samples; or samples: of the same prompts, times as many"
+)
 
 
 def summary(table: pl.DataFrame, *, gap: float, power: float, has_pilot: bool) -> RenderableType:
@@ -30,8 +35,8 @@ def summary(table: pl.DataFrame, *, gap: float, power: float, has_pilot: bool) -
         found.add_column(head, justify="right", no_wrap=True)
     for row in most.iter_rows(named=True):
         samples = "no number" if row["samples_factor"] is None else f"{row['samples_factor']:.1f} x"
-        names = (row["axis"], f"{row['metric']}.{row['output']}", row["group"])
+        names = (name(row["axis"]), f"{name(row['metric'])}, {name(row['output'])}", name(row["group"]))
         seen = "" if row["min_detectable"] is None else f"{row['min_detectable']:.3f}"
         numbers = (seen, f"{row['n_clusters']:,}", f"{row['clusters_needed']:,}", samples)
         found.add_row(*(Text(visible(str(cell))) for cell in (*names, *numbers)))
-    return Group(Text(title, style="bold"), Text(""), found)
+    return Group(Text(title, style="bold"), Text(""), found, Text(_LEGEND, style="dim"))
