@@ -20,12 +20,14 @@ from evenhand.neural.classifier import HeadReader, Probabilities, Reader, embedd
 from evenhand.neural.devices import device_of
 from evenhand.neural.ensemble import EnsembleReader
 from evenhand.neural.lstm import WordReader
+from evenhand.neural.memory import done_in_parts
 from evenhand.neural.sources import locate
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-_ROWS: Final = 32
+_ROWS: Final = {"cpu": 32, "cuda": 256}
+"""Texts at a time; what does not fit is done in halves."""
 _LONGEST: Final = 512
 _OVER_WORDS: Final = (lstm.FORMAT, word_networks.FORMAT)
 
@@ -53,7 +55,7 @@ class HubReader:
         if self._model.config.pad_token_id is None:
             self._model.config.pad_token_id = self._tokenizer.pad_token_id
         self._device = device_of(execution.device)
-        self._rows = execution.batch or _ROWS
+        self._rows = execution.batch or _ROWS.get(self._device.type, _ROWS["cpu"])
         self._model.eval().to(self._device)
         self._count = int(self._model.config.num_labels or 0)
         theirs = [str(self._model.config.id2label[index]).lower() for index in range(self._count)]
@@ -66,11 +68,15 @@ class HubReader:
         longest = min(self._tokenizer.model_max_length, _LONGEST)
         rows = self._tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"] if texts else []
         found = np.zeros((len(rows), self._count), dtype=np.float32)
+
+        def work(batch: Sequence[int]) -> None:
+            inputs = self._tokenizer.pad({"input_ids": [rows[i] for i in batch]}, return_tensors="pt")
+            logits = self._model(**inputs.to(self._device)).logits
+            found[list(batch)] = self._probabilities(logits.float()).cpu().numpy()
+
         with torch.inference_mode():
             for batch in length_sorted([len(row) for row in rows], rows=self._rows):
-                inputs = self._tokenizer.pad({"input_ids": [rows[i] for i in batch]}, return_tensors="pt")
-                logits = self._model(**inputs.to(self._device)).logits
-                found[batch] = self._probabilities(logits.float()).cpu().numpy()
+                done_in_parts(batch, work)
         columns = [np.minimum(found[:, places].sum(1), 1.0) for places in self._columns.values()]
         return np.stack(columns, axis=1)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import torch
@@ -31,6 +31,21 @@ def most_rows(first: int, wanted: int, fits: Callable[[int], bool]) -> int:
     while rows < wanted and fits(min(2 * rows, wanted)):
         rows = min(2 * rows, wanted)
     return rows
+
+
+def done_in_parts(batch: Sequence[int], work: Callable[[Sequence[int]], None]) -> None:
+    """Do the work of a batch, in halves where memory does not suffice for the whole, each once."""
+    try:
+        work(batch)
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        half = halved(len(batch))
+        # Outside the except clause: the error holds on to the tensors that did not fit.
+    else:
+        return
+    done_in_parts(batch[:half], work)
+    done_in_parts(batch[half:], work)
 
 
 def halved(rows: int) -> int:
