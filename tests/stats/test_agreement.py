@@ -45,6 +45,33 @@ def test_alpha_equals_every_pair_of_ratings(ratings: list[tuple[int, int]], scal
         assert found.value == pytest.approx(alpha_slowly(items, values, scale), abs=1e-9)
 
 
+def test_ordinal_alpha_of_many_values_is_that_of_every_pair() -> None:
+    """Above 20 different labels ranks are made once: the value is the same, the interval still holds it."""
+    rng = np.random.default_rng(4)
+    truth = rng.integers(0, 60, 40)
+    items, values = np.repeat(np.arange(40), 3), np.repeat(truth, 3) + rng.integers(-5, 6, 120)
+    found = krippendorff_alpha(items, values, scale="ordinal", rng=0, resamples=200)
+    assert found.value == pytest.approx(alpha_slowly(items.tolist(), values.tolist(), "ordinal"), abs=1e-9)
+    assert found.low is not None
+    assert found.low < found.value
+
+
+def test_intervals_are_those_of_items_drawn_one_by_one() -> None:
+    rng = np.random.default_rng(6)
+    truth = rng.integers(0, 3, 120)
+    said = np.where(rng.random((120, 3)) < 0.7, truth[:, None], rng.integers(0, 3, (120, 3)))
+    items = np.repeat(np.arange(120), 3)
+    fast = fleiss_kappa(items, said.ravel(), rng=0, resamples=2000)
+    drawn = [
+        fleiss_kappa(items, said[rng.integers(0, 120, 120)].ravel(), rng=0, resamples=100).value
+        for _ in range(300)
+    ]
+    assert fast.low is not None
+    assert fast.high is not None
+    # The standard deviation of 300 draws is known to within 4 / sqrt(600) = 16 %.
+    assert (fast.high - fast.low) / 3.92 == pytest.approx(np.std(drawn), rel=0.2)
+
+
 def test_fleiss_by_hand() -> None:
     # Three items, three ratings each: aab, bbb, aab -> pair agreement 1/3, 1, 1/3: mean 5/9.
     # Shares a 4/9, b 5/9: chance 41/81. kappa = (45/81 - 41/81) / (40/81) = 0.1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,12 +18,15 @@ from evenhand.stats._arrays import (
     cluster_codes,
     weighted_counts,
 )
+from evenhand.stats._patterns import Patterns
 from evenhand.stats._quantiles import t_two_sided
 from evenhand.stats.bootstrap import bootstrap_interval
 from evenhand.stats.results import NO_VARIATION
 
 Scale: TypeAlias = Literal["nominal", "ordinal", "interval"]
 _SINGLE = "no item has two ratings"
+_MOST_LABELS = 20
+"""Above this, ordinal ranks are not made anew for every resample: their square would fill the memory."""
 
 
 class Correlation(NamedTuple):
@@ -50,15 +52,17 @@ def fleiss_kappa(
     shares of all labels. The interval resamples items; n counts ratings, n_clusters items.
     """
     counts, n_null = _counts(items, labels)
-    rows = counts.sum(axis=1)
-    agreeing = ((counts**2).sum(axis=1) - rows) / (rows * (rows - 1))
-
-    def kappa(at: Ints) -> float | None:
-        shares = counts[at].sum(axis=0) / rows[at].sum()
-        chance = float(shares @ shares)
-        return (float(agreeing[at].mean()) - chance) / (1 - chance) if chance < 1 else None
-
-    return _over_items(kappa, rows, n_null, "Fleiss' kappa", rng=rng, resamples=resamples, level=level)
+    ratings = counts.sum(axis=1)
+    agreeing = ((counts**2).sum(axis=1) - ratings) / (ratings * (ratings - 1))
+    rows = np.column_stack([agreeing, np.ones_like(agreeing), counts])
+    return Patterns(rng, resamples, level).estimate(
+        rows,
+        _kappas,
+        n=int(ratings.sum()),
+        n_null=n_null,
+        method="Fleiss' kappa",
+        reason=NO_VARIATION if len(rows) else _SINGLE,
+    )
 
 
 def krippendorff_alpha(
@@ -76,16 +80,25 @@ def krippendorff_alpha(
     squared difference of their mid-ranks among all ratings (ordinal). Items with one rating are left out
     and counted in ``n_null``. The interval resamples items; n counts ratings, n_clusters items.
     """
-    if scale == "interval":
-        alpha, rows, n_null = _interval_alpha(items, checked_values(values, "values"))
-    elif scale in ("nominal", "ordinal"):
-        counts, n_null = _counts(items, values)
-        rows = counts.sum(axis=1)
-        alpha = _nominal_alpha(counts) if scale == "nominal" else _ordinal_alpha(counts)
-    else:
+    if scale not in ("nominal", "ordinal", "interval"):
         raise InputError(f"scale is {scale!r}", accepted="nominal, ordinal or interval")
-    name = f"Krippendorff's alpha ({scale})"
-    return _over_items(alpha, rows, n_null, name, rng=rng, resamples=resamples, level=level)
+    if scale == "interval":
+        rows, n, n_null = _moments(items, checked_values(values, "values"))
+        statistic = _interval
+    else:
+        counts, n_null = _counts(items, values)
+        n = int(counts.sum())
+        many = counts.shape[1] > _MOST_LABELS
+        rows = (_disagreements if scale == "nominal" else _of_ranks if many else _products)(counts)
+        statistic = _nominal if scale == "nominal" else _interval if many else _ordinal
+    return Patterns(rng, resamples, level).estimate(
+        rows,
+        statistic,
+        n=n,
+        n_null=n_null,
+        method=f"Krippendorff's alpha ({scale})",
+        reason=NO_VARIATION if len(rows) else _SINGLE,
+    )
 
 
 def spearman(
@@ -139,9 +152,6 @@ def rank_correlation(
     return Correlation(found, t_two_sided(found.value * (df / rest) ** 0.5, df))
 
 
-Statistic: TypeAlias = Callable[[Ints], float | None]
-
-
 def _weighted_ranks(codes: Ints, weights: Floats) -> Floats:
     """The mid-rank of each row among all rows by weight, less the mean rank."""
     totals = weighted_counts(codes, weights)
@@ -149,52 +159,77 @@ def _weighted_ranks(codes: Ints, weights: Floats) -> Floats:
     return ranks
 
 
-def _nominal_alpha(counts: Floats) -> Statistic:
-    rows = counts.sum(axis=1)
-    observed = (rows**2 - (counts**2).sum(axis=1)) / (rows - 1)
-
-    def alpha(at: Ints) -> float | None:
-        n, totals = float(rows[at].sum()), counts[at].sum(axis=0)
-        expected = n * n - float(totals @ totals)
-        return 1 - (n - 1) * float(observed[at].sum()) / expected if expected > 0 else None
-
-    return alpha
+def _kappas(sums: Floats) -> Floats:
+    """Fleiss' kappa from the sums of agreement, items and counts."""
+    totals = sums[:, 2:]
+    n = totals.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        chance = (totals**2).sum(axis=1) / n**2
+        return np.where(chance < 1, (sums[:, 0] / sums[:, 1] - chance) / (1 - chance), np.nan)
 
 
-def _ordinal_alpha(counts: Floats) -> Statistic:
-    rows = counts.sum(axis=1)
-
-    def alpha(at: Ints) -> float | None:
-        drawn = counts[at]
-        totals = drawn.sum(axis=0)
-        # The ordinal metric is the squared difference of these mid-ranks; centred against cancellation.
-        ranks = np.cumsum(totals) - totals / 2 - totals.sum() / 2
-        return _moment_alpha(rows[at], drawn @ ranks, drawn @ ranks**2)
-
-    return alpha
+def _disagreements(counts: Floats) -> Floats:
+    """For each item its share of differing pairs, weighed by its ratings, and its counts."""
+    ratings = counts.sum(axis=1)
+    return np.column_stack([(ratings**2 - (counts**2).sum(axis=1)) / (ratings - 1), counts])
 
 
-def _interval_alpha(items: npt.ArrayLike, values: Floats) -> tuple[Statistic, Floats, int]:
+def _nominal(sums: Floats) -> Floats:
+    totals = sums[:, 1:]
+    n = totals.sum(axis=1)
+    return _alpha(n, sums[:, 0], n * n - (totals**2).sum(axis=1), n * n)
+
+
+def _products(counts: Floats) -> Floats:
+    """For each item what turns any ranks of labels into its disagreement (labels squared), and its counts."""
+    ratings, labels = counts.sum(axis=1), counts.shape[1]
+    products = -counts[:, :, None] * counts[:, None, :]
+    products[:, range(labels), range(labels)] += ratings[:, None] * counts
+    flat = (products / (ratings - 1)[:, None, None]).reshape(len(counts), labels**2)
+    return np.column_stack([flat, counts])
+
+
+def _of_ranks(counts: Floats) -> Floats:
+    """As `_moments`, of the mid-ranks of labels among all ratings."""
+    totals = counts.sum(axis=0)
+    ranks = np.cumsum(totals) - totals / 2 - totals.sum() / 2
+    n, sums, squares = counts.sum(axis=1), counts @ ranks, counts @ ranks**2
+    return np.column_stack([(n * squares - sums**2) / (n - 1), n, sums, squares])
+
+
+def _ordinal(sums: Floats) -> Floats:
+    labels = round((4 * sums.shape[1] + 1) ** 0.5 - 1) // 2
+    products, totals = sums[:, : labels**2].reshape(-1, labels, labels), sums[:, labels**2 :]
+    n = totals.sum(axis=1)
+    # The ordinal metric is the squared difference of these mid-ranks; centred against cancellation.
+    ranks = np.cumsum(totals, axis=1) - totals / 2 - n[:, None] / 2
+    squares = (totals * ranks**2).sum(axis=1)
+    observed = np.einsum("bij,bi,bj->b", products, ranks, ranks)
+    return _alpha(n, observed, n * squares - (totals * ranks).sum(axis=1) ** 2, n * squares)
+
+
+def _moments(items: npt.ArrayLike, values: Floats) -> tuple[Floats, int, int]:
+    """For each item with two ratings or more its disagreement, number, sum and sum of squares."""
     codes = cluster_codes(items, values.size)
-    all_rows = np.bincount(codes)
-    keep = all_rows >= 2
+    every = np.bincount(codes)
+    keep = every >= 2
     centred = values - values.mean() if values.size else values
-    rows = all_rows[keep].astype(np.float64)
+    n = every[keep].astype(np.float64)
     sums = weighted_counts(codes, centred)[keep]
     squares = weighted_counts(codes, centred**2)[keep]
-
-    def alpha(at: Ints) -> float | None:
-        return _moment_alpha(rows[at], sums[at], squares[at])
-
-    return alpha, rows, int(np.count_nonzero(all_rows == 1))
+    rows = np.column_stack([(n * squares - sums**2) / (n - 1), n, sums, squares])
+    return rows, int(n.sum()), int(np.count_nonzero(every == 1))
 
 
-def _moment_alpha(rows: Floats, sums: Floats, squares: Floats) -> float | None:
-    """Alpha for squared differences, from each item's number, sum and sum of squares."""
-    n = float(rows.sum())
-    observed = float(np.sum((rows * squares - sums**2) / (rows - 1)))
-    expected = n * float(squares.sum()) - float(sums.sum()) ** 2
-    return 1 - (n - 1) * observed / expected if expected > 1e-12 * n * float(squares.sum()) else None
+def _interval(sums: Floats) -> Floats:
+    observed, n, total, squares = sums.T
+    return _alpha(n, observed, n * squares - total**2, n * squares)
+
+
+def _alpha(n: Floats, observed: Floats, expected: Floats, scale: Floats) -> Floats:
+    """1 - observed / expected disagreement; NaN where nothing varies, up to rounding at ``scale``."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(expected > 1e-12 * scale, 1 - (n - 1) * observed / expected, np.nan)
 
 
 def _counts(items: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, int]:
@@ -207,21 +242,6 @@ def _counts(items: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, int]:
     counts = table.reshape(n_items, values.size).astype(np.float64)
     keep = counts.sum(axis=1) >= 2
     return counts[keep], int(np.count_nonzero(~keep))
-
-
-def _over_items(
-    statistic: Statistic,
-    rows: Floats,
-    n_null: int,
-    name: str,
-    *,
-    rng: RandomSource,
-    resamples: int,
-    level: float,
-) -> Estimate:
-    items = np.arange(rows.size)
-    found = bootstrap_interval(statistic, items, rng=rng, resamples=resamples, level=level)
-    return _renamed(found, name, int(rows.sum()), n_null, NO_VARIATION if rows.size else _SINGLE)
 
 
 def _renamed(found: Estimate, name: str, n: int, n_null: int, reason: str) -> Estimate:

@@ -165,22 +165,22 @@ def by_item(ratings: Ratings) -> list[ItemFigures]:
 
 def dissents(ratings: Ratings) -> list[Dissent]:
     """The ratings that go against more than half of two others or more; the loneliest first."""
-    counts = ratings.counts()
-    found = []
-    for item, annotator, label in zip(ratings.of_item, ratings.of_annotator, ratings.of_label, strict=True):
-        others = counts[item].copy()
-        others[label] -= 1
-        total, top = others.sum(), int(others.argmax())
-        if total >= 2 and top != label and 2 * others[top] > total:
-            found.append(
-                Dissent(
-                    ratings.items[item],
-                    ratings.annotators[annotator],
-                    ratings.labels[label],
-                    ratings.labels[top],
-                    float(others[top] / total),
-                )
-            )
+    others = ratings.counts()[ratings.of_item]
+    places = np.arange(len(others))
+    others[places, ratings.of_label] -= 1
+    total, top = others.sum(axis=1), others.argmax(axis=1)
+    most = others[places, top]
+    alone = (total >= 2) & (top != ratings.of_label) & (2 * most > total)
+    found = [
+        Dissent(
+            ratings.items[ratings.of_item[at]],
+            ratings.annotators[ratings.of_annotator[at]],
+            ratings.labels[ratings.of_label[at]],
+            ratings.labels[top[at]],
+            float(most[at] / total[at]),
+        )
+        for at in np.flatnonzero(alone)
+    ]
     return sorted(found, key=lambda row: (-row.share, row.annotator, row.item))
 
 
