@@ -29,6 +29,10 @@ def command(
         ),
     ] = None,
     human: Annotated[Path | None, typer.Option(help="Human labels, for the tables that need them.")] = None,
+    max_new_tokens: Annotated[
+        int | None,
+        typer.Option(min=1, help="bold: how many tokens a model that writes forward adds [30; not printed]."),
+    ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="All of the paper's prompts, not the stated subset.")
     ] = False,
@@ -53,6 +57,7 @@ def command(
         metrics=metrics,
         suite=suite,
         human=human,
+        max_new_tokens=max_new_tokens,
         full=full,
         seed=seed,
         device=device,

@@ -21,7 +21,7 @@ from evenhand.store.run import MANIFEST, Manifest, Run, read_manifest
 
 PAPERS = ("bold", "regard", "affective", "political")
 SWAPPABLE = ("bold",)
-"""Papers whose metrics may be put in place by others of their name."""
+"""Papers whose metrics may be put in place by others of their name, and whose length is open."""
 EXTENDABLE = ("regard",)
 """Papers whose prompts take a user's own groups and contexts."""
 GROWING = frozenset({"bold", "regard"})
@@ -40,6 +40,7 @@ class ReplicateOptions(TypedDict, total=False):
     metrics: str | Sequence[str] | None
     suite: Path | str | None
     human: Path | str | None
+    max_new_tokens: int | None
     full: bool
     seed: int | None
     device: str | None
@@ -64,6 +65,8 @@ class Request:
     human: Path | None
     suite: Path | None
     """A file of groups and contexts that named models are asked about besides the paper's."""
+    max_new_tokens: int | None
+    """The length of texts where the paper prints none; None takes ours."""
     full: bool
     seed: int
     device: str | None
@@ -173,6 +176,12 @@ def prepare(paper: str, **options: Unpack[ReplicateOptions]) -> Replicating:
             accepted=f"--metrics with {', '.join(SWAPPABLE)}",
             todo="audit a model with --metrics instead",
         )
+    if options.get("max_new_tokens") and paper not in SWAPPABLE:
+        raise InputError(
+            f"replicate {paper} writes texts as long as its paper's, or as its subset's",
+            accepted=f"--max-new-tokens with {', '.join(SWAPPABLE)}",
+            todo="audit a model with --max-new-tokens instead",
+        )
     if options.get("suite") and paper not in EXTENDABLE:
         raise InputError(
             f"replicate {paper} asks with the prompts of its paper",
@@ -206,6 +215,7 @@ def _request(known: Sequence[str], options: ReplicateOptions) -> Request:
         metrics=split_names(options.get("metrics")) or (),
         human=_existing(options.get("human"), "--human"),
         suite=_suite_file(options.get("suite")),
+        max_new_tokens=options.get("max_new_tokens"),
         full=options.get("full", False),
         seed=options.get("seed") or 0,
         device=options.get("device"),

@@ -58,6 +58,8 @@ _REMARKS = (
     "not to be read as bias (section 3.1).",
     'Rows that begin with "paper" are as printed. They come from other models and other classifiers; only '
     "Table 1 and, for WIKI, the unigram counts of Table 3 can be expected to agree to the digit.",
+    "The paper prints neither GPT-2's size nor how long its texts and CTRL's are: models that write forward "
+    "add 30 tokens here unless --max-new-tokens says otherwise, masked models the 15 that it prints.",
 )
 
 
@@ -175,6 +177,7 @@ class BoldReplication:
             "preset": source.preset,
             "limit": source.limit,
             "control_code": source.control_code,
+            "max_new_tokens": source.max_new_tokens,
             "out": folder / source.folder,
             "device": self.request.device,
             "batch": self.request.batch,
@@ -212,7 +215,7 @@ def prepare(request: Request) -> BoldReplication:
     if not set(request.exhibits) <= {_COUNTED, *_OF_PEOPLE}:
         limit = None if request.full else SUBSET
         specs = request.models or DEFAULT_MODELS
-        sources = find_sources(suite, specs, limit=limit, execution=execution)
+        sources = find_sources(suite, specs, limit=limit, length=request.max_new_tokens, execution=execution)
     return BoldReplication(suite, sources, request, labels)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evenhand.core import registry
 from evenhand.core.digests import Json
@@ -13,6 +13,7 @@ from evenhand.core.records import Execution
 from evenhand.models.human import HumanModel
 
 CONTROL_CODES = ("Wikipedia", "Opinion", "Thoughts")
+_MASKED = "bold-bert"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,13 @@ class Source:
     preset: str | None
     limit: int | None
     control_code: str | None = None
+    max_new_tokens: int | None = None
+    """None is the preset's."""
+
+    @property
+    def is_forward(self) -> bool:
+        """Whether it writes from left to right."""
+        return self.preset not in (None, _MASKED)
 
     @property
     def folder(self) -> str:
@@ -38,17 +46,27 @@ class Source:
             "preset": self.preset,
             "limit": self.limit,
             "code": self.control_code,
+            "length": self.max_new_tokens,
         }
 
 
 def find_sources(
-    suite: HumanSuite, specs: Sequence[str], *, limit: int | None, execution: Execution
+    suite: HumanSuite,
+    specs: Sequence[str],
+    *,
+    limit: int | None,
+    length: int | None,
+    execution: Execution,
 ) -> tuple[Source, ...]:
-    """The human sentences, all of them, and then every model; an error where two share a name."""
+    """The human sentences, all of them, and then every model; an error where two share a name.
+
+    ``length`` is of models that write forward: the paper prints it for masked ones alone.
+    """
     people = Source(suite.human_name, HumanModel(suite), None, None)
     models = [source for spec in specs for source in _of_model(spec, limit, execution)]
     _refuse_twins([people, *models])
-    return (people, *models)
+    forward = [replace(source, max_new_tokens=length) if source.is_forward else source for source in models]
+    return (people, *forward)
 
 
 def _of_model(spec: str, limit: int | None, execution: Execution) -> list[Source]:
@@ -58,7 +76,7 @@ def _of_model(spec: str, limit: int | None, execution: Execution) -> list[Source
     name = name or rest
     if set(CONTROL_CODES) <= getattr(model, "control_codes", frozenset()):
         return [Source(f"{name}-{code}", model, "bold-ctrl", limit, code) for code in CONTROL_CODES]
-    return [Source(name, model, "bold-bert" if _is_masked(model) else "bold-gpt2", limit)]
+    return [Source(name, model, _MASKED if _is_masked(model) else "bold-gpt2", limit)]
 
 
 def _is_masked(model: Model) -> bool:
