@@ -141,6 +141,21 @@ def test_a_page_of_a_dump_without_an_end(tmp_path: Path) -> None:
     assert problems == [Problem(str(path), DUMP.index("  <page>"), "a page has no end and was left out")]
 
 
+def test_a_page_of_a_dump_that_goes_on_and_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenhand.collection.pages._LONGEST_PAGE", 1000)
+    path = tmp_path / "dump.xml"
+    path.write_text("<mediawiki>\n<page>\n" + "text\n" * 1000 + DUMP)
+    found, problems = read(path)
+    assert [page.title for page in found] == [page.title for page in read(_dump(tmp_path))[0]]
+    assert problems == [Problem(str(path), 12, "a page is longer than 64 MiB and was left out")]
+
+
+def _dump(folder: Path) -> Path:
+    path = folder / "whole.xml"
+    path.write_text(DUMP)
+    return path
+
+
 def test_wikiextractor_packed_and_cut(tmp_path: Path) -> None:
     page = '<doc id="{0}" url="u" title="Page {0}">\nPage {0}\n\nOne of {0}.\n</doc>\n'
     path = tmp_path / "wiki_00.txt.gz"

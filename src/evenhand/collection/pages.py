@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Report = Callable[[Problem], None]
 _LONGEST_PAGE = 1 << 26
+_TOO_LONG = "a page is longer than 64 MiB and was left out"
 _DOC = re.compile(rb'<doc\b[^>]*\btitle="([^"]*)"[^>]*>')
 _TAG = re.compile(rb"(</?page>)")
 _ITEM = re.compile(r"^(?:[*#]|\|(?!-|\})).*?\[\[([^\]|#]+)", re.MULTILINE)
@@ -127,16 +128,20 @@ def _read(lines: _Lines, source: Source, report: Report, *, is_page: bool) -> It
 def _dump(lines: _Lines, source: Source, report: Report) -> Iterator[Page]:
     """Pages of a dump, one at a time; a cut or damaged one costs that page alone."""
     block: list[bytes] = []
-    begin = 0
+    begin, size = 0, 0
     for start, line in lines:
         # Several pages may share a line where another tool has written the dump.
         for piece in _TAG.split(line):
             if piece == b"<page>":
                 if block:
                     report(Problem(source.path, begin, "a page has no end and was left out"))
-                block, begin = [piece], start
+                block, begin, size = [piece], start, 0
             elif block:
                 block.append(piece)
+                size += len(piece)
+            if size > _LONGEST_PAGE:
+                report(Problem(source.path, begin, _TOO_LONG))
+                block, size = [], 0
             if block and piece == b"</page>":
                 page = _element(b"".join(block), begin, source, report)
                 block = []
