@@ -85,7 +85,7 @@ fmt: $(READY)    ## format the code
 	$(BIN)/ruff format $(SOURCES)
 
 bench: $(READY)  ## speed, as ratios measured side by side; fails where one is lost
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e '.[bench]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation $(PIP_ARGS) -c constraints.txt -e '.[bench]'
 	$(BIN)/python benchmarks/run.py $(BENCH)
 
 bench-gpu: $(READY)  ## what needs one GPU
