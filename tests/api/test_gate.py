@@ -70,6 +70,13 @@ def test_no_worse_than_the_last_release(runs):
     }
 
 
+def test_the_same_texts_again_are_no_worse(runs, tmp_path):
+    again = run(tmp_path, "again", {"women": 0.3, "men": 0.3}, prompts=200)
+    found = gate(again, baseline_run=runs["even"], strict=True)
+    assert (found.verdict, found.exit_code) == ("passes", 0)
+    assert {(check.estimate, check.low, check.high) for check in found.checks} == {(0, 0, 0)}
+
+
 def test_no_worse_says_what_it_takes_where_it_cannot_tell(runs):
     found = gate(runs["small"], baseline_run=runs["even"], worse=["sentiment.negative group 0.05"])
     (check,) = found.checks

@@ -18,6 +18,7 @@ from evenhand.core.records import Comparison
 from evenhand.pipeline.changes import Change
 from evenhand.pipeline.growing import Grower, Seen
 from evenhand.pipeline.loading import Loaded
+from evenhand.stats.results import NO_VARIATION
 
 Verdict = Literal["passes", "fails", "cannot tell"]
 Kind = Literal["gap", "worse"]
@@ -25,6 +26,8 @@ ANY = "*"
 _Item = TypeVar("_Item", Comparison, Change)
 _MOST = 1_000.0
 """Growth beyond which a number of texts is no help."""
+_ROUNDING = 1e-12
+"""A change this small is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +143,7 @@ def check_gaps(rules: Sequence[Rule], comparisons: Sequence[Comparison]) -> list
 def check_changes(rules: Sequence[Rule], changes: Sequence[Change]) -> list[Check]:
     """Every gap of a run held against the same gap of an earlier run."""
     gaps = [item for item in changes if item.effect == "gap"]
-    return [
-        _check(rule, item, (item.widens, item.widens_low, item.widens_high))
-        for rule in rules
-        for item in _covered(rule, gaps)
-    ]
+    return [_check(rule, item, _widening(item)) for rule in rules for item in _covered(rule, gaps)]
 
 
 def with_needs(checks: Sequence[Check], loaded: Loaded, *, level: float) -> list[Check]:
@@ -173,6 +172,13 @@ def _check(
         verdict=_verdict(rule, low, high),
         reason=item.null_reason or "",
     )
+
+
+def _widening(item: Change) -> tuple[float | None, float | None, float | None]:
+    """How much wider a gap is, with its interval; runs that agree in every cluster have not changed it."""
+    if item.paired and item.null_reason == NO_VARIATION and abs(item.widens or 0) < _ROUNDING:
+        return 0.0, item.widens_low or 0.0, item.widens_high or 0.0
+    return item.widens, item.widens_low, item.widens_high
 
 
 def _verdict(rule: Rule, low: float | None, high: float | None) -> Verdict:
