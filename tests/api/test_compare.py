@@ -110,7 +110,7 @@ def test_runs_without_a_common_prompt_are_compared_unpaired(runs, tmp_path):
 def test_the_reports_say_it_in_words(compared):
     page = (compared.path / "report.html").read_text()
     assert "wide.csv" in page
-    assert "<script" not in page
+    assert page.count("<script") == 3
     assert "narrowest over all: even.csv and twin.csv" in page
     from evenhand import render
 
@@ -133,7 +133,7 @@ def test_what_must_be_known_of_a_suite_is_said(tmp_path):
 def test_the_plan_comes_first(runs, tmp_path):
     plan = prepare(runs["even"], runs["wide"], out=tmp_path / "c").plan()
     assert plan.title == "compare 2 runs"
-    assert plan.lines[0] == "reference even.csv"
+    assert plan.lines[0] == f"reference even.csv ({runs['even'].path})"
     assert not (tmp_path / "c").exists()
 
 
