@@ -182,6 +182,48 @@ def test_items_of_somebody_who_never_came_back_are_handed_on(tmp_path: Path, pla
         assert set(later) == set(page)
 
 
+def test_who_comes_back_too_late_is_not_one_too_many(tmp_path: Path, place: str | None) -> None:
+    study = make_study(tmp_path / "s", items=10, annotators=1, checks=False, hold_hours=24)
+    with Database(study, place) as db:
+        rules, start = Assigner.of(study), utc_now() - timedelta(hours=30)
+        first, second = Person("a1", 1), Person("a2", 2)
+        ((done, *left),) = claims.claim(db, rules, first, now=start)
+        save(db, "a1", [Answer(done, "sentiment", "neutral")])
+        (later,) = claims.claim(db, rules, second, now=start + timedelta(hours=25))
+        assert set(later) == set(left)
+        # What they answered stays to be looked at; the rest is somebody else's now.
+        assert claims.resume(db, rules, first) == [(done,)]
+        assert claims.pages_of(db, "a1") == [(done,)]
+        assert claims.claim(db, rules, first) == [(done,)]
+        # The second leaves as well: nobody holds the nine, and who comes first has them for another day.
+        much_later = start + timedelta(hours=60)
+        assert claims.resume(db, rules, first, now=much_later) == [(done, *left)]
+        assert claims.resume(db, rules, second, now=much_later) == []
+        assert claims.claim(db, rules, second, now=much_later) == []
+
+
+def test_checks_come_back_with_the_texts_around_them(tmp_path: Path) -> None:
+    study = make_study(tmp_path / "s", items=9, annotators=1, hold_hours=24)
+    with Database(study) as db:
+        rules, start, later = Assigner.of(study), utc_now(), utc_now() + timedelta(hours=25)
+        pages = [claims.claim(db, rules, Person(f"a{number}", number), now=start) for number in (1, 2)]
+        assert pages[1] == []
+        assert claims.pages_of(db, "a1", now=later) == []
+        assert claims.resume(db, rules, Person("a1", 1), now=later) == pages[0]
+
+
+def test_an_answer_does_not_outlive_being_forgotten(study: Study, place: str | None) -> None:
+    with Database(study, place) as db:
+        people.invite(db, 1)
+        ((item, *_),) = claims.claim(db, Assigner.of(study), Person("a1", 1))
+        save(db, "a1", [Answer(item, "sentiment", "neutral")], handed=True)
+        people.forget(db, "a1", answers_too=True)
+        # It was on its way while the id was erased.
+        with pytest.raises(InputError, match="not yours to answer"):
+            save(db, "a1", [Answer(item, "sentiment", "neutral")], handed=True)
+        assert latest(db) == []
+
+
 def test_a_locked_database_is_waited_for_and_then_named(study: Study) -> None:
     item = ids(study)[0]
     with Database(study, patience=0.5) as db:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from evenhand.annotate.database import Database, answers
+from evenhand.annotate.database import Database, answers, claims, people
+from evenhand.core.errors import InputError
 
 
 class Answer(NamedTuple):
@@ -31,15 +32,20 @@ class Latest(NamedTuple):
     at: datetime
 
 
-def save(db: Database, annotator: str, given: Sequence[Answer], *, mark: str | None = None) -> None:
+def save(
+    db: Database, annotator: str, given: Sequence[Answer], *, mark: str | None = None, handed: bool = False
+) -> None:
     """Store answers, all or none; when this returns they are on the disk.
 
     ``mark`` is made by the sender for one submission: the same submission sent twice is stored once, even if
-    the answer was changed in between. Without one, answers that change nothing are passed over.
+    the answer was changed in between. Without one, answers that change nothing are passed over. With
+    ``handed`` an answer to an item that was not handed to this person is an error.
     """
     common = {"study": db.study.id, "annotator": annotator, "mark": mark or token_hex(8), "at": utc_now()}
 
     def work(connection: sa.Connection) -> None:
+        if handed:
+            _require_handed(connection, db.study.id, annotator, given)
         new = given
         if mark is None:
             rows = last_answers(connection, db.study.id, annotator)
@@ -83,6 +89,16 @@ def is_last(study: str, annotator: str | None = None) -> sa.ColumnElement[bool]:
 def utc_now() -> datetime:
     """The time in UTC, without a zone: SQLite keeps none."""
     return datetime.now(UTC).replace(tzinfo=None)
+
+
+def _require_handed(connection: sa.Connection, study: str, annotator: str, given: Sequence[Answer]) -> None:
+    # The row is kept from changing until the answers are in: nobody is forgotten in between.
+    person = sa.select(people.c.number).where(people.c.study == study, people.c.annotator == annotator)
+    known = connection.execute(person.with_for_update(read=True)).one_or_none()
+    query = sa.select(claims.c.item_id).where(claims.c.study == study, claims.c.annotator == annotator)
+    held = set(connection.execute(query).scalars()) if known else set()
+    if any(answer.item_id not in held for answer in given):
+        raise InputError("an answer to a text that was not yours to answer")
 
 
 def _insert(connection: sa.Connection) -> sa.Insert:

@@ -73,6 +73,13 @@ class Assigner:
         free = sum(len(unit) for unit in self._open(set(held), load))
         return free if room is None else min(free, room)
 
+    def still_wanted(self, items: Collection[str], *, load: Mapping[str, int]) -> set[str]:
+        """Those of the items that still need somebody, and the checks among them where any does."""
+        wanted = self.study.settings.annotators
+        lacking = (unit for unit in self.units if min(load.get(item, 0) for item in unit) < wanted)
+        found = {item for unit in lacking for item in unit} & set(items)
+        return found | (set(self.checks) & set(items)) if found else set()
+
     def _room(self, held: Collection[str]) -> int | None:
         most = self.study.task.task.per_person
         return max(0, most - len(set(held) - set(self.checks))) if most else None

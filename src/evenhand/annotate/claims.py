@@ -25,9 +25,37 @@ class Progress(NamedTuple):
     answers: int
 
 
-def pages_of(db: Database, annotator: str) -> list[Page]:
-    """The pages somebody was handed, in order."""
-    return db.read(lambda connection: _pages(connection, db, annotator))
+class _Handed(NamedTuple):
+    """An item, the page it was handed out on, and when."""
+
+    page: int
+    item_id: str
+    at: datetime
+
+
+def pages_of(db: Database, annotator: str, *, now: datetime | None = None) -> list[Page]:
+    """The pages somebody was handed, in order, without what they left so long that it is no longer theirs."""
+    since = _still_held(db, now or utc_now())
+    return db.read(lambda connection: _shown(*_state(connection, db, annotator), since))
+
+
+def resume(db: Database, assigner: Assigner, person: Person, *, now: datetime | None = None) -> list[Page]:
+    """The same for somebody who comes back: what they left too long is theirs again where it is still wanted.
+
+    What others have answered or hold instead is shown no more, so that no item gets an answer too many.
+    """
+    at = now or utc_now()
+    since = _still_held(db, at)
+    handed, done = db.read(lambda connection: _state(connection, db, person.annotator))
+    if _left_behind(handed, done, since):
+
+        def work(connection: sa.Connection) -> tuple[list[_Handed], set[str]]:
+            db.lock(connection)
+            _hold_again(connection, db, assigner, person, at)
+            return _state(connection, db, person.annotator)
+
+        handed, done = db.write(work)
+    return _shown(handed, done, since)
 
 
 def claim(db: Database, assigner: Assigner, person: Person, *, now: datetime | None = None) -> list[Page]:
@@ -39,14 +67,16 @@ def claim(db: Database, assigner: Assigner, person: Person, *, now: datetime | N
 
     def work(connection: sa.Connection) -> list[Page]:
         db.lock(connection)
-        pages = _pages(connection, db, person.annotator)
-        held = [item for page in pages for item in page]
-        done = _finished_by(connection, db, person.annotator)
-        if any(item not in done for item in held):
+        _hold_again(connection, db, assigner, person, at)
+        since = _still_held(db, at)
+        handed, done = _state(connection, db, person.annotator)
+        pages = _shown(handed, done, since)
+        if any(item not in done for page in pages for item in page):
             return pages
-        load = _load(connection, db, since=_still_held(db, at))
+        held = [one.item_id for one in handed]
+        load = _load(connection, db, since=since)
         new = assigner.next_pages(person=person.number, held=held, load=load)
-        _record(connection, db, person, new, pages, at)
+        _record(connection, db, person, new, handed, at)
         return pages + new
 
     return db.write(work)
@@ -56,7 +86,7 @@ def left_for(db: Database, assigner: Assigner, annotator: str) -> int:
     """How many items, beyond those they hold, somebody could still be handed."""
 
     def work(connection: sa.Connection) -> int:
-        held = {item for page in _pages(connection, db, annotator) for item in page}
+        held = {one.item_id for one in _handed(connection, db, annotator)}
         load = _load(connection, db, since=_still_held(db, utc_now()))
         return assigner.left_for(held=held, load=load)
 
@@ -77,16 +107,45 @@ def unfinished(db: Database, assigner: Assigner) -> set[str]:
     return {item.id for item in assigner.items if load.get(item.id, 0) < db.study.settings.annotators}
 
 
-def _pages(connection: sa.Connection, db: Database, annotator: str) -> list[Page]:
+def _handed(connection: sa.Connection, db: Database, annotator: str) -> list[_Handed]:
     query = (
-        sa.select(claims.c.page, claims.c.item_id)
+        sa.select(claims.c.page, claims.c.item_id, claims.c.at)
         .where(claims.c.study == db.study.id, claims.c.annotator == annotator)
         .order_by(claims.c.position)
     )
+    return [_Handed._make(row) for row in connection.execute(query)]
+
+
+def _state(connection: sa.Connection, db: Database, annotator: str) -> tuple[list[_Handed], set[str]]:
+    """What somebody was handed, and what of it they have answered."""
+    return _handed(connection, db, annotator), _finished_by(connection, db, annotator)
+
+
+def _left_behind(handed: list[_Handed], done: set[str], since: datetime) -> set[str]:
+    return {one.item_id for one in handed if one.item_id not in done and one.at <= since}
+
+
+def _shown(handed: list[_Handed], done: set[str], since: datetime) -> list[Page]:
+    gone = _left_behind(handed, done, since)
     pages: dict[int, list[str]] = defaultdict(list)
-    for page, item in connection.execute(query):
-        pages[page].append(item)
+    for one in handed:
+        if one.item_id not in gone:
+            pages[one.page].append(one.item_id)
     return [tuple(items) for items in pages.values()]
+
+
+def _hold_again(
+    connection: sa.Connection, db: Database, assigner: Assigner, person: Person, now: datetime
+) -> None:
+    """Begin the time anew for what somebody left too long and nobody else took."""
+    since = _still_held(db, now)
+    gone = _left_behind(*_state(connection, db, person.annotator), since)
+    if not gone:
+        return
+    wanted = assigner.still_wanted(gone, load=_load(connection, db, since=since))
+    theirs = sa.and_(claims.c.study == db.study.id, claims.c.annotator == person.annotator)
+    change = sa.update(claims).where(theirs, claims.c.item_id.in_(sorted(wanted)))
+    connection.execute(change.values(at=now))
 
 
 def _still_held(db: Database, now: datetime) -> datetime:
@@ -123,11 +182,12 @@ def _record(
     db: Database,
     person: Person,
     new: list[Page],
-    before: list[Page],
+    before: list[_Handed],
     now: datetime,
 ) -> None:
-    first = sum(len(page) for page in before)
-    flat = [(len(before) + number, item) for number, page in enumerate(new) for item in page]
+    first = len(before)
+    next_page = before[-1].page + 1 if before else 0
+    flat = [(next_page + number, item) for number, page in enumerate(new) for item in page]
     rows = [
         {
             "study": db.study.id,
