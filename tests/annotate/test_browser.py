@@ -219,6 +219,32 @@ def test_unsent_answers_outlive_the_page(house: House) -> None:
     assert [one.label for one in latest(house.db)] == ["positive"]
 
 
+@pytest.mark.parametrize("where", ["/", "/work?page=9"])
+def test_unsent_answers_are_sent_from_the_first_and_the_last_page(house: House, where: str) -> None:
+    seat = house.seat(**DESK)
+    seat.begin()
+    page = seat.page
+    ends = where != "/"
+    if ends:
+        for number in (1, 2):
+            for _ in range(10):
+                page.keyboard.press("2")
+            page.keyboard.press("Enter")
+            page.wait_for_url(f"**/work?page={number}")
+            page.wait_for_selector("html.js .card.now" if number == 1 else "[data-done]")
+        page.goto(f"{house.address}/work?page=1")
+        page.wait_for_selector("html.js .card.now")
+    page.route("**/answers", lambda route: route.abort())
+    page.keyboard.press("1")
+    page.wait_for_selector('#status[data-state="waiting"]')
+    page.unroute("**/answers")
+    page.goto(f"{house.address}{where}")
+    assert page.locator("[data-done]").count() == ends
+    seat.saved()
+    assert "positive" in [one.label for one in latest(house.db)]
+    assert page.locator("#trouble").is_hidden()
+
+
 def test_two_people_at_once_in_one_study(house: House) -> None:
     first, second = house.seat(0, **DESK), house.seat(1, **PHONE)
     first.begin()

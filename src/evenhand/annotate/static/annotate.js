@@ -3,7 +3,7 @@
 // again; a mark on every submission keeps a repeated one from counting twice. Without this file the page is a
 // plain form.
 (() => {
-  const form = document.getElementById("work");
+  const form = document.getElementById("work") ?? document.getElementById("resend");
   if (!form) return;
   document.documentElement.classList.add("js");
 
@@ -66,26 +66,36 @@
       try {
         await post(batch);
       } catch (error) {
-        failed(error);
+        failed(error, batch);
         return false;
       }
-      write("sent", null);
+      settled(batch);
       trouble("");
       if (!Object.keys(read("unsent", {})).length) say("saved", "Saved");
     }
   }
 
-  function failed(error) {
+  // Another tab may have gone on to a batch of its own in the meantime: that one is not settled.
+  const settled = (batch) => { if (read("sent", null)?.mark === batch.mark) write("sent", null); };
+
+  function failed(error, batch) {
     say("waiting", "Not saved yet");
     if (error.refused) {
       // 403: the answers are this person's, and their own link will take them. Others can never be taken.
-      if (error.status !== 403) write("sent", null);
+      if (error.status !== 403) settled(batch);
       trouble(error.message);
       return;
     }
-    trouble("No connection. Your answers are kept on this device and are sent as soon as it is back. You can go on with this page.");
+    trouble("No connection. Your answers are kept on this device and are sent as soon as it is back." + (asks.length ? " You can go on with this page." : ""));
     wait = Math.min((wait || 500) * 2, 15000);
     setTimeout(flush, wait);
+  }
+
+  addEventListener("online", flush);
+  // The first and the last page ask nothing: they only send what is left.
+  if (form.id === "resend") {
+    if (unsent()) flush();
+    return;
   }
 
   // Answers
@@ -238,7 +248,6 @@
   at("undo").addEventListener("click", undo);
   at("use-keys").checked = keysOn();
   at("use-keys").addEventListener("change", (event) => write("keys", event.target.checked));
-  addEventListener("online", flush);
   // Open where there is room for it beside the texts.
   const beside = matchMedia("(min-width: 62rem)").matches && !guide.closest(".side-by-side");
   guide.open = read("guide", beside);
