@@ -112,7 +112,7 @@ def invite_command(
     """Make private links, one a person, and print them: they are stored nowhere and shown only now."""
     from evenhand.annotate.study import read_study
     from evenhand.api.collecting import HOST, PORT, invite_people, link
-    from evenhand.cli.console import errors, output
+    from evenhand.cli.console import errors
 
     address = base or f"http://{HOST}:{PORT}"
     link(address, "")
@@ -121,9 +121,8 @@ def invite_command(
     if dry_run:
         return
     for made in invite_people(study, people, again=again, database=database):
-        output.print(
-            f"{made.annotator}\t{link(address, made.token)}", highlight=False, soft_wrap=True, markup=False
-        )
+        # Not by the console, which turns the tab into blanks.
+        typer.echo(f"{made.annotator}\t{link(address, made.token)}")
 
 
 def serve_command(
