@@ -210,7 +210,7 @@ BARS: tuple[Bar, ...] = (
         "endpoint",
         ("requests_per_second",),
         "requests/s",
-        next_limit="the HTTP client library",
+        next_limit="httpx, 0.46 ms of CPU time a request; http.client alone would take 0.11",
     ),
     Bar("scoring 10^6 texts, memory", "", 4096, "growth", ("score_mib",), "MiB", True),
     Bar("report of 10^6 texts", "", 60, "growth", ("report_seconds",), "s", True),
