@@ -129,6 +129,15 @@ def test_side_by_side_keeps_a_prompt_together(tmp_path: Path) -> None:
     assert {known[page[0]].method for page in pages} == set(methods)
 
 
+def test_side_by_side_with_more_methods_than_a_share(tmp_path: Path) -> None:
+    methods = tuple(f"m{number}" for number in range(9))  # a likert share is eight texts
+    study = make_study(tmp_path / "s", task="likert", items=2, methods=methods, layout="side-by-side")
+    room = Room(study)
+    assert room.ask(1)
+    assert [len(page) for page in room.pages[1] if len(page) > 1] == [9]
+    assert not room.ask(1)
+
+
 def test_what_is_left_is_counted(tmp_path: Path) -> None:
     rules = Assigner.of(make_study(tmp_path / "s", items=5, annotators=2, checks=False))
     ids = [item.id for item in rules.items]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from tests.annotate.study_parts import make_study, serving
 from tests.report.test_browser import CONTRAST, FLAGS
@@ -294,6 +295,31 @@ def test_arrow_keys_choose_without_running_ahead_and_keys_can_be_switched_off(ho
     page.wait_for_timeout(100)
     assert seat.chosen() == 1
     assert seat.logged == []
+
+
+@pytest.mark.parametrize("options", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize("layout", [None, "single", "side-by-side"])
+def test_whatever_a_model_wrote_stays_in_its_card(
+    browser: Any, tmp_path: Path, layout: Any, options: dict[str, Any]
+) -> None:
+    study = make_study(tmp_path / "s", items=4, checks=False, layout=layout)
+    odd = [
+        "W" * 400,
+        "\u202eturned <b>around</b>",
+        "https://h.example/" + "a/" * 200,
+        "\u05e9\u05dc\u05d5\u05dd " * 60,
+    ]
+    study.items().with_columns(text=pl.Series(odd), pair=pl.lit("p")).write_parquet(
+        study.folder / "items.parquet"
+    )
+    with Database(study) as db, serving(db) as address:
+        seat = House(browser, db, address).seat(**options)
+        seat.page.goto(f"{address}/work")
+        width = options["viewport"]["width"]
+        assert seat.page.evaluate("document.documentElement.scrollWidth") <= width
+        boxes = "all => all.every((one) => one.scrollWidth <= one.clientWidth)"
+        assert seat.page.locator(".card").evaluate_all(boxes)
+        seat.context.close()
 
 
 def test_without_scripts_the_page_is_a_form(house: House) -> None:

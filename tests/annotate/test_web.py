@@ -186,6 +186,7 @@ def test_posts_from_other_sites_are_refused(local: Site) -> None:
     assert reader.send(answer, **{"Sec-Fetch-Site": "cross-site"}).status_code == 403
     assert reader.send(answer, Origin="https://evil.example").status_code == 403
     assert reader.send(answer, Origin="null").status_code == 403
+    assert reader.send(answer, Origin="http://[::").status_code == 403
     other = local.reader(1)
     other.open()
     form, reader.form = reader.form, other.form

@@ -89,7 +89,8 @@ class Assigner:
         found = self._open(held, load)
         if self.study.task.task.layout == "side-by-side":
             size = max((len(unit) for unit in found), default=1)
-            return found[: 1 if room is None else room // size]
+            # One prompt with more texts than a person's share is still one prompt to read.
+            return found[: 1 if room is None else max(room // size, not held)]
         if self.study.task.task.per_method:
             return self._by_method(found, held)
         page = self.study.task.task.page

@@ -114,8 +114,16 @@ def is_forged(request: Request, *, token: str, given: str, base: str | None = No
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return True
     origin = request.headers.get("origin")
-    own = {request.headers.get("host"), urlsplit(base or "").netloc} - {None, ""}
-    return bool(origin) and urlsplit(origin or "").netloc not in own
+    own = {request.headers.get("host"), _place(base or "")} - {None, ""}
+    return bool(origin) and _place(origin or "") not in own
+
+
+def _place(address: str) -> str:
+    """Host and port of an address; empty where it is none."""
+    try:
+        return urlsplit(address).netloc
+    except ValueError:
+        return ""
 
 
 def _digest(cookie: str) -> str:
