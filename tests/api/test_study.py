@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -128,8 +129,15 @@ def test_likert_joins_methods_by_prompt(tmp_path: Path) -> None:
         tmp_path / "t", file, task="likert", prompt="prompt", method="how", items=9, annotators=5
     )
     assert prepared.notes() == []  # nine do not divide by two
-    # Eight texts, five people each, eight texts a person.
-    assert prepared.plan().lines[2] == "answers 40 wanted, by 5 people or more"
+    # Eight texts, five people each, two texts a method: four a person, 40 / 4 = 10 people.
+    assert prepared.plan().lines[2] == "answers 40 wanted, by 10 people or more"
+    assert prepared.people == 10
+    beside = prepare(
+        tmp_path / "t", file, task="likert", prompt="prompt", method="how", items=8, layout="side-by-side"
+    )
+    # Eight a person are four prompts by two methods: 8 x 3 / 8 = 3 people.
+    assert beside.people == 3
+    assert prepare(tmp_path / "t", file, items=8).people == 3
 
 
 def test_likert_needs_shared_prompts(tmp_path: Path) -> None:
@@ -186,5 +194,13 @@ def test_links_are_made_and_forgotten(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_link_needs_a_whole_address() -> None:
     assert link("https://study.example/", "abc") == "https://study.example/join/abc"
-    with pytest.raises(InputError, match=r"--base 'study\.example'"):
-        link("study.example", "abc")
+    for wrong in (
+        "study.example",
+        "https://study.example/here",
+        "http://[::",
+        "http://h:port",
+        "ftp://h",
+        "http://",
+    ):
+        with pytest.raises(InputError, match=re.escape(f"--base {wrong!r}")):
+            link(wrong, "abc")

@@ -95,12 +95,24 @@ def serve_study(
 
 def link(base: str, token: str) -> str:
     """The private link of a token."""
-    parts = urlsplit(base)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if not _is_site(base):
         raise InputError(
-            f"--base {base!r}", accepted="http://HOST:PORT or https://HOST", todo="give the whole address"
+            f"--base {base!r}",
+            accepted="http://HOST:PORT or https://HOST, without a path",
+            todo="give the whole address",
         )
     return f"{base.rstrip('/')}/join/{token}"
+
+
+def _is_site(address: str) -> bool:
+    """Whether an address is a whole site: pages stand at its root."""
+    try:
+        parts = urlsplit(address)
+        _ = parts.port
+    except ValueError:
+        return False
+    rest = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and not rest
 
 
 def _listening(host: str, port: int) -> socket.socket:

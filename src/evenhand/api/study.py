@@ -98,17 +98,31 @@ class Creating:
             items=items_table(self.chosen, self.task),
         )
 
+    @property
+    def people(self) -> int:
+        """The fewest people who can answer everything."""
+        share = self._share()
+        wanted = len(self.chosen) * self.settings.annotators
+        return max(self.settings.annotators, -(-wanted // share)) if share else self.settings.annotators
+
+    def _share(self) -> int:
+        """Texts a person gets; 0 for no limit."""
+        terms = self.task.task
+        methods = len({one.method for one in self.chosen})
+        if terms.layout == "side-by-side" and terms.per_person:
+            return max(1, terms.per_person // methods) * methods
+        return terms.per_method * methods or terms.per_person
+
     def _answers(self) -> str:
         wanted = len(self.chosen) * self.settings.annotators
-        share = self.task.task.per_person
-        people = f", by {-(-wanted // share):,} people or more" if share else ""
+        people = f", by {self.people:,} people or more" if self._share() else ""
         return f"answers {wanted:,} wanted{people}"
 
     def _pages(self) -> str:
         terms = self.task.task
         if terms.layout == "side-by-side":
             return "side by side"
-        share = f", {terms.per_person} a person" if terms.per_person else ""
+        share = f", {self._share()} a person" if self._share() else ""
         return ("one at a time" if terms.page == 1 else f"pages of {terms.page}") + share
 
 

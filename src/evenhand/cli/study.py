@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -90,9 +91,10 @@ def init_command(
     if dry_run:
         return
     made = prepared.run()
+    folder = quote(str(made.folder))
     output.print(
-        f"study: {made.folder}\nnext:  evenhand annotate invite {made.folder} --people {annotators}\n"
-        f"       evenhand annotate serve {made.folder}",
+        f"study: {made.folder}\nnext:  evenhand annotate invite {folder} --people {prepared.people}\n"
+        f"       evenhand annotate serve {folder}",
         highlight=False,
         soft_wrap=True,
         markup=False,
@@ -116,7 +118,11 @@ def invite_command(
 
     address = base or f"http://{HOST}:{PORT}"
     link(address, "")
-    who = f"a new link for {again}; the old one stops" if again else f"{people} private links"
+    who = (
+        f"a new link for {again}; the old one stops"
+        if again
+        else f"{people} private link{'s' * (people != 1)}"
+    )
     errors.print(f"invite to {read_study(study).folder}: {who}", highlight=False, markup=False)
     if dry_run:
         return
@@ -143,7 +149,7 @@ def serve_command(
     link(address, "")
     links = _show_state(study, database)
     if not links:
-        warn(f"nobody has a link yet: evenhand annotate invite {study} --people 3")
+        warn(f"nobody has a link yet: evenhand annotate invite {quote(str(study))} --people 3")
     if host not in ("127.0.0.1", "localhost", "::1") and not address.startswith("https://"):
         warn("other machines can reach this, and without HTTPS links and answers can be read on the way")
     if dry_run:
@@ -171,7 +177,12 @@ def forget_command(
     from evenhand.cli.console import errors, output
 
     what = "their answers are deleted" if answers_too else "their answers stay under a random name"
-    errors.print(f"forget {annotator} in {study}: the link stops, {what}", highlight=False, markup=False)
+    errors.print(
+        f"forget {annotator} in {study}: the link stops, {what}",
+        highlight=False,
+        soft_wrap=True,
+        markup=False,
+    )
     if dry_run:
         return
     name = forget_person(study, annotator, answers_too=answers_too, database=database)
