@@ -97,7 +97,5 @@ def test_scores_from_actors_are_those_of_this_process(
 
 
 def test_a_model_that_cannot_travel_is_refused() -> None:
-    with pytest.raises(
-        InputError, match=r"^the model is an object, and the engine is ray\. Accepted: a"
-    ):
+    with pytest.raises(InputError, match=r"^the model is an object, and the engine is ray\. Accepted: a"):
         prepare(StubModel(), engine="ray")

@@ -121,9 +121,7 @@ def test_items_of_a_lost_actor_are_done_again(fake: FakeRay) -> None:
 
 def test_an_item_that_kills_three_actors_ends_the_run(fake: FakeRay) -> None:
     fake.dies = {0: 0, 1: 1, 2: 1}
-    with pytest.raises(
-        EvenhandError, match=r"^a shard lost its worker 3 times\. Accepted: workers that"
-    ):
+    with pytest.raises(EvenhandError, match=r"^a shard lost its worker 3 times\. Accepted: workers that"):
         doubled(pool(1), 1)
 
 
