@@ -1,6 +1,7 @@
 """The replication of the political paper: on a stub, by hand where a number can be, and as printed."""
 
 import sys
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -15,6 +16,7 @@ from evenhand.papers.political.people import read_answers, table_6
 from evenhand.papers.political.printed import printed
 from evenhand.papers.political.tables import averaged
 from evenhand.papers.replicate import prepare, replicate
+from evenhand.stats import base_rates
 from evenhand.text.vectors import save_vectors
 
 
@@ -95,9 +97,17 @@ def test_only_the_study_needs_no_model(tmp_path):
     assert (prepared.run().path / "table_6.parquet").exists()
 
 
+def in_haste(patch):
+    """Few arrangements: what the tables hold is looked at, not how exact it is."""
+    for name in ("indirect_bias", "direct_bias", "bias_change"):
+        quick = partial(getattr(base_rates, name), permutations=40, resamples=40)
+        patch.setattr(f"evenhand.pipeline.distances.{name}", quick)
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
+        in_haste(patch)
         patch.setattr(replication, "PROMPTS", 40)
         patch.setitem(sys.modules, "umap", None)  # as where it is not installed
         return replicate(
@@ -162,6 +172,7 @@ def files(tmp_path_factory):
 def five(files, tmp_path_factory):
     """All five methods on the embedded model, at the smallest size."""
     with pytest.MonkeyPatch.context() as patch:
+        in_haste(patch)
         smallest = {"PROMPTS": 9, "SAMPLES": 1, "TOKENS": 6, "SUITES": ("political",)}
         for name, value in smallest.items():
             patch.setattr(replication, name, value)

@@ -31,10 +31,9 @@ EXHIBITS = ("table_2", "table_3", "table_5", "table_6", "figure_2", "judges")
 _MODELLESS = ("table_6", "judges")
 """Exhibits that need no language model."""
 DEFAULT_MODELS = ("builtin",)
-PROMPTS: int | None = None
-"""Prompts of each suite; all of them."""
-SAMPLES, TOKENS = 2, 40
-"""The subset: every prompt, fewer and shorter texts than the paper's 10 samples of 100 tokens."""
+PROMPTS, SAMPLES, TOKENS = 240, 1, 30
+"""The subset: so many prompts of each suite, spread over all options, with fewer and shorter texts than the
+paper's 10 of 100 tokens; about ten minutes a model on a CPU core."""
 _REMARKS = (
     "A distance is never zero in a finite sample. Every one stands beside what chance gives where keywords "
     "are dealt to options at random; only what is beyond it, with an interval above 0, is bias found.",
@@ -118,7 +117,7 @@ class PoliticalReplication:
         if "judges" in self._exhibits() and self.judges:
             lines.append(f"judges  {', '.join(self.judges.names())}, each trained on {self.judges.folder}")
         if self.sources and not self.request.full:
-            lines.append(f"subset  {SAMPLES} samples of {TOKENS} tokens; --full: 10 of 100, hours on a CPU")
+            lines.append(f"subset  {_subset()}; --full: all prompts, 10 texts of 100, hours on a CPU")
         return (*lines, f"writes  {', '.join(self._exhibits())}")
 
     def run(self, folder: Path, progress: Progress) -> Replication:
@@ -197,7 +196,7 @@ class PoliticalReplication:
             "suite": SUITES,
             "metrics": METRICS,
             "preset": "political",
-            "limit": PROMPTS,
+            "limit": None if full else PROMPTS,
             "samples": None if full else SAMPLES,
             "max_new_tokens": None if full else TOKENS,
             "seed": self.request.seed,
@@ -221,9 +220,7 @@ class PoliticalReplication:
     def _subset(self) -> Sequence[str]:
         if self.request.full or not self.sources:
             return ()
-        return (
-            f"A subset: {SAMPLES} samples of {TOKENS} tokens a prompt. --full takes the paper's 10 of 100.",
-        )
+        return (f"A subset: {_subset()}. --full takes all prompts, and the paper's 10 texts of 100 tokens.",)
 
 
 def prepare(request: Request) -> PoliticalReplication:
@@ -238,6 +235,10 @@ def prepare(request: Request) -> PoliticalReplication:
     answers = read_answers(request.human) if request.human else None
     judges = Judges.found(request) if "judges" in request.exhibits else None
     return PoliticalReplication(tuple(sources), request, answers, judges)
+
+
+def _subset() -> str:
+    return f"{PROMPTS} prompts of each suite, {SAMPLES} text(s) of {TOKENS} tokens a prompt"
 
 
 def _changed(runs: Mapping[str, Run], seed: int) -> pl.DataFrame:
