@@ -17,7 +17,7 @@ from evenhand.annotate.assignment import Assigner
 from evenhand.annotate.database import VARIABLE, Database, DatabaseError, answers
 from evenhand.annotate.labels import LABEL_COLUMNS, read_labels
 from evenhand.annotate.people import Person
-from evenhand.annotate.study import Study
+from evenhand.annotate.study import STUDY, Study, read_study
 from evenhand.core.errors import InputError
 
 
@@ -77,6 +77,15 @@ def test_labels_as_a_table(study: Study, place: str | None) -> None:
         (second, "a2", "neutral", 0.0, False),
     ]
     assert abs((table["at"][0] - utc_now()).total_seconds()) < 300
+
+
+def test_answers_that_the_task_no_longer_knows_are_not_left_out(study: Study) -> None:
+    with Database(study) as db:
+        save(db, "a1", [Answer(ids(study)[0], "sentiment", "negative")])
+    file = study.folder / STUDY
+    file.write_text(file.read_text().replace('label = "negative"', 'label = "bad"'))
+    with pytest.raises(InputError, match=r"1 answers, of which one says sentiment = 'negative', do not fit"):
+        read_labels(read_study(study.folder))
 
 
 def test_studies_in_one_database_do_not_meet(tmp_path: Path, place: str | None) -> None:

@@ -7,7 +7,8 @@ from typing import Final
 
 import polars as pl
 
-from evenhand.annotate.study import Study
+from evenhand.annotate.study import STUDY, Study
+from evenhand.core.errors import InputError
 
 LABEL_COLUMNS: Final[Mapping[str, pl.DataType]] = {
     "item_id": pl.String(),
@@ -37,10 +38,24 @@ def read_labels(study: Study, url: str | None = None) -> pl.DataFrame:
         rows = latest(db)
     names = ("annotator", "item_id", "question", "label", "at")
     table = pl.DataFrame(rows, schema={name: LABEL_COLUMNS[name] for name in names}, orient="row")
+    _require_known(study, table)
     checks = study.items().select("item_id", "is_check")
     found = table.join(checks, on="item_id", how="inner").join(_codes(study), on=["question", "label"])
     return found.select(pl.col(name).cast(kind) for name, kind in LABEL_COLUMNS.items()).sort(
         "item_id", "question", "annotator"
+    )
+
+
+def _require_known(study: Study, table: pl.DataFrame) -> None:
+    """An error where ``study.toml`` no longer has what people answered: nothing is left out in silence."""
+    unknown = table.join(_codes(study), on=["question", "label"], how="anti")
+    if unknown.is_empty():
+        return
+    question, label = unknown.select("question", "label").row(0)
+    raise InputError(
+        f"{unknown.height:,} answers, of which one says {question} = {label!r}, do not fit {STUDY}",
+        accepted="the questions and labels that people were asked",
+        todo=f"put them back into {study.folder / STUDY}; wording may change, names and labels may not",
     )
 
 
