@@ -20,6 +20,14 @@ def test_an_audit_says_how_many_texts_were_written(tmp_path: Path) -> None:
     )
 
 
+def test_replayed_texts_are_nobody_s_writing(tmp_path: Path) -> None:
+    content = manifest()
+    model = {"backend": "replay", "name": "/data/texts.jsonl"}
+    content = content | {"identity": {**content["identity"], "model": model}}  # type: ignore[dict-item]
+    run = write_run(tmp_path, content, {"groups": frame("groups", [group_row(), group_row(group="b")])})
+    assert asked(run).question == "Do the texts in texts.jsonl differ between 2 groups?"
+
+
 def test_a_file_is_asked_about_its_texts(tmp_path: Path) -> None:
     scores = [
         {

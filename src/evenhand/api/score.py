@@ -190,10 +190,16 @@ def prepare(texts: Path | str | ArrowTable, **options: Unpack[ScoreOptions]) -> 
         metrics=find_metrics(metrics, settings, DEFAULT_METRICS),
         identity=identity,
         folder=Path(out) if out else default_folder("score", Path(name).stem, identity),
-        command=options.get("command") or f"evenhand score {name}",
+        command=options.get("command") or _command(texts),
         fresh=options.get("fresh", False),
         objects=objects_among(metrics),
     )
+
+
+def _command(texts: Path | str | ArrowTable) -> str:
+    if isinstance(texts, Path | str):
+        return f"evenhand score {texts}"
+    return "evenhand.score(table, ...), from Python, on a table in memory"
 
 
 def _layout(options: ScoreOptions, settings: Settings) -> Layout:

@@ -41,6 +41,9 @@ def asked(run: Run) -> Asked:
         model = model_name(run)
         question = f"Does {model} write differently about {between}?"
         alone = f"How does {model} write about one group?"
+        if text_at(run.manifest, "identity", "model", "backend") == "replay":
+            question = f"Do the texts in {model} differ between {between}?"
+            alone = f"How do the texts in {model} score?"
         return Asked(alone if groups == 1 else question, _how_written(run, prompts, texts))
     source = visible(text_at(run.manifest, "name")) or "a file"
     return Asked(
