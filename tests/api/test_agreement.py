@@ -153,6 +153,8 @@ def test_methods_are_paired_over_people(tmp_path: Path) -> None:
     assert (base["mean"], steered["mean"], steered["difference"]) == (5.75, 3.75, -2.0)
     assert steered["p"] is None
     assert "every difference is the same" in steered["null_reason"]
+    told = (run.path / "report.md").read_text()
+    assert "lower than baseline for each of 4 participants" in told
     with pytest.raises(InputError, match=r"^no text is of the method 'x'\. Accepted: baseline, steered\."):
         evenhand.ratings(study.folder, baseline="x")
 

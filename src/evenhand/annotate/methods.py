@@ -75,6 +75,8 @@ def _row(of: MethodRating) -> Row:
         "difference": gap.estimate if gap else None,
         "difference_low": gap.low if gap else None,
         "difference_high": gap.high if gap else None,
+        "t": gap.estimate / gap.se if gap and gap.estimate is not None and gap.se else None,
+        "df": gap.df if gap else None,
         "p": gap.p if gap else None,
         "participants": of.mean.n,
         "paired": gap.n_clusters if gap else None,

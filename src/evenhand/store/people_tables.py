@@ -172,6 +172,8 @@ METHODS: _Schema = {
     "difference": _REAL,
     "difference_low": _REAL,
     "difference_high": _REAL,
+    "t": _REAL,
+    "df": _REAL,
     "p": _REAL,
     "p_adjusted": _REAL,
     "participants": _COUNT,
