@@ -120,6 +120,20 @@ def test_onto_the_card_and_off_the_package(tmp_path: Path) -> None:
         evenhand.card("sentiment")
 
 
+def test_the_same_texts_under_other_ids_say_nothing_more(tmp_path: Path) -> None:
+    rows = [f'"{text}",{label}' for text, label in TEXTS.items()]
+    found = []
+    for times in (1, 3):
+        path = tmp_path / f"{times}.csv"
+        lines = [f"{n}-{at},{row}" for n in range(times) for at, row in enumerate(rows)]
+        path.write_text("\n".join(["id,text,label", *lines]) + "\n")
+        run = evenhand.validate("sentiment", path, output="compound", out=tmp_path / str(times))
+        row = run.table("validation").filter(pl.col("measure") == "accuracy").row(0, named=True)
+        (best,) = run.table("best_cuts").to_dicts()
+        found.append((row["low"], row["high"], row["n_clusters"], best["folds"]))
+    assert found[1] == pytest.approx(found[0], abs=1e-9)
+
+
 def test_clusters_widen_intervals(tmp_path: Path) -> None:
     rows = [f'"{text} {n}",{label},{n}' for n in range(6) for text, label in TEXTS.items()]
     rows = [row.replace("neutral", "positive") if row.endswith(("0", "1")) else row for row in rows]

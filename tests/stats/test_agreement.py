@@ -10,7 +10,7 @@ from tests.oracles.stats_agreement import alpha_slowly
 
 from evenhand.core.errors import InputError
 from evenhand.stats import fleiss_kappa, krippendorff_alpha, spearman
-from evenhand.stats.agreement import Scale
+from evenhand.stats.agreement import Scale, rank_correlation
 
 # Krippendorff (2011), Computing Krippendorff's Alpha-Reliability, example C; 0 is "not rated".
 OBSERVERS = [
@@ -146,3 +146,19 @@ def test_spearman_has_an_interval_over_clusters() -> None:
     assert spearman([1.0], [2.0], rng=0).null_reason == "fewer than two values"
     with pytest.raises(InputError, match=r"^x has 2 values and y has 1\."):
         spearman([1.0, 2.0], [1.0], rng=0)
+
+
+def test_full_agreement_has_no_interval():
+    items, labels = np.repeat(np.arange(12), 2), np.repeat(np.arange(12) % 2, 2)
+    for found in (
+        fleiss_kappa(items, labels, rng=0),
+        krippendorff_alpha(items, labels, scale="ordinal", rng=0),
+        spearman(np.arange(12), np.arange(12), rng=0),
+    ):
+        assert found.value == pytest.approx(1.0)
+        assert (found.low, found.high, found.null_reason) == (None, None, "no variation")
+
+
+def test_no_order_of_three_is_significant():
+    # Two of the six orders of three values correlate fully: p = 1/3.
+    assert rank_correlation([1, 2, 3], [1, 2, 3], rng=0).p == pytest.approx(1 / 3)

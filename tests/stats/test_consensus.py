@@ -137,3 +137,16 @@ def test_what_is_not_probable_enough_has_no_label() -> None:
     found = dawid_skene(ratings).consensus(ratings, probability=0.9)
     assert found.labels == (None, None)
     assert found.reasons == ("too little agreement",) * 2
+
+
+def test_skill_of_one_rating_has_no_interval():
+    rows = [(str(item), who, "ab"[item % 2]) for item in range(20) for who in ("anna", "ben")]
+    ratings = Ratings.from_rows(*zip(*rows, ("0", "cara", "a"), strict=True), scale=("a", "b"))
+    found = dict(zip(ratings.annotators, skill(ratings, dawid_skene(ratings), rng=0), strict=True))
+    assert (found["anna"].n, found["anna"].n_clusters) == (20, 20)
+    assert found["anna"].low is not None
+    assert (found["cara"].n_clusters, found["cara"].low, found["cara"].null_reason) == (
+        1,
+        None,
+        "one cluster",
+    )

@@ -44,6 +44,27 @@ def test_equal_to_scikit_learn(seed):
     assert [of.f1.value for of in found.by_label] == pytest.approx(each[2])
 
 
+def test_shares_stay_shares_where_clusters_differ_in_size():
+    human = ["negative", "positive"] * 24
+    # One prompt has 40 of 48 texts: resamples have from 9 to 360 texts.
+    clusters = [0] * 40 + list(range(1, 9))
+    predicted = ["positive", *human[1:]]
+    found = validate_labels(predicted, human, labels=LABELS, rng=0, clusters=clusters)
+    for of in (found.accuracy, found.precision, found.recall, found.f1):
+        assert 0.0 <= of.low < of.value < of.high <= 1.0
+    assert found.accuracy.n_clusters == 9
+
+
+def test_full_agreement_on_few_texts_is_no_certainty():
+    found = validate_labels(LABELS * 4, LABELS * 4, labels=LABELS, rng=0)
+    # Wilson's interval of 12 of 12 at the t quantile for 11 degrees of freedom,
+    # 2.201: 12 / (12 + 2.201^2).
+    assert (found.accuracy.low, found.accuracy.high) == (pytest.approx(0.7124, abs=1e-3), 1.0)
+    for of in (found.precision, found.f1, found.kappa, found.by_label[0].f1):
+        assert (of.value, of.low, of.null_reason) == (1.0, None, "no variation")
+    assert found.by_label[0].recall.n == 4
+
+
 def test_intervals_cover():
     hits = 0
     for seed in range(200):

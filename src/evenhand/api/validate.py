@@ -253,13 +253,13 @@ def one_label_a_text(collected: Collected, rule: Rule) -> pl.DataFrame:
 
 
 def _with_clusters(texts: pl.DataFrame, collected: Collected) -> pl.DataFrame:
-    """The texts with what belongs together: texts of one prompt, or of one value of ``--cluster``."""
+    """The texts with what belongs together: of one prompt, of one value of ``--cluster``, or equal ones."""
     of = collected.rows.select("item_id", "cluster").unique("item_id", keep="first", maintain_order=True)
-    if of["cluster"].null_count() == of.height:
+    if of["cluster"].null_count() == of.height and not texts["text"].is_duplicated().any():
         return texts.with_columns(pl.lit(None, pl.String).alias("cluster"))
     joined = texts.join(of, on="item_id", how="left", maintain_order="left")
-    # A text without a cluster stands alone.
-    return joined.with_columns(pl.coalesce("cluster", pl.lit("item ") + pl.col("item_id")))
+    # A text without a cluster stands alone, but for those that say the same under another id.
+    return joined.with_columns(pl.coalesce("cluster", pl.lit("text ") + pl.col("text")))
 
 
 def _renamed(given: Mapping[str, str] | Sequence[str] | None) -> dict[str, str]:

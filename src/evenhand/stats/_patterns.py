@@ -14,7 +14,7 @@ import numpy as np
 from evenhand.core.records import Estimate
 from evenhand.stats._arrays import Floats, RandomSource, checked_level
 from evenhand.stats.bootstrap import widened_tails
-from evenhand.stats.results import NO_VALUES, ONE_CLUSTER
+from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER
 
 _BLOCK = 2_000_000
 """Draws held in memory at a time."""
@@ -53,6 +53,9 @@ class Patterns:
         if draws.size < self.resamples / 2:
             why = "too few resamples have a value"
             return Estimate(value, None, None, level, name, n, n_null, items, why)
+        if draws.max() - draws.min() <= 1e-12:
+            # Full agreement stays full however items are drawn: that is no certainty.
+            return Estimate(value, None, None, level, name, n, n_null, items, NO_VARIATION)
         low, high = np.quantile(draws, widened_tails(level, items))
         return Estimate(value, float(low), float(high), level, name, n, n_null, items)
 

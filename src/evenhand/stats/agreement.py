@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -34,7 +35,8 @@ class Correlation(NamedTuple):
 
     estimate: Estimate
     p: float | None
-    """Two-sided, of no correlation: Student's t with two degrees of freedom fewer than clusters."""
+    """Two-sided, of no correlation: Student's t with two degrees of freedom fewer than clusters, and never
+    below 2 / clusters!, the least that any order of them gives."""
 
 
 def fleiss_kappa(
@@ -145,11 +147,10 @@ def rank_correlation(
     found = spearman(x, y, clusters, rng=rng, resamples=resamples, level=level)
     if found.value is None or found.n_clusters < 3:
         return Correlation(found, None)
-    rest = 1 - found.value**2
-    if rest <= 1e-15:
-        return Correlation(found, 0.0)
-    df = found.n_clusters - 2
-    return Correlation(found, t_two_sided(found.value * (df / rest) ** 0.5, df))
+    rest, df = 1 - found.value**2, found.n_clusters - 2
+    p = 0.0 if rest <= 1e-15 else t_two_sided(found.value * (df / rest) ** 0.5, df)
+    # Of all orders of so many clusters at least two correlate fully: no test can give a smaller p.
+    return Correlation(found, max(p, 2 / math.factorial(min(found.n_clusters, 20))))
 
 
 def _weighted_ranks(codes: Ints, weights: Floats) -> Floats:
@@ -246,14 +247,16 @@ def _counts(items: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, int]:
 
 def _renamed(found: Estimate, name: str, n: int, n_null: int, reason: str) -> Estimate:
     """The estimate under the statistic's own name; without a value, with the reason for that."""
+    # Ranks in full order stay so however rows are drawn: that is no certainty.
+    is_stuck = found.low is not None and found.high is not None and found.high - found.low <= 1e-12
     return Estimate(
         found.value,
-        found.low,
-        found.high,
+        None if is_stuck else found.low,
+        None if is_stuck else found.high,
         found.level,
         f"{name}, {found.method}",
         n,
         n_null,
         found.n_clusters,
-        reason if found.value is None else found.null_reason,
+        reason if found.value is None else NO_VARIATION if is_stuck else found.null_reason,
     )

@@ -129,19 +129,23 @@ def skill(
 ) -> list[Estimate]:
     """For each annotator the probability of naming the true label, with an interval over resampled items.
 
+    n counts the annotator's ratings, n_clusters the items they rated; there is no interval below two.
+
     The model is fitted anew to every resample, beginning at what was found for all items. With very many
     ratings fewer resamples are drawn, 50 at least: their intervals are narrow.
     """
     n = np.bincount(ratings.of_annotator, minlength=len(ratings.annotators))
     items, method = len(ratings.items), "Dawid-Skene, cluster bootstrap (percentile)"
     value = fitted.accuracies
-    if items < 2:
-        return [
-            Estimate(
-                float(value[at]), None, None, checked_level(level), method, int(n[at]), 0, items, ONE_CLUSTER
-            )
-            for at in range(len(n))
-        ]
+    of = np.unique(ratings.of_item * len(n) + ratings.of_annotator) % len(n)
+    rated = np.bincount(of, minlength=len(n))
+
+    def without(at: int) -> Estimate:
+        found = (float(value[at]), None, None, checked_level(level), method, int(n[at]), 0, int(rated[at]))
+        return Estimate(*found, ONE_CLUSTER)
+
+    if rated.max() < 2:
+        return [without(at) for at in range(len(n))]
     generator = np.random.default_rng(rng)
     draws = np.stack(
         [
@@ -156,11 +160,14 @@ def skill(
             for _ in range(max(min(resamples, 50), min(resamples, _WORK // ratings.of_item.size)))
         ]
     )
-    low, high = np.quantile(draws, widened_tails(checked_level(level), items), axis=0)
-    return [
-        Estimate(float(value[at]), float(low[at]), float(high[at]), level, method, int(n[at]), 0, items)
-        for at in range(len(n))
-    ]
+
+    def estimate(at: int) -> Estimate:
+        # An annotator's own items are what tells about them: few of them make a wide interval.
+        low, high = np.quantile(draws[:, at], widened_tails(checked_level(level), int(rated[at])))
+        found = (float(value[at]), float(low), float(high), level, method, int(n[at]), 0, int(rated[at]))
+        return Estimate(*found)
+
+    return [estimate(at) if rated[at] > 1 else without(at) for at in range(len(n))]
 
 
 def _fitted(

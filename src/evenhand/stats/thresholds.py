@@ -191,6 +191,9 @@ class _Drawn:
             return of(None, None, None, method=name, null_reason=NO_VARIATION)
         if self.n_clusters < 2 or draws.size < self.cuts.size / 2:
             return of(value, None, None, method=name, null_reason=ONE_CLUSTER)
+        if draws.max() - draws.min() <= 1e-12:
+            # Full agreement stays full however texts are drawn: that is no certainty.
+            return of(value, None, None, method=name, null_reason=NO_VARIATION)
         low, high = np.quantile(draws, widened_tails(level, self.n_clusters))
         return of(value, float(low), float(high), method=f"{name}, cluster bootstrap (percentile)")
 

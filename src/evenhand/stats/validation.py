@@ -12,7 +12,8 @@ from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
 from evenhand.stats._arrays import Floats, Ids, RandomSource, checked_level, cluster_codes
 from evenhand.stats.bootstrap import widened_tails
-from evenhand.stats.results import NO_VALUES, ONE_CLUSTER
+from evenhand.stats.intervals import clustered_proportion
+from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER
 
 _METHOD = "bootstrap (percentile)"
 
@@ -23,9 +24,9 @@ class LabelAgreement:
 
     label: str
     precision: Estimate
-    """Of the texts the metric gives the label, the share people give it too."""
+    """Of the texts the metric gives the label, which n counts, the share people give it too."""
     recall: Estimate
-    """Of the texts people give the label, the share the metric finds."""
+    """Of the texts people give the label, which n counts, the share the metric finds."""
     f1: Estimate
 
 
@@ -57,9 +58,11 @@ def validate_labels(
 ) -> Validation:
     """How far predicted labels are people's, who are taken as right (BOLD, section 6.3 and Table 8).
 
-    Resampling texts moves only the counts of the confusion matrix, so that it is the matrix that is drawn;
-    with ``clusters``, the matrices of whole clusters. A label without any text on a side counts 0 in the
-    weighted means, as is usual, and is null by itself.
+    Accuracy, which is also the weighted recall, and the precision and recall of a label are shares of texts,
+    with `clustered_proportion`'s interval. The others are resampled: that moves only the counts of the
+    confusion matrix, so that it is the matrix that is drawn; with ``clusters``, the matrices of whole
+    clusters. A label without any text on a side counts 0 in the weighted means, as is usual, and is null by
+    itself.
     """
     counts = confusion(predicted, human, labels=labels)
     n = int(counts.sum())
@@ -74,17 +77,22 @@ def validate_labels(
     tables = np.concatenate([counts[None], drawn.reshape(-1, *counts.shape)]).astype(np.float64)
     spread = _Spread(n, checked_level(level), n_clusters, is_clustered=clusters is not None)
     hits, said, true = np.einsum("bii->bi", tables), tables.sum(axis=1), tables.sum(axis=2)
-    precision, recall, f1 = _share(hits, said), _share(hits, true), _share(2 * hits, said + true)
-    weights = _share(true, np.full_like(true, max(n, 1)))
+    precision, f1 = _share(hits, said), _share(2 * hits, said + true)
+    # Of the texts of each resample: with clusters of different sizes they are not as many as there are.
+    weights = _share(true, true.sum(axis=1, keepdims=True))
+    shares = _Shares(np.array(predicted, dtype=object), np.array(human, dtype=object), clusters, level)
+    accuracy = shares.accuracy()
     return Validation(
         labels=tuple(labels),
         confusion=tuple(tuple(int(cell) for cell in row) for row in counts),
-        accuracy=spread.estimate(hits.sum(axis=1) / max(n, 1)),
+        accuracy=accuracy,
         precision=spread.estimate((np.nan_to_num(precision) * weights).sum(axis=1)),
-        recall=spread.estimate((np.nan_to_num(recall) * weights).sum(axis=1)),
+        recall=accuracy,
         f1=spread.estimate((np.nan_to_num(f1) * weights).sum(axis=1)),
         by_label=tuple(
-            LabelAgreement(label, *(spread.estimate(part[:, place]) for part in (precision, recall, f1)))
+            LabelAgreement(
+                label, shares.precision(label), shares.recall(label), spread.estimate(f1[:, place])
+            )
             for place, label in enumerate(labels)
         ),
         kappa=spread.estimate(cohens_kappa(tables)),
@@ -124,6 +132,30 @@ def confusion(predicted: Sequence[str], human: Sequence[str], *, labels: Sequenc
 
 
 @dataclass(frozen=True, slots=True)
+class _Shares:
+    """Shares of texts on which both sides say the same."""
+
+    predicted: np.ndarray
+    human: np.ndarray
+    clusters: Ids
+    level: float
+
+    def accuracy(self) -> Estimate:
+        return self._same(np.ones(self.human.size, dtype=np.bool_))
+
+    def precision(self, label: str) -> Estimate:
+        return self._same(self.predicted == label)
+
+    def recall(self, label: str) -> Estimate:
+        return self._same(self.human == label)
+
+    def _same(self, among: np.ndarray) -> Estimate:
+        same = (self.predicted == self.human)[among].astype(np.float64)
+        clusters = None if self.clusters is None else np.asarray(self.clusters)[among]
+        return clustered_proportion(same, clusters, level=self.level)
+
+
+@dataclass(frozen=True, slots=True)
 class _Spread:
     """Turns a number and its resamples (the first one is the number) into an estimate."""
 
@@ -146,13 +178,11 @@ class _Spread:
             return of(None, None, None, null_reason=NO_VALUES)
         if self.n_clusters < 2 or not resampled.size:
             return of(value, None, None, null_reason=ONE_CLUSTER)
-        low, high = np.quantile(resampled, self._tails())
+        if resampled.max() - resampled.min() <= 1e-12:
+            # Full agreement stays full however it is drawn: that is no certainty.
+            return of(value, None, None, null_reason=NO_VARIATION)
+        low, high = np.quantile(resampled, widened_tails(self.level, self.n_clusters))
         return of(value, float(low), float(high))
-
-    def _tails(self) -> tuple[float, float]:
-        if self.is_clustered:
-            return widened_tails(self.level, self.n_clusters)
-        return (1 - self.level) / 2, (1 + self.level) / 2
 
 
 def _cells(predicted: Sequence[str], human: Sequence[str], labels: Sequence[str], clusters: Ids) -> Floats:

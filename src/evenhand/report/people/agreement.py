@@ -21,6 +21,7 @@ from evenhand.report.people.page import (
     shown,
 )
 from evenhand.report.wording import count, name, number, percent, visible
+from evenhand.stats.results import NO_VARIATION
 from evenhand.store.run import Run
 
 TABLES = ("agreement", "annotators", "annotator_pairs", "items", "dissents", "errors")
@@ -107,10 +108,11 @@ def _verdict(question: str, rows: pl.DataFrame) -> str:
     return f"{told} over {count(row['n_items'], 'text')}: {_standing(row)}."
 
 
-def _standing(row: Mapping[str, float | None]) -> str:
+def _standing(row: Mapping[str, object]) -> str:
     low, high = row["low"], row["high"]
-    if low is None or high is None:
-        return "too few texts for an interval"
+    if not isinstance(low, float) or not isinstance(high, float):
+        few = row["null_reason"] != NO_VARIATION
+        return "too few texts for an interval" if few else "nobody differs, so that there is no interval"
     if low >= _HIGH:
         return "reliable by Krippendorff's mark of 0.8"
     if high < _FAIR:
