@@ -78,3 +78,10 @@ def test_the_question_a_metric_answers() -> None:
         InputError, match=r"^2 questions were asked, none of them 'toxicity'\. Accepted: a, b\."
     ):
         question_of("toxicity", ["a", "b"])
+
+
+def test_one_label_tells_nothing_apart() -> None:
+    with pytest.raises(
+        InputError, match=r"^people call every text neutral, .* Accepted: texts of two labels"
+    ):
+        of(Scale("x", {"neutral": 0.0}))

@@ -55,6 +55,12 @@ def matches(
         return complete
     if scale.is_ordered and all(number_of(label) is not None for label in scale.labels):
         return [Match(output, dict.fromkeys(scale.labels)) for output in chosen if output.kind != "label"]
+    if len(scale.labels) == 1 and any(label for match in found for label in match.labels.values()):
+        raise InputError(
+            f"people call every text {scale.labels[0]}, with which nothing can be told apart",
+            accepted="texts of two labels or more",
+            todo="add texts that people call otherwise",
+        )
     accepted = "; ".join(f"{match.output.name}: {', '.join(match.output.labels)}" for match in found)
     raise InputError(
         f"people's labels are {', '.join(scale.labels)}, of which {info.name} knows fewer than two",

@@ -78,8 +78,8 @@ def _verdict(row: Mapping[str, object]) -> str:
     if row["null_reason"] == SAME_DIFFERENCE:
         return (
             f"{name(str(row['question']))}: {visible(str(row['method']))} is {number(abs(gap))} {higher} "
-            f"than {visible(str(row['baseline']))} for each of {count(int(str(row['paired'])), 'participant')}, "
-            "which no t test can judge."
+            f"than {visible(str(row['baseline']))} for each of "
+            f"{count(int(str(row['paired'])), 'participant')}, which no t test can judge."
         )
     ends = interval(row, "difference", signed=True)
     p = row["p_adjusted"]
