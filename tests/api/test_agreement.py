@@ -113,6 +113,7 @@ def test_one_text_has_no_interval(tmp_path: Path) -> None:
     run = evenhand.agreement(of(tmp_path / "r.csv", "npp"), out=tmp_path / "out")
     told = (run.path / "report.md").read_text()
     assert "too few texts for an interval" in told
+    assert "none: one cluster" in told
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from evenhand.report.people.page import (
     estimate,
     facts_of,
     interval,
+    interval_or_why,
     on_terminal,
     shown,
 )
@@ -129,7 +130,7 @@ def _overall(table: pl.DataFrame) -> Section:
             _STATISTICS[row["statistic"]],
             row["categories"],
             shown(row["value"]) or str(row["null_reason"]),
-            interval(row),
+            interval_or_why(row),
             f"{row['n']:,}",
             f"{row['n_items']:,}",
             f"{row['n_left_out']:,}",

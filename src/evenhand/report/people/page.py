@@ -170,6 +170,11 @@ def interval(row: Mapping[str, object], name: str = "", *, signed: bool = False)
     return f"{number(low, signed=signed)} to {number(high, signed=signed)}"
 
 
+def interval_or_why(row: Mapping[str, object]) -> str:
+    """The interval, or why a value has none; nothing where there is no value."""
+    return interval(row) or ("" if row["value"] is None else f"none: {row['null_reason']}")
+
+
 def estimate(row: Mapping[str, object], name: str) -> str:
     """An estimate with its interval, or why there is none."""
     if row[name] is None:

@@ -17,6 +17,7 @@ from evenhand.report.people.page import (
     estimate,
     facts_of,
     interval,
+    interval_or_why,
     on_terminal,
     shown,
 )
@@ -128,7 +129,7 @@ def _measures(table: pl.DataFrame) -> Section:
             name(row["output"]),
             _MEASURES[row["measure"]],
             shown(row["value"]) or str(row["null_reason"]),
-            interval(row),
+            interval_or_why(row),
             probability(row["p"]) if row["p"] is not None else "",
             f"{row['n']:,}",
             f"{row['n_clusters']:,}",
