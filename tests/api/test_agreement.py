@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 from tests.annotate.study_parts import make_study
 
@@ -164,3 +165,9 @@ def test_ratings_need_methods(tmp_path: Path) -> None:
     path = of(tmp_path / "r.csv", "nnn", "ppn")
     with pytest.raises(InputError, match=r"has texts of 0 methods\. Accepted: texts of two methods or more"):
         evenhand.ratings(path)
+
+
+def test_texts_without_two_ordered_labels_are_counted(tmp_path: Path) -> None:
+    run = evenhand.agreement(of(tmp_path / "r.csv", "npp", "nnp", "mmm", "pmm"), out=tmp_path / "out")
+    ordered = run.table("agreement").filter(pl.col("categories") == "ordered")
+    assert ordered.select("n_items", "n_left_out").unique().rows() == [(2, 2)]

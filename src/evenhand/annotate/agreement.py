@@ -186,7 +186,7 @@ def _statistics(categories: str, ratings: Ratings, question: Question, how: _How
             "level": estimate.level,
             "n": estimate.n,
             "n_items": estimate.n_clusters,
-            "n_left_out": estimate.n_null,
+            "n_left_out": len(ratings.items) - estimate.n_clusters,
             "method": estimate.method,
             "null_reason": estimate.null_reason,
         }

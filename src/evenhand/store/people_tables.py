@@ -30,7 +30,7 @@ AGREEMENT: _Schema = {
     "null_reason": _TEXT,
 }
 """``categories``: ``all``, or ``ordered`` for the labels that have a place in order; ``n`` counts ratings,
-``n_left_out`` items with one rating."""
+``n_left_out`` items with fewer than two of the ratings looked at."""
 
 ANNOTATORS: _Schema = {
     "question": _TEXT,

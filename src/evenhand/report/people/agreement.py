@@ -137,13 +137,13 @@ def _overall(table: pl.DataFrame) -> Section:
         )
         for row in table.iter_rows(named=True)
     )
-    heads = ("Question", "Statistic", "Labels", "#Value", "#Interval", "#Ratings", "#Texts", "#Rated once")
+    heads = ("Question", "Statistic", "Labels", "#Value", "#Interval", "#Ratings", "#Texts", "#Left out")
     return Section(
         "overall",
         "Over all texts",
         "Fleiss' kappa, Krippendorff's alpha for labels without order, in order, and as numbers, and "
         "Spearman's rho over all pairs of ratings of one text. Labels: all, or only those with a place in "
-        "order of their own.",
+        "order of their own. Left out: texts with fewer than two such ratings.",
         heads,
         rows,
         nav="Overall",

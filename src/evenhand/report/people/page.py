@@ -24,7 +24,8 @@ from evenhand.store.run import Run
 
 _FOLDER = Path(__file__).parent
 _STYLE = (
-    ".drawing { display: block; width: 100%; max-width: 46rem; height: auto; margin-top: 1.2rem; }\n"
+    ".drawing { display: block; width: 100%; min-width: 40rem; max-width: 46rem; height: auto; "
+    "margin-top: 1.2rem; }\n"
     ".drawing text { fill: var(--soft); font-size: 11px; }\n"
     "td.text { max-width: 34rem; min-width: 14rem; overflow-wrap: anywhere; }"
 )
