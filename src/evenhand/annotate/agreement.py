@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from evenhand.annotate.collected import Collected
+from evenhand.annotate.matching import UNPLACED
 from evenhand.annotate.rating_tables import Question
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
@@ -209,7 +210,7 @@ def _ordered_only(ratings: Ratings, question: Question) -> Ratings | None:
     places = question.scale.places
     times = Counter(place for place in places.values() if place is not None)
     main = _first_of_each(places)
-    if not question.scale.is_ordered or len(main) == len(places) or len(times) < 2:
+    if not question.scale.is_ordered or len(main) in (0, len(places)) or len(times) < 2:
         return None
     keep = np.array([label in main for label in ratings.labels])[ratings.of_label]
     rows = [ratings.of_item[keep], ratings.of_annotator[keep], ratings.of_label[keep]]
@@ -219,7 +220,8 @@ def _ordered_only(ratings: Ratings, question: Question) -> Ratings | None:
 def _first_of_each(places: Mapping[str, float | None]) -> set[str]:
     found: dict[float, str] = {}
     for label, place in places.items():
-        if place is not None:
+        # Mixed texts stand with the neutral ones, also where nobody calls a text neutral.
+        if place is not None and label not in UNPLACED:
             found.setdefault(place, label)
     return set(found.values())
 
