@@ -12,7 +12,7 @@ from torch import Tensor
 from evenhand.core.protocols import Anatomy
 from evenhand.mitigations.calibrator import Calibrator
 from evenhand.mitigations.gains import ClassifierGain, EmbeddingGain
-from evenhand.mitigations.kernel import calibrate, support_of
+from evenhand.mitigations.kernel import Gain, calibrate, expected_vector, support_of
 from evenhand.mitigations.settings import Settings
 from evenhand.mitigations.sides import SideVectors, read_sides, side_vectors
 from evenhand.models.causal import CausalModel
@@ -27,6 +27,10 @@ def plain(table: Tensor) -> Anatomy:
 def model(seed: int = 0, *, tokens: int = 60, width: int = 16, rows: int = 4) -> tuple[Tensor, Tensor]:
     random = torch.Generator().manual_seed(seed)
     return torch.randn(tokens, width, generator=random) * 0.5, torch.randn(rows, width, generator=random)
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
 
 
 def vectors(table: Tensor) -> SideVectors:
@@ -121,6 +125,41 @@ def test_with_every_token_in_the_support_the_step_is_the_oracles(strength: float
         assert found.divergence[row].item() == pytest.approx(divergence, abs=1e-4)
         # The logits are those of the last hidden state, not of the one before.
         assert torch.allclose(found.logits[row], (table @ state)[support.tokens[row]], atol=2e-3)
+
+
+@given(st.integers(0, 50), st.integers(1, 5), st.sampled_from(["words", "written", "hidden"]))
+@settings(max_examples=15, deadline=None)
+def test_row_by_row_the_climb_is_the_batch_s(seed: int, rows: int, guide: str) -> None:
+    table, hidden = model(seed, rows=rows)
+    chosen, anatomy = Settings(rate=0.003), plain(table)
+    strength = torch.linspace(0.1, 0.6, rows)
+
+    def climbed() -> tuple[Tensor, ...]:
+        support = support_of(hidden, hidden @ table.T, anatomy, size=20, exact=False)
+        gain: Gain
+        if guide == "words":
+            gain = EmbeddingGain.of(vectors(table), hidden, support.mass, chosen, torch.full((rows,), 0.2))
+        else:
+            inside, weights = torch.randn(rows, 3, 8, generator=seeded(seed)), torch.full((rows, 3), 0.3)
+            before = expected_vector(hidden, support) if guide == "written" else None
+            gain = ClassifierGain(head_of(seed), inside, torch.full((rows,), 0.5), weights, before)
+        return *calibrate(hidden, support, gain, strength, chosen), support.vectors
+
+    fast = climbed()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evenhand.mitigations.kernel._is_fused", lambda table: False)
+        slow = climbed()
+    for one, other in zip(fast, slow, strict=True):
+        assert torch.allclose(one, other, rtol=1e-3, atol=1e-3)
+
+
+def test_a_row_that_overflows_stays_visible() -> None:
+    table, hidden = model()
+    hidden[1] = 1e30
+    support = support_of(hidden, hidden @ table.T, plain(table), size=20, exact=False)
+    gain = EmbeddingGain.of(vectors(table), hidden, support.mass, Settings(), torch.zeros(4))
+    found = calibrate(hidden, support, gain, torch.ones(4), Settings())
+    assert found.logits.isfinite().all(-1).tolist() == [True, False, True, True]
 
 
 def test_the_rest_has_the_mass_of_all_other_tokens() -> None:

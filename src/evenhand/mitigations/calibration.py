@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from evenhand.mitigations.calibrator import Calibrator
     from evenhand.mitigations.sides import Sides, SideVectors
 
-VERSION: Final = "2"
+VERSION: Final = "3"
 EVERYDAY: Final = 64
 """Embedded example texts over which the usual distance between two lists is taken."""
 _DEFAULT: Final = Settings()

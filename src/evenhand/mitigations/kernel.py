@@ -10,18 +10,22 @@ row, whose logit is the logarithm of their mass and whose vector is their mean d
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from evenhand.core.protocols import Anatomy
+from evenhand.mitigations import fused
+from evenhand.mitigations.gains import ClassifierGain, EmbeddingGain
 from evenhand.mitigations.settings import Settings
 
 _BETA1: Final = 0.9
 _BETA2: Final = 0.999
 _EPSILON: Final = 1e-8
-_REACH: Final = 1024
+_REACH: Final = 512
 """Tokens whose mean direction stands for the rest where the whole table is not read."""
 _NOTHING: Final = -80.0
 _FOLLOW: Final = 0.25
@@ -74,7 +78,7 @@ def support_of(hidden: Tensor, logits: Tensor, anatomy: Anatomy, *, size: int, e
     """The ``size`` likeliest tokens and the rest, whose mass is exact.
 
     The rest moves in its mean direction: with ``exact`` that of every other token, which reads the whole
-    table once more; else an estimate from the next likeliest tokens up to 1,024 and the rest's mean logit.
+    table once more; else an estimate from the next likeliest tokens up to 512 and the rest's mean logit.
     """
     reach = min(logits.shape[-1], size if exact else max(size, _REACH))
     values, tokens = logits.topk(reach)
@@ -91,7 +95,7 @@ def support_of(hidden: Tensor, logits: Tensor, anatomy: Anatomy, *, size: int, e
     offsets = offsets if anatomy.bias is None else anatomy.bias[chosen].float()
     rest_offset = rest - (direction * hidden).sum(-1)
     return Support(
-        torch.cat([anatomy.table[chosen].float(), direction[:, None]], 1),
+        _rows(anatomy.table, chosen, direction),
         torch.cat([offsets, rest_offset[:, None]], 1),
         chosen,
         values[:, :size],
@@ -99,8 +103,36 @@ def support_of(hidden: Tensor, logits: Tensor, anatomy: Anatomy, *, size: int, e
     )
 
 
+def _rows(table: Tensor, tokens: Tensor, last: Tensor) -> Tensor:
+    """The vectors of these tokens, and one more after them."""
+    if not _is_fused(table):
+        return torch.cat([table[tokens].float(), last[:, None]], 1)
+    out = np.empty((len(tokens), tokens.shape[1] + 1, table.shape[1]), np.float32)
+    _each_core(fused.gather, len(tokens), table.numpy(), tokens.numpy(), _array(last), out)
+    return torch.from_numpy(out)
+
+
+def _weighed(table: Tensor, tokens: Tensor, weights: Tensor) -> Tensor:
+    """The weighted sum of these tokens' vectors, rows x width in float32."""
+    if not _is_fused(table):
+        return torch.bmm(weights[:, None].to(table.dtype), table[tokens])[:, 0].float()
+    out = np.empty((len(tokens), table.shape[1]), np.float32)
+    _each_core(fused.weigh, len(tokens), table.numpy(), tokens.contiguous().numpy(), _array(weights), out)
+    return torch.from_numpy(out)
+
+
+def _is_fused(table: Tensor) -> bool:
+    """Whether rows are worked on one after the other, each in a core's cache."""
+    return table.device.type == "cpu" and table.dtype == torch.float32
+
+
 def expected_vector(hidden: Tensor, support: Support) -> Tensor:
     """E'pi: the output vector a policy lets expect, rows x width."""
+    if _is_fused(support.vectors):
+        out = np.empty(hidden.shape, np.float32)
+        given = (_array(hidden), _array(support.vectors), _array(support.offsets))
+        _each_core(fused.expect, len(hidden), *given, out)
+        return torch.from_numpy(out)
     logits = torch.baddbmm(support.offsets[..., None], support.vectors, hidden[..., None])[..., 0]
     return _mean(logits.log_softmax(-1), support.vectors)
 
@@ -123,6 +155,8 @@ def calibrate(
         settings: Steps and rate.
         action: The place in the support of each row's vanilla token; None takes the ratio's expectation.
     """
+    if action is None and _is_fused(support.vectors) and isinstance(gain, EmbeddingGain | ClassifierGain):
+        return _climbed(hidden, support, gain, strength, settings)
     vectors, offsets = support.vectors, support.offsets[..., None]
     now, first, second = hidden.clone(), torch.zeros_like(hidden), torch.zeros_like(hidden)
     rate = settings.rate * hidden.square().mean(-1, keepdim=True).sqrt()
@@ -149,6 +183,66 @@ def calibrate(
     divergence = (policy.exp() * (policy - logits.log_softmax(-1))).sum(-1)
     assert gained is not None
     return Calibrated(now, logits[:, :-1], divergence, gained)
+
+
+def _climbed(
+    hidden: Tensor,
+    support: Support,
+    gain: EmbeddingGain | ClassifierGain,
+    strength: Tensor,
+    settings: Settings,
+) -> Calibrated:
+    """The same climb, row by row."""
+    rows = len(hidden)
+    climb = fused.Climb(
+        _array(hidden),
+        _array(support.vectors),
+        _array(support.offsets),
+        _array(strength),
+        steps=settings.steps,
+        rate=settings.rate,
+    )
+    sizes = (hidden.shape, support.offsets.shape, (rows,), (rows,))
+    reached = fused.Reached(*(np.empty(size, np.float32) for size in sizes))
+    if isinstance(gain, EmbeddingGain):
+        _each_core(fused.climb_by_words, rows, climb, _words(gain, hidden), reached)
+    else:
+        _each_core(fused.climb_by_head, rows, climb, _head(gain, hidden), reached)
+    now, logits, divergence, gained = map(torch.from_numpy, reached)
+    return Calibrated(now, logits[:, :-1], divergence, gained)
+
+
+def _words(gain: EmbeddingGain, hidden: Tensor) -> fused.Words:
+    vectors = gain.vectors
+    return fused.Words(
+        sides=_array(torch.stack([vectors.first, vectors.second])),
+        offsets=_array(hidden.new_tensor(vectors.offsets)),
+        units=_array(gain.units),
+        wanted=_array(gain.earlier - vectors.centre),
+        balance=float(gain.balance),
+    )
+
+
+def _head(gain: ClassifierGain, hidden: Tensor) -> fused.Head:
+    return fused.Head(
+        inner=_array(gain.head.inner),
+        outer=_array(gain.head.outer),
+        outer_bias=float(gain.head.outer_bias),
+        inside=_array(gain.inside),
+        share=_array(gain.share),
+        weights=_array(gain.weights),
+        expected=_array(hidden if gain.expected is None else gain.expected),
+        is_natural=gain.expected is not None,
+    )
+
+
+def _array(tensor: Tensor) -> fused.Floats:
+    found: fused.Floats = tensor.contiguous().numpy()
+    return found
+
+
+def _each_core(work: Callable[..., None], rows: int, *arguments: object) -> None:
+    fused.each_core(work, rows, *arguments, cores=torch.get_num_threads())
 
 
 def _mean(log_policy: Tensor, vectors: Tensor) -> Tensor:
@@ -179,9 +273,9 @@ def _near_rest(hidden: Tensor, logits: Tensor, table: Tensor, near: Near) -> Ten
     shares = (near.values - near.mass[:, None]).exp()
     close = shares[:, near.size :]
     weight = close.sum(-1).clamp(min=1e-30)
-    vectors = table[near.tokens[:, near.size :]]
-    direction = torch.bmm((close / weight[:, None])[:, None].to(table.dtype), vectors)[:, 0].float()
-    said = ((logits - near.mass[:, None]).exp() * logits).sum(-1) - (shares * near.values).sum(-1)
+    direction = _weighed(table, near.tokens[:, near.size :], close / weight[:, None])
+    policy = (logits - near.mass[:, None]).exp_()
+    said = torch.linalg.vecdot(policy, logits) - (shares * near.values).sum(-1)
     far = (1 - shares.sum(-1)).clamp(min=1e-9)
     length = hidden.square().sum(-1).clamp(min=1e-30)
     along = (direction * hidden).sum(-1) / length
