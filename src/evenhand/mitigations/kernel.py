@@ -275,7 +275,7 @@ def _near_rest(hidden: Tensor, logits: Tensor, table: Tensor, near: Near) -> Ten
     weight = close.sum(-1).clamp(min=1e-30)
     direction = _weighed(table, near.tokens[:, near.size :], close / weight[:, None])
     policy = (logits - near.mass[:, None]).exp_()
-    said = torch.linalg.vecdot(policy, logits) - (shares * near.values).sum(-1)
+    said: Tensor = torch.linalg.vecdot(policy, logits) - (shares * near.values).sum(-1)
     far = (1 - shares.sum(-1)).clamp(min=1e-9)
     length = hidden.square().sum(-1).clamp(min=1e-30)
     along = (direction * hidden).sum(-1) / length
