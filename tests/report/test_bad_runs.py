@@ -10,7 +10,8 @@ import pytest
 from tests.report.test_html import Page
 
 import evenhand
-from evenhand.report.html import SIZE_LIMIT, html_report
+from evenhand.report.document import SIZE_LIMIT
+from evenhand.report.html import html_report
 from evenhand.report.markdown import markdown_report
 from evenhand.store.run import Run
 
@@ -71,7 +72,7 @@ def test_tables_that_do_not_fit_stay_in_the_run_folder(
 ) -> None:
     run = scored(tmp_path, [GOOD, BAD, BAD] * 10, ["red", "blue", "green"] * 10)
     assert 'class="cut js-only"' in html_report(run)
-    monkeypatch.setattr("evenhand.report.html._MOST_BYTES", 100)
+    monkeypatch.setattr("evenhand.report.document._MOST_BYTES", 100)
     source = html_report(run)
     assert 'class="cut js-only"' not in source
     assert 'data-download="comparisons"' not in source

@@ -26,7 +26,8 @@ from tests.report.realistic import (
 )
 
 from evenhand.core.records import REST
-from evenhand.report.html import SIZE_LIMIT, embedded, html_report
+from evenhand.report.document import SIZE_LIMIT, embedded
+from evenhand.report.html import html_report
 from evenhand.store.run import Run
 
 EVIL = (

@@ -93,7 +93,7 @@ def agreement_command(
     """How far people agree, who differs from the others and where, and one label a text."""
     from evenhand.api.agreement import prepare
     from evenhand.cli.ending import carry_out
-    from evenhand.report.people.agreement import agreement_summary
+    from evenhand.report.people.agreement import FORMS
 
     prepared = prepare(
         source,
@@ -113,7 +113,7 @@ def agreement_command(
         fresh=fresh,
         command=told_command(database),
     )
-    carry_out(prepared, dry_run=dry_run, found=agreement_summary)
+    carry_out(prepared, dry_run=dry_run, found=FORMS.summary)
 
 
 def ratings_command(
@@ -136,7 +136,7 @@ def ratings_command(
     """What people say of each method: means, and paired t tests against a baseline (a likert study)."""
     from evenhand.api.ratings import prepare
     from evenhand.cli.ending import carry_out
-    from evenhand.report.people.ratings import ratings_summary
+    from evenhand.report.people.ratings import FORMS
 
     prepared = prepare(
         source,
@@ -153,7 +153,7 @@ def ratings_command(
         fresh=fresh,
         command=told_command(database),
     )
-    carry_out(prepared, dry_run=dry_run, found=ratings_summary)
+    carry_out(prepared, dry_run=dry_run, found=FORMS.summary)
 
 
 def export_command(

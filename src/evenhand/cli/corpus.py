@@ -106,7 +106,7 @@ def command(
 def _carry_out(run: Callable[[Progress], Run]) -> None:
     from evenhand.cli.console import TerminalProgress, output, warn
     from evenhand.cli.ending import INTERRUPTED, PARTIAL
-    from evenhand.report.corpus.draw import corpus_summary
+    from evenhand.report.corpus.terminal import corpus_summary
 
     try:
         done = run(TerminalProgress())

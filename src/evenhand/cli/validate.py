@@ -66,7 +66,7 @@ def command(
     """Set a metric against people: rank correlation, accuracy, precision, recall, F1, and the best cut."""
     from evenhand.api.validate import prepare
     from evenhand.cli.ending import carry_out
-    from evenhand.report.people.validate import validate_summary
+    from evenhand.report.people.validate import FORMS
 
     prepared = prepare(
         metric,
@@ -95,4 +95,4 @@ def command(
         fresh=fresh,
         command=a.told_command(database),
     )
-    carry_out(prepared, dry_run=dry_run, found=validate_summary)
+    carry_out(prepared, dry_run=dry_run, found=FORMS.summary)

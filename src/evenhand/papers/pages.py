@@ -12,7 +12,7 @@ import polars as pl
 from markupsafe import Markup
 
 from evenhand.papers.records import Claim, Figure, Replication, Table
-from evenhand.report.html import policy, stylesheet
+from evenhand.report.document import policy, stylesheet
 from evenhand.report.markdown import escaped
 from evenhand.report.wording import MINUS
 

@@ -6,6 +6,7 @@ Of the texts only their scores: those stand in ``examples.parquet``, where nobod
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from evenhand.core.digests import Json
 from evenhand.report.caveats import caveats
@@ -30,28 +31,34 @@ _MANIFEST = (
     "stages",
     "warnings",
 )
+_TABLES = (
+    *("groups", "comparisons", "omnibus", "pairs", "strata", "cuts", "distributions", "distances"),
+    "exclusions",
+)
 
 
 def json_report(run: Run) -> str:
     """The report of a run as JSON text."""
     found = find(run)
+    return run_json(
+        run,
+        manifest=_MANIFEST,
+        tables=_TABLES,
+        verdict=found.verdict,
+        counts=_counts(found),
+        findings=[_finding(gap, gap.sentence) for gap in found.largest],
+        cannot_tell=[_finding(gap, gap.doubt) for gap in found.cannot_tell],
+        caveats=caveats(run, found),
+    )
+
+
+def run_json(run: Run, *, manifest: Sequence[str], tables: Sequence[str], **said: Json) -> str:
+    """What a report says, then these keys of the manifest and these tables, as JSON text."""
     content: dict[str, Json] = {
         "format": FORMAT,
-        "verdict": found.verdict,
-        "counts": _counts(found),
-        "findings": [_finding(gap, gap.sentence) for gap in found.largest],
-        "cannot_tell": [_finding(gap, gap.doubt) for gap in found.cannot_tell],
-        "caveats": caveats(run, found),
-        "manifest": {key: run.manifest.get(key) for key in _MANIFEST},
-        "groups": rows(run.table("groups")),
-        "comparisons": rows(run.table("comparisons")),
-        "omnibus": rows(run.table("omnibus")),
-        "pairs": rows(run.table("pairs")),
-        "strata": rows(run.table("strata")),
-        "cuts": rows(run.table("cuts")),
-        "distributions": rows(run.table("distributions")),
-        "distances": rows(run.table("distances")),
-        "exclusions": rows(run.table("exclusions")),
+        **said,
+        "manifest": {key: run.manifest.get(key) for key in manifest},
+        **{name: rows(run.table(name)) for name in tables},
     }
     return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 

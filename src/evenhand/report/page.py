@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from evenhand._version import __version__
@@ -15,25 +16,20 @@ from evenhand.report.matrix import Matrix, matrices
 from evenhand.report.overall import overall
 from evenhand.report.panels import Figure
 from evenhand.report.provenance import Asked, Fact, asked, facts
-from evenhand.report.scale import Scale
+from evenhand.report.scale import against_zero
 from evenhand.report.strata import Adjusted, Pair, adjusted_gaps, clear_pairs
+from evenhand.report.tallies import Tally, tallies
 from evenhand.report.wording import name, percent
 from evenhand.store.run import Run
 
 MOST_ROWS = 3000
 """Rows of the charts, and of the comparisons table: what a browser lays out in about a second."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """How many of the judged gaps stand so, and its piece of the bar that shows them all."""
-
-    standing: str
-    word: str
-    meaning: str
-    amount: int
-    start: float
-    width: float
+_MEANINGS: Mapping[Standing, str] = {
+    "supported": "adjusted p of at most 0.05",
+    "unclear": "too few texts to say",
+    "small": "the interval leaves no room for 5 points, or 5 % of a mean's range",
+    "missing": "no test was possible; the reason is in the table",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +142,7 @@ def page(run: Run) -> Page:
         level=level(run),
         found=found,
         highlights=tuple(_highlight(gap) for gap in found.best[:3]),
-        tallies=_tallies(found),
+        tallies=tallies((gap.standing for gap in found.judged), words=WORDS, meanings=_MEANINGS),
         # Figures with a finding first: of dozens, they are what a reader came for.
         figures=tuple(sorted(shown, key=lambda figure: not any(panel.supported for panel in figure.panels))),
         valueless=tuple(figure.title for figure in drawn if not figure.has_values),
@@ -172,25 +168,7 @@ def _highlight(gap: Gap) -> Highlight:
     row = gap.comparison
     estimate = row.estimate or 0.0
     low, high = (estimate if end is None else end for end in (row.low, row.high))
-    drawn = Scale(min(0.0, low), max(0.0, high), ()) if low < high else Scale(-1.0, 1.0, ())
-    start = drawn.at(low)
-    return Highlight(gap, drawn.at(0.0), drawn.at(estimate), (start, round(drawn.at(high) - start, 2)))
-
-
-def _tallies(found: Findings) -> tuple[Tally, ...]:
-    meanings: dict[Standing, str] = {
-        "supported": "adjusted p of at most 0.05",
-        "unclear": "too few texts to say",
-        "small": "the interval leaves no room for 5 points, or 5 % of a mean's range",
-        "missing": "no test was possible; the reason is in the table",
-    }
-    total, start, tallies = max(1, len(found.judged)), 0.0, []
-    for standing, word in WORDS.items():
-        amount = sum(gap.standing == standing for gap in found.judged)
-        width = round(100 * amount / total, 3)
-        tallies.append(Tally(standing, word, meanings[standing], amount, round(start, 3), width))
-        start += width
-    return tuple(tallies)
+    return Highlight(gap, *against_zero(estimate, low, high))
 
 
 def _exclusions(run: Run) -> tuple[Exclusion, ...]:

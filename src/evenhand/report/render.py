@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import cast
 
 from evenhand.core.errors import InputError
 from evenhand.report.exchange import lm_eval_results, model_card
+from evenhand.report.forms import Forms, Writer
 from evenhand.report.html import html_report
 from evenhand.report.json import json_report
 from evenhand.report.markdown import markdown_report
@@ -16,15 +16,12 @@ from evenhand.report.reading import text_at
 from evenhand.store.atomic import write_text
 from evenhand.store.run import Run
 
-Writer = Callable[[Run], str]
-
 FORMATS: Mapping[str, Writer] = {"html": html_report, "json": json_report, "md": markdown_report}
 EXPORTS: Mapping[str, tuple[str, Writer]] = {
     "lm-eval": ("lm_eval.json", lm_eval_results),
     "model-card": ("model_card.md", model_card),
 }
 """What other tools read, of audits and scored texts: file and writer by format."""
-_WORDS = {"html": "html", "json": "json", "md": "markdown"}
 OF_COMMANDS: Mapping[str, str] = {
     "corpus": "evenhand.report.corpus.draw",
     "compare": "evenhand.report.compare.draw",
@@ -34,7 +31,7 @@ OF_COMMANDS: Mapping[str, str] = {
     "ratings": "evenhand.report.people.ratings",
     "validate": "evenhand.report.people.validate",
 }
-"""The runs that are not audits or scored texts: the module of their ``<command>_html`` and its twins."""
+"""The runs that are not audits or scored texts: the module that holds their ``FORMS``."""
 
 
 def render(run: Run, formats: Sequence[str] = ("html", "json")) -> dict[str, Path]:
@@ -70,4 +67,5 @@ def _writer(command: str, name: str) -> tuple[str, Writer]:
             accepted=f"{', '.join(FORMATS)}; {name} for runs of audit and score",
             todo="name another format",
         )
-    return file, cast(Writer, getattr(import_module(OF_COMMANDS[command]), f"{command}_{_WORDS[name]}"))
+    forms: Forms = import_module(OF_COMMANDS[command]).FORMS
+    return file, {"html": forms.html, "json": forms.json, "md": forms.markdown}[name]

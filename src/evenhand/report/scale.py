@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _WANTED_TICKS = 5
@@ -41,6 +42,22 @@ def scale(values: Iterable[float], *, share: bool) -> Scale | None:
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     ticks = tuple(round(index * step, 12) for index in range(first, last + 1))
     return Scale(ticks[0], ticks[-1], ticks)
+
+
+class Drawn(NamedTuple):
+    """Where an interval stands on a line that holds zero, in percent."""
+
+    zero: float
+    dot: float
+    bar: tuple[float, float]
+    """Start and width."""
+
+
+def against_zero(value: float, low: float, high: float) -> Drawn:
+    """An estimate and its interval on a line that ends where the interval or zero does."""
+    line = Scale(min(0.0, low), max(0.0, high), ()) if low < high else Scale(-1.0, 1.0, ())
+    start = line.at(low)
+    return Drawn(line.at(0.0), line.at(value), (start, round(line.at(high) - start, 2)))
 
 
 def _step(width: float) -> float:

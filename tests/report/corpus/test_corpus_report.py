@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from evenhand.api.corpus import scan_corpus
-from evenhand.report.corpus.draw import corpus_html, corpus_markdown, corpus_summary
 from evenhand.report.corpus.found import caveats, find
+from evenhand.report.corpus.html import corpus_html
 from evenhand.report.corpus.links import FEWEST
 from evenhand.report.corpus.page import page
+from evenhand.report.corpus.plain import corpus_markdown
+from evenhand.report.corpus.terminal import corpus_summary
 from evenhand.store.run import Run
 
 EVIL = "<script>alert(1)</script> <img src=x onerror=alert(2)> she is happy & glad\u202e"

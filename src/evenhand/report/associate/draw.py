@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from markupsafe import Markup
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from evenhand._version import __version__
-from evenhand.core.digests import Json
-from evenhand.report.html import embedded, environment, policy, script_of, stylesheet, whole_tables
+from evenhand.report.document import EXPLORING, document, whole_tables
+from evenhand.report.forms import Forms
+from evenhand.report.json import run_json
 from evenhand.report.markdown import escaped
 from evenhand.report.provenance import Fact, circumstances
 from evenhand.report.reading import objects_at, text_at
@@ -24,7 +23,7 @@ from evenhand.store.run import Run
 
 _FOLDER = Path(__file__).parent
 _STYLE = ".lean { display: block; width: 100%; max-width: 44rem; height: auto; margin-top: 1.6rem; }"
-_SCRIPTS = ("data.js", "packed.js", "explore.js", "download.js")
+_KEYS = ("command", "name", "identity", "runs", "view")
 _TABLES = ("agreements", "associations")
 _SHOWN = 2000
 _LISTED = 60
@@ -103,35 +102,23 @@ def content(run: Run) -> Content:
 
 def associate_html(run: Run) -> str:
     """The report as one HTML page."""
-    style, script = f"{stylesheet()}\n{_STYLE}", script_of(_SCRIPTS)
     tables, downloads = whole_tables({name: run.table(name) for name in _TABLES})
-    return (
-        environment(_FOLDER)
-        .get_template("associate.html.j2")
-        .render(
-            page=content(run),
-            style=Markup(style),
-            script=Markup(script),
-            policy=policy(style, script),
-            data=embedded({}),
-            tables=tables,
-            downloads=downloads,
-        )
+    return document(
+        _FOLDER / "associate.html.j2",
+        style=_STYLE,
+        scripts=EXPLORING,
+        page=content(run),
+        tables=tables,
+        downloads=downloads,
     )
 
 
 def associate_json(run: Run) -> str:
     """The report as JSON text."""
     found = content(run)
-    body: dict[str, Json] = {
-        "format": 1,
-        "verdicts": list(found.verdicts),
-        "caveats": list(found.caveats),
-        "manifest": {key: run.manifest.get(key) for key in ("command", "name", "identity", "runs", "view")},
-        "agreements": run.table("agreements").to_dicts(),
-        "associations": run.table("associations").to_dicts(),
-    }
-    return json.dumps(body, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return run_json(
+        run, manifest=_KEYS, tables=_TABLES, verdicts=list(found.verdicts), caveats=list(found.caveats)
+    )
 
 
 def associate_markdown(run: Run) -> str:
@@ -216,3 +203,6 @@ def _facts(run: Run) -> Iterator[Fact]:
     for part in objects_at(run.manifest, "runs"):
         yield Fact(visible(text_at(part, "name")), visible(text_at(part, "command")), is_code=True)
     yield from circumstances(run.manifest)
+
+
+FORMS = Forms(associate_html, associate_json, associate_markdown, associate_summary)

@@ -15,6 +15,7 @@ from evenhand.report.measures import measures
 from evenhand.report.provenance import Fact, circumstances
 from evenhand.report.reading import mapping_at, objects_at, text_at, texts_at, value_at
 from evenhand.report.tables import rows
+from evenhand.report.tallies import Tally, tallies
 from evenhand.report.wording import name, visible
 from evenhand.store.run import Run
 
@@ -33,22 +34,6 @@ _MEANINGS = {
     "cannot tell": "too few texts to say whether it changed",
     "not testable": "no test was possible; the reason is in the table",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """How many of the judged gaps changed so, and its piece of the bar that shows them all."""
-
-    verdict: str
-    meaning: str
-    amount: int
-    start: float
-    width: float
-
-    @property
-    def kind(self) -> str:
-        """The verdict as a class."""
-        return self.verdict.replace(" ", "-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,14 +169,12 @@ def _family(changes: Sequence[Mapping[str, Json]]) -> str:
 
 
 def _tallies(gaps: Sequence[Line]) -> tuple[Tally, ...]:
-    judged = _judged(gaps)
-    start, found = 0.0, []
-    for verdict, meaning in _MEANINGS.items():
-        amount = sum(line.verdict == verdict for line in judged)
-        width = 100 * amount / max(1, len(judged))
-        found.append(Tally(verdict, meaning, amount, round(start, 3), round(width, 3)))
-        start += width
-    return tuple(found)
+    classes = {verdict: verdict.replace(" ", "-") for verdict in _MEANINGS}
+    return tallies(
+        (classes[line.verdict] for line in _judged(gaps)),
+        words={kind: verdict for verdict, kind in classes.items()},
+        meanings={kind: _MEANINGS[verdict] for verdict, kind in classes.items()},
+    )
 
 
 def _facts(run: Run) -> list[Fact]:

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from markupsafe import Markup
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from evenhand._version import __version__
-from evenhand.core.digests import Json
 from evenhand.report.compare.content import Content, content
 from evenhand.report.compare.lines import Line
-from evenhand.report.html import embedded, environment, policy, script_of, stylesheet, whole_tables
+from evenhand.report.document import EXPLORING, document, whole_tables
+from evenhand.report.forms import Forms
+from evenhand.report.json import run_json
 from evenhand.report.markdown import escaped
-from evenhand.report.tables import rows
 from evenhand.report.wording import MINUS
 from evenhand.store.run import Run
 
 _FOLDER = Path(__file__).parent
-_SHARED_SCRIPTS = ("data.js", "packed.js", "explore.js", "download.js")
 _SHOWN = 1000
 """Rows of a table on the page."""
 _LISTED = 50
@@ -34,37 +31,24 @@ _KEYS = ("package", "command", "name", "created", "ended", "identity", "runs", "
 
 def compare_html(run: Run) -> str:
     """The comparison as one HTML page."""
-    style = f"{stylesheet()}\n{_own('compare.css')}"
-    script = script_of(_SHARED_SCRIPTS, _own("compare.js"))
     tables, downloads = whole_tables({name: run.table(name) for name in _TABLES})
-    return (
-        environment(_FOLDER)
-        .get_template("page.html.j2")
-        .render(
-            page=content(run),
-            shown=_SHOWN,
-            style=Markup(style),
-            script=Markup(script),
-            policy=policy(style, script),
-            data=embedded({}),
-            tables=tables,
-            downloads=downloads,
-            version=__version__,
-        )
+    return document(
+        _FOLDER / "page.html.j2",
+        style=_own("compare.css"),
+        scripts=EXPLORING,
+        script=_own("compare.js"),
+        page=content(run),
+        shown=_SHOWN,
+        tables=tables,
+        downloads=downloads,
+        version=__version__,
     )
 
 
 def compare_json(run: Run) -> str:
     """The comparison as JSON text."""
     found = content(run)
-    body: dict[str, Json] = {
-        "format": 1,
-        "verdict": found.verdict,
-        "caveats": list(found.caveats),
-        "manifest": {key: run.manifest.get(key) for key in _KEYS},
-        **{table: rows(run.table(table)) for table in _TABLES},
-    }
-    return json.dumps(body, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return run_json(run, manifest=_KEYS, tables=_TABLES, verdict=found.verdict, caveats=list(found.caveats))
 
 
 def compare_markdown(run: Run) -> str:
@@ -172,3 +156,6 @@ def _plain(text: str) -> str:
 
 def _own(file: str) -> str:
     return (_FOLDER / file).read_text(encoding="utf-8")
+
+
+FORMS = Forms(compare_html, compare_json, compare_markdown, compare_summary)

@@ -1,7 +1,8 @@
-"""The report of a corpus run as HTML, Markdown, JSON, and on the terminal."""
+"""The report of a corpus run in all its forms."""
 
 from evenhand.report.corpus.html import corpus_html
 from evenhand.report.corpus.plain import corpus_json, corpus_markdown
 from evenhand.report.corpus.terminal import corpus_summary
+from evenhand.report.forms import Forms
 
-__all__ = ["corpus_html", "corpus_json", "corpus_markdown", "corpus_summary"]
+FORMS = Forms(corpus_html, corpus_json, corpus_markdown, corpus_summary)

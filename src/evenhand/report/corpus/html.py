@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from markupsafe import Markup
-
 from evenhand.core.digests import Json
 from evenhand.report.corpus.links import WORDS
 from evenhand.report.corpus.page import page
-from evenhand.report.html import (
-    SIZE_LIMIT,
-    embedded,
-    environment,
-    policy,
-    script_of,
-    stylesheet,
-    whole_tables,
-)
+from evenhand.report.document import EXPLORING, SIZE_LIMIT, document, embedded, whole_tables
 from evenhand.report.wording import visible
 from evenhand.store.run import Run
 
 _FOLDER = Path(__file__).parent
-_SHARED_SCRIPTS = ("data.js", "packed.js", "explore.js", "download.js")
 _TABLES = ("occurrence", "cooccurrence", "contrasts", "problems")
 _SENTENCE_ROOM = SIZE_LIMIT // 2
 """Bytes the sentences may take; the rest is for tables and heat maps."""
@@ -32,23 +21,18 @@ def corpus_html(run: Run) -> str:
     """The report of a corpus run as one HTML page."""
     content = page(run)
     sentences, left_out = _sentences(run, room=_SENTENCE_ROOM)
-    style = f"{stylesheet()}\n{_own('corpus.css')}"
-    script = script_of(_SHARED_SCRIPTS, _own("corpus.js"))
     tables, downloads = whole_tables({name: run.table(name) for name in _TABLES})
-    return (
-        environment(_FOLDER)
-        .get_template("corpus.html.j2")
-        .render(
-            page=content,
-            words=WORDS,
-            left_out=left_out,
-            style=Markup(style),
-            script=Markup(script),
-            policy=policy(style, script),
-            data=embedded({"sentences": sentences, "unit": content.found.unit}),
-            tables=tables,
-            downloads=downloads,
-        )
+    return document(
+        _FOLDER / "corpus.html.j2",
+        style=_own("corpus.css"),
+        scripts=EXPLORING,
+        script=_own("corpus.js"),
+        data=embedded({"sentences": sentences, "unit": content.found.unit}),
+        page=content,
+        words=WORDS,
+        left_out=left_out,
+        tables=tables,
+        downloads=downloads,
     )
 
 

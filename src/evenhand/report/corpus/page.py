@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import polars as pl
 
 from evenhand._version import __version__
 from evenhand.report.corpus.found import Found, caveats, find
-from evenhand.report.corpus.links import CLEAR, NONE, WORDS, Link
+from evenhand.report.corpus.links import CLEAR, NONE, WORDS, Link, Standing
 from evenhand.report.provenance import Fact, circumstances
 from evenhand.report.reading import mapping_at, number_at, text_at
-from evenhand.report.scale import Scale
+from evenhand.report.scale import against_zero
+from evenhand.report.tallies import Tally, tallies
 from evenhand.report.wording import count, name, number, plural, visible
 from evenhand.store.run import Run
 
@@ -21,6 +22,11 @@ LIMIT = "Limited by"
 """The fact that names the stage that took longest."""
 MOST_ROWS = 3000
 """Links in the table: what a browser lays out in about a second."""
+_MEANINGS: Mapping[Standing, str] = {
+    "supported": "adjusted p of at most 0.05",
+    "unclear": "the interval holds no link as well",
+    "missing": "never seen together, or in too few documents",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +37,6 @@ class Highlight:
     zero: float
     dot: float
     bar: tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """How many links stand so, and its piece of the bar that shows them all."""
-
-    standing: str
-    word: str
-    meaning: str
-    amount: int
-    start: float
-    width: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +109,7 @@ def page(run: Run) -> Page:
         corpora=corpora,
         emotions=emotions,
         highlights=tuple(map(_highlight, found.largest[:3])),
-        tallies=_tallies(found),
+        tallies=tallies((link.standing for link in found.links), words=WORDS, meanings=_MEANINGS),
         maps=tuple(_maps(run, found, corpora, emotions, differing)),
         rates=tuple(_rates(run, corpora, emotions, differing)),
         totals=tuple(_totals(occurrence, corpora)),
@@ -135,24 +129,7 @@ def _differing(run: Run) -> set[tuple[str, str, str, str]]:
 
 def _highlight(link: Link) -> Highlight:
     value, low, high = (math.log(link.value(key) or 1.0) for key in ("odds_ratio", "low", "high"))
-    drawn = Scale(min(0.0, low), max(0.0, high), ()) if low < high else Scale(-1.0, 1.0, ())
-    start = drawn.at(low)
-    return Highlight(link, drawn.at(0.0), drawn.at(value), (start, round(drawn.at(high) - start, 2)))
-
-
-def _tallies(found: Found) -> tuple[Tally, ...]:
-    meanings = {
-        "supported": "adjusted p of at most 0.05",
-        "unclear": "the interval holds no link as well",
-        "missing": "never seen together, or in too few documents",
-    }
-    total, start, tallies = max(1, len(found.links)), 0.0, []
-    for standing, word in WORDS.items():
-        amount = len(found.standing(standing))
-        width = round(100 * amount / total, 3)
-        tallies.append(Tally(standing, word, meanings[standing], amount, round(start, 3), width))
-        start += width
-    return tuple(tallies)
+    return Highlight(link, *against_zero(value, low, high))
 
 
 def _maps(

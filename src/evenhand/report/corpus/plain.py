@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
-from evenhand.core.digests import Json
 from evenhand.report.corpus.found import caveats, find
 from evenhand.report.corpus.links import Link
 from evenhand.report.corpus.page import Page, page
+from evenhand.report.json import run_json
 from evenhand.report.markdown import escaped
 from evenhand.store.run import Run
 
@@ -22,15 +21,9 @@ _MANIFEST = (
 def corpus_json(run: Run) -> str:
     """The report of a corpus run as JSON text."""
     found = find(run)
-    tables: dict[str, Json] = {name: run.table(name).to_dicts() for name in _TABLES}
-    content = {
-        "format": 1,
-        "verdict": found.verdict,
-        "caveats": caveats(run, found.unit),
-        "manifest": {key: run.manifest.get(key) for key in _MANIFEST},
-        **tables,
-    }
-    return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return run_json(
+        run, manifest=_MANIFEST, tables=_TABLES, verdict=found.verdict, caveats=caveats(run, found.unit)
+    )
 
 
 def corpus_markdown(run: Run) -> str:

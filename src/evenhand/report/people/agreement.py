@@ -6,19 +6,15 @@ from collections import Counter
 from collections.abc import Mapping
 
 import polars as pl
-from rich.console import RenderableType
 
 from evenhand.report.people.page import (
     PeoplePage,
     Section,
-    as_html,
-    as_json,
-    as_markdown,
     estimate,
     facts_of,
+    forms_of,
     interval,
     interval_or_why,
-    on_terminal,
     shown,
 )
 from evenhand.report.wording import count, name, number, percent, visible
@@ -77,24 +73,7 @@ def content(run: Run) -> PeoplePage:
     )
 
 
-def agreement_html(run: Run) -> str:
-    """The report as one HTML page."""
-    return as_html(content(run))
-
-
-def agreement_json(run: Run) -> str:
-    """The report as JSON text."""
-    return as_json(content(run), run, TABLES)
-
-
-def agreement_markdown(run: Run) -> str:
-    """The report as Markdown text."""
-    return as_markdown(content(run))
-
-
-def agreement_summary(run: Run) -> RenderableType:
-    """The verdict and the annotators on the terminal."""
-    return on_terminal(content(run))
+FORMS = forms_of(content, TABLES)
 
 
 def _verdict(question: str, rows: pl.DataFrame) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,11 +14,13 @@ from rich.text import Text
 
 from evenhand._version import __version__
 from evenhand.core.digests import Json
-from evenhand.report.html import embedded, environment, policy, script_of, stylesheet
+from evenhand.report.document import document
+from evenhand.report.forms import Forms
+from evenhand.report.json import run_json
 from evenhand.report.markdown import escaped
 from evenhand.report.provenance import Fact, circumstances
 from evenhand.report.reading import mapping_at, text_at
-from evenhand.report.wording import number, visible
+from evenhand.report.wording import count, number, visible
 from evenhand.store.run import Run
 
 _FOLDER = Path(__file__).parent
@@ -75,24 +76,22 @@ class PeoplePage:
     version: str = __version__
 
 
-def as_html(page: PeoplePage) -> str:
-    """The page as one HTML file."""
-    style, script = f"{stylesheet()}\n{_STYLE}", script_of(("data.js", "explore.js"))
-    return (
-        environment(_FOLDER)
-        .get_template("people.html.j2")
-        .render(
-            page=page,
-            style=Markup(style),
-            script=Markup(script),
-            policy=policy(style, script),
-            data=embedded({}),
-        )
+def forms_of(content: Callable[[Run], PeoplePage], tables: Sequence[str]) -> Forms:
+    """The page in all its forms; ``tables`` are those that stand in the JSON."""
+    return Forms(
+        html=lambda run: _html(content(run)),
+        json=lambda run: _json(content(run), run, tables),
+        markdown=lambda run: _markdown(content(run)),
+        summary=lambda run: _summary(content(run)),
     )
 
 
-def as_markdown(page: PeoplePage) -> str:
-    """The page as Markdown, long tables cut, texts left out."""
+def _html(page: PeoplePage) -> str:
+    return document(_FOLDER / "people.html.j2", style=_STYLE, scripts=("data.js", "explore.js"), page=page)
+
+
+def _markdown(page: PeoplePage) -> str:
+    """Long tables are cut, texts left out."""
     parts = [
         f"# {escaped(page.question)}",
         escaped(page.lede),
@@ -113,20 +112,18 @@ def as_markdown(page: PeoplePage) -> str:
     return "\n\n".join([*parts, "## What this cannot tell", limits]) + "\n"
 
 
-def as_json(page: PeoplePage, run: Run, tables: Sequence[str]) -> str:
-    """The verdicts and the tables as JSON."""
-    body: dict[str, Json] = {
-        "format": 1,
-        "verdicts": list(page.verdicts),
-        "caveats": list(page.caveats),
-        "warnings": run.manifest.get("warnings"),
-        "manifest": {key: run.manifest.get(key) for key in ("command", "name", "identity", "package")},
-        **{name: run.table(name).to_dicts() for name in tables},
-    }
-    return json.dumps(body, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+def _json(page: PeoplePage, run: Run, tables: Sequence[str]) -> str:
+    return run_json(
+        run,
+        manifest=("command", "name", "identity", "package"),
+        tables=tables,
+        verdicts=list(page.verdicts),
+        caveats=list(page.caveats),
+        warnings=run.manifest.get("warnings"),
+    )
 
 
-def on_terminal(page: PeoplePage) -> RenderableType:
+def _summary(page: PeoplePage) -> RenderableType:
     """The verdicts and the short tables."""
     parts: list[RenderableType] = [Text(line, style="bold") for line in page.verdicts]
     for section in page.sections:
@@ -139,6 +136,8 @@ def on_terminal(page: PeoplePage) -> RenderableType:
         for row in section.rows[:_ON_TERMINAL]:
             table.add_row(*(Text(row[at]) for at in section.short))
         parts += [Text(""), table]
+        if hidden := max(0, len(section.rows) - _ON_TERMINAL) + section.unlisted:
+            parts.append(Text(f"{count(hidden, 'more row')} in {section.table}.parquet", style="dim"))
     return Group(*parts)
 
 

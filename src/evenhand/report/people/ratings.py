@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rich.console import RenderableType
-
 from evenhand.report.people.page import (
     PeoplePage,
     Section,
-    as_html,
-    as_json,
-    as_markdown,
     facts_of,
+    forms_of,
     interval,
-    on_terminal,
     shown,
 )
 from evenhand.report.wording import count, name, number, probability, visible
@@ -46,24 +41,7 @@ def content(run: Run) -> PeoplePage:
     )
 
 
-def ratings_html(run: Run) -> str:
-    """The report as one HTML page."""
-    return as_html(content(run))
-
-
-def ratings_json(run: Run) -> str:
-    """The report as JSON text."""
-    return as_json(content(run), run, TABLES)
-
-
-def ratings_markdown(run: Run) -> str:
-    """The report as Markdown text."""
-    return as_markdown(content(run))
-
-
-def ratings_summary(run: Run) -> RenderableType:
-    """The verdicts and the means on the terminal."""
-    return on_terminal(content(run))
+FORMS = forms_of(content, TABLES)
 
 
 def _is_told(row: Mapping[str, object]) -> bool:

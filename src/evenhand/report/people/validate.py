@@ -6,19 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import polars as pl
-from rich.console import RenderableType
 
 from evenhand.report.people.page import (
     PeoplePage,
     Section,
-    as_html,
-    as_json,
-    as_markdown,
     estimate,
     facts_of,
+    forms_of,
     interval,
     interval_or_why,
-    on_terminal,
     shown,
 )
 from evenhand.report.people.plots import curve_svg, spreads_svg
@@ -79,24 +75,7 @@ def content(run: Run) -> PeoplePage:
     )
 
 
-def validate_html(run: Run) -> str:
-    """The report as one HTML page."""
-    return as_html(content(run))
-
-
-def validate_json(run: Run) -> str:
-    """The report as JSON text."""
-    return as_json(content(run), run, TABLES)
-
-
-def validate_markdown(run: Run) -> str:
-    """The report as Markdown text."""
-    return as_markdown(content(run))
-
-
-def validate_summary(run: Run) -> RenderableType:
-    """The verdicts and the measures on the terminal."""
-    return on_terminal(content(run))
+FORMS = forms_of(content, TABLES)
 
 
 def _verdict(table: pl.DataFrame, output: str) -> str:

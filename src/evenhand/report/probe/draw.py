@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from markupsafe import Markup
-
-from evenhand.core.digests import Json
-from evenhand.report.html import embedded, environment, policy, script_of, stylesheet, whole_tables
+from evenhand.report.document import EXPLORING, document, whole_tables
+from evenhand.report.forms import Forms
+from evenhand.report.json import run_json
 from evenhand.report.markdown import escaped
 from evenhand.report.probe.cells import WORDS
 from evenhand.report.probe.page import Page, page
 from evenhand.report.probe.plots import HEIGHT, WIDTH
+from evenhand.report.probe.terminal import probe_summary
 from evenhand.store.run import Run
 
 _FOLDER = Path(__file__).parent
-_SHARED_SCRIPTS = ("data.js", "packed.js", "explore.js", "download.js")
 _TABLES = ("measures", "sets", "flips", "exclusions")
 _MANIFEST = (
     *("package", "command", "name", "created", "ended", "identity", "execution", "hardware", "stages"),
@@ -28,39 +26,26 @@ _FLIPS_IN_MARKDOWN = 20
 
 def probe_html(run: Run) -> str:
     """The report of a probe run as one HTML page."""
-    style = f"{stylesheet()}\n{(_FOLDER / 'probe.css').read_text(encoding='utf-8')}"
-    script = script_of(_SHARED_SCRIPTS)
     tables, downloads = whole_tables({name: run.table(name) for name in _TABLES})
-    return (
-        environment(_FOLDER)
-        .get_template("probe.html.j2")
-        .render(
-            page=page(run),
-            words=WORDS,
-            wide=WIDTH,
-            high=HEIGHT,
-            style=Markup(style),
-            script=Markup(script),
-            policy=policy(style, script),
-            data=embedded({}),
-            tables=tables,
-            downloads=downloads,
-        )
+    return document(
+        _FOLDER / "probe.html.j2",
+        style=(_FOLDER / "probe.css").read_text(encoding="utf-8"),
+        scripts=EXPLORING,
+        page=page(run),
+        words=WORDS,
+        wide=WIDTH,
+        high=HEIGHT,
+        tables=tables,
+        downloads=downloads,
     )
 
 
 def probe_json(run: Run) -> str:
     """The report of a probe run as JSON text."""
     content = page(run)
-    tables: dict[str, Json] = {name: run.table(name).to_dicts() for name in _TABLES}
-    found = {
-        "format": 1,
-        "verdict": content.verdict,
-        "caveats": list(content.caveats),
-        "manifest": {key: run.manifest.get(key) for key in _MANIFEST},
-        **tables,
-    }
-    return json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return run_json(
+        run, manifest=_MANIFEST, tables=_TABLES, verdict=content.verdict, caveats=list(content.caveats)
+    )
 
 
 def probe_markdown(run: Run) -> str:
@@ -116,3 +101,6 @@ def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     rows = [[escaped(cell) for cell in line] for line in (head, *lines)]
     rows.insert(1, ["---"] * len(head))
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+FORMS = Forms(probe_html, probe_json, probe_markdown, probe_summary)

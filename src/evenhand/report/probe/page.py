@@ -9,10 +9,11 @@ from typing import Final
 import polars as pl
 
 from evenhand._version import __version__
-from evenhand.report.probe.cells import MEANINGS, PARITY, WORDS, Cell, Standing
+from evenhand.report.probe.cells import MEANINGS, PARITY, WORDS, Cell
 from evenhand.report.probe.plots import Plot, plots
 from evenhand.report.provenance import Fact, circumstances
 from evenhand.report.reading import mapping_at, text_at
+from evenhand.report.tallies import Tally, tallies
 from evenhand.report.wording import count, name, number, percent, probability, visible
 from evenhand.store.run import Run
 
@@ -31,18 +32,6 @@ CAVEATS: Final = (
     "A difference is no error of either side: the ground truth, where there is one, is that of the emotion "
     "word.",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """How many cells stand so, and its piece of the bar that shows them all."""
-
-    standing: Standing
-    word: str
-    meaning: str
-    amount: int
-    start: float
-    width: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +114,7 @@ def page(run: Run) -> Page:
         view=_view(view),
         cells=cells[:MOST_ROWS],
         largest=_spread(largest),
-        tallies=_tallies(cells),
+        tallies=tallies((cell.standing for cell in cells), words=WORDS, meanings=MEANINGS),
         matrices=tuple(_matrices(cells)),
         plots=tuple(plots((_spread(largest) or cells)[:MOST_PLOTS], run.table("pair_scores"), view)),
         below_parity=tuple(cell for cell in cells if cell.is_below_parity),
@@ -184,16 +173,6 @@ def _spread(cells: Sequence[Cell]) -> tuple[Cell, ...]:
     firsts = list({cell.key[:2]: cell for cell in reversed(cells)}.values())
     ranked = sorted(firsts, key=lambda cell: -abs(cell.value("difference") or 0))
     return (*ranked, *(cell for cell in cells if cell not in ranked))
-
-
-def _tallies(cells: Sequence[Cell]) -> tuple[Tally, ...]:
-    total, start, found = max(1, len(cells)), 0.0, []
-    for standing, word in WORDS.items():
-        amount = sum(cell.standing == standing for cell in cells)
-        width = round(100 * amount / total, 3)
-        found.append(Tally(standing, word, MEANINGS[standing], amount, round(start, 3), width))
-        start += width
-    return tuple(found)
 
 
 def _matrices(cells: Sequence[Cell]) -> Iterator[Matrix]:
