@@ -80,6 +80,12 @@ def test_power_says_what_it_takes(runs, evenhand):
     assert "prompts a group" in guess.out
 
 
+def test_power_refuses_a_gap_that_shares_cannot_have(evenhand):
+    code, said = evenhand("power", "--gap", "2")
+    assert code == 2
+    assert "at most 0.8: shares end at 0 and 1" in " ".join(said.err.split())
+
+
 def test_merge_refuses_what_is_no_part(runs, evenhand):
     code, said = evenhand("merge", runs["even"].path)
     assert code == 2

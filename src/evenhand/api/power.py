@@ -96,6 +96,13 @@ class _Guess:
 
 def _guessed(gap: float, power: float, level: float, guess: _Guess) -> SamplePlan:
     pilot = guess.pilot()
+    room = max(guess.share, 1 - guess.share)
+    if gap > room:
+        raise InputError(
+            f"a gap of {gap} from a share of {guess.share}",
+            accepted=f"at most {room:g}: shares end at 0 and 1",
+            todo="say the gap as a share, 0.05 for 5 points, or give a pilot run for a mean",
+        )
     plan = clusters_needed(gap, pilot, pilot, samples=guess.samples, level=level, power=power)
     row = {"group": "a", "baseline": "b", "clusters_needed": plan.clusters, "null_reason": plan.null_reason}
     return SamplePlan(gap, power, level, pl.DataFrame([row], schema=dict(_COLUMNS)))

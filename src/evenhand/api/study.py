@@ -67,7 +67,7 @@ class Creating:
             f"texts   {len(self.texts.candidates):,} found, {len(self.chosen):,} drawn evenly over {spread}"
             + (f", {methods} methods" if methods > 1 else "")
             + f"; seed {self.settings.seed}",
-            f"ask     {asked} ({self.task.task.name}), {self.settings.annotators} people a text, "
+            f"ask     {asked} ({self.task.task.name}), {_people(self.settings.annotators)} a text, "
             f"{self._pages()}, {len(self.task.checks)} checks of attention",
             self._answers(),
             f"folder  {self.folder}",
@@ -115,7 +115,7 @@ class Creating:
 
     def _answers(self) -> str:
         wanted = len(self.chosen) * self.settings.annotators
-        people = f", by {self.people:,} people or more" if self._share() else ""
+        people = f", by {_people(self.people)} or more" if self._share() else ""
         return f"answers {wanted:,} wanted{people}"
 
     def _pages(self) -> str:
@@ -219,3 +219,7 @@ def _one_of(given: str | None, option: str, accepted: Sequence[_T]) -> _T | None
         if one == given:
             return one
     raise InputError(f"{option} {given!r}", accepted=", ".join(accepted), todo="name one of these")
+
+
+def _people(number: int) -> str:
+    return "1 person" if number == 1 else f"{number:,} people"
