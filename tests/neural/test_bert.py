@@ -96,7 +96,7 @@ def test_missing_and_misshapen_weights_are_named() -> None:
         Bert(shape, tensors)
     assert str(caught.value) == (
         "the weights lack 'cls.predictions.transform.dense.weight'. Accepted: a complete checkpoint with its "
-        "masked-language-model head. What to do: save or download the model again."
+        "language-model head. What to do: save or download the model again."
     )
     wrong = dict(model.state_dict())
     wrong["bert.embeddings.word_embeddings.weight"] = torch.zeros(3, 32)

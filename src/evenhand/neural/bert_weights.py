@@ -13,9 +13,8 @@ from typing import Final, Literal, NamedTuple, cast
 import torch
 from torch import Tensor
 
-from evenhand.core.errors import ModelError
-from evenhand.neural.gpt2_weights import Norm
 from evenhand.neural.linear import Linear
+from evenhand.neural.weights import Norm, WeightReader
 
 Family = Literal["bert", "roberta", "distilbert"]
 
@@ -161,8 +160,8 @@ def lay_out(
     shape: BertShape, tensors: Mapping[str, Tensor], *, device: torch.device, dtype: torch.dtype
 ) -> BertWeights:
     """The weights of a state dict in the Hub's names; the names of other heads are ignored."""
-    reader = _Reader(tensors, _NAMES[shape.family], device, dtype, shape.epsilon)
-    names = reader.names
+    names = _NAMES[shape.family]
+    reader = _Reader(tensors, names.prefix, device, dtype, shape.epsilon, names)
     words = reader.table("embeddings.word_embeddings.weight", shape.vocabulary, shape.width)
     positions = reader.table(
         "embeddings.position_embeddings.weight", shape.context + shape.offset, shape.width
@@ -170,7 +169,7 @@ def lay_out(
     if shape.family != "distilbert":
         positions = positions + reader.tensor("embeddings.token_type_embeddings.weight")[0]
     # Most models share their input table; one that does not stores its own.
-    decoder = reader.tensor(names.decoder) if reader.has(names.decoder) else words
+    decoder = reader.tensor(names.decoder) if names.decoder in tensors else words
     return BertWeights(
         words=words,
         positions=positions,
@@ -183,42 +182,14 @@ def lay_out(
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
-    """Finds weights by name and lays them out for running."""
+class _Reader(WeightReader):
+    """Lays the weights out for running."""
 
-    tensors: Mapping[str, Tensor]
     names: _Names
-    device: torch.device
-    dtype: torch.dtype
-    epsilon: float
 
-    def has(self, name: str) -> bool:
-        return name in self.tensors
-
-    def tensor(self, name: str) -> Tensor:
+    def spellings(self, name: str) -> tuple[str, ...]:
         stem, _, part = name.rpartition(".")
-        for candidate in (name, f"{stem}.{_OLD.get(part, part)}"):
-            found = self.tensors.get(candidate, self.tensors.get(self.names.prefix + candidate))
-            if found is not None:
-                return found.to(self.device, self.dtype)
-        raise ModelError(
-            f"the weights lack {name!r}",
-            accepted="a complete checkpoint with its masked-language-model head",
-            todo="save or download the model again",
-        )
-
-    def table(self, name: str, entries: int, width: int) -> Tensor:
-        found = self.tensor(name)
-        if found.shape != (entries, width):
-            raise ModelError(
-                f"{name!r} is {' x '.join(map(str, found.shape))}, not {entries} x {width}",
-                accepted="weights of the sizes config.json names",
-                todo="save or download the model again",
-            )
-        return found
-
-    def norm(self, name: str) -> Norm:
-        return Norm(self.tensor(f"{name}.weight"), self.tensor(f"{name}.bias"), self.epsilon)
+        return (name, f"{stem}.{_OLD.get(part, part)}")
 
     def linear(self, *names: str) -> Linear:
         """One product for all the names, their outputs side by side."""

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar, cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from evenhand.core.errors import ModelError
 from evenhand.neural.linear import Linear
+from evenhand.neural.weights import Norm, WeightReader
 
 _N = TypeVar("_N", int, float)
 _TANH_GELU = ("gelu_new", "gelu_pytorch_tanh")
@@ -51,18 +50,6 @@ class Shape:
         )
 
 
-class Norm(NamedTuple):
-    """Layer normalisation with its gain and bias."""
-
-    weight: Tensor
-    bias: Tensor
-    epsilon: float
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """The normalised rows."""
-        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.epsilon)
-
-
 class Block(NamedTuple):
     """One layer."""
 
@@ -90,7 +77,7 @@ def lay_out(
     shape: Shape, tensors: Mapping[str, Tensor], *, device: torch.device, dtype: torch.dtype
 ) -> Weights:
     """The weights of a state dict; its names may begin with ``transformer.``, others are ignored."""
-    reader = _Reader(tensors, device, dtype, shape.epsilon)
+    reader = _Reader(tensors, "transformer.", device, dtype, shape.epsilon)
     words = reader.table("wte.weight", shape.vocabulary, shape.width)
     # Most models share their input table; one that does not stores its own.
     table = reader.tensor("lm_head.weight") if "lm_head.weight" in tensors else words
@@ -104,37 +91,10 @@ def lay_out(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Finds weights by name and lays them out for running."""
+class _Reader(WeightReader):
+    """Lays the weights out for running."""
 
-    tensors: Mapping[str, Tensor]
-    device: torch.device
-    dtype: torch.dtype
-    epsilon: float
-
-    def tensor(self, name: str) -> Tensor:
-        found = self.tensors.get(name, self.tensors.get(f"transformer.{name}"))
-        if found is None:
-            raise ModelError(
-                f"the weights lack {name!r}",
-                accepted="a complete GPT-2 checkpoint",
-                todo="save or download the model again",
-            )
-        return found.to(self.device, self.dtype)
-
-    def table(self, name: str, entries: int, width: int) -> Tensor:
-        found = self.tensor(name)
-        if found.shape != (entries, width):
-            raise ModelError(
-                f"{name!r} is {' x '.join(map(str, found.shape))}, not {entries} x {width}",
-                accepted="weights of the sizes config.json names",
-                todo="save or download the model again",
-            )
-        return found
-
-    def norm(self, name: str) -> Norm:
-        return Norm(self.tensor(f"{name}.weight"), self.tensor(f"{name}.bias"), self.epsilon)
+    __slots__ = ()
 
     def linear(self, name: str) -> Linear:
         # GPT-2 stores inputs x outputs.
