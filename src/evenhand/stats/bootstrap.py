@@ -136,6 +136,20 @@ def _cluster_sums(y: Floats, codes: Ints) -> tuple[Floats, Floats]:
 
 
 def _resampled_means(sums: Floats, sizes: Floats, generator: np.random.Generator, resamples: int) -> Floats:
+    # Imported here: numba takes half a second, and most of this module does without.
+    from evenhand.stats import _draws
+
+    state = _draws.taken(generator)
+    if state is None:
+        return _gathered_means(sums, sizes, generator, resamples)
+    means = np.empty(resamples)
+    _draws.resampled_means(sums, sizes, state, means)
+    _draws.put_back(generator, state)
+    return means
+
+
+def _gathered_means(sums: Floats, sizes: Floats, generator: np.random.Generator, resamples: int) -> Floats:
+    """The same in plain NumPy, with any generator."""
     means = np.empty(resamples)
     rows = max(1, _BLOCK // sums.size)
     # Sum and size side by side in one complex number: one gather and one sum instead of two.

@@ -143,8 +143,7 @@ class _Sides(NamedTuple):
         rows = max(1, _BLOCK // self.n_clusters)
         for start in range(0, resamples, rows):
             block = np.empty((min(rows, resamples - start), self.n_clusters), dtype=np.bool_)
-            labels = np.broadcast_to(inside, (block.shape[0], inside.size))
-            block[:, ~spans] = generator.permuted(labels, axis=1) ^ inside
+            block[:, ~spans] = _shuffled(inside, generator, block.shape[0]) ^ inside
             block[:, spans] = generator.random((block.shape[0], int(spans.sum())), dtype=np.float32) < 0.5
             yield block
 
@@ -224,6 +223,20 @@ class _Shares(NamedTuple):
         likeness = np.divide(self.rows / known - 1, excess, out=np.ones_like(known), where=tells)
         others = np.clip(likeness, 0, 1)[:, ::-1]
         return np.where(plain > 0, known, self.rows / (1 + others * excess))
+
+
+def _shuffled(labels: Bools, generator: np.random.Generator, rows: int) -> Bools:
+    """Rows of the labels, each in an order of its own: ``generator.permuted``, three times as fast."""
+    # Imported here: numba takes half a second, and most runs check nothing.
+    from evenhand.stats import _draws
+
+    state = _draws.taken(generator)
+    if state is None:
+        return generator.permuted(np.broadcast_to(labels, (rows, labels.size)), axis=1)
+    block = np.empty((rows, labels.size), dtype=np.bool_)
+    _draws.shuffled(labels, state, block)
+    _draws.put_back(generator, state)
+    return block
 
 
 def _products(s: Floats, m: Floats, t: Floats, n: Floats) -> Floats:

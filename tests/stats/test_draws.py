@@ -1,0 +1,61 @@
+"""The compiled draws are NumPy's own, and leave the generator where NumPy would."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenhand.stats import _draws, cluster_bootstrap_mean, cluster_permutation
+from evenhand.stats.bootstrap import _gathered_means, _resampled_means
+from evenhand.stats.permutation import _shuffled
+
+seeds = st.integers(0, 2**63)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=seeds, n=st.integers(2, 400), used=st.integers(0, 3), resamples=st.integers(1, 20))
+def test_means_are_those_of_gathered_draws(seed: int, n: int, used: int, resamples: int) -> None:
+    fast, slow = np.random.default_rng(seed), np.random.default_rng(seed)
+    sums, sizes = np.random.default_rng(1).normal(size=n), np.arange(1.0, n + 1)
+    for generator in (fast, slow):
+        # An odd number of draws leaves half a number over, which must be used next.
+        generator.integers(7, size=used, dtype=np.int32)
+    found, wanted = (
+        _resampled_means(sums, sizes, fast, resamples),
+        _gathered_means(sums, sizes, slow, resamples),
+    )
+    assert found == pytest.approx(wanted, rel=1e-12, abs=1e-14)
+    assert fast.bit_generator.state == slow.bit_generator.state
+
+
+def test_a_number_that_must_be_drawn_again_is() -> None:
+    # Of 2^32 numbers the lowest 2^32 mod n are redrawn, here 2^20 - 4095: about 750 of three million draws.
+    n = 2**20 + 1
+    assert 2**32 % n == 2**20 - 4095
+    fast, slow = np.random.default_rng(8), np.random.default_rng(8)
+    found = _resampled_means(np.arange(float(n)), np.ones(n), fast, 3)
+    assert found == pytest.approx(_gathered_means(np.arange(float(n)), np.ones(n), slow, 3), rel=1e-12)
+    assert fast.bit_generator.state == slow.bit_generator.state
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=seeds, n=st.integers(1, 300), rows=st.integers(1, 9))
+def test_orders_are_those_of_permuted(seed: int, n: int, rows: int) -> None:
+    fast, slow = np.random.default_rng(seed), np.random.default_rng(seed)
+    labels = np.random.default_rng(1).random(n) < 0.3
+    wanted = slow.permuted(np.broadcast_to(labels, (rows, n)), axis=1)
+    assert (_shuffled(labels, fast, rows) == wanted).all()
+    assert fast.bit_generator.state == slow.bit_generator.state
+
+
+def test_another_generator_takes_the_plain_way() -> None:
+    y, clusters = np.random.default_rng(2).normal(size=60), np.repeat(np.arange(20), 3)
+    group = clusters < 8
+    for make in (np.random.Philox, np.random.PCG64DXSM):
+        assert _draws.taken(np.random.Generator(make(1))) is None
+        found = cluster_bootstrap_mean(y, clusters, rng=np.random.Generator(make(1)))
+        assert found.low is not None
+        p = cluster_permutation(y, group, clusters, rng=np.random.Generator(make(1)), resamples=200).p
+        assert p is not None
