@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from evenhand._version import __version__
 
 if TYPE_CHECKING:
+    from evenhand.adapters.frames import frame_inputs, score_predictions
+    from evenhand.adapters.task_files import export_task
     from evenhand.api.agreement import agreement
     from evenhand.api.audit import audit
     from evenhand.api.build import build
@@ -52,7 +54,9 @@ __all__ = [
     "debias",
     "export",
     "export_labels",
+    "export_task",
     "forget_person",
+    "frame_inputs",
     "gate",
     "import_labels",
     "invite_people",
@@ -65,6 +69,7 @@ __all__ = [
     "sample_items",
     "scan_corpus",
     "score",
+    "score_predictions",
     "serve_study",
     "settle_labels",
     "tradeoff",
@@ -85,7 +90,9 @@ _WHERE = {
     "debias": "evenhand.api.debias",
     "export": "evenhand.api.export",
     "export_labels": "evenhand.api.exchange",
+    "export_task": "evenhand.adapters.task_files",
     "forget_person": "evenhand.api.collecting",
+    "frame_inputs": "evenhand.adapters.frames",
     "gate": "evenhand.api.gate",
     "import_labels": "evenhand.api.exchange",
     "invite_people": "evenhand.api.collecting",
@@ -98,6 +105,7 @@ _WHERE = {
     "sample_items": "evenhand.api.items",
     "scan_corpus": "evenhand.api.corpus",
     "score": "evenhand.api.score",
+    "score_predictions": "evenhand.adapters.frames",
     "serve_study": "evenhand.api.collecting",
     "settle_labels": "evenhand.api.settle",
     "tradeoff": "evenhand.api.tradeoff",

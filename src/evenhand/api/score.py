@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypedDict, Unpack, cast
-
-import polars as pl
+from typing import Unpack
 
 from evenhand.api.cluster import askers, ending, engine_line, open_pool
 from evenhand.api.parts import (
@@ -28,39 +25,18 @@ from evenhand.api.parts import (
     with_earlier,
 )
 from evenhand.api.settings import Options, Settings, resolve
-from evenhand.core.digests import Json, file_digest
-from evenhand.core.errors import InputError
+from evenhand.api.texts import ArrowTable, Columns, Given, layout_of, open_texts
+from evenhand.core.digests import Json
 from evenhand.core.protocols import Metric, Progress
-from evenhand.core.records import REST
+from evenhand.core.records import RESERVED_GROUPS, REST
 from evenhand.pipeline.actors import Pool
 from evenhand.pipeline.reading import Layout, Texts, check_layout, copies, group_names, read_texts
 from evenhand.store.cache import Cache
-from evenhand.store.files import as_text, read_table
 from evenhand.store.folder import RunFolder, default_folder, stage
 from evenhand.store.run import Run
 
 STAGE = "read"
 DEFAULT_METRICS = ("sentiment", "gender_polarity")
-
-
-class ArrowTable(Protocol):
-    """Any table with the Arrow stream interface: pandas, Polars, PyArrow."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The table as an Arrow stream."""
-        ...
-
-
-class Columns(TypedDict, total=False):
-    """Which column holds what."""
-
-    text: str
-    group: Mapping[str, str] | Sequence[str]
-    prompt: str | None
-    cluster: str | None
-    id: str | None
-    mentions: str | None
-    join_prompt: bool
 
 
 class ScoreOptions(Columns, Options, total=False):
@@ -72,8 +48,7 @@ class Scoring:
     """A file of texts that is ready to be scored."""
 
     settings: Settings
-    name: str
-    table: pl.DataFrame
+    given: Given
     layout: Layout
     metrics: Mapping[str, Metric]
     identity: Mapping[str, Json]
@@ -83,13 +58,19 @@ class Scoring:
     objects: tuple[str, ...] = ()
     """Metrics that were given as objects."""
 
+    @property
+    def name(self) -> str:
+        """What the texts are called in tables."""
+        return self.given.name
+
     def plan(self) -> Plan:
         """What will be done, before it is done."""
         axes = ", ".join(f"{axis} (column {column})" for axis, column in self.layout.groups.items())
         return Plan(
             title=f"score {self.name}",
             lines=(
-                f"texts   {self.table.height:,}, groups by {axes}",
+                *((f"reads   {log.summary}",) if (log := self.given.log) else ()),
+                f"texts   {self.given.table.height:,}, groups by {axes}",
                 f"metrics {', '.join(self.metrics)}",
                 *engine_line(self.settings),
                 f"folder  {self.folder}",
@@ -107,7 +88,7 @@ class Scoring:
     def _work(self, folder: RunFolder, cache: Cache, progress: Progress, pool: Pool | None) -> Run:
         begin(folder, command=self.command, name=self.name, settings=self.settings, suites=self._suite())
         with stage(folder, STAGE) as record:
-            texts = read_texts(self.table, self.layout, self.name)
+            texts = read_texts(self.given.table, self.layout, self.name)
             folder.write("generations", texts.generations())
             record.update(items=len(texts.rows))
         self._note(folder, texts)
@@ -126,14 +107,15 @@ class Scoring:
     def _note(self, folder: RunFolder, texts: Texts) -> None:
         """Say what will be left out, before anything is scored."""
         reasons = Counter(str(row["failure"]) for row in texts.rows if row["failure"])
-        warnings = [
+        warnings = list(self.given.log.warnings) if self.given.log else []
+        warnings += [
             f"{count:,} of {len(texts.rows):,} texts are left out: {why}" for why, count in reasons.items()
         ]
         warnings += [
             f"{count:,} of {len(texts.rows):,} texts name no {axis}"
             for axis, count in texts.without_group.items()
         ]
-        if count := copies(self.table, self.layout):
+        if count := copies(self.given.table, self.layout):
             warnings.append(
                 f"{count:,} of {len(texts.rows):,} texts are copies of another of their group, and every "
                 "text counts as a witness of its own: name --cluster or --prompt where texts belong together"
@@ -145,7 +127,9 @@ class Scoring:
         cluster = self.layout.cluster or self.layout.prompt or "row"
         return {
             self.name: {
-                "summary": "texts from a file",
+                "summary": f"texts from a log of {self.given.log.tool}"
+                if self.given.log
+                else "texts from a file",
                 "baselines": baselines,
                 "cluster": cluster,
                 "notes": [],
@@ -170,22 +154,23 @@ def prepare(texts: Path | str | ArrowTable, **options: Unpack[ScoreOptions]) -> 
     """A scoring with everything read and checked, so that ``plan`` can be shown before ``run``."""
     metrics, out = options.get("metrics"), options.get("out")
     settings = resolve(options, metrics={"names": metric_names(metrics)})
-    layout = _layout(options, settings)
-    name, table, inputs = _opened(texts)
+    given = open_texts(texts)
+    name, table = given.name, given.table
+    layout = layout_of(options, given, strata=settings.compare.strata)
     check_layout(table, layout, Path(name))
+    settings = _with_baselines(settings, given, layout)
     check_axes(settings.compare.baselines, layout.groups)
     for axis, baseline in settings.compare.baselines.items():
         check_baseline(axis, baseline, group_names(table, layout.groups[axis]))
     identity: dict[str, Json] = {
         "command": "score",
-        "inputs": inputs,
+        "inputs": given.inputs,
         "columns": layout.identity(),
         "compare": compare_identity(settings),
     }
     return Scoring(
         settings=settings,
-        name=name,
-        table=table,
+        given=given,
         layout=layout,
         metrics=find_metrics(metrics, settings, DEFAULT_METRICS),
         identity=identity,
@@ -202,44 +187,15 @@ def _command(texts: Path | str | ArrowTable) -> str:
     return "evenhand.score(table, ...), from Python, on a table in memory"
 
 
-def _layout(options: ScoreOptions, settings: Settings) -> Layout:
-    group = options.get("group") or ()
-    pairs = list(group.items()) if isinstance(group, Mapping) else [_axis_and_column(item) for item in group]
-    doubled = [axis for axis, count in Counter(axis for axis, _ in pairs).items() if count > 1]
-    if doubled:
-        raise InputError(f"--group names the axis {doubled[0]!r} twice", accepted="one column an axis")
-    if not pairs:
-        raise InputError(
-            "no group column was named",
-            accepted="at least one --group AXIS=COLUMN",
-            todo="name the column that says which group a text speaks of",
-        )
-    return Layout(
-        text=options.get("text", "text"),
-        groups=dict(pairs),
-        prompt=options.get("prompt"),
-        cluster=options.get("cluster"),
-        id=options.get("id"),
-        mentions=options.get("mentions"),
-        join_prompt=options.get("join_prompt", False),
-        strata=settings.compare.strata,
-    )
-
-
-def _axis_and_column(item: str) -> tuple[str, str]:
-    axis, _, column = item.partition("=")
-    if not axis:
-        raise InputError(f"--group {item!r} names no axis", accepted="AXIS=COLUMN or COLUMN")
-    return axis, column or axis
-
-
-def _opened(texts: Path | str | ArrowTable) -> tuple[str, pl.DataFrame, dict[str, Json]]:
-    if isinstance(texts, Path | str):
-        path = Path(texts)
-        table = read_table(path)
-        return path.name, table, {"file": path.name, "digest": file_digest(path)}
-    table = as_text(pl.DataFrame(cast(pl.DataFrame, texts)))
-    if table.height == 0:
-        raise InputError("the table has no rows", accepted="at least one text")
-    rows = hashlib.blake2b(table.write_ndjson().encode(), digest_size=16).hexdigest()
-    return "table", table, {"file": "table", "digest": rows}
+def _with_baselines(settings: Settings, given: Given, layout: Layout) -> Settings:
+    """The settings with the baselines that a log declares and has texts of; what the user names wins."""
+    declared = given.log.baselines if given.log else {}
+    known = {
+        axis: baseline
+        for axis, baseline in declared.items()
+        if axis in layout.groups
+        and baseline in (*group_names(given.table, layout.groups[axis]), *RESERVED_GROUPS)
+    }
+    compare = settings.compare
+    together = compare.model_copy(update={"baselines": {**known, **compare.baselines}})
+    return settings.model_copy(update={"compare": together})

@@ -24,6 +24,7 @@ from evenhand.cli import (
     debias,
     doctor,
     export,
+    export_task,
     gate,
     init,
     listing,
@@ -67,6 +68,7 @@ app.command("report")(report.command)
 app.command("list")(listing.list_command)
 app.command("show")(listing.show_command)
 app.command("export")(export.command)
+app.command("export-task")(export_task.command)
 app.command("merge")(merge.command)
 app.command("power")(power.command)
 app.command("doctor")(doctor.command)

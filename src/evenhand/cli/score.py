@@ -15,7 +15,10 @@ _COLUMNS = "Columns"
 
 def command(
     file: Annotated[
-        Path | None, typer.Argument(help="JSONL, CSV, TSV or Parquet. Without FILE: the bundled example.")
+        Path | None,
+        typer.Argument(
+            help="JSONL, CSV, TSV, Parquet, lm-eval samples, an Inspect log. Without FILE: an example."
+        ),
     ] = None,
     text: Annotated[str, typer.Option(help="Column of the texts.", rich_help_panel=_COLUMNS)] = "text",
     group: Annotated[

@@ -35,6 +35,10 @@ EXTRAS: Mapping[str, str] = {
     "fsspec": "corpus",
     "mwparserfromhell": "corpus",
     "umap": "viz",
+    "zstandard": "corpus",
+    "huggingface_hub": "models",
+    "datasets": "lm-eval",
+    "inspect_ai": "inspect",
 }
 """Optional library to the extra that installs it."""
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from evenhand.core.digests import Json, canonical_json
 from evenhand.core.errors import InputError
-from evenhand.core.records import RESERVED_GROUPS, Group, Mention, Prompt
+from evenhand.core.records import RESERVED_GROUPS, Group, Mask, Mention, Prompt
 from evenhand.store.files import require_columns
 from evenhand.store.schemas import GENERATIONS
 
@@ -31,12 +31,15 @@ class Layout:
     """Put the prompt in front of texts that do not start with it."""
     strata: tuple[str, ...] = ()
     """Columns inside which gaps are looked at again."""
+    failure: str | None = None
+    """Column of the reasons why there is no text."""
 
     def identity(self) -> dict[str, Json]:
         """What goes into the identity of a run."""
         fields: dict[str, Json] = asdict(self)
-        if not self.strata:
-            del fields["strata"]
+        for name in ("strata", "failure"):
+            if not fields[name]:
+                del fields[name]
         return fields
 
 
@@ -119,7 +122,7 @@ def read_texts(table: pl.DataFrame, layout: Layout, name: str) -> Texts:
         for axis, column in layout.groups.items():
             if not (row[column] or "").strip():
                 texts.without_group[axis] = texts.without_group.get(axis, 0) + 1
-        failure = _failure(continuation)
+        failure = (row[layout.failure] if layout.failure else None) or _failure(continuation)
         texts.rows.append(
             {
                 "id": row[layout.id] if layout.id else str(number),
@@ -163,7 +166,7 @@ def _prompt(
 
 
 def _mentions(cell: str | None) -> Iterator[Mention]:
-    """The words to mask: a JSON list, or words separated by semicolons."""
+    """The words to mask: a JSON list of words or objects, or words separated by semicolons."""
     if not cell:
         return
     words: object = None
@@ -173,7 +176,17 @@ def _mentions(cell: str | None) -> Iterator[Mention]:
         except json.JSONDecodeError:
             words = None
     listed = words if isinstance(words, list) else cell.split(";")
-    yield from (Mention(str(word).strip()) for word in listed if str(word).strip())
+    yield from (found for word in listed if (found := mention(word)).text)
+
+
+def mention(word: object) -> Mention:
+    """A word, or an object with the way it is masked, as tasks made from a suite have it."""
+    if not isinstance(word, Mapping):
+        return Mention(str(word).strip())
+    mask: Mask = "Person" if word.get("mask") == "Person" else "XYZ"
+    return Mention(
+        str(word.get("text") or "").strip(), mask=mask, whole_word=bool(word.get("whole_word", True))
+    )
 
 
 def _failure(text: str | None) -> str | None:

@@ -8,7 +8,7 @@ import io
 import json
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -18,6 +18,9 @@ from evenhand.core.errors import InputError
 
 _LARGEST = 4 << 30
 """Bytes of text read into memory at most: a small archive can unpack to anything."""
+
+_WIDEST = 10_000
+"""Columns of a table at most: fields that no two rows share make columns without end."""
 
 FORMATS = ".jsonl, .ndjson, .csv, .tsv or .parquet (each but Parquet also .gz)"
 
@@ -52,7 +55,7 @@ def read_table(path: Path) -> pl.DataFrame:
 
 def read_lines(path: Path) -> list[str]:
     """The lines of a text file, which may be packed (.gz); bytes that are not UTF-8 become U+FFFD."""
-    text = _read_bytes(path).decode("utf-8", "replace")
+    text = read_bytes(path).decode("utf-8", "replace")
     # Not splitlines: a text may hold U+2028 and other breaks that end no line of a file.
     lines = text.replace("\r\n", "\n").split("\n")
     return lines[:-1] if lines[-1] == "" else lines
@@ -69,7 +72,8 @@ def require_columns(table: pl.DataFrame, columns: Mapping[str, str | None], path
             )
 
 
-def _read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a file, unpacked where it is packed (.gz), without a byte order mark."""
     try:
         if path.suffix.lower() == ".gz":
             with gzip.open(path, "rb") as file:
@@ -91,19 +95,33 @@ def _read_bytes(path: Path) -> bytes:
     return content.removeprefix(codecs.BOM_UTF8)
 
 
-def _read_jsonl(path: Path) -> pl.DataFrame:
+def json_lines(path: Path) -> Iterator[tuple[int, Mapping[str, Json]]]:
+    """The objects of a file of JSON lines, each with the number of its line."""
+    for number, line in enumerate(read_bytes(path).split(b"\n"), start=1):
+        if line.strip():
+            yield number, _parse_line(line.decode("utf-8", "replace"), number, path)
+
+
+def text_table(rows: Iterable[Mapping[str, str | None]], path: Path) -> pl.DataFrame:
+    """The rows as columns of text; a field that a row lacks is null."""
     columns: dict[str, list[str | None]] = {}
-    count = 0
-    for number, line in enumerate(_read_bytes(path).split(b"\n"), start=1):
-        if not line.strip():
-            continue
-        row = _parse_line(line.decode("utf-8", "replace"), number, path)
+    for count, row in enumerate(rows):
         for name in row:
             columns.setdefault(name, [None] * count)
+        if len(columns) > _WIDEST:
+            raise InputError(
+                f"{path} has more than {_WIDEST:,} fields",
+                accepted="rows that share their fields",
+                todo="leave out what differs from row to row",
+            )
         for name, cells in columns.items():
-            cells.append(_cell(row.get(name)))
-        count += 1
+            cells.append(row.get(name))
     return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+
+
+def _read_jsonl(path: Path) -> pl.DataFrame:
+    rows = ({name: cell(value) for name, value in row.items()} for _, row in json_lines(path))
+    return text_table(rows, path)
 
 
 def _parse_line(line: str, number: int, path: Path) -> Mapping[str, Json]:
@@ -124,18 +142,21 @@ def _parse_line(line: str, number: int, path: Path) -> Mapping[str, Json]:
     return row
 
 
-def _cell(value: Json) -> str | None:
+def cell(value: Json) -> str | None:
+    """A value of JSON as text: null and NaN as null, lists and objects as JSON."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return None
-    if isinstance(value, str):
-        # Polars strings are UTF-8: a lone surrogate written as \udXXX is damage, like any other.
-        return value.encode("utf-8", "replace").decode() if not value.isascii() else value
-    return canonical_json(value)
+    try:
+        text = value if isinstance(value, str) else canonical_json(value)
+    except ValueError:  # NaN inside a list or an object: it stays, as it was written
+        text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    # Polars strings are UTF-8: a lone surrogate written as \udXXX is damage, like any other.
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _read_csv(path: Path, separator: str) -> pl.DataFrame:
     # Decoding here, not in Polars, keeps damaged bytes visible as U+FFFD in every version of it.
-    text = _read_bytes(path).decode("utf-8", "replace")
+    text = read_bytes(path).decode("utf-8", "replace")
     try:
         return pl.read_csv(io.BytesIO(text.encode()), separator=separator, infer_schema=False)
     except pl.exceptions.NoDataError:

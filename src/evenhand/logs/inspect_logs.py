@@ -1,0 +1,248 @@
+"""Logs of Inspect: ``.eval`` files and their JSON form, version 2 of the log format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from evenhand.core.digests import Json
+from evenhand.core.errors import InputError
+from evenhand.logs.archive import Archive, open_archive
+from evenhand.logs.records import (
+    CLUSTER,
+    FAILURE,
+    ID,
+    MARK,
+    PROMPT,
+    TEXT,
+    Log,
+    Row,
+    cut,
+    flattened,
+    task_baselines,
+    task_columns,
+    task_mentions,
+)
+from evenhand.store.files import cell, read_bytes, text_table
+
+VERSION = 2
+_ACCEPTED = f"an Inspect log, .eval or .json, of format version {VERSION}"
+_METADATA = "metadata"
+_ATTACHED = "attachment://"
+
+Object = Mapping[str, Json]
+
+
+class _Parts(NamedTuple):
+    """A log before its samples are read as rows."""
+
+    header: Object
+    samples: Iterable[Object]
+
+
+def is_header(content: Json) -> bool:
+    """Whether an object is an Inspect log, or the header of one."""
+    return isinstance(content, Mapping) and content.keys() >= {"version", "status", "eval"}
+
+
+def read_json_log(path: Path) -> Log:
+    """The answers of a log in JSON."""
+    content = _parsed(read_bytes(path), path.name, path)
+    if not is_header(content):
+        raise _other_json(content, path)
+    header = cast(Object, content)
+    return _log(_Parts(header, _objects(header.get("samples"))), path)
+
+
+def read_eval_log(path: Path) -> Log:
+    """The answers of a log in Inspect's own ``.eval`` format, a zip file of one member a sample."""
+    with open_archive(path) as archive:
+        names = archive.names()
+        start = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
+        header = _parsed(archive.read(start), start, path) if start else None
+        if not isinstance(header, Mapping) or not header.keys() >= {"version", "eval"}:
+            raise InputError(f"{path} has no header of a log", accepted=_ACCEPTED, todo="check the file")
+        # Without a header at its end the evaluation is under way, or was killed.
+        found = header if start == "header.json" else {**header, "status": "started"}
+        return _log(_Parts(found, _members(archive, path)), path)
+
+
+def _members(archive: Archive, path: Path) -> Iterator[Object]:
+    """The samples: one member each, or a folder with a shell, metadata and attachments for large ones."""
+    names = archive.names()
+    for name in names:
+        if not name.startswith("samples/"):
+            continue
+        if name.endswith("/sample.json"):
+            yield _large(archive, name.removesuffix("sample.json"), path)
+        elif name.endswith(".json") and name.count("/") == 1:
+            yield from _objects([_parsed(archive.read(name), name, path)])
+
+
+def _large(archive: Archive, folder: str, path: Path) -> Object:
+    names = archive.names()
+    sample = dict(next(iter(_objects([_parsed(archive.read(f"{folder}sample.json"), folder, path)])), {}))
+    if f"{folder}metadata.json" in names:
+        sample["metadata"] = _parsed(archive.read(f"{folder}metadata.json"), folder, path)
+    starts = (name.removeprefix(f"{folder}attachments/").removesuffix(".json") for name in names)
+    attached: list[Json] = []
+    for start in sorted(int(start) for start in starts if start.isdecimal()):
+        part = _parsed(archive.read(f"{folder}attachments/{start}.json"), folder, path)
+        attached += part if isinstance(part, list) else []
+    return {**sample, "attachments": {str(number): text for number, text in enumerate(attached)}}
+
+
+def _log(parts: _Parts, path: Path) -> Log:
+    _check_version(parts.header, path)
+    evaluation = _object(parts.header.get("eval"))
+    task = cell(evaluation.get("task")) or "?"
+    samples = 0
+    rows: list[Row] = []
+    for sample in parts.samples:
+        samples += 1
+        rows += _rows(sample)
+    status = str(parts.header.get("status"))
+    if not rows:
+        raise _empty(path, status, parts.header)
+    table = text_table(rows, path)
+    asked = table["sample"].n_unique()
+    ours = task_columns(table, _METADATA)
+    return Log(
+        tool="Inspect",
+        summary=f"{table.height:,} answers to {asked:,} samples of the Inspect task {task}",
+        table=table,
+        groups=ours,
+        baselines=task_baselines(table, _METADATA),
+        mentions=task_mentions(table, _METADATA),
+        join_prompt=bool(ours),
+        warnings=_warnings(status, parts.header, samples),
+    )
+
+
+def _warnings(status: str, header: Object, samples: int) -> tuple[str, ...]:
+    if status == "success":
+        return ()
+    total = _object(header.get("results")).get("total_samples")
+    of = f" of {total:,}" if isinstance(total, int) and total > samples else ""
+    why = _reason(header)
+    return (f"the evaluation is not complete (status {status}{why}): it has {samples:,}{of} samples",)
+
+
+def _reason(header: Object) -> str:
+    message = _object(header.get("error")).get("message")
+    return f": {str(message).splitlines()[0][:200]}" if message else ""
+
+
+def _rows(sample: Object) -> list[Row]:
+    """One row for every answer of a sample; where there is none, one row that says why."""
+    attachments = _object(sample.get("attachments"))
+    key, epoch = cell(sample.get("id")) or "", cell(sample.get("epoch")) or "1"
+    output = _object(sample.get("output"))
+    metadata = _object(sample.get("metadata"))
+    mark = _object(metadata.get(MARK))
+    named = cell(mark.get("prompt"))
+    shared: Row = {
+        PROMPT: named if named is not None else _input(sample.get("input"), attachments),
+        CLUSTER: cell(mark.get("cluster")) or key,
+        "sample": key,
+        "epoch": epoch,
+        "target": cell(sample.get("target")),
+        "model": cell(output.get("model")),
+        **flattened(_METADATA, metadata),
+    }
+    answers = list(_answers(sample, output, attachments))
+    return [
+        {
+            TEXT: text and cut(text, mark),
+            FAILURE: failure,
+            ID: f"{key}:{epoch}:{number}" if number else f"{key}:{epoch}",
+            **shared,
+        }
+        for number, (text, failure) in enumerate(answers)
+    ]
+
+
+def _answers(sample: Object, output: Object, attachments: Object) -> Iterator[tuple[str | None, str | None]]:
+    """Text and failure of every choice. A refused answer is no text; neither is one of a failed sample."""
+    choices = list(_objects(output.get("choices")))
+    failed = "sample_error" if sample.get("error") else None
+    if not choices:
+        yield None, failed or "no_answer"
+    for choice in choices:
+        content = _object(choice.get("message")).get("content")
+        refused = "content_filter" if choice.get("stop_reason") == "content_filter" else None
+        failure = failed or refused or (cell(output.get("error")) and "model_error")
+        yield (None, failure) if failure else (_text(content, attachments), None)
+
+
+def _input(value: Json, attachments: Object) -> str | None:
+    """The prompt: the input itself, or what the user said last."""
+    if isinstance(value, str):
+        return _attached(value, attachments)
+    said = [message.get("content") for message in _objects(value) if message.get("role") == "user"]
+    return _text(said[-1], attachments) if said else None
+
+
+def _text(content: Json, attachments: Object) -> str | None:
+    """The text of a message: a string, or the text parts of a list; reasoning and images are left out."""
+    if isinstance(content, str):
+        return _attached(content, attachments)
+    parts = [part.get("text") for part in _objects(content) if part.get("type") == "text"]
+    texts = [_attached(part, attachments) for part in parts if isinstance(part, str)]
+    return cell("\n".join(text for text in texts if text)) if texts else None
+
+
+def _attached(text: str, attachments: Object) -> str | None:
+    """A text, or the attachment it stands for: Inspect stores long texts once."""
+    if text.startswith(_ATTACHED):
+        return cell(attachments.get(text.removeprefix(_ATTACHED), text))
+    return cell(text)
+
+
+def _check_version(header: Object, path: Path) -> None:
+    version = header.get("version")
+    if version != VERSION:
+        raise InputError(
+            f"{path} is an Inspect log of format version {version}",
+            accepted=f"format version {VERSION}",
+            todo="`inspect log convert` rewrites older logs; for newer ones update evenhand",
+        )
+
+
+def _empty(path: Path, status: str, header: Object) -> InputError:
+    return InputError(
+        f"{path} has no samples (status {status}{_reason(header)})",
+        accepted="a log with samples",
+        todo="run the evaluation to its end, and without --no-log-samples",
+    )
+
+
+def _other_json(content: Json, path: Path) -> InputError:
+    if isinstance(content, Mapping) and content.keys() >= {"results", "configs"}:
+        return InputError(
+            f"{path} holds the totals of lm-eval, not its samples",
+            accepted="samples_*.jsonl",
+            todo="run lm_eval with --log_samples --output_path FOLDER, and name the samples",
+        )
+    return InputError(
+        f"{path} is JSON, but no log of Inspect", accepted=_ACCEPTED, todo="save rows as .jsonl"
+    )
+
+
+def _parsed(content: bytes, name: str, path: Path) -> Json:
+    try:
+        return cast(Json, json.loads(content.decode("utf-8", "replace")))
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path}: {name} is not JSON: {error}", accepted=_ACCEPTED, todo="get the file again"
+        ) from error
+
+
+def _object(value: Json) -> Object:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _objects(value: Json) -> Iterator[Object]:
+    return (item for item in (value if isinstance(value, Sequence) else ()) if isinstance(item, Mapping))

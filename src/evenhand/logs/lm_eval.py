@@ -1,0 +1,133 @@
+"""Samples of lm-evaluation-harness: what ``lm_eval --log_samples`` writes as ``samples_*.jsonl``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from evenhand.core.digests import Json
+from evenhand.core.errors import InputError
+from evenhand.logs.records import (
+    CLUSTER,
+    FAILURE,
+    ID,
+    MARK,
+    PROMPT,
+    TEXT,
+    Log,
+    Row,
+    cut,
+    flattened,
+    task_baselines,
+    task_columns,
+    task_mentions,
+)
+from evenhand.store.files import cell, json_lines, text_table
+
+_KEYS = frozenset({"doc_id", "doc", "arguments", "resps"})
+_DOC = "doc"
+
+Sample = Mapping[str, Json]
+
+
+def is_sample(row: Mapping[str, Json]) -> bool:
+    """Whether an object is a sample of lm-eval."""
+    return row.keys() >= _KEYS
+
+
+def read_samples(path: Path) -> Log:
+    """The answers of a file of samples, one row an answer: answers to one document are one cluster.
+
+    A document is logged once for every filter; its answers are taken once, and what each filter made of them
+    stands in the column ``filtered.FILTER``. Fields of the document are columns such as ``doc.race``.
+    """
+    documents: dict[str, list[Row]] = {}
+    for number, sample in json_lines(path):
+        if not is_sample(sample):
+            raise _no_sample(path, number)
+        key = cell(sample["doc_id"]) or ""
+        seen = key in documents
+        rows = documents.setdefault(key, []) if seen else documents.setdefault(key, _rows(sample, key))
+        _add_filtered(rows, sample)
+    if not any(documents.values()):
+        raise InputError(
+            f"{path} holds log-probabilities and no texts",
+            accepted="samples of a task that generates (output_type: generate_until)",
+            todo="name the samples of such a task",
+        )
+    table = text_table((row for rows in documents.values() for row in rows), path)
+    ours = task_columns(table, _DOC)
+    return Log(
+        tool="lm-eval",
+        summary=f"{table.height:,} answers to {len(documents):,} documents of lm-eval",
+        table=table,
+        groups=ours,
+        baselines=task_baselines(table, _DOC),
+        mentions=task_mentions(table, _DOC),
+        join_prompt=bool(ours),
+    )
+
+
+def _rows(sample: Sample, key: str) -> list[Row]:
+    """One row for every answer of a document."""
+    doc = sample["doc"]
+    mark = _mark(doc)
+    shared: Row = {
+        # As the suite has it: what was asked may be wrapped in a chat template.
+        PROMPT: cell(mark.get("prompt")) or _prompt(sample),
+        CLUSTER: cell(mark.get("cluster")) or key,
+        "doc_id": key,
+        "target": cell(sample.get("target")),
+        **flattened(_DOC, doc),
+    }
+    return [
+        {TEXT: cell(cut(text, mark)), ID: f"{key}:{number}", FAILURE: None, **shared}
+        for number, text in enumerate(_answers(sample))
+    ]
+
+
+def _mark(doc: Json) -> Mapping[str, Json]:
+    """What a task made from one of our suites says of a prompt."""
+    mark = doc.get(MARK) if isinstance(doc, Mapping) else None
+    return mark if isinstance(mark, Mapping) else {}
+
+
+def _answers(sample: Sample) -> Iterator[str]:
+    """The texts a model gave; none where it was asked for log-probabilities."""
+    requests = _arguments(sample["arguments"])
+    for request, answers in zip(requests, _list(sample["resps"]), strict=False):
+        # A request to generate comes with its settings; rolling log-probabilities come as text, without any.
+        if len(request) > 1 and isinstance(request[1], Mapping):
+            yield from (answer for answer in _list(answers) if isinstance(answer, str))
+
+
+def _prompt(sample: Sample) -> str | None:
+    requests = _arguments(sample["arguments"])
+    return cell(requests[0][0]) if requests and requests[0] else None
+
+
+def _arguments(value: Json) -> list[Sequence[Json]]:
+    """What each request was given, by place: a list of lists, or ``gen_args_0: {arg_0: ..}`` since 0.4.3."""
+    requests = value.values() if isinstance(value, Mapping) else _list(value)
+    return [tuple(one.values()) if isinstance(one, Mapping) else _list(one) for one in requests]
+
+
+def _add_filtered(rows: Sequence[Row], sample: Sample) -> None:
+    filtered = _list(sample.get("filtered_resps"))
+    texts = _list(filtered[0]) if filtered and isinstance(filtered[0], list) else filtered
+    name = f"filtered.{sample.get('filter', 'none')}"
+    for number, row in enumerate(rows):
+        # A filter that keeps one answer of several says nothing about the others.
+        row[name] = cell(texts[number]) if number < len(texts) else None
+
+
+def _list(value: Json) -> Sequence[Json]:
+    return value if isinstance(value, list) else ()
+
+
+def _no_sample(path: Path, number: int) -> InputError:
+    return InputError(
+        f"{path} line {number} is not a sample of lm-eval, as the lines before it are",
+        accepted=f"the fields {', '.join(sorted(_KEYS))} in every line",
+        todo="repair that line, or take the file as lm_eval wrote it",
+    )

@@ -1,0 +1,83 @@
+"""What a log gives: a table of texts, which column holds what, and what its reader must know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from evenhand.core.digests import Json
+from evenhand.store.files import cell
+from evenhand.text.sentences import first_sentence_end
+
+TEXT, PROMPT, CLUSTER, ID, FAILURE = "text", "prompt", "cluster", "id", "failure"
+"""The columns every log has; what else a log holds stands beside them under dotted names."""
+MARK = "evenhand"
+"""The field of a document or of metadata that marks a task made from one of our suites."""
+
+_DEEPEST = 8
+
+Row = dict[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The texts of a log."""
+
+    tool: str
+    summary: str
+    """What was found, in a line for the plan."""
+    table: pl.DataFrame
+    groups: Mapping[str, str] = field(default_factory=dict)
+    """Axis to column, where the task says which groups its prompts speak of; else they must be named."""
+    baselines: Mapping[str, str] = field(default_factory=dict)
+    mentions: str | None = None
+    join_prompt: bool = False
+    """True where a text continues its prompt."""
+    warnings: tuple[str, ...] = ()
+
+
+def flattened(name: str, value: Json) -> Row:
+    """A value as cells: objects by dotted names, everything else as text, lists as JSON.
+
+    >>> flattened("doc", {"race": {"name": "A"}, "n": 1})
+    {'doc.race.name': 'A', 'doc.n': '1'}
+    """
+    cells: Row = {}
+    _flatten(name, value, cells, 0)
+    return cells
+
+
+def _flatten(name: str, value: Json, cells: Row, depth: int) -> None:
+    if isinstance(value, Mapping) and value and depth < _DEEPEST:
+        for key, part in value.items():
+            _flatten(f"{name}.{key}", part, cells, depth + 1)
+    else:
+        cells.setdefault(name, cell(value))
+
+
+def task_columns(table: pl.DataFrame, prefix: str) -> dict[str, str]:
+    """Axis to column of a task made from one of our suites; empty for any other task."""
+    start = f"{prefix}.{MARK}.groups."
+    return {name.removeprefix(start): name for name in table.columns if name.startswith(start)}
+
+
+def task_baselines(table: pl.DataFrame, prefix: str) -> dict[str, str]:
+    """Axis to the baseline that such a task declares."""
+    start = f"{prefix}.{MARK}.baselines."
+    columns = [name for name in table.columns if name.startswith(start)]
+    firsts = {name.removeprefix(start): table[name].drop_nulls().first() for name in columns}
+    return {axis: str(baseline) for axis, baseline in firsts.items() if baseline is not None}
+
+
+def task_mentions(table: pl.DataFrame, prefix: str) -> str | None:
+    """The column of the words to mask, where such a task has one."""
+    name = f"{prefix}.{MARK}.mentions"
+    return name if name in table.columns else None
+
+
+def cut(text: str, mark: Mapping[str, Json]) -> str:
+    """The text as the suite of a task wants it: to its first sentence end where ``stop`` says so."""
+    end = first_sentence_end(text) if mark.get("stop") == "sentence" else None
+    return text if end is None else text[:end]
