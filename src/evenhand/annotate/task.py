@@ -52,6 +52,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from evenhand.core.assets import ROOT
 from evenhand.core.errors import InputError, UnknownNameError
+from evenhand.core.toml import parse_toml
 
 Layout = Literal["list", "single", "side-by-side"]
 MaskWish = Literal["suite", "xyz", "none"]
@@ -188,7 +189,7 @@ def task_text(name: str | Path) -> str:
 def parse_task(text: str, *, where: str) -> Task:
     """The checked task of a TOML text; the first thing that does not fit is an error that names it."""
     try:
-        values = tomllib.loads(text)
+        values = parse_toml(text)
     except tomllib.TOMLDecodeError as error:
         raise _error(where, f"no valid TOML: {error}", "TOML 1.0") from error
     values.pop("study", None)

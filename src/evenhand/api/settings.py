@@ -14,6 +14,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric
 from evenhand.core.records import Execution, GenerationSpec
 from evenhand.core.registry import Option
+from evenhand.core.toml import parse_toml
 from evenhand.store.run import Run
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
@@ -271,13 +272,21 @@ def _read(config: Path | None) -> Mapping[str, Mapping[str, object]]:
             f"{config} is not there", accepted="a settings file", todo="`evenhand init` writes one"
         )
     try:
-        return tomllib.loads(config.read_text(encoding="utf-8"))
+        found = parse_toml(config.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(
             f"{config} cannot be read as TOML: {error}",
             accepted="a file such as `evenhand init` writes",
             todo="repair it, or leave out --config",
         ) from error
+    loose = next((name for name, values in found.items() if not isinstance(values, dict)), None)
+    if loose is not None:
+        raise InputError(
+            f"{config}: {loose[:80]!r} is no section",
+            accepted=", ".join(f"[{name}]" for name in Settings.model_fields),
+            todo="put it under the section it belongs to",
+        )
+    return found
 
 
 def _readable(error: ValidationError, config: Path | None) -> InputError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from evenhand.core.assets import asset
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
+from evenhand.core.toml import parse_toml
 from evenhand.corpus.rule import Rule, words
 
 _COMMENT = re.compile(r"(?:^|\s)#(?:\s|$)")
@@ -202,7 +202,7 @@ def _line(line: str) -> str:
 def _parsed(text: str, path: Path) -> Mapping[str, object]:
     try:
         is_toml = path.suffix.lower() == ".toml"
-        content = tomllib.loads(text) if is_toml else json.loads(text, object_pairs_hook=_object)
+        content = parse_toml(text) if is_toml else json.loads(text, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
         raise InputError(f"the terms {path} cannot be read: {error}", accepted=ACCEPTED) from error
     if not isinstance(content, dict):

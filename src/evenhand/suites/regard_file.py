@@ -24,13 +24,15 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import RESERVED_GROUPS
+from evenhand.core.toml import parse_toml
 
+_MOST_PROMPTS: Final = 1_000_000
 Published = Literal["all", "contexts", "axes", "none"]
 
 
@@ -81,7 +83,7 @@ class RegardFile(_Strict):
 def read_regard(path: Path) -> RegardFile:
     """The contents of a file, its types checked; whether the parts fit is asked once they are joined."""
     try:
-        return RegardFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8-sig")))
+        return RegardFile.model_validate(parse_toml(path.read_text(encoding="utf-8-sig")))
     except OSError as error:
         raise _error(path, f"it cannot be read ({error.strerror})", "a TOML file") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -138,6 +140,11 @@ def _misfits(file: RegardFile) -> Iterator[tuple[str, str]]:
         yield from _context_misfits(context, file.suite.placeholder)
     for axis in file.axes:
         yield from _axis_misfits(axis)
+    made = sum(len(context.templates) for context in file.contexts) * sum(
+        len(axis.groups) for axis in file.axes
+    )
+    if made > _MOST_PROMPTS:
+        yield f"the templates make {made:,} prompts", f"at most {_MOST_PROMPTS:,}"
 
 
 def _context_misfits(context: Context, placeholder: str) -> Iterator[tuple[str, str]]:

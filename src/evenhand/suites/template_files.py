@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from evenhand.core.errors import InputError
+from evenhand.core.toml import parse_toml
 from evenhand.suites.template_format import TemplateFile, misfits
 
 _HEADER = ("kind", "axis", "name", "value")
@@ -60,7 +61,7 @@ def _numbered(file: TemplateFile) -> TemplateFile:
 
 def _from_toml(text: str, path: Path) -> Mapping[str, object]:
     try:
-        return tomllib.loads(text)
+        return parse_toml(text)
     except tomllib.TOMLDecodeError as error:
         raise _error(path, f"no valid TOML: {error}", "TOML 1.0") from error
 

@@ -40,9 +40,12 @@ from evenhand.core.assets import asset
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.records import RESERVED_GROUPS
+from evenhand.core.toml import parse_toml
 from evenhand.suites.pairs.sets import EMOTIONS, PairSet, PairSuite, distinct, ordered, suite_info
 
 PERSON: Final = ("person", "Person")
+MOST_SETS: Final = 1_000_000
+"""Sets a file may make: a few lists of a thousand words each would make a billion."""
 _ACCEPTED: Final = "a file in the format of `evenhand show pairs`"
 
 
@@ -124,7 +127,7 @@ def _read(path: Path) -> _File:
     if not path.is_file():
         raise InputError(f"{path} is not there", accepted=_ACCEPTED, todo="check the path")
     try:
-        file = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        file = _File.model_validate(parse_toml(path.read_text(encoding="utf-8")))
         for misfit in _misfits(file):
             raise InputError(f"{path}: {misfit}", accepted=_ACCEPTED, todo="change that line")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -149,6 +152,17 @@ def _misfits(file: _File) -> Iterator[str]:
             yield f"the slot {{{slot}}} has the emotion {unknown[0]!r}; there are {', '.join(EMOTIONS)}"
     for axis in file.axes:
         yield from _axis_misfits(axis)
+    made = sum(_count(file, template) for template in file.templates) * sum(
+        len(group.words) for axis in file.axes for group in axis.groups[:1]
+    )
+    if made > MOST_SETS:
+        yield f"the templates make {made:,} sets; {MOST_SETS:,} at most"
+
+
+def _count(file: _File, template: _Template) -> int:
+    """How many emotion words a template is filled with."""
+    own = [slot for slot in template.slots() if slot not in PERSON]
+    return sum(map(len, file.slots[own[0]].values())) if own else 1
 
 
 def _axis_misfits(axis: _Axis) -> Iterator[str]:
