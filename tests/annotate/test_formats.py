@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.annotate.collected import Collected, collect
-from evenhand.annotate.formats import FORMATS, guarded, suffix_of, unguarded, write_labels
+from evenhand.annotate.formats import FORMATS, suffix_of, write_labels
 from evenhand.core.errors import InputError
+from evenhand.store.spreadsheets import guarded, unguarded
 
 ROWS = [
     # A text that is a formula, one with a comma, a quote, a line end and an accent.

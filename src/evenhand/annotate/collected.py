@@ -20,6 +20,7 @@ from evenhand.core.errors import InputError
 from evenhand.stats.ratings import Ratings
 from evenhand.stats.scales import Scale
 from evenhand.store.files import read_table
+from evenhand.store.spreadsheets import unguarded_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +117,8 @@ def _table(path: Path) -> pl.DataFrame:
         return read_json(path)
     table = read_table(path)
     if ending.endswith((".csv", ".tsv")) and {"item_id", "annotator", "question"} <= set(table.columns):
-        from evenhand.annotate.formats import unguarded
-
         # An export of ours: its cells are guarded against formulas.
-        return table.with_columns(
-            pl.all().map_elements(unguarded, return_dtype=pl.String, skip_nulls=True).name.keep()
-        )
+        return unguarded_table(table)
     return table
 
 

@@ -15,15 +15,12 @@ import polars as pl
 from evenhand.annotate.argilla import of_record, write_argilla
 from evenhand.annotate.collected import Collected
 from evenhand.annotate.label_studio import of_task, write_label_studio
-from evenhand.annotate.rating_tables import ROWS
 from evenhand.annotate.records import ABOUT
 from evenhand.core.errors import InputError
-from evenhand.stats.scales import number_of
 from evenhand.store.atomic import replacing
+from evenhand.store.spreadsheets import guarded_table
 
 FORMATS: Final = ("jsonl", "csv", "label-studio", "argilla")
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""What a spreadsheet takes for a formula, or skips before one."""
 
 
 def write_labels(collected: Collected, path: Path, kind: str) -> list[Path]:
@@ -81,21 +78,6 @@ def read_json(path: Path) -> pl.DataFrame:
     return table.select(name for name in table.columns if table[name].null_count() < table.height)
 
 
-def guarded(cell: str) -> str:
-    """The cell as a spreadsheet shows it and does not run it: a quote before what begins like a formula.
-
-    >>> guarded("=1+1"), guarded("-1"), guarded("plain")
-    ("'=1+1", '-1', 'plain')
-    """
-    bare = cell.lstrip(" '")
-    return f"'{cell}" if bare.startswith(_FORMULA) and number_of(cell) is None else cell
-
-
-def unguarded(cell: str) -> str:
-    """What `guarded` was given."""
-    return cell[1:] if cell.startswith("'") and guarded(cell[1:]) == cell else cell
-
-
 def _write_jsonl(collected: Collected, path: Path) -> list[Path]:
     with replacing(path) as temporary:
         collected.rows.write_ndjson(temporary)
@@ -103,10 +85,6 @@ def _write_jsonl(collected: Collected, path: Path) -> list[Path]:
 
 
 def _write_csv(collected: Collected, path: Path) -> list[Path]:
-    text = [name for name, kind in ROWS.items() if kind == pl.String]
-    safe = collected.rows.with_columns(
-        pl.col(name).map_elements(guarded, return_dtype=pl.String, skip_nulls=True) for name in text
-    )
     with replacing(path) as temporary:
-        safe.write_csv(temporary)
+        guarded_table(collected.rows).write_csv(temporary)
     return [path]

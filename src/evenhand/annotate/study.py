@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Final
 
 import polars as pl
-from polars.exceptions import PolarsError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.annotate.task import Layout, Question, Task, parse_task, with_layout
 from evenhand.core.errors import InputError
+from evenhand.core.toml import parse_toml
 from evenhand.store.atomic import replacing, write_text
+from evenhand.store.files import PARQUET_ERRORS, first_line
+from evenhand.store.parquet_check import check_parquet
 
 STUDY, ITEMS, LABELS = "study.toml", "items.parquet", "labels.db"
 ITEM_COLUMNS: Final[Mapping[str, pl.DataType]] = {
@@ -83,10 +85,11 @@ class Study:
     def items(self) -> pl.DataFrame:
         """The items, checks among them, with the columns of ``ITEM_COLUMNS``."""
         try:
-            table = pl.read_parquet(self.folder / ITEMS)
-        except (PolarsError, OSError) as error:
+            check_parquet(self.folder / ITEMS)
+            table = pl.read_parquet(self.folder / ITEMS, glob=False)
+        except PARQUET_ERRORS as error:
             raise InputError(
-                f"{self.folder / ITEMS} cannot be read: {str(error).splitlines()[0]}",
+                f"{self.folder / ITEMS} cannot be read: {first_line(error)}",
                 accepted="the table that `evenhand annotate init` wrote",
                 todo="make the study again in a new folder",
             ) from error
@@ -97,7 +100,14 @@ class Study:
                 accepted=", ".join(ITEM_COLUMNS),
                 todo="make the study again in a new folder",
             )
-        return table.select(*ITEM_COLUMNS)
+        other = [name for name, kind in ITEM_COLUMNS.items() if table.schema[name] not in (kind, pl.Null)]
+        if other:
+            raise InputError(
+                f"{self.folder / ITEMS} has the column {other[0]} as {table.schema[other[0]]}",
+                accepted=f"{ITEM_COLUMNS[other[0]]}",
+                todo="make the study again in a new folder",
+            )
+        return table.select(pl.col(name).cast(kind) for name, kind in ITEM_COLUMNS.items())
 
 
 def read_study(folder: Path | str) -> Study:
@@ -105,7 +115,7 @@ def read_study(folder: Path | str) -> Study:
     path = Path(folder) / STUDY
     try:
         text = path.read_text(encoding="utf-8-sig")
-        settings = Settings.model_validate(tomllib.loads(text).get("study", {}))
+        settings = Settings.model_validate(parse_toml(text).get("study", {}))
     except OSError as error:
         raise InputError(
             f"{folder} holds no study: {error.strerror} ({STUDY})",

@@ -17,7 +17,7 @@ from evenhand.pipeline.changes import RunComparer
 from evenhand.pipeline.loading import COMMANDS, PROBE, check_finished, command_of, load, measured_name
 from evenhand.pipeline.side_by_side import SideBySide, side_by_side
 from evenhand.store.folder import RunFolder, default_folder, now, stage
-from evenhand.store.run import Run
+from evenhand.store.run import Run, naming_run
 
 STAGE = "compare"
 
@@ -60,7 +60,7 @@ class Comparing:
     def run(self, progress: Progress = SILENT) -> Run:
         """Pair, compare and report."""
         with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
-            with stage(folder, STAGE) as record, progress.step("comparing", None):
+            with naming_run(*self.runs), stage(folder, STAGE) as record, progress.step("comparing", None):
                 joined = side_by_side([load(run) for run in self.runs])
                 self._begin(folder, joined)
                 comparer = RunComparer(joined, level=self.settings.level, correction=self.settings.correction)
@@ -109,6 +109,11 @@ def compare(*runs: Run | Path | str, progress: Progress = SILENT, **options: Unp
 def prepare(*runs: Run | Path | str, **options: Unpack[CompareOptions]) -> Prepared:
     """A comparison with everything checked, so that ``plan`` can be shown before ``run``."""
     opened = tuple(run if isinstance(run, Run) else Run.open(run) for run in runs)
+    with naming_run(*runs):
+        return _prepared(opened, options)
+
+
+def _prepared(opened: tuple[Run, ...], options: CompareOptions) -> Prepared:
     if len(opened) < 2:
         raise InputError(
             f"{len(opened)} run was given", accepted="two runs or more", todo="name the runs to compare"

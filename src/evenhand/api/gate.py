@@ -25,7 +25,7 @@ from evenhand.pipeline.loading import check_measured, load
 from evenhand.pipeline.side_by_side import side_by_side
 from evenhand.report.gate import github, junit
 from evenhand.store.atomic import write_text
-from evenhand.store.run import Run
+from evenhand.store.run import Run, naming_run
 
 FAILED = 1
 DEFAULT_MARGIN = 0.05
@@ -91,6 +91,11 @@ def gate(run: Run | Path | str, **options: Unpack[GateOptions]) -> Gate:
     limits how much wider it may be than in ``baseline_run``. What is not given comes from ``[gate]`` of the
     settings file. A limit that no comparison falls under is an error.
     """
+    with naming_run(run):
+        return _gated(run, options)
+
+
+def _gated(run: Run | Path | str, options: GateOptions) -> Gate:
     opened = run if isinstance(run, Run) else Run.open(run)
     check_measured(opened)
     settings = resolve({"config": options.get("config")}).gate

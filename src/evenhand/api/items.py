@@ -17,7 +17,8 @@ from evenhand.core.records import GenerationSpec, Prompt, Request
 from evenhand.pipeline.selection import PER_PROMPT, Candidate, Shortfall, select
 from evenhand.pipeline.tables import prompts_from_table
 from evenhand.store.atomic import replacing
-from evenhand.store.run import MANIFEST, Run
+from evenhand.store.run import MANIFEST, Run, naming_run
+from evenhand.store.spreadsheets import guarded_table
 from evenhand.text.rendering import render
 from evenhand.text.sentences import cut_first_sentence
 
@@ -84,7 +85,7 @@ class Sampling:
         with progress.step("choosing", None):
             found = self.choose()
         with replacing(self.out) as temporary:
-            found.table.write_csv(temporary)
+            guarded_table(found.table).write_csv(temporary)
         return found
 
     def choose(self) -> Items:
@@ -117,7 +118,8 @@ def sample_items(source: Path | str, *, progress: Progress = SILENT, **options: 
 def prepare(source: Path | str, **options: Unpack[ItemOptions]) -> Sampling:
     """The texts read and checked, so that ``plan`` can be shown before ``run``."""
     path = Path(source)
-    texts = tuple(_of_run(path) if (path / MANIFEST).is_file() else _of_file(path, options.get("suite")))
+    with naming_run(path):
+        texts = tuple(_of_run(path) if (path / MANIFEST).is_file() else _of_file(path, options.get("suite")))
     if not texts:
         raise InputError(
             f"{path} has no text that begins with a prompt of the suite",

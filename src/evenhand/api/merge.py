@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ from evenhand.api.parts import SILENT, Plan, Prepared, analysis, find_metrics
 from evenhand.api.render import render
 from evenhand.api.settings import Settings
 from evenhand.core.digests import Json, canonical_json
-from evenhand.core.errors import EvenhandError, InputError
+from evenhand.core.errors import EvenhandError, InputError, RunFolderError
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import MetricInfo
 from evenhand.pipeline.generation import STAGE
@@ -25,8 +26,9 @@ from evenhand.pipeline.loading import check_measured, metric_info
 from evenhand.pipeline.measurement import write_findings
 from evenhand.pipeline.tables import prompts_from_table
 from evenhand.store.folder import RunFolder, default_folder, now, stage
-from evenhand.store.run import Run
+from evenhand.store.run import Run, naming_run
 
+_KEY = re.compile(r"[A-Za-z0-9][\w.-]*")
 _ALIKE = ("growth", "metrics")
 """What must be the same in every part, beside its identity."""
 
@@ -59,7 +61,10 @@ class Merging:
 
     def run(self, progress: Progress = SILENT) -> Run:
         """Join texts and scores, then compare and report as one run."""
-        with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
+        with (
+            naming_run(*self.runs),
+            RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder,
+        ):
             self._begin(folder)
             with stage(folder, STAGE) as record, progress.step("merging", None):
                 keys = self._copy_shards(folder)
@@ -156,7 +161,11 @@ def merge(*runs: Run | Path | str, progress: Progress = SILENT, **options: Unpac
 
 def prepare(*runs: Run | Path | str, **options: Unpack[MergeOptions]) -> Prepared:
     """A merge with every part checked: all there, finished, and of one configuration."""
-    opened = [run if isinstance(run, Run) else Run.open(run) for run in runs]
+    with naming_run(*runs):
+        return _prepared([run if isinstance(run, Run) else Run.open(run) for run in runs], options)
+
+
+def _prepared(opened: Sequence[Run], options: MergeOptions) -> Prepared:
     for run in opened:
         check_measured(run)
         if "slice" not in run.manifest["identity"]:
@@ -192,13 +201,19 @@ def _explaining(infos: Mapping[str, MetricInfo], settings: Settings) -> dict[str
 def _check_complete(runs: Sequence[Run]) -> None:
     numbers = sorted(tuple(run.manifest["identity"]["slice"]) for run in runs)
     of = {of for _, of in numbers}
-    wanted = [(index, max(of, default=0)) for index in range(1, max(of, default=0) + 1)]
-    if numbers != wanted:
+    last = max(of, default=0)
+    if numbers != [(index, last) for index in range(1, len(numbers) + 1)] or last != len(numbers):
         raise InputError(
             f"the parts are {', '.join(f'{index}/{of}' for index, of in numbers) or 'none'}",
-            accepted=f"each of {', '.join(f'{index}/{of}' for index, of in wanted) or '1/N to N/N'} once",
+            accepted=f"each of {_every(last)} once",
             todo="name every part of one run",
         )
+
+
+def _every(last: int) -> str:
+    """The parts of a run in words; a damaged manifest may say that there are a billion."""
+    named = [f"{index}/{last}" for index in range(1, min(last, 20) + 1)]
+    return ", ".join([*named, *([f".. {last}/{last}"] if last > len(named) else [])]) or "1/N to N/N"
 
 
 def _check_alike(first: Run, other: Run) -> None:
@@ -218,7 +233,16 @@ def _without_slice(run: Run) -> dict[str, Json]:
 
 
 def _held(run: Run, suite: str) -> list[tuple[int, str]]:
-    return [(int(place), str(key)) for place, key in run.manifest["slice"]["shards"][suite]]
+    """The places and keys of a part's shards; a hostile manifest could name files elsewhere."""
+    held = [(int(place), str(key)) for place, key in run.manifest["slice"]["shards"][suite]]
+    strange = next((key for _, key in held if not _KEY.fullmatch(key)), None)
+    if strange is not None:
+        raise RunFolderError(
+            f"the manifest of {run.path} names the shard {strange[:80]!r}",
+            accepted="the names that evenhand gives: letters, digits, dots and dashes",
+            todo="make that part again",
+        )
+    return held
 
 
 def _plain(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenhand.store.run import Run
+from evenhand.store.run import Run, naming_run
 
 
 def render(run: Run | Path | str, formats: Sequence[str] = ("html", "json")) -> dict[str, Path]:
@@ -15,4 +15,5 @@ def render(run: Run | Path | str, formats: Sequence[str] = ("html", "json")) -> 
     """
     from evenhand.report.render import render as write
 
-    return write(run if isinstance(run, Run) else Run.open(run), formats)
+    with naming_run(run):
+        return write(run if isinstance(run, Run) else Run.open(run), formats)

@@ -13,6 +13,7 @@ from evenhand.api.parts import Plan
 from evenhand.core.errors import InputError
 from evenhand.store.atomic import replacing
 from evenhand.store.files import read_table
+from evenhand.store.spreadsheets import guarded_table
 from evenhand.training.annotations import (
     QUESTIONS,
     Agreement,
@@ -213,4 +214,4 @@ def _shown(row: Agreement) -> str:
 
 def _write(table: pl.DataFrame, path: Path) -> None:
     with replacing(path) as temporary:
-        table.write_csv(temporary)
+        guarded_table(table).write_csv(temporary)

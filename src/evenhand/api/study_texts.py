@@ -19,7 +19,7 @@ from evenhand.pipeline.loading import COMMANDS, command_of
 from evenhand.pipeline.reading import Layout, check_layout, read_texts
 from evenhand.pipeline.tables import prompts_from_table
 from evenhand.store.files import read_table, require_columns
-from evenhand.store.run import MANIFEST, Run
+from evenhand.store.run import MANIFEST, Run, naming_run
 from evenhand.text.rendering import render
 from evenhand.text.sentences import cut_first_sentence
 
@@ -88,7 +88,7 @@ def _named(sources: Sequence[Path]) -> Iterator[tuple[Path, str]]:
     names = []
     for source in sources:
         run = (source / MANIFEST).is_file()
-        names.append(str(Run.open(source).manifest["name"]) if run else source.stem)
+        names.append(str(Run.open(source).manifest.get("name", source.name)) if run else source.stem)
     for source, name in zip(sources, names, strict=True):
         yield source, name if names.count(name) == 1 else f"{name} ({source.name})"
 
@@ -96,7 +96,8 @@ def _named(sources: Sequence[Path]) -> Iterator[tuple[Path, str]]:
 def _of(source: tuple[Path, str], task: Task, columns: FileColumns) -> Iterator[_Written]:
     path, name = source
     if (path / MANIFEST).is_file():
-        yield from _of_run(path, name, task)
+        with naming_run(path):
+            yield from _of_run(path, name, task)
     else:
         yield from _of_file(path, name, columns)
 

@@ -8,21 +8,23 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 import polars as pl
 
 from evenhand.core.digests import Json
+from evenhand.core.packing import most_unpacked
 from evenhand.corpus.csv_rows import CsvRows, cells
 from evenhand.corpus.json_values import JsonValues, is_lines
 from evenhand.corpus.records import BLOCK, READ_ERRORS, Block, Report, Text, joined, pieces
 from evenhand.corpus.sources import Format, Source, opened
 from evenhand.corpus.terms import Problem
 from evenhand.corpus.wikitext import articles
+from evenhand.store.files import PARQUET_ERRORS, first_line
+from evenhand.store.parquet_check import check_parquet
 
 TEXT_COLUMNS = ("text", "content", "tweet", "tweets", "sentence", "sentences", "document", "body", "article")
 """Columns that are taken for the text where none is named, the first that is there, in any case."""
@@ -266,8 +268,8 @@ def _parquet(
     try:
         with _on_disk(file, source) as path:
             yield from _parquet_texts(path, column)
-    except pl.exceptions.PolarsError as error:
-        report(Problem(source.path, 0, f"is not Parquet ({str(error).splitlines()[0]}); not counted"))
+    except PARQUET_ERRORS as error:
+        report(Problem(source.path, 0, f"is not Parquet ({first_line(error)}); not counted"))
 
 
 @contextlib.contextmanager
@@ -277,12 +279,21 @@ def _on_disk(file: BinaryIO, source: Source) -> Iterator[str]:
         yield source.path
         return
     with tempfile.NamedTemporaryFile(suffix=".parquet") as copy:
-        shutil.copyfileobj(file, copy, BLOCK)
+        _copy(file, copy, most_unpacked(source.size) if source.packing else None)
         copy.flush()
         yield copy.name
 
 
+def _copy(file: BinaryIO, copy: IO[bytes], most: int | None) -> None:
+    """Copy a file; a packed one that would fill the disk is damage like any other."""
+    while block := file.read(BLOCK):
+        copy.write(block)
+        if most is not None and copy.tell() > most:
+            raise OSError(f"it unpacks to more than {most >> 20:,} MiB")
+
+
 def _parquet_texts(path: str, column: str | None) -> Iterator[Block]:
+    check_parquet(path)
     table = pl.scan_parquet(path, glob=False)
     name = _required(table.collect_schema().names(), column)
     height = int(table.select(pl.len()).collect().item())

@@ -99,7 +99,7 @@ class Cache:
 def _parsed(rows: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Json]]:
     """The rows that hold JSON: a damaged one is a miss."""
     for key, value in rows:
-        with contextlib.suppress(ValueError, TypeError):
+        with contextlib.suppress(ValueError, TypeError, RecursionError):
             yield key, json.loads(value)
 
 

@@ -36,7 +36,7 @@ def read_evidence(metric: str) -> list[Evidence]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return []
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{path} cannot be read: {error}",
             accepted="the file that `evenhand validate --onto-card` wrote",

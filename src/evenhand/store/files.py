@@ -15,9 +15,13 @@ import polars as pl
 
 from evenhand.core.digests import Json, canonical_json
 from evenhand.core.errors import InputError
+from evenhand.core.packing import RATIO, most_unpacked
+from evenhand.store.parquet_check import check_parquet
 
 _LARGEST = 4 << 30
-"""Bytes of text read into memory at most: a small archive can unpack to anything."""
+"""Bytes of text read into memory at most."""
+_MOST_ROWS = 100_000_000
+"""Rows of a Parquet file at most: a few kilobytes can say that a row comes a billion times."""
 
 _WIDEST = 10_000
 """Columns of a table at most: fields that no two rows share make columns without end."""
@@ -75,20 +79,22 @@ def require_columns(table: pl.DataFrame, columns: Mapping[str, str | None], path
 def read_bytes(path: Path) -> bytes:
     """The bytes of a file, unpacked where it is packed (.gz), without a byte order mark."""
     try:
+        most = _LARGEST
         if path.suffix.lower() == ".gz":
+            most = min(most, most_unpacked(path.stat().st_size))
             with gzip.open(path, "rb") as file:
-                content = file.read(_LARGEST + 1)
+                content = file.read(most + 1)
         else:
             content = path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(
             f"{path} cannot be read: {error}", accepted="a readable file", todo="check the file"
         ) from error
-    if len(content) > _LARGEST:
+    if len(content) > most:
         raise InputError(
-            f"{path} unpacks to more than {_LARGEST >> 30} GB",
-            accepted="a smaller file, or Parquet",
-            todo="split it, or convert it to Parquet",
+            f"{path} unpacks to more than {most >> 20:,} MiB",
+            accepted=f"at most {_LARGEST >> 30} GiB, and {RATIO} times the packed size: more is made to harm",
+            todo="split it, convert it to Parquet, or unpack it yourself where you trust it",
         )
     if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         raise InputError(f"{path} is UTF-16", accepted="UTF-8", todo="save it as UTF-8")
@@ -171,14 +177,32 @@ def _read_csv(path: Path, separator: str) -> pl.DataFrame:
 
 def _read_parquet(path: Path) -> pl.DataFrame:
     try:
-        table = pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
+        check_parquet(path)
+        rows = int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
+        table = as_text(pl.read_parquet(path, glob=False)) if rows <= _MOST_ROWS else pl.DataFrame()
+    except PARQUET_ERRORS as error:
         raise InputError(
-            f"{path} is not a Parquet file: {str(error).splitlines()[0]}",
+            f"{path} is not a Parquet file we can read: {first_line(error)}",
             accepted="Parquet",
             todo="write the file again",
         ) from error
-    return as_text(table)
+    size = sum(int(column.str.len_bytes().sum()) for column in table.iter_columns())
+    if rows > _MOST_ROWS or size > _LARGEST:
+        raise InputError(
+            f"{path} holds {rows:,} rows" + (f" and {size >> 20:,} MiB of text" if size else ""),
+            accepted=f"at most {_MOST_ROWS:,} rows and {_LARGEST >> 30} GiB of text",
+            todo="split it",
+        )
+    return table
+
+
+PARQUET_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, OverflowError)
+"""What reading a damaged file raises; the library panics over some."""
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, on one line."""
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
 def as_text(table: pl.DataFrame) -> pl.DataFrame:

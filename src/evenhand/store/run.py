@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from polars.exceptions import PolarsError
 
 from evenhand._version import __version__
-from evenhand.core.errors import RunFolderError
+from evenhand.core.errors import EvenhandError, RunFolderError
+from evenhand.store.files import PARQUET_ERRORS, first_line
+from evenhand.store.parquet_check import check_parquet
 from evenhand.store.schemas import EVERY_SCHEMA, SCHEMAS, empty
 
 MANIFEST = "run.json"
@@ -29,6 +31,13 @@ REDO = "run the command that made it again with --fresh; what the cache still ho
 REPORTS = ("html", "json", "md")
 """The forms of the report."""
 
+_PARTS: Mapping[str, type[dict[str, Any]] | type[list[Any]]] = {
+    **dict.fromkeys(
+        ("identity", "stages", "suites", "metrics", "config", "corpora", "view", "hardware"), dict
+    ),
+    **dict.fromkeys(("warnings", "growth"), list),
+}
+"""What the parts of a manifest are, where it has them."""
 Manifest = dict[str, Any]
 """The parsed ``run.json``; its keys are documented in ``docs/reference/run-folder.md``."""
 
@@ -52,13 +61,22 @@ class Run:
         if not file.exists():
             return empty(name).lazy()
         with _naming_damage(file):
-            found = pl.scan_parquet(file)
-            columns = found.collect_schema().names()
-        missing = [column for column in EVERY_SCHEMA.get(name, {}) if column not in columns]
+            check_parquet(file)
+            found = pl.scan_parquet(file, glob=False)
+            columns = found.collect_schema()
+        wanted = EVERY_SCHEMA.get(name, {})
+        missing = [column for column in wanted if column not in columns]
         if missing:
             raise RunFolderError(
                 f"{file} lacks the columns {', '.join(missing)}: another version of evenhand wrote it",
                 accepted=f"the tables of run format {FORMAT}",
+                todo=REDO,
+            )
+        other = [column for column, kind in wanted.items() if columns[column] not in (kind, pl.Null)]
+        if other:
+            raise RunFolderError(
+                f"{file} has the column {other[0]} as {columns[other[0]]}",
+                accepted=f"{wanted[other[0]]}, as evenhand writes it",
                 todo=REDO,
             )
         return found
@@ -95,7 +113,7 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
         version, _ = manifest["format"], manifest["identity"].keys()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RunFolderError(
             f"{file} is not the manifest of a run: {error!r}",
             accepted=f"the {MANIFEST} that evenhand wrote",
@@ -103,11 +121,41 @@ def read_manifest(folder: Path) -> Manifest:
         ) from error
     if version != FORMAT:
         raise RunFolderError(
-            f"{folder} has run format {version}, of {_age(version)} evenhand",
+            f"{folder} has run format {str(version)[:40]}, of {_age(version)} evenhand",
             accepted=f"format {FORMAT}, which evenhand {__version__} reads and writes",
             todo=REDO,
         )
-    return dict(manifest)
+    for name, kind in _PARTS.items():
+        if not isinstance(manifest.get(name, kind()), kind):
+            raise RunFolderError(
+                f"{file} is damaged: {name!r} is {str(manifest[name])[:80]!r}",
+                accepted=f"the {MANIFEST} that evenhand wrote",
+                todo=REDO,
+            )
+    return {"stages": {}, "warnings": [], "growth": [], **manifest}
+
+
+@contextmanager
+def naming_run(*runs: Run | Path | str) -> Iterator[None]:
+    """Names the run folder whose tables and manifest do not fit together; our own errors pass.
+
+    What a folder that somebody changed raises, wherever it is used, cannot be listed. With ``EVENHAND_DEBUG``
+    set the error is left as it is, since a folder that nobody changed would mean a defect of ours.
+    """
+    try:
+        yield
+    except (EvenhandError, ImportError, OSError):
+        raise
+    except (Exception, pl.exceptions.PanicException) as error:
+        if os.environ.get("EVENHAND_DEBUG"):
+            raise
+        names = ", ".join(str(run.path if isinstance(run, Run) else run) for run in runs)
+        said = " ".join(str(error).split())[:200]
+        raise RunFolderError(
+            f"the run folder {names} cannot be used: {type(error).__name__}: {said}",
+            accepted="run folders as evenhand wrote them",
+            todo=f"{REDO}. Where nobody changed the folder, report this: EVENHAND_DEBUG=1 shows the trace",
+        ) from error
 
 
 def _age(version: object) -> str:
@@ -119,9 +167,9 @@ def _naming_damage(file: Path) -> Iterator[None]:
     """Names the file that cannot be read."""
     try:
         yield
-    except (PolarsError, OSError) as error:
+    except PARQUET_ERRORS as error:
         raise RunFolderError(
-            f"{file} is damaged: {str(error).splitlines()[0]}",
+            f"{file} is damaged: {first_line(error)}",
             accepted="a table as the run wrote it",
             todo="run the command that made it again: finished shards are kept",
         ) from error

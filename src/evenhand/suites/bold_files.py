@@ -113,12 +113,16 @@ def _lines(domain: str, paths: Sequence[Path]) -> Iterator[Row]:
 def _from_parquet(tables: Sequence[Path]) -> Copy:
     import polars as pl
 
+    from evenhand.store.files import PARQUET_ERRORS, first_line
+    from evenhand.store.parquet_check import check_parquet
+
     rows: list[Row] = []
     for path in tables:
         try:
-            found = pl.read_parquet(path).to_dicts()
-        except (pl.exceptions.PolarsError, OSError) as error:
-            _damaged(path, str(error).splitlines()[0])
+            check_parquet(path)
+            found = pl.read_parquet(path, glob=False).to_dicts()
+        except PARQUET_ERRORS as error:
+            _damaged(path, first_line(error))
         rows += _entities(found, path, None)
     order = {domain: place for place, domain in enumerate(facts()["domains"])}
     rows.sort(key=lambda row: order.get(row.domain, len(order)))
@@ -168,7 +172,7 @@ def _read(path: Path) -> str:
 def _parsed(text: str, path: Path, line: int = 0) -> Json:
     try:
         return cast(Json, json.loads(text))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         _damaged(path, f"{f'line {line} ' if line else ''}is not JSON: {error}")
 
 

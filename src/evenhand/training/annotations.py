@@ -20,6 +20,7 @@ from evenhand.stats.consensus import NO_MAJORITY, majority
 from evenhand.stats.ratings import Ratings
 from evenhand.stats.scales import POLARITY
 from evenhand.store.files import read_table, require_columns
+from evenhand.store.spreadsheets import unguarded_table
 from evenhand.training.split import divide
 
 Question = Literal["sentiment", "regard"]
@@ -116,7 +117,8 @@ def read_annotations(
     texts: dict[str, str] = {}
     ratings: dict[tuple[str, str], Rating] = {}
     skipped: Counter[str] = Counter()
-    rows = table.select(item, text, annotator, column).iter_rows()
+    # Tables of ours are guarded against formulas.
+    rows = unguarded_table(table.select(item, text, annotator, column)).iter_rows()
     for number, cells in enumerate(rows, start=1):
         missing = _missing(cells)
         if missing:

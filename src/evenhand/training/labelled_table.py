@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,6 +12,7 @@ import polars as pl
 
 from evenhand.core.errors import InputError
 from evenhand.store.files import read_lines, read_table, require_columns
+from evenhand.store.spreadsheets import unguarded_table
 from evenhand.training.tasks import Task
 
 LEAST: Final = 20
@@ -45,14 +46,19 @@ def read_labelled(path: Path, task: Task, *, text: str = "text", label: str = "l
     require_columns(table, {"--text": text, "--label": label}, path)
     kept: list[tuple[str, str]] = []
     skipped: Counter[str] = Counter()
-    for number, (words, given) in enumerate(table.select(text, label).iter_rows(), start=1):
-        if not (words or "").strip():
+    for number, (words, given) in enumerate(_cells(table, text, label), start=1):
+        if words is None or not words.strip():
             skipped["empty text"] += 1
-        elif not (given or "").strip():
+        elif given is None or not given.strip():
             skipped["no label"] += 1
         else:
             kept.append((words, _our_label(given, task, number, path)))
     return LabelledTexts(tuple(words for words, _ in kept), tuple(ours for _, ours in kept), dict(skipped))
+
+
+def _cells(table: pl.DataFrame, text: str, label: str) -> Iterator[tuple[str | None, str | None]]:
+    """Text and label of each row; tables of ours are guarded against formulas."""
+    yield from zip(unguarded_table(table.select(text))[text], table[label], strict=True)
 
 
 def _study_table(path: Path, task: Task, text: str, label: str) -> pl.DataFrame | None:

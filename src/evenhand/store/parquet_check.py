@@ -1,0 +1,193 @@
+"""A look at a Parquet file before the library reads it.
+
+The library takes the counts and sizes in a file's headers at their word and asks for that much memory: one
+changed byte ends the whole process, where no error can be caught. So the headers alone (Thrift's compact
+protocol) are walked first, and a file whose numbers cannot be true is refused like any other damage.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO, Final
+
+_MAGIC: Final = b"PAR1"
+_MOST_FOOTER: Final = 1 << 28
+_LONGEST_HEADER: Final = 1 << 16
+_DEEPEST: Final = 40
+_MOST_PAGE: Final = 1 << 31
+"""Bytes of a page, unpacked; written ones have about a mebibyte."""
+_RATIO: Final = 100_000
+"""Values a byte may stand for: a run of equal values takes two bytes whatever its length."""
+
+Fields = Mapping[int, object]
+
+
+def check_parquet(path: Path | str) -> None:
+    """A ValueError where the headers of a file contradict its size or each other."""
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        for group in _list(_footer(file, size).get(4)):
+            rows = _number(_fields(group), 3)
+            for chunk in _list(_fields(group).get(1)):
+                _check_chunk(file, _fields(_fields(chunk).get(3)), rows, size)
+
+
+def _footer(file: BinaryIO, size: int) -> Fields:
+    file.seek(max(0, size - 8))
+    tail = file.read(8)
+    if len(tail) < 8 or tail[4:] != _MAGIC:
+        raise ValueError("it does not end as Parquet does")
+    length = struct.unpack("<I", tail[:4])[0]
+    if length > min(size - 12, _MOST_FOOTER):
+        raise ValueError(f"its footer would have {length:,} bytes")
+    file.seek(size - 8 - length)
+    return _Compact(file.read(length)).struct()
+
+
+def _check_chunk(file: BinaryIO, chunk: Fields, rows: int, size: int) -> None:
+    """The pages of a column: inside the file, and with as many values as the column has."""
+    values, stored = _number(chunk, 5), _number(chunk, 7)
+    places = [place for place in (_number(chunk, 9), _number(chunk, 11)) if place]
+    start = min(places, default=0)
+    if start + stored > size or rows > _RATIO * max(size, 1) or values > _RATIO * max(size, 1):
+        raise ValueError(f"a column of {values:,} values does not fit into the file")
+    place, left = start, values
+    while left > 0:
+        file.seek(place)
+        reader = _Compact(file.read(min(_LONGEST_HEADER, size - place)))
+        page = reader.struct()
+        packed, unpacked = _number(page, 3), _number(page, 2)
+        place += reader.at + packed
+        if place > start + stored or unpacked > _MOST_PAGE:
+            raise ValueError(f"a page of {packed:,} bytes does not fit into its column")
+        left -= _values(page, unpacked)
+    if left:
+        raise ValueError("the pages of a column hold other than its values")
+
+
+def _values(page: Fields, unpacked: int) -> int:
+    """How many values of the column a page holds."""
+    if page.get(7) is not None:
+        if _number(_fields(page.get(7)), 1) > 8 * unpacked + 8:
+            raise ValueError("a dictionary has more entries than bits")
+        return 0
+    header = _fields(page.get(5) or page.get(8))
+    count = _number(header, 1)
+    if page.get(8) is not None:
+        nulls, rows = _number(header, 2), _number(header, 3)
+        levels = _number(header, 5) + _number(header, 6)
+        if nulls > count or rows > count or levels > _number(page, 3):
+            raise ValueError("a page has more nulls than values")
+    if count == 0:
+        raise ValueError("a page is empty")
+    return count
+
+
+def _number(fields: Fields, key: int) -> int:
+    value = fields.get(key, 0)
+    if not isinstance(value, int) or not 0 <= value < 1 << 62:
+        raise ValueError(f"a count is {str(value)[:40]}")
+    return value
+
+
+def _fields(value: object) -> Fields:
+    if not isinstance(value, Mapping):
+        raise ValueError("a header is missing")
+    return value
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+class _Compact:
+    """Thrift's compact protocol, as far as headers need it."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self.at, self._depth = data, 0, 0
+
+    def struct(self) -> Fields:
+        """The fields of a struct by their numbers."""
+        found: dict[int, object] = {}
+        number = 0
+        self._depth += 1
+        while head := self._byte():
+            number = number + (head >> 4) if head >> 4 else self._zigzag()
+            found[number] = self._value(head & 15)
+        self._depth -= 1
+        return found
+
+    def _value(self, kind: int) -> object:
+        if self._depth > _DEEPEST:
+            raise ValueError("its headers are nested too deeply")
+        match kind:
+            case 1 | 2:
+                return kind == 1
+            case 3:
+                return self._byte()
+            case 4 | 5 | 6:
+                return self._zigzag()
+            case 7:
+                return self._bytes(8)
+            case 8:
+                return self._bytes(self._varint())
+            case 9 | 10:
+                return self._values()
+            case 11:
+                return self._map()
+            case 12:
+                return self.struct()
+            case _:
+                raise ValueError("its headers cannot be read")
+
+    def _values(self) -> list[object]:
+        head = self._byte()
+        count = self._varint() if head >> 4 == 15 else head >> 4
+        self._require(count)
+        self._depth += 1
+        # In a list a truth value is a byte of its own.
+        found = [self._byte() if head & 15 in (1, 2) else self._value(head & 15) for _ in range(count)]
+        self._depth -= 1
+        return found
+
+    def _map(self) -> None:
+        count = self._varint()
+        self._require(count)
+        kinds = self._byte() if count else 0
+        self._depth += 1
+        for _ in range(count):
+            self._value(kinds >> 4)
+            self._value(kinds & 15)
+        self._depth -= 1
+
+    def _zigzag(self) -> int:
+        value = self._varint()
+        return (value >> 1) ^ -(value & 1)
+
+    def _varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self._byte()
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+            shift += 7
+            if shift > 63:
+                raise ValueError("its headers hold an endless number")
+
+    def _bytes(self, size: int) -> bytes:
+        self._require(size)
+        self.at += size
+        return self._data[self.at - size : self.at]
+
+    def _byte(self) -> int:
+        self._require(1)
+        self.at += 1
+        return self._data[self.at - 1]
+
+    def _require(self, size: int) -> None:
+        if size > len(self._data) - self.at:
+            raise ValueError("its headers end early")
