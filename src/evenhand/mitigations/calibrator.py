@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, cast, get_args
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -90,24 +91,41 @@ def read_calibrator(path: Path) -> Calibrator:
     try:
         with safe_open(path, framework="pt") as file:
             about = json.loads((file.metadata() or {})["calibrator"])
-            inner, inner_bias, outer, outer_bias = (file.get_tensor(name) for name in _NAMES)
-        first, second = about["labels"]
-        return Calibrator(
-            inner,
-            inner_bias,
-            outer,
-            outer_bias,
-            (first, second),
-            about["model"],
-            about["revision"],
-            about["states"],
-            about["discount"],
-            file_digest(path),
-        )
-    except (SafetensorError, KeyError, ValueError) as error:
+            tensors = [file.get_tensor(name) for name in _NAMES]
+        return _checked(tensors, about, file_digest(path))
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise InputError(
             f"{path} is no calibrator: {error}", accepted=f"a file of the format {FORMAT}", todo=_TRAIN
         ) from error
+
+
+def _checked(tensors: Sequence[Tensor], about: Mapping[str, object], digest: str) -> Calibrator:
+    """The head of what a file holds; a ValueError where that does not fit together."""
+    inner, inner_bias, outer, outer_bias = tensors
+    rows = outer.shape[:1]
+    if inner.ndim != 2 or outer.ndim != 1 or inner.shape[:1] != rows or inner_bias.shape != rows:
+        raise ValueError(f"matrices of {tuple(inner.shape)} and {tuple(outer.shape)}")
+    if outer_bias.numel() != 1 or not all(
+        part.is_floating_point() and part.isfinite().all() for part in tensors
+    ):
+        raise ValueError("a weight is no finite number")
+    labels, states, discount = about["labels"], about["states"], about["discount"]
+    if not isinstance(labels, list) or len(labels) != 2 or not all(isinstance(name, str) for name in labels):
+        raise ValueError(f"the labels {labels!r:.80}")
+    if states not in get_args(States) or not isinstance(discount, int | float) or not 0 < discount <= 1:
+        raise ValueError(f"states {states!r:.40}, discount {discount!r:.40}")
+    return Calibrator(
+        inner,
+        inner_bias,
+        outer,
+        outer_bias,
+        (labels[0], labels[1]),
+        str(about["model"]),
+        str(about["revision"]),
+        cast("States", states),
+        float(discount),
+        digest,
+    )
 
 
 def check_model(head: Calibrator, ref: ModelRef, *, width: int) -> None:

@@ -57,7 +57,7 @@ def read_sides(source: str) -> Sides:
     path, wanted = _place(source)
     try:
         lists = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         reason = "it is not there" if not path.exists() else str(error)
         raise InputError(
             f"the word lists {source} cannot be read: {reason}", accepted=_ACCEPTED, todo="check the path"

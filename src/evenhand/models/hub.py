@@ -20,8 +20,8 @@ from evenhand.models.hub_causal import load_causal
 from evenhand.models.hub_masked import load_masked
 from evenhand.models.masked import MaskedModel
 from evenhand.models.spec_limits import known_code
-from evenhand.models.transformers_files import ACCEPTED, quiet
-from evenhand.neural.checkpoints import read_config
+from evenhand.models.transformers_files import ACCEPTED, quiet, reading
+from evenhand.neural.checkpoints import check_layers, read_config
 from evenhand.neural.devices import device_of
 from evenhand.neural.sources import Source, locate
 
@@ -57,7 +57,8 @@ def load(
     source = _located(name, revision, offline=execution.offline)
     device = device_of(execution.device)
     config = {} if source.gguf else read_config(source.folder)
-    with quiet():
+    check_layers(config, repr(source.name))
+    with quiet(), reading(source):
         if source.gguf or architecture(config, source.name) == "causal":
             return load_causal(
                 source, config, dtype=dtype, device=device, batch=execution.batch, control_code=control_code

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr
 from io import StringIO
 from typing import cast
 
@@ -17,6 +17,7 @@ from transformers import (
 )
 
 from evenhand.core.errors import ModelError
+from evenhand.neural.checkpoints import as_model_error
 from evenhand.neural.sources import Source
 
 ACCEPTED = (
@@ -30,7 +31,7 @@ Auto = type[AutoModelForCausalLM] | type[AutoModelForMaskedLM]
 
 def read_model(auto: Auto, source: Source, *, dtype: torch.dtype, device: torch.device) -> PreTrainedModel:
     """The model in transformers' own classes, every weight found."""
-    with as_model_error(source):
+    with reading(source):
         loaded: object = auto.from_pretrained(
             source.folder,
             gguf_file=source.gguf,
@@ -55,7 +56,7 @@ def read_model(auto: Auto, source: Source, *, dtype: torch.dtype, device: torch.
 
 def read_tokenizer(source: Source, vocabulary: int) -> PreTrainedTokenizerBase:
     """The model's own tokenizer, which knows no token the model has no row for."""
-    with as_model_error(source):
+    with reading(source):
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
             source.folder, gguf_file=source.gguf, local_files_only=True, trust_remote_code=False
         )
@@ -68,21 +69,13 @@ def read_tokenizer(source: Source, vocabulary: int) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-@contextmanager
-def as_model_error(source: Source) -> Iterator[None]:
+def reading(source: Source) -> AbstractContextManager[None]:
     """Whatever reading raises as an error that names the model."""
-    try:
-        yield
-    except ImportError:
-        raise
-    except Exception as error:
-        # Which errors a damaged file raises in a library that reads it is nowhere promised.
-        what = f"{source.gguf or 'the folder'} of the model {source.name!r}"
-        raise ModelError(
-            f"{what} cannot be loaded: {type(error).__name__}: {str(error).strip()[:300]}",
-            accepted=ACCEPTED,
-            todo="check the files, or upgrade transformers",
-        ) from error
+    return as_model_error(
+        f"{source.gguf or 'the folder'} of the model {source.name!r}",
+        accepted=ACCEPTED,
+        todo="check the files, or upgrade transformers",
+    )
 
 
 @contextmanager

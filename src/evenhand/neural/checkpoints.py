@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import cast
+from typing import Final, TypeVar, cast
 
+import torch
 from safetensors import SafetensorError, safe_open
-from torch import Tensor
+from torch import Tensor, nn
 
 from evenhand.core.digests import digest, file_digest
-from evenhand.core.errors import ModelError
+from evenhand.core.errors import EvenhandError, ModelError
 
 _WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
@@ -20,6 +22,68 @@ _CONVERT = (
     "convert it where you trust it: "
     "`AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(NEW, safe_serialization=True)`"
 )
+
+MOST_LAYERS: Final = 1024
+"""Several times what the deepest published models have: a configuration that asks for more is damaged."""
+
+Network = TypeVar("Network", bound=nn.Module)
+
+
+@contextmanager
+def as_model_error(what: str, *, accepted: str, todo: str) -> Iterator[None]:
+    """Whatever reading raises as an error that names the model; our own errors pass, and missing libraries.
+
+    Which errors a damaged file raises in a library that reads it is nowhere promised.
+    """
+    try:
+        yield
+    except (EvenhandError, ImportError):
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split())[:300]
+        raise ModelError(
+            f"{what} cannot be loaded: {type(error).__name__}: {said}", accepted=accepted, todo=todo
+        ) from error
+
+
+def reading_ours(folder: Path) -> AbstractContextManager[None]:
+    """The same for a folder that a training of ours wrote."""
+    return as_model_error(
+        str(folder), accepted="a folder that `evenhand train` wrote", todo="train the model again"
+    )
+
+
+def fitted(make: Callable[[], Network], tensors: Mapping[str, Tensor], what: str) -> Network:
+    """The network with these weights; an error, before memory is taken, where its sizes are not theirs."""
+    with torch.device("meta"):
+        wanted = {name: tuple(value.shape) for name, value in make().state_dict().items()}
+    given = {name: tuple(value.shape) for name, value in tensors.items()}
+    wrong = sorted(name for name in wanted | given if wanted.get(name) != given.get(name))
+    broken = sorted(name for name, value in tensors.items() if not torch.isfinite(value).all())
+    if wrong or broken:
+        name = (wrong or broken)[0]
+        said = f"{given.get(name)} there, {wanted.get(name)} meant" if wrong else "not finite"
+        raise ModelError(
+            f"the weights of {what} do not fit its config.json: {name!r} is {said}",
+            accepted="the files of one training",
+            todo="train, export or download the model again",
+        )
+    network = make()
+    network.load_state_dict(tensors)
+    return network
+
+
+def check_layers(config: Mapping[str, object], what: str) -> None:
+    """An error for absurdly many layers: each takes time and memory before any weight is read."""
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            check_layers(value, what)
+        elif "layer" in name and isinstance(value, int) and value > MOST_LAYERS:
+            raise ModelError(
+                f"the configuration of {what} says {name} = {str(value)[:20]}",
+                accepted=f"at most {MOST_LAYERS} layers",
+                todo="download or save the model again",
+            )
 
 
 def read_config(folder: Path, name: str = "config.json") -> Mapping[str, object]:

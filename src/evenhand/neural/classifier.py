@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +17,7 @@ from evenhand.core.errors import ModelError
 from evenhand.core.records import Execution
 from evenhand.neural import quantised, wordpiece
 from evenhand.neural.batching import length_sorted
-from evenhand.neural.checkpoints import read_config
+from evenhand.neural.checkpoints import check_layers, fitted, read_config, reading_ours
 from evenhand.neural.devices import device_of
 from evenhand.neural.encoder import PAD, ClassifierNetwork, Encoder, EncoderShape, pool, probabilities
 from evenhand.neural.heads import Head, HeadKind
@@ -62,16 +61,22 @@ class Classifier:
 
     def __init__(self, folder: Path, *, device: torch.device, rows: int | None = None) -> None:
         config = read_config(folder)
-        self.heads = heads_of(config)
-        shape = EncoderShape(**cast("Mapping[str, int]", config["shape"]))
-        self._network = ClassifierNetwork(Encoder(shape), self.heads)
-        self._network.load_state_dict(quantised.load(folder / "model.safetensors"))
-        self._network.eval().to(device).requires_grad_(False)
-        if device.type == "cpu":
-            pack_layers(self._network)
-        self._tokenizer = wordpiece.load(folder / "vocab.txt")
-        self._scale = torch.tensor(cast("Sequence[float]", config["scale"]), device=device)
-        self._shift = torch.tensor(cast("Sequence[float]", config["shift"]), device=device)
+        check_layers(config, str(folder))
+        with reading_ours(folder):
+            self.heads = heads_of(config)
+            shape = EncoderShape(**cast("Mapping[str, int]", config["shape"]))
+            self._network = fitted(
+                lambda: ClassifierNetwork(Encoder(shape), self.heads),
+                quantised.load(folder / "model.safetensors"),
+                str(folder),
+            )
+            self._network.eval().to(device).requires_grad_(False)
+            if device.type == "cpu":
+                pack_layers(self._network)
+            self._tokenizer = wordpiece.load(folder / "vocab.txt", most=shape.vocabulary)
+            self._scale, self._shift = (
+                _calibration(config[name], self.heads).to(device) for name in ("scale", "shift")
+            )
         self._device, self._rows, self._longest = device, rows or _ROWS, shape.positions
         self._memo: dict[str, Probabilities] = {}
         files = ("config.json", "model.safetensors", "vocab.txt")
@@ -158,6 +163,14 @@ def heads_of(config: Mapping[str, object]) -> tuple[Head, ...]:
     )
 
 
+def _calibration(values: object, heads: Sequence[Head]) -> torch.Tensor:
+    """One number a label."""
+    found = torch.tensor(values, dtype=torch.float32)
+    if found.shape != (sum(len(head.labels) for head in heads),) or not torch.isfinite(found).all():
+        raise ValueError("scale and shift are one finite number a label")
+    return found
+
+
 def is_ours(folder: Path) -> bool:
     """Whether a folder holds a classifier in our own format."""
     return format_of(folder) == FORMAT
@@ -165,8 +178,10 @@ def is_ours(folder: Path) -> bool:
 
 def format_of(folder: Path) -> str | None:
     """What the folder's config.json calls its ``model_type``; None where it has none."""
-    path = folder / "config.json"
-    return json.loads(path.read_text(encoding="utf-8")).get("model_type") if path.is_file() else None
+    if not (folder / "config.json").is_file():
+        return None
+    kind = read_config(folder).get("model_type")
+    return kind if isinstance(kind, str) else None
 
 
 def open_folder(folder: Path, execution: Execution) -> Classifier:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -14,7 +15,13 @@ from evenhand.core.errors import ModelError
 from evenhand.core.records import Execution
 from evenhand.neural import ensemble, lstm, word_networks
 from evenhand.neural.batching import length_sorted
-from evenhand.neural.checkpoints import read_config, weight_files, weights_digest
+from evenhand.neural.checkpoints import (
+    as_model_error,
+    check_layers,
+    read_config,
+    weight_files,
+    weights_digest,
+)
 from evenhand.neural.classifier import FORMAT as OURS
 from evenhand.neural.classifier import HeadReader, Probabilities, Reader, embedded, format_of, open_folder
 from evenhand.neural.devices import device_of
@@ -43,12 +50,14 @@ class HubReader:
 
         source = locate(name, offline=execution.offline)
         files = weight_files(source.folder)
-        self._model: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
-            source.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True
-        )
-        self._tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-            source.folder, local_files_only=True, trust_remote_code=False
-        )
+        check_layers(read_config(source.folder), repr(name))
+        with _reading(name):
+            self._model: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
+                source.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True
+            )
+            self._tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+                source.folder, local_files_only=True, trust_remote_code=False
+            )
         if self._tokenizer.pad_token_id is None:
             # GPT-2 has no token for padding, and its head must know which one stands for it.
             self._tokenizer.pad_token = self._tokenizer.eos_token
@@ -57,8 +66,9 @@ class HubReader:
         self._device = device_of(execution.device)
         self._rows = execution.batch or _ROWS.get(self._device.type, _ROWS["cpu"])
         self._model.eval().to(self._device)
-        self._count = int(self._model.config.num_labels or 0)
-        theirs = [str(self._model.config.id2label[index]).lower() for index in range(self._count)]
+        with _reading(name):
+            self._count = int(self._model.config.num_labels or 0)
+            theirs = [str(self._model.config.id2label[index]).lower() for index in range(self._count)]
         self._columns = _columns(name, theirs, synonyms)
         self.labels = tuple(self._columns)
         self.digest = source.commit or digest([weights_digest(files), self.labels])
@@ -103,6 +113,14 @@ def open_reader(head: str, source: str | None, synonyms: Synonyms, execution: Ex
     )
 
 
+def _reading(name: str) -> AbstractContextManager[None]:
+    return as_model_error(
+        f"the classifier {name!r}",
+        accepted="a sequence classifier with its tokenizer, as transformers saves it",
+        todo="download or save it again, or upgrade transformers",
+    )
+
+
 class Folded:
     """A reader whose labels are told in our words."""
 
@@ -119,10 +137,14 @@ class Folded:
 
 
 def _members(folder: Path) -> list[Path]:
-    names = cast("Sequence[str]", read_config(folder)["members"])
-    if not names or any(name != Path(name).name or name in ("", ".", "..") for name in names):
+    listed = read_config(folder).get("members")
+    names = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+    strange = [name for name in names if name != Path(name).name or name in ("", ".", "..")]
+    # A folder that held itself would be read without end.
+    nested = [name for name in names if not strange and format_of(folder / name) == ensemble.FORMAT]
+    if not names or strange or nested or len(names) != len(cast("list[object]", listed)):
         raise ModelError(
-            f"the members of {folder} are {', '.join(map(repr, names)) or 'none'}",
+            f"the members of {folder} are {', '.join(map(repr, names[:5])) or 'none'}",
             accepted="folders inside it",
             todo="train the ensemble again",
         )

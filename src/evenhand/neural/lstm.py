@@ -10,13 +10,13 @@ from typing import Final, cast
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.records import Execution
 from evenhand.neural.batching import length_sorted
-from evenhand.neural.checkpoints import read_config
+from evenhand.neural.checkpoints import check_layers, fitted, read_config, read_tensors, reading_ours
 from evenhand.neural.classifier import Probabilities
 from evenhand.neural.devices import device_of
 from evenhand.neural.word_networks import FORMAT as WORDS
@@ -30,6 +30,7 @@ UNKNOWN: Final = 1
 FIRST: Final = 2
 """The row of the first word; padding and unknown words stand before it."""
 _ROWS: Final = 128
+_MOST_WORDS: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +102,21 @@ class WordReader:
 
     def __init__(self, folder: Path, execution: Execution) -> None:
         config = read_config(folder)
-        self._network = _network(config)
-        self._network.load_state_dict(load_file(folder / "model.safetensors"))
-        self._device = device_of(execution.device)
-        self._network.eval().to(self._device).requires_grad_(False)
-        vocabulary = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")[:-1]
-        self._index = {word: row for row, word in enumerate(vocabulary, start=FIRST)}
-        self._longest, self._rows = cast(int, config["longest"]), execution.batch or _ROWS
-        self.labels = tuple(cast("Mapping[str, str]", config["id2label"]).values())
+        check_layers(config, str(folder))
+        self._device, self._rows = device_of(execution.device), execution.batch or _ROWS
+        with reading_ours(folder):
+            tensors = read_tensors([folder / "model.safetensors"])
+            self._network = fitted(lambda: _network(config), tensors, str(folder))
+            self._network.eval().to(self._device).requires_grad_(False)
+            vocabulary = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")[:-1]
+            self._index = {word: row for row, word in enumerate(vocabulary, start=FIRST)}
+            self._longest = _longest(config["longest"])
+            self.labels = tuple(cast("Mapping[str, str]", config["id2label"]).values())
+            if (
+                len(self.labels) != self._network.shape.labels
+                or FIRST + len(vocabulary) > self._network.shape.rows
+            ):
+                raise ValueError(f"{len(vocabulary)} words and {len(self.labels)} labels for other weights")
         files = ("config.json", "model.safetensors", "vocab.txt")
         self.digest = digest([file_digest(folder / name) for name in files])
 
@@ -125,8 +133,16 @@ class WordReader:
         return found
 
 
+def _longest(value: object) -> int:
+    """How many words of a text are read."""
+    if not isinstance(value, int) or not 0 < value <= _MOST_WORDS:
+        raise ValueError(f"longest is {value!r:.40}")
+    return value
+
+
 def _network(config: Mapping[str, object]) -> LstmNetwork | WordNetwork:
     shape = cast("Mapping[str, int]", config["shape"])
     if config["model_type"] == FORMAT:
         return LstmNetwork(LstmShape(**shape))
+    _longest(shape["longest"])
     return network_of(cast(Kind, config["kind"]), WordShape(**shape))

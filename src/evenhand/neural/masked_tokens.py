@@ -11,8 +11,9 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 
 from evenhand.core.digests import digest
+from evenhand.core.errors import ModelError
 from evenhand.neural.pieces import joined
-from evenhand.neural.tokens import clean
+from evenhand.neural.tokens import clean, read_tokenizer
 
 _UNTRAINED = re.compile(r"\[unused\d+\]|madeupword\d+")
 _HALF_WRITTEN = "\ufffd"
@@ -47,8 +48,15 @@ class MaskedCodec:
     @classmethod
     def read(cls, path: Path, *, vocabulary: int) -> MaskedCodec:
         """The codec of a ``tokenizer.json`` with BERT's names for its special tokens."""
-        tokenizer = Tokenizer.from_file(str(path))
+        tokenizer = read_tokenizer(path)
         names = tokenizer.get_vocab()
+        missing = [name for name in ("[CLS]", "[SEP]", "[MASK]") if name not in names]
+        if missing:
+            raise ModelError(
+                f"the tokenizer {path} has no token {missing[0]}",
+                accepted="a tokenizer with [CLS], [SEP] and [MASK]",
+                todo="save the tokenizer of the model again, with its special tokens",
+            )
         before, after, mask = names["[CLS]"], names["[SEP]"], names["[MASK]"]
         return cls.of(tokenizer, before=before, after=after, mask=mask, vocabulary=vocabulary)
 

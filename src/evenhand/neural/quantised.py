@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import torch
-from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
 from evenhand.core.errors import ModelError
 from evenhand.core.modes import share_as_usual
+from evenhand.neural.checkpoints import as_model_error, read_tensors
 
 FORMAT: Final = "evenhand-int8-1"
 _LIMIT: Final = 127
@@ -90,7 +90,8 @@ def load_packed(path: Path) -> dict[str, Packed]:
 
 def load(path: Path) -> dict[str, Tensor]:
     """Return the stored tensors by name in float32."""
-    return {name: packed.unpack() for name, packed in load_packed(path).items()}
+    with as_model_error(str(path), accepted="weights as `save` writes them", todo="export them again"):
+        return {name: packed.unpack() for name, packed in load_packed(path).items()}
 
 
 def _read(path: Path) -> dict[str, Tensor]:
@@ -100,8 +101,7 @@ def _read(path: Path) -> dict[str, Tensor]:
             accepted="a .safetensors file",
             todo="check the folder's name, or export it again",
         )
-    with safe_open(path, framework="pt") as file:
-        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    return read_tensors([path])
 
 
 def _is_scale(name: str, tensors: Mapping[str, Tensor]) -> bool:

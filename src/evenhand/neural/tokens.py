@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from tokenizers import Tokenizer
 
 from evenhand.core.digests import digest
+from evenhand.core.errors import ModelError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -54,8 +55,8 @@ class PlainCodec:
     @classmethod
     def read(cls, path: Path, *, end: int) -> PlainCodec:
         """The tokenizer of a file; ``end`` is the token that closes a text and opens an empty one."""
-        text = path.read_text(encoding="utf-8")
-        return cls(Tokenizer.from_str(text), end, frozenset({end}), digest(text))
+        tokenizer = read_tokenizer(path)
+        return cls(tokenizer, end, frozenset({end}), digest(path.read_text(encoding="utf-8")))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text."""
@@ -97,6 +98,22 @@ class HubCodec:
             list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
         return cast(str, text)
+
+
+def read_tokenizer(path: Path) -> Tokenizer:
+    """The tokenizer of a ``tokenizer.json``; on a damaged one the library raises anything, or panics."""
+    try:
+        found: Tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
+        return found
+    except BaseException as error:
+        # A panic of the library is no Exception, and its class cannot be imported.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise ModelError(
+            f"{path} is no tokenizer: {' '.join(str(error).split())[:300]}",
+            accepted="a tokenizer.json of the tokenizers library",
+            todo="download or save the tokenizer again",
+        ) from error
 
 
 def clean(text: str) -> str:

@@ -12,8 +12,10 @@ from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
+from evenhand.core.errors import ModelError
 from evenhand.neural.encoder import END, START
 
+_FIRST = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 _EMOJI = re.compile("[\u2600-\u27bf\U0001f300-\U0001faff]")
 
 
@@ -26,9 +28,18 @@ def build(pieces: Sequence[str]) -> Tokenizer:
     return tokenizer
 
 
-def load(path: Path) -> Tokenizer:
-    """The tokenizer of a vocabulary file, one piece a line."""
-    return build(path.read_text(encoding="utf-8").splitlines())
+def load(path: Path, *, most: int | None = None) -> Tokenizer:
+    """The tokenizer of a vocabulary file, one piece a line; at most as many as the model has rows for."""
+    pieces = path.read_text(encoding="utf-8").splitlines()
+    if tuple(pieces[: len(_FIRST)]) != _FIRST or len(pieces) > (most or len(pieces)):
+        raise ModelError(
+            f"{path} has {len(pieces)} pieces that begin with {', '.join(map(repr, pieces[:4])) or 'none'}"[
+                :400
+            ],
+            accepted=f"{', '.join(_FIRST)} and then others" + (f", {most} at most" if most else ""),
+            todo="train, export or download the model again",
+        )
+    return build(pieces)
 
 
 def encode(tokenizer: Tokenizer, texts: Sequence[str], *, longest: int) -> list[list[int]]:

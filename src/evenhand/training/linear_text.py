@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from evenhand.core.modes import share_as_usual
-from evenhand.training.linear import Floats, Linear, fit, hashed_ngrams, inverse_frequency, weighted
+from evenhand.training.linear import BUCKETS, Floats, Linear, fit, hashed_ngrams, inverse_frequency, weighted
 
 FORMAT: Final = "evenhand-linear"
 """``model_type`` in the config.json of a linear classifier."""
@@ -75,7 +75,24 @@ class LinearText:
         """The classifier that :meth:`save` wrote."""
         from safetensors.numpy import load_file
 
-        labels = json.loads((folder / "config.json").read_text(encoding="utf-8"))["id2label"].values()
-        read = load_file(folder / "model.safetensors")
-        model = Linear(read["weights"].astype(np.float64), read["bias"].astype(np.float64))
-        return cls(tuple(labels), read["columns"], read["frequency"].astype(np.float64), model)
+        from evenhand.neural.checkpoints import read_config, reading_ours
+
+        with reading_ours(folder):
+            labels = tuple(cast("Mapping[str, str]", read_config(folder)["id2label"]).values())
+            read = load_file(folder / "model.safetensors")
+            columns, frequency = read["columns"], read["frequency"].astype(np.float64)
+            model = Linear(read["weights"].astype(np.float64), read["bias"].astype(np.float64))
+            _check(labels, columns, frequency, model)
+            return cls(labels, columns, frequency, model)
+
+
+def _check(labels: Sequence[str], columns: NDArray[np.int64], frequency: Floats, model: Linear) -> None:
+    """An error where sizes do not agree, or a bucket is none."""
+    features, rows = len(frequency), model.weights.shape[0]
+    sizes = columns.shape == (features,) and model.weights.shape == (rows, features)
+    if not sizes or model.bias.shape != (rows,) or rows != (1 if len(labels) == 2 else len(labels)):
+        raise ValueError(f"weights of {model.weights.shape} for {features} columns and {len(labels)} labels")
+    if columns.dtype.kind not in "iu" or (features and not 0 <= columns.min() <= columns.max() < BUCKETS):
+        raise ValueError("a column is no bucket")
+    if not all(np.isfinite(part).all() for part in (frequency, model.weights, model.bias)):
+        raise ValueError("a weight is not finite")
