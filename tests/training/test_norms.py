@@ -74,7 +74,7 @@ def test_a_table_without_ratings_is_named(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("word,length\nhat,3\n")
     with pytest.raises(
-        InputError, match=r"x\.csv has no ratings\. Accepted: columns word and any of valence"
+        InputError, match=r"x\.csv has no ratings\. Accepted: a table in UTF-8 with the columns word and"
     ):
         read_ratings([path])
 

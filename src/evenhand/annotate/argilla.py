@@ -74,7 +74,7 @@ def of_record(record: Mapping[str, Json]) -> Iterator[dict[str, str | None]]:
 def _people(said: str) -> Mapping[str, Json]:
     try:
         found = json.loads(said)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

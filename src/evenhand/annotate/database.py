@@ -143,10 +143,16 @@ class Database:
                 raise
             except (SQLAlchemyError, OSError) as error:
                 pause = _PAUSES[min(attempt, len(_PAUSES) - 1)]
-                if time.monotonic() + pause > deadline:
+                if time.monotonic() + pause > deadline or _is_damaged(error):
                     raise _unusable(self.engine, error) from error
             attempt += 1
             time.sleep(pause)
+
+
+def _is_damaged(error: Exception) -> bool:
+    """Whether waiting cannot help: a file that is no database, or a broken one."""
+    cause = getattr(error, "orig", None)
+    return isinstance(cause, sqlite3.DatabaseError) and not isinstance(cause, sqlite3.OperationalError)
 
 
 def has_labels(study: Study, url: str | None = None) -> bool:

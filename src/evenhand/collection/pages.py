@@ -170,7 +170,7 @@ def _json_lines(lines: _Lines, source: Source, report: Report) -> Iterator[Page]
         try:
             row = json.loads(line)
             page = Page(str(row["title"]), str(row["text"]), start)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             report(Problem(source.path, start, "a line is no JSON object with title and text; left out"))
             continue
         yield page

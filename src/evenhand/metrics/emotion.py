@@ -104,7 +104,7 @@ def _pairs(labels: str) -> Mapping[str, str]:
     if labels.lstrip().startswith("{"):
         try:
             found = json.loads(labels)
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if isinstance(found, dict) and all(isinstance(value, str) for value in found.values()):
             return found

@@ -54,17 +54,18 @@ def read_gender_words(path: Path) -> GenderWords:
     The last are one list ``gender_specific``, as published, or two, ``female`` and ``male``. Words of a pair
     are specific without being listed again. ``female_first`` is true or left out.
     """
-    lists = json.loads(path.read_text(encoding="utf-8"))
     try:
+        lists = json.loads(path.read_text(encoding="utf-8-sig"))
         definitional, equal = (_pairs(lists[name]) for name in ("definitional_pairs", "equalise_pairs"))
         single, female, male = (
-            frozenset(map(str, lists.get(name, ()))) for name in ("gender_specific", "female", "male")
+            frozenset(_words(lists.get(name, []))) for name in ("gender_specific", "female", "male")
         )
         ordered = bool(lists.get("female_first", False))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (OSError, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise InputError(
             f"{path} is no list of gender words: {error}",
             accepted="definitional_pairs, equalise_pairs (lists of two words) and gender_specific (words)",
+            todo="mend the file, or leave it out to use our own words",
         ) from error
     specific = (single | female | male).union(*definitional, *equal)
     return GenderWords(definitional, equal, specific, ordered, female, male)
@@ -183,5 +184,15 @@ def _spellings(pairs: Pairs) -> list[tuple[str, str]]:
     return list(dict.fromkeys(spelt))
 
 
-def _pairs(lists: list[list[str]]) -> Pairs:
-    return tuple((str(first), str(second)) for first, second in lists)
+def _pairs(lists: object) -> Pairs:
+    if not isinstance(lists, list):
+        raise TypeError("pairs are a list")
+    found = [_words(pair) for pair in lists]
+    return tuple((first, second) for first, second in found)
+
+
+def _words(given: object) -> list[str]:
+    """The words of a list; a word alone would fall into its letters."""
+    if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
+        raise TypeError("words are a list of strings")
+    return given

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from evenhand.core.assets import asset
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
+from evenhand.core.packing import most_unpacked
 
 NORMS: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(("valence", "arousal", "dominance"), (1.0, 9.0)),
@@ -78,24 +79,39 @@ def read_closed_class(path: Path | None = None) -> frozenset[str]:
     A file holds words between spaces or line ends; lines that begin with ``#`` are headings.
     """
     source = path or asset("norms", "closed_class.txt")
-    lines = source.read_text(encoding="utf-8").splitlines()
+    try:
+        lines = source.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{source} cannot be read: {error}", accepted="words in UTF-8", todo="check the file"
+        ) from error
     return frozenset(word.lower() for line in lines if not line.startswith("#") for word in line.split())
 
 
 def _table(path: Path) -> list[list[str]]:
     try:
-        data = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
-        lines = io.StringIO(data.decode("utf-8-sig"), newline="")
-    except (lzma.LZMAError, UnicodeDecodeError) as error:
+        lines = io.StringIO(_unpacked(path).decode("utf-8-sig"), newline="")
+        if ".csv" in path.suffixes:
+            return list(csv.reader(lines))
+        # Without quoting: a word may be a lone quotation mark.
+        return list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
+    except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(
             f"{path} cannot be read: {error}",
             accepted="a .tsv or .csv lexicon in UTF-8, or one packed as .xz",
             todo="get the file again",
         ) from error
-    if ".csv" in path.suffixes:
-        return list(csv.reader(lines))
-    # Without quoting: a word may be a lone quotation mark.
-    return list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def _unpacked(path: Path) -> bytes:
+    if path.suffix != ".xz":
+        return path.read_bytes()
+    most = most_unpacked(path.stat().st_size)
+    with lzma.open(path) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise lzma.LZMAError(f"it unpacks to more than {most >> 20:,} MiB")
+    return data
 
 
 def _columns(header: Sequence[str], scales: Mapping[str, object], path: Path) -> list[int]:
@@ -134,7 +150,9 @@ def _ratings(
             value = math.nan
         if not low <= value <= high:
             raise InputError(
-                f"{path}, line {line}: {name} is {text!r}", accepted=f"a number from {low:g} to {high:g}"
+                f"{path}, line {line}: {name} is {text[:80]!r}",
+                accepted=f"a number from {low:g} to {high:g}",
+                todo="mend the file",
             )
         found.append(value)
     return found

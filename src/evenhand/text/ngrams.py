@@ -23,6 +23,9 @@ UNKNOWN: Final = "<unk>"
 ORDER: Final = 5
 FALLBACK: Final = (0.5, 1.0, 1.5)
 """Discounts where too few n-grams are seen once to four times to estimate them, as lmplz has them."""
+_MOST_ORDERS: Final = 10
+_LOWEST, _MOST_WEIGHT = 100.0, 20.0
+"""Bounds of log-probabilities (-99 stands for never) and weights, so that no perplexity overflows."""
 Gram: TypeAlias = tuple[str, ...]
 _PIECE: Final = re.compile(r"\w+(?:'\w+)?|[^\w\s]")
 
@@ -123,30 +126,51 @@ def perplexity(fits: Iterable[Fit]) -> float | None:
 
 
 def read(path: Path) -> NgramModel:
-    """The model of an ARPA file."""
-    probabilities: list[dict[Gram, float]] = []
-    backoffs: list[dict[Gram, float]] = []
+    """The model of an ARPA file, whole and with the counts it declares."""
+    sizes: list[int] = []
+    tables: list[_Table] = []
+    ended = False
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             for line in file:
-                if line.startswith("\\") and line.rstrip().endswith("-grams:"):
-                    probabilities.append({})
-                    backoffs.append({})
-                elif probabilities and not line.startswith("\\") and line.strip():
-                    _read_line(line, probabilities[-1], backoffs[-1])
+                mark = line.strip()
+                if mark.startswith("\\"):
+                    ended = mark == "\\end\\"
+                    tables += [_Table(len(tables) + 1)] if mark.endswith("-grams:") else []
+                elif tables and mark:
+                    tables[-1].take(line)
+                elif mark.startswith("ngram "):
+                    sizes.append(int(mark.partition("=")[2]))
     except (OSError, ValueError) as error:
         raise _unreadable(path, str(error)) from error
-    if not probabilities or (UNKNOWN,) not in probabilities[0]:
-        raise _unreadable(path, f"it has no {UNKNOWN}")
-    return NgramModel(tuple(probabilities), tuple(backoffs))
+    found = [len(table.probabilities) for table in tables]
+    if not ended or not tables or len(tables) > _MOST_ORDERS or found != sizes:
+        raise _unreadable(path, f"it declares {sizes[:_MOST_ORDERS]} n-grams and has {found[:_MOST_ORDERS]}")
+    lacking = [word for word in (UNKNOWN, END) if (word,) not in tables[0].probabilities]
+    if lacking:
+        raise _unreadable(path, f"it has no {lacking[0]}")
+    return NgramModel(
+        tuple(table.probabilities for table in tables), tuple(table.backoffs for table in tables)
+    )
 
 
-def _read_line(line: str, probabilities: dict[Gram, float], backoffs: dict[Gram, float]) -> None:
-    value, gram, *weight = line.rstrip("\n").split("\t")
-    key = tuple(gram.split(" "))
-    probabilities[key] = float(value)
-    if weight and float(weight[0]) != 0.0:
-        backoffs[key] = float(weight[0])
+class _Table:
+    """One order of an ARPA file as it is read."""
+
+    def __init__(self, order: int) -> None:
+        self._order = order
+        self.probabilities: dict[Gram, float] = {}
+        self.backoffs: dict[Gram, float] = {}
+
+    def take(self, line: str) -> None:
+        """Add a line: probability, n-gram, and often a weight, with tabs between them."""
+        value, gram, *weight = line.rstrip("\r\n").split("\t")
+        key, number, left = tuple(gram.split(" ")), float(value), float(weight[0]) if weight else 0.0
+        if len(key) != self._order or not -_LOWEST <= number <= 0.0 or not abs(left) <= _MOST_WEIGHT:
+            raise ValueError(f"a line of order {self._order} is {line.strip()[:80]!r}")
+        self.probabilities[key] = number
+        if left != 0.0:
+            self.backoffs[key] = left
 
 
 def _unreadable(path: Path, why: str) -> InputError:

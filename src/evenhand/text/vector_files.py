@@ -14,6 +14,7 @@ from evenhand.core.errors import InputError
 _CHUNK: Final = 1 << 20
 _WIDEST: Final = 10_000
 _LONGEST_WORD: Final = 4096
+_LONGEST_LINE: Final = 1 << 20
 
 Matrix = npt.NDArray[np.float32]
 
@@ -91,6 +92,8 @@ def _read_binary(file: ByteStream, header: _Header, name: str, limit: int | None
     buffer, place = b"", 0
     while len(words) < rows:
         space = buffer.find(b" ", place, place + _LONGEST_WORD)
+        if space < 0 and len(buffer) - place >= _LONGEST_WORD:
+            _stop(name, f"word {len(words) + 1} does not end", "a space after each word")
         if space < 0 or space + 1 + stride > len(buffer):
             more = file.read(_CHUNK)
             if not more:
@@ -117,7 +120,7 @@ def _read_binary(file: ByteStream, header: _Header, name: str, limit: int | None
 def _read_text(
     file: ByteStream, header: _Header | None, name: str, limit: int | None
 ) -> tuple[list[str], Matrix]:
-    lines = _lines(file)
+    lines = _lines(file, name)
     first = next(lines, None)
     if first is None:
         _stop(name, "no row follows the header", "one line a word")
@@ -131,8 +134,10 @@ def _read_text(
     return words, np.concatenate(blocks).reshape(len(words), width)
 
 
-def _lines(file: ByteStream) -> Iterator[bytes]:
-    while line := file.readline():
+def _lines(file: ByteStream, name: str) -> Iterator[bytes]:
+    while line := file.readline(_LONGEST_LINE):
+        if len(line) == _LONGEST_LINE and not line.endswith(b"\n"):
+            _stop(name, f"a line is longer than {_LONGEST_LINE >> 20} MiB", "one line a word")
         if line.strip():
             yield line.rstrip(b"\r\n ")
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Final, cast
+from typing import BinaryIO, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from evenhand.core.assets import asset
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.modes import share_as_usual
+from evenhand.core.packing import most_unpacked
 from evenhand.text import vector_files
 
 _LOG = logging.getLogger(__name__)
@@ -113,15 +114,36 @@ def read_vectors(path: Path, *, limit: int | None = None) -> WordVectors:
         raise InputError(f"there is no file {path}", accepted=_FORMATS, todo="check the path")
     if path.suffix == ".safetensors":
         return load_vectors(path)
-    opener = gzip.open if path.suffix == ".gz" else open
     try:
-        with opener(path, "rb") as file:
-            words, matrix = vector_files.read(cast("vector_files.ByteStream", file), str(path), limit)
+        with path.open("rb") as raw:
+            file = _Unpacked(raw, most_unpacked(path.stat().st_size)) if path.suffix == ".gz" else raw
+            words, matrix = vector_files.read(file, str(path), limit)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(
             f"{path} cannot be unpacked: {error}", accepted=_FORMATS, todo="get the file again: it is cut"
         ) from error
     return WordVectors.create(words, matrix, source=str(path), digest=file_digest(path))
+
+
+class _Unpacked(gzip.GzipFile):
+    """A packed file that says so where it would not end."""
+
+    def __init__(self, raw: BinaryIO, most: int) -> None:
+        super().__init__(fileobj=raw)
+        self._most = most
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """The next bytes."""
+        return self._within(super().read(size))
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """The next line."""
+        return self._within(super().readline(size))
+
+    def _within(self, data: bytes) -> bytes:
+        if self.tell() > self._most:
+            raise OSError(f"it unpacks to more than {self._most >> 20:,} MiB")
+        return data
 
 
 @cache
@@ -150,15 +172,17 @@ def load_vectors(path: Path) -> WordVectors:
     try:
         tensors = load_file(path)
         words = tensors["words"].tobytes().decode().split("\n")
-        matrix = tensors["vectors"].astype(np.float32) * tensors["scale"].astype(np.float32)
-    except (SafetensorError, KeyError, UnicodeDecodeError) as error:
+        values, scale = tensors["vectors"], tensors["scale"]
+        # Checked before they are multiplied: a column times a row would make a matrix of any size.
+        if values.ndim != 2 or scale.shape != (len(values), 1) or len(words) != len(values):
+            raise ValueError(f"{len(words)} words, vectors of {values.shape}, scales of {scale.shape}")
+        matrix = values.astype(np.float32) * scale.astype(np.float32)
+        if not np.isfinite(matrix).all():
+            raise ValueError("vectors hold NaN or infinity")
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"{path} holds no word vectors of ours: {error}", accepted=_FORMATS, todo="export it again"
         ) from error
-    if len(words) != len(matrix):
-        raise InputError(
-            f"{path} holds {len(words)} words and {len(matrix)} vectors", accepted="one vector a word"
-        )
     return WordVectors.create(words, matrix, source=str(path), digest=file_digest(path), possessives=True)
 
 

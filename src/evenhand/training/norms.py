@@ -27,6 +27,8 @@ from evenhand.text.vectors import WordVectors, embedded_vectors, read_vectors, u
 from evenhand.training.optim import one_thread
 
 _LOG = logging.getLogger(__name__)
+_LARGEST: Final = 1e6
+"""No scale of ratings reaches so far: what does is no rating."""
 _SCALES: Final = np.array(list(NORMS.values()), dtype=np.float32)
 _STEPS: Final = np.array([0.05 if high > 5 else 0.02 for _, high in NORMS.values()])
 """What stored predictions are rounded to: far below their error, and half the size on disk."""
@@ -188,12 +190,19 @@ def _agreement(name: str, predicted: Matrix, rated: Matrix) -> Agreement:
 
 
 def _rows(path: Path) -> list[tuple[str, Matrix]]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = csv.DictReader(file, delimiter="," if path.suffix == ".csv" else "\t")
-        names = {name.strip().lower(): name for name in rows.fieldnames or ()}
-        if "word" not in names or not set(NORMS) & set(names):
-            raise InputError(f"{path} has no ratings", accepted=f"columns word and any of {', '.join(NORMS)}")
-        table = [(row[names["word"]].strip().lower(), row) for row in rows]
+    accepted = f"a table in UTF-8 with the columns word and any of {', '.join(NORMS)}"
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = csv.DictReader(file, delimiter="," if path.suffix == ".csv" else "\t")
+            names = {name.strip().lower(): name for name in rows.fieldnames or ()}
+            # A short row lacks its last cells.
+            table = [((row[names["word"]] or "").strip().lower(), row) for row in rows if "word" in names]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(
+            f"{path} cannot be read: {error}", accepted=accepted, todo="check the file"
+        ) from error
+    if "word" not in names or not set(NORMS) & set(names):
+        raise InputError(f"{path} has no ratings", accepted=accepted, todo="name the columns so")
     return [
         (word, np.array([_number(row.get(names.get(name, ""), "")) for name in NORMS], dtype=np.float32))
         for word, row in table
@@ -201,11 +210,13 @@ def _rows(path: Path) -> list[tuple[str, Matrix]]:
     ]
 
 
-def _number(text: str) -> float:
+def _number(text: str | None) -> float:
+    """A rating; NaN where there is none."""
     try:
-        return float(text)
+        value = float(text or "")
     except ValueError:
         return float("nan")
+    return value if abs(value) < _LARGEST else float("nan")
 
 
 def _mean(column: Matrix) -> float:
