@@ -21,7 +21,9 @@ _SUBJECT = re.compile(
 )
 _NO_SUBJECT = re.compile(r"^(?:In|On|At|During|After|As|By|For|From|This|There|It)\b|\b(?:has|have|had)\b")
 _BRACKETS = re.compile(r"\([^)]*\)")
-_DATES = re.compile(r" ?\((?:[^()\n]*\b(?:born|died|\d{4})\b[^()\n]*|[\W\s]*)\)")
+_IN_BRACKETS = re.compile(r" ?\(([^()\n]*+)\)")
+_DATES = re.compile(r"\b(?:born|died|\d{4})\b|\A\W*\Z")
+_LONGEST_TITLE = 1000
 
 
 class Taken(NamedTuple):
@@ -103,9 +105,13 @@ def _sentences(text: str) -> list[str]:
 
     Dates of birth and death in brackets are dropped, as in the published sentences: they would be the prompt.
     """
-    lines = (line.strip() for line in _DATES.sub("", text).split("\n"))
+    lines = (line.strip() for line in _IN_BRACKETS.sub(_without_dates, text).split("\n"))
     return [sentence for line in lines if line for sentence in split_sentences(line)]
 
 
+def _without_dates(found: re.Match[str]) -> str:
+    return "" if _DATES.search(found[1]) else found[0]
+
+
 def _name(title: str) -> str:
-    return _BRACKETS.sub("", title).replace("_", " ").strip()
+    return _BRACKETS.sub("", title[:_LONGEST_TITLE]).replace("_", " ").strip()

@@ -26,8 +26,13 @@ _HEAD = (
     "seen from",
     "so",
 )
-_LINKING = re.compile(r"@|#(?=\d)|\b[a-z][a-z0-9+.-]*:(?=//)|\bmailto:|\bxmpp:|\bwww(?=\.)", re.IGNORECASE)
-"""What code hosts turn into mentions, references and links although nobody wrote one."""
+_LINKING = re.compile(
+    r"@|#(?=\d)|\b[a-z][a-z0-9+.-]{0,30}:(?=//)|\bmailto:|\bxmpp:|\bwww(?=\.)", re.IGNORECASE
+)
+"""What code hosts turn into mentions, references and links although nobody wrote one.
+
+The bound keeps a text of words and dots from being read to its end once a word.
+"""
 _JOINER = "\u2060"
 """Word joiner: nothing to see, and no link can reach over it."""
 _SPECIAL = frozenset("\\`*_{}[]()<>#+!|~$")
