@@ -1,0 +1,110 @@
+"""A key in the environment is in nothing a command leaves behind or prints."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from tests.models.host import Asked, Host, Reply, error_reply, serving, text_reply
+
+KEY = "sk-canary/7d1f+Zq=="
+FORMS = tuple(form.encode() for form in (KEY, quote(KEY, safe=""), KEY.replace("/", "\\/"), "canary"))
+
+
+def _audit(
+    host: Host, folder: Path, *more: str, model: str | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """`evenhand audit` of the host, with its cache, logs and folder under one roof."""
+    base = [sys.executable, "-m", "evenhand", "audit", model or f"endpoint:{host.url}#m"]
+    command = [
+        *base,
+        "--metrics",
+        "sentiment",
+        "--samples",
+        "1",
+        "--limit",
+        "4",
+        "--out",
+        str(folder / "run"),
+        *more,
+    ]
+    environment = {
+        **os.environ,
+        "EVENHAND_API_KEY": KEY,
+        "EVENHAND_CACHE": str(folder / "cache"),
+        "HOME": str(folder / "home"),
+        "EVENHAND_DEBUG": "1",
+    }
+    return subprocess.run(command, env=environment, cwd=folder, capture_output=True, check=False, timeout=120)
+
+
+def _leaks(folder: Path, done: subprocess.CompletedProcess[bytes]) -> list[str]:
+    """Where the key can be read."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    places = {str(path.relative_to(folder)): path.read_bytes() + str(path).encode() for path in files}
+    places |= {"stdout": done.stdout, "stderr": done.stderr}
+    return [name for name, content in places.items() if any(form in content for form in FORMS)]
+
+
+def test_an_audit_that_ends_well(tmp_path: Path) -> None:
+    with serving() as host:
+        host.answer = lambda asked: text_reply(" was kind.")
+        done = _audit(host, tmp_path)
+        assert host.asked[0].headers["Authorization"] == f"Bearer {KEY}"
+    assert done.returncode == 0, done.stderr.decode()
+    assert (tmp_path / "run" / "report.html").is_file()
+    assert _leaks(tmp_path, done) == []
+
+
+def _repeating(asked: Asked) -> Reply:
+    """A host that says the key it was given wherever it can."""
+    given = asked.headers["Authorization"]
+    return error_reply(401, f"the key {given} and {quote(KEY, safe='')} is not known", code=given)
+
+
+def test_a_host_that_repeats_the_key_in_its_refusal(tmp_path: Path) -> None:
+    with serving() as host:
+        host.answer = _repeating
+        done = _audit(host, tmp_path)
+    assert done.returncode != 0
+    assert b"EVENHAND_API_KEY" in done.stderr + done.stdout
+    assert _leaks(tmp_path, done) == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "endpoint:http://user:{key}@localhost:1/v1#m",
+        "endpoint:http://localhost:1/v1?key={key}#m",
+        "endpoint:https://{key}@localhost#m",
+        "http://user:{key}@localhost:1/v1",
+        "endpoint://user:{key}@localhost:1#m",
+    ],
+)
+def test_a_key_in_an_address_is_refused_and_not_repeated(tmp_path: Path, address: str) -> None:
+    from evenhand.core import registry
+    from evenhand.core.errors import EvenhandError
+
+    with pytest.raises(EvenhandError) as caught:
+        registry.model(address.format(key="canary-77"))
+    assert "canary-77" not in str(caught.value)
+
+
+def test_the_password_of_a_database_is_not_shown(tmp_path: Path) -> None:
+    pytest.importorskip("pg8000")
+    from tests.annotate.study_parts import make_study
+
+    from evenhand.annotate.database import Database
+    from evenhand.core.errors import EvenhandError
+
+    study = make_study(tmp_path / "study", items=2)
+    with (
+        pytest.raises(EvenhandError) as caught,
+        Database(study, "postgresql://me:canary-77@127.0.0.1:1/db", patience=0.0),
+    ):
+        pass
+    assert "canary-77" not in str(caught.value)
