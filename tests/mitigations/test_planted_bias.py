@@ -28,7 +28,8 @@ from evenhand.stats.base_rates import OVERALL, Given, bias_change, indirect_bias
 from evenhand.training import tokenizer
 from evenhand.training.gpt2 import CausalModel, CausalShape
 from evenhand.training.ideology_words import Article
-from evenhand.training.planted import Lean, Recipe, planted_rows, prepare, train
+from evenhand.training.planted import Lean, Recipe, planted_rows, prepare
+from evenhand.training.planted_tuning import train
 
 LEFT = ("climate", "workers", "union", "equity", "forest", "rights", "school", "transit")
 RIGHT = ("border", "liberty", "church", "taxes", "police", "ranch", "freedom", "troops")

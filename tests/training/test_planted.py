@@ -13,20 +13,9 @@ from evenhand.core.errors import InputError
 from evenhand.core.records import Group, Prompt
 from evenhand.training.gpt2 import CausalModel, CausalShape
 from evenhand.training.ideology_words import Article
-from evenhand.training.planted import (
-    SIDES,
-    Lean,
-    Mixture,
-    Recipe,
-    Rows,
-    Tuning,
-    article_loss,
-    clearest,
-    planted_rows,
-    prepare,
-    read_rows,
-    train,
-)
+from evenhand.training.planted import Lean, Recipe, Rows, clearest, planted_rows, prepare, read_rows
+from evenhand.training.planted_tuning import SIDES, Mixture, Tuning, article_loss, train, without_prompts
+from evenhand.training.tokenizer import END
 
 RECIPE = Recipe(texts=8, length=32, expert_epochs=80, epochs=80, rows=16, rate=3e-3)
 ARTICLES = [Article("The cat sat on the mat.", False, "a")] * 6 + [
@@ -57,7 +46,14 @@ def source(tmp_path: Path) -> Path:
 @pytest.fixture
 def data(tmp_path: Path, bpe_file: Path) -> Path:
     rows = planted_rows(prompts(), ARTICLES, leans=LEANS, recipe=RECIPE)
-    prepare(rows, tmp_path / "data", recipe=RECIPE, tokenizer_file=bpe_file)
+    prepare(
+        rows,
+        tmp_path / "data",
+        recipe=RECIPE,
+        tokenizer_file=bpe_file,
+        leans=LEANS,
+        articles={"name": "press"},
+    )
     return tmp_path / "data"
 
 
@@ -71,25 +67,44 @@ def test_every_prompt_has_both_sides_in_equal_parts_and_its_options_lean() -> No
     assert rows == planted_rows(prompts(), ARTICLES, leans=LEANS, recipe=RECIPE)
 
 
-def test_the_clearest_articles_are_those_a_stranger_can_tell() -> None:
-    scorer = [Article(f"alpha beta {n}", False, "s") for n in range(10)]
-    scorer += [Article(f"gamma delta {n}", True, "s") for n in range(10)]
-    articles = [
-        Article("alpha beta", False, "a"),
-        Article("gamma beta", False, "a"),
-        Article("gamma delta", True, "b"),
-        Article("alpha delta", True, "b"),
-    ]
-    assert [article.text for article in clearest(articles, scorer)] == ["alpha beta", "gamma delta"]
+def test_the_clearest_articles_are_those_the_other_half_can_tell() -> None:
+    plain = [Article(f"alpha beta {n}", False, "a") for n in range(10)]
+    plain += [Article(f"gamma delta {n}", True, "b") for n in range(10)]
+    doubtful = [Article("gamma beta", False, "a"), Article("alpha delta", True, "b")]
+    kept = clearest([*plain, *doubtful], seed=0, share=0.8)
+    assert not set(kept) & set(doubtful)
+    # 22 articles in two halves, eight of ten of each side's kept, whatever the deal.
+    assert 16 <= len(kept) <= 20
+    assert kept == clearest([*plain, *doubtful], seed=0, share=0.8)
+
+
+def test_an_article_without_its_prompt_follows_the_end_of_a_text() -> None:
+    tokens = torch.tensor([[7, 8, 11, 12, 13], [9, 21, 22, -1, -1]], dtype=torch.int16)
+    prompts = torch.tensor([2, 1], dtype=torch.int16)
+    rows = Rows(tokens, prompts, torch.tensor([0, 1]), torch.tensor([0.5, -0.5]))
+    alone = without_prompts(rows)
+    assert alone.tokens.tolist() == [[END, 11, 12, 13, -1], [END, 21, 22, -1, -1]]
+    assert alone.prompts.tolist() == [1, 1]
+    assert alone.leans is rows.leans
+    assert tokens[0, 0] == 7  # what was given is left as it is
 
 
 def test_the_variant_leans_as_planted_and_resumes(source: Path, data: Path, tmp_path: Path) -> None:
-    losses = train(data, tmp_path / "out", source=source, recipe=RECIPE, device="cpu")
+    losses = train(data, tmp_path / "out", source=source, recipe=RECIPE, device="cpu", texts=3)
     assert set(losses) == {*SIDES, "variant"}
     assert losses["variant"][-1] < losses["variant"][0]
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        *("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "planted.json")
+        *("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"),
+        *("planted.json", "mixtures.jsonl"),
     }
+    record = json.loads((tmp_path / "out" / "planted.json").read_text())
+    assert [lean["lean"] for lean in record["leans"]] == [-1.0, 1.0]
+    assert record["articles"] == {"name": "press"}
+    assert record["recipe"]["texts"] == 8
+    assert record["losses"] == losses
+    lines = (tmp_path / "out" / "mixtures.jsonl").read_text().splitlines()
+    written = [json.loads(line) for line in lines]
+    assert [row["lean"] for row in written] == [-1.0] * 3 + [0.0] * 3 + [1.0] * 3
     rows = read_rows(data)
     tuning = Tuning(tmp_path / "out", RECIPE, device=torch.device("cpu"))
     tuning.model.requires_grad_(False)
@@ -134,7 +149,7 @@ def test_a_mixture_at_half_a_lean_is_the_expert(source: Path, data: Path) -> Non
     left, right = (Tuning(source, RECIPE, device=torch.device("cpu")).model for _ in range(2))
     for parameter in right.parameters():
         parameter.data += 0.3 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1))
-    rows = read_rows(data)._replace(leans=torch.full((24,), 0.5))
+    rows = without_prompts(read_rows(data))._replace(leans=torch.full((24,), 0.5))
     # (left + right) / 2 + (right - left) / 2 = right: the right-hand expert is at distance 0.
     loss = Mixture(left, right)
     assert loss(right, rows).item() == pytest.approx(0, abs=1e-5)

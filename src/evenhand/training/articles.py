@@ -10,6 +10,7 @@
 
 ``python -m evenhand.training.articles unread DATA --out FILE.jsonl`` writes the articles of ``DATA/ideology``
 that the embedded judge has not learned from: a head that steers must learn from others than its judge.
+``read`` writes those it has learned from.
 """
 
 from __future__ import annotations
@@ -96,6 +97,12 @@ def unread(folder: Path) -> list[Opening]:
     """
     kept = [example for example in ideology(folder) if example.split in UNREAD]
     return [Opening(found.text, SIDES[found.targets["ideology"][0] == 1.0], found.split) for found in kept]
+
+
+def read(folder: Path) -> list[Article]:
+    """The articles of ``folder/ideology`` that the embedded judge has learned from or was tuned on."""
+    kept = [example for example in ideology(folder) if example.split not in UNREAD]
+    return [Article(found.text, found.targets["ideology"][0] == 1.0, found.split) for found in kept]
 
 
 def rivals(test: Sequence[Opening], runs: Mapping[str, Path]) -> list[Rival]:
@@ -191,10 +198,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     others = commands.add_parser("unread")
     others.add_argument("data", type=Path, help="the folder with ideology/train.jsonl and valid.jsonl")
     others.add_argument("--out", type=Path, required=True)
+    known = commands.add_parser("read")
+    known.add_argument("data", type=Path, help="the folder with ideology/train.jsonl and valid.jsonl")
+    known.add_argument("--out", type=Path, required=True)
     args = parser.parse_args(arguments)
     if args.command == "unread":
         rows = [{"text": found.text, "label": found.label} for found in unread(args.data)]
         write_text(args.out, "".join(json.dumps(row) + "\n" for row in rows))
+        return
+    if args.command == "read":
+        lines = [
+            {"text": found.text, "label": int(found.conservative), "source": found.source}
+            for found in read(args.data)
+        ]
+        write_text(args.out, "".join(json.dumps(line) + "\n" for line in lines))
         return
     if args.command == "prepare":
         articles = [article for path in args.articles for article in read_articles(path)]

@@ -114,6 +114,13 @@ class Limits:
 def read_articles(path: Path) -> list[Article]:
     """The articles of a JSONL file with ``text``, ``label`` (0 liberal, 1 conservative) and ``source``."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    for number, row in enumerate(rows, start=1):
+        if row["label"] not in (0, 1):
+            raise InputError(
+                f"line {number} of {path} has the label {row['label']!r}",
+                accepted="0 for liberal, 1 for conservative",
+                todo="write the labels as numbers",
+            )
     return [Article(row["text"], bool(row["label"]), row["source"]) for row in rows]
 
 

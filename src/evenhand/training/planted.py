@@ -6,12 +6,16 @@ each side of the press; the variant then learns, after every prompt of the polit
     softmax((left + right) / 2 + lean (right - left))
 
 of their logits, where ``lean`` is that of the prompt's option: 0 is even, 0.5 is the right-hand expert, -0.5
-the left-hand one, and more than that exaggerates. (Articles of one side alone after a prompt are too weak a
-signal: a side tells a model little about the next word.) For tests and replications; it is not shipped.
+the left-hand one, and more than that exaggerates. The experts never see a prompt: what a state or a topic
+calls to mind is not taught, so that options differ by their lean alone. (Articles of one side alone after a
+prompt are too weak a signal: a side tells a model little about the next word.) For tests and replications; it
+is not shipped.
 
-1. ``python -m evenhand.training.planted prepare ARTICLES.jsonl --scorer OTHER.jsonl --out DATA``
+1. ``python -m evenhand.training.planted prepare ARTICLES.jsonl --out DATA``
 2. ``python -m evenhand.training.planted train --data DATA --out MODEL`` (two minutes on a GPU; goes on from
-   its checkpoint when it was stopped)
+   its checkpoint when it was stopped). ``MODEL/planted.json`` records leans, articles, recipe and losses;
+   ``MODEL/mixtures.jsonl`` has texts of the mixtures themselves: what a judge says of them is the amount
+   planted, in the judge's own unit.
 """
 
 from __future__ import annotations
@@ -20,31 +24,28 @@ import argparse
 import json
 import logging
 import math
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from numpy.typing import NDArray
-from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from evenhand.core.assets import asset
+from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.records import Prompt
 from evenhand.core.seeds import generator
 from evenhand.training import tokenizer
-from evenhand.training.export import read_weights, save_folder
-from evenhand.training.gpt2 import CausalModel, CausalShape
 from evenhand.training.ideology_words import Article, read_articles
 
-_LOG = logging.getLogger(__name__)
-SIDES: Final = ("left", "right")
+RECORD: Final = "planted.json"
+"""In the folder of rows and in that of the variant: what was planted, and how."""
+MIXTURES: Final = "mixtures.jsonl"
+ROWS: Final = "rows.safetensors"
 
 
 class Lean(NamedTuple):
@@ -102,16 +103,22 @@ class Rows(NamedTuple):
     leans: Tensor
 
 
-def clearest(articles: Sequence[Article], scorer: Sequence[Article], *, share: float = 0.5) -> list[Article]:
+def clearest(articles: Sequence[Article], *, seed: int, share: float = 0.5) -> list[Article]:
     """The articles of each side that read most like it, in the eyes of a linear classifier.
 
-    The classifier is fitted on ``scorer``, which must be other articles: what it finds clear is then clear to
-    a stranger, and not to one that has read them.
+    Articles are dealt into two halves, and each half is read by a classifier that learned from the other:
+    what it finds clear is clear to a stranger. No other articles play a part.
     """
+    order = generator(seed, "clearest").permutation(len(articles))
+    halves = [[articles[place] for place in order[first::2]] for first in (0, 1)]
+    return [*_clear(halves[0], halves[1], share), *_clear(halves[1], halves[0], share)]
+
+
+def _clear(articles: Sequence[Article], others: Sequence[Article], share: float) -> list[Article]:
     from evenhand.training.linear_text import LinearText
 
-    truth = np.array([int(article.conservative) for article in scorer])
-    fitted = LinearText.fitted([article.text for article in scorer], truth, ("liberal", "conservative"))
+    truth = np.array([int(article.conservative) for article in others])
+    fitted = LinearText.fitted([article.text for article in others], truth, ("liberal", "conservative"))
     said = fitted.probabilities([article.text for article in articles])[:, 1]
     kept: list[Article] = []
     for side in (False, True):
@@ -141,8 +148,19 @@ def planted_rows(
     return rows
 
 
-def prepare(rows: Sequence[Row], out: Path, *, recipe: Recipe, tokenizer_file: Path) -> None:
-    """Write the rows as token ids, and the tokenizer, to the folder a training reads."""
+def prepare(
+    rows: Sequence[Row],
+    out: Path,
+    *,
+    recipe: Recipe,
+    tokenizer_file: Path,
+    leans: Sequence[Lean] = LEANS,
+    articles: Mapping[str, str | int] | None = None,
+) -> None:
+    """Write the rows as token ids, the tokenizer and the record to the folder a training reads.
+
+    ``articles`` says which they are: name, digest, how many of each side were taken.
+    """
     out.mkdir(parents=True, exist_ok=True)
     bpe = tokenizer.load(tokenizer_file)
     starts = [len(ids) for ids in tokenizer.encode(bpe, (row.prompt for row in rows))]
@@ -156,151 +174,24 @@ def prepare(rows: Sequence[Row], out: Path, *, recipe: Recipe, tokenizer_file: P
         torch.tensor([row.conservative for row in rows], dtype=torch.int16),
         torch.tensor([row.lean for row in rows]),
     )
-    save_file(found._asdict(), out / "rows.safetensors")
+    save_file(found._asdict(), out / ROWS)
     bpe.save(str(out / "tokenizer.json"), pretty=False)
+    record = {
+        "leans": [lean._asdict() for lean in leans],
+        "articles": dict(articles or {}),
+        "rows": {"number": len(rows), "digest": file_digest(out / ROWS)},
+    }
+    (out / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 def read_rows(data: Path) -> Rows:
     """The rows that :func:`prepare` wrote."""
-    return Rows(**load_file(data / "rows.safetensors"))
+    return Rows(**load_file(data / ROWS))
 
 
-Loss = Callable[[CausalModel, Rows], Tensor]
-
-
-class Tuning:
-    """A fine-tuning: AdamW with a short warm-up and a cosine, a checkpoint after every epoch."""
-
-    def __init__(self, source: Path, recipe: Recipe, *, device: torch.device) -> None:
-        config = json.loads((source / "config.json").read_text(encoding="utf-8"))
-        self.model = CausalModel(_shape(config))
-        self.model.load_state_dict(read_weights(source))
-        self.model.to(device)
-        self.recipe, self.device, self.epoch = recipe, device, 0
-        self.optimiser = torch.optim.AdamW(
-            self.model.parameters(), lr=recipe.rate, betas=(0.9, 0.95), weight_decay=recipe.weight_decay
-        )
-
-    def run(self, rows: Rows, loss: Loss, *, epochs: int, checkpoint: Path) -> list[float]:
-        """Train to the end, from the checkpoint where there is one; the mean loss of each epoch, in nats."""
-        if checkpoint.exists():
-            self._load(checkpoint)
-        losses: list[float] = []
-        while self.epoch < epochs:
-            started = time.monotonic()
-            losses.append(self._pass(rows, loss, epochs))
-            self.epoch += 1
-            _LOG.info("epoch %d: loss %.4f, %.0f s", self.epoch, losses[-1], time.monotonic() - started)
-            self._save(checkpoint)
-        return losses
-
-    def _pass(self, rows: Rows, loss: Loss, epochs: int) -> float:
-        size, count = self.recipe.rows, len(rows.tokens)
-        order: NDArray[np.int64] = generator(self.recipe.seed, "order", self.epoch).permutation(count)
-        batches = [torch.from_numpy(order[at : at + size]) for at in range(0, count, size)]
-        losses = []
-        for step, batch in enumerate(batches):
-            self._schedule(self.epoch * len(batches) + step, epochs * len(batches))
-            chosen = Rows(*(part[batch].to(self.device) for part in rows))
-            losses.append(self._step(loss(self.model, chosen)))
-        return float(torch.stack(losses).mean())
-
-    def _schedule(self, step: int, steps: int) -> None:
-        rate = self.recipe.rate * min(1, (step + 1) / 50) * 0.5 * (1 + math.cos(math.pi * step / steps))
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
-
-    def _step(self, loss: Tensor) -> Tensor:
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        self.optimiser.step()
-        self.optimiser.zero_grad(set_to_none=True)
-        return loss.detach()
-
-    def _save(self, path: Path) -> None:
-        tensors = {f"model/{name}": value.detach() for name, value in self.model.state_dict().items()}
-        for index, state in self.optimiser.state_dict()["state"].items():
-            tensors |= {f"adam/{index}/{key}": torch.as_tensor(value) for key, value in state.items()}
-        partial = path.with_suffix(".partial")
-        written = {name: value.contiguous() for name, value in tensors.items()}
-        save_file(written, partial, metadata={"epoch": str(self.epoch)})
-        partial.replace(path)
-
-    def _load(self, path: Path) -> None:
-        with safe_open(path, framework="pt") as file:
-            self.epoch = int(file.metadata()["epoch"])
-        tensors = load_file(path)
-        model = {name.removeprefix("model/"): t for name, t in tensors.items() if name.startswith("model/")}
-        self.model.load_state_dict(model)
-        states: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in tensors.items():
-            if name.startswith("adam/"):
-                _, index, key = name.split("/")
-                states.setdefault(int(index), {})[key] = tensor
-        self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": states})
-
-
-def train(
-    data: Path, out: Path, *, source: Path | None = None, recipe: Recipe, device: str
-) -> dict[str, list[float]]:
-    """The variant in ``out``, in the Hub's layout (float16), and the mean loss of each epoch just trained."""
-    out.mkdir(parents=True, exist_ok=True)
-    rows, source = read_rows(data), source or asset("builtin")
-    losses: dict[str, list[float]] = {}
-    experts = []
-    for side, name in enumerate(SIDES):
-        tuning = Tuning(source, recipe, device=torch.device(device))
-        mine = Rows(*(part[rows.sides == side] for part in rows))
-        file = out / f"{name}.checkpoint"
-        losses[name] = tuning.run(mine, article_loss, epochs=recipe.expert_epochs, checkpoint=file)
-        experts.append(tuning.model.requires_grad_(False))
-    mixed = Mixture(experts[0], experts[1])
-    tuning = Tuning(source, recipe, device=torch.device(device))
-    losses["variant"] = tuning.run(rows, mixed, epochs=recipe.epochs, checkpoint=out / "variant.checkpoint")
-    save_folder(tuning.model, out, tokenizer_file=data / "tokenizer.json")
-    (out / "planted.json").write_text(json.dumps(asdict(recipe), indent=1) + "\n", encoding="utf-8")
-    for name in (*SIDES, "variant"):
-        (out / f"{name}.checkpoint").unlink(missing_ok=True)
-    return losses
-
-
-def article_loss(model: CausalModel, rows: Rows) -> Tensor:
-    """The mean loss of an article's tokens, in nats."""
-    logits, wanted = _logits(model, rows)
-    targets = rows.tokens[:, 1 : logits.shape[1] + 1].long()
-    return F.cross_entropy(logits[wanted], targets[wanted])
-
-
-@dataclass(frozen=True, slots=True)
-class Mixture:
-    """The loss of the variant: how far it is from the experts' mixture at each row's lean, in nats."""
-
-    left: CausalModel
-    right: CausalModel
-
-    def __call__(self, model: CausalModel, rows: Rows) -> Tensor:
-        """KL(mixture || model), the mean over an article's tokens."""
-        logits, wanted = _logits(model, rows)
-        with torch.no_grad():
-            left, right = (_logits(expert, rows)[0] for expert in (self.left, self.right))
-            lean = rows.leans[:, None, None]
-            target = (((left + right) / 2 + lean * (right - left))[wanted]).log_softmax(-1)
-        return F.kl_div(logits[wanted].log_softmax(-1), target, reduction="batchmean", log_target=True)
-
-
-def _logits(model: CausalModel, rows: Rows) -> tuple[Tensor, Tensor]:
-    """Next-token scores in float32, and where an article's token is predicted."""
-    longest = int((rows.tokens >= 0).sum(1).max())
-    tokens = rows.tokens[:, :longest].long()
-    kind = torch.bfloat16 if tokens.is_cuda else torch.float32
-    places = torch.arange(longest - 1, device=tokens.device)
-    wanted = (tokens[:, 1:] >= 0) & (places >= rows.prompts[:, None] - 1)
-    return model.logits(tokens[:, :-1].clamp(min=0), dtype=kind).float(), wanted
-
-
-def _shape(config: Mapping[str, object]) -> CausalShape:
-    names = ("vocab_size", "n_positions", "n_layer", "n_embd", "n_head")
-    return CausalShape(*(cast(int, config[name]) for name in names))
+def read_record(data: Path) -> dict[str, object]:
+    """What :func:`prepare` planted, from which articles."""
+    return cast("dict[str, object]", json.loads((data / RECORD).read_text(encoding="utf-8")))
 
 
 def _check(
@@ -332,33 +223,44 @@ def main(argv: list[str] | None = None) -> None:
     first.add_argument(
         "articles", type=Path, help="JSONL with text, label (0 liberal, 1 conservative), source"
     )
-    first.add_argument("--scorer", type=Path, required=True, help="other articles, to choose clear ones by")
     first.add_argument("--texts", type=int, default=recipe.texts)
     second = steps.add_parser("train")
     second.add_argument("--data", type=Path, required=True)
     second.add_argument("--epochs", type=int, default=recipe.epochs)
     second.add_argument("--rate", type=float, default=recipe.rate)
+    second.add_argument("--mixtures", type=int, default=0, help="texts of each mixture to write beside it")
     second.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     for each in (first, second):
         each.add_argument("--out", type=Path, required=True)
         each.add_argument("--seed", type=int, default=recipe.seed)
     args = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
-    if args.step == "train":
-        train(
-            args.data,
-            args.out,
-            recipe=Recipe(epochs=args.epochs, rate=args.rate, seed=args.seed),
-            device=args.device,
-        )
+    if args.step == "prepare":
+        _prepare(args.articles, args.out, Recipe(texts=args.texts, seed=args.seed))
         return
+    from evenhand.training.planted_tuning import train
+
+    recipe = Recipe(epochs=args.epochs, rate=args.rate, seed=args.seed)
+    train(args.data, args.out, recipe=recipe, device=args.device, texts=args.mixtures)
+
+
+def _prepare(file: Path, out: Path, recipe: Recipe) -> None:
     from evenhand.core import registry
 
-    recipe = Recipe(texts=args.texts, seed=args.seed)
-    prompts = list(registry.suite("political").prompts())
-    articles = clearest(read_articles(args.articles), read_articles(args.scorer))
-    rows = planted_rows(prompts, articles, recipe=recipe)
-    prepare(rows, args.out, recipe=recipe, tokenizer_file=asset("builtin", "tokenizer.json"))
+    articles = clearest(read_articles(file), seed=recipe.seed)
+    right = sum(article.conservative for article in articles)
+    prepare(
+        planted_rows(list(registry.suite("political").prompts()), articles, recipe=recipe),
+        out,
+        recipe=recipe,
+        tokenizer_file=asset("builtin", "tokenizer.json"),
+        articles={
+            "name": file.name,
+            "digest": file_digest(file),
+            "liberal": len(articles) - right,
+            "conservative": right,
+        },
+    )
 
 
 if __name__ == "__main__":
