@@ -111,10 +111,12 @@ class Scoring:
         warnings += [
             f"{count:,} of {len(texts.rows):,} texts are left out: {why}" for why, count in reasons.items()
         ]
-        warnings += [
-            f"{count:,} of {len(texts.rows):,} texts name no {axis}"
-            for axis, count in texts.without_group.items()
-        ]
+        # Prompts of a suite speak of one axis each; a file with such gaps may have lost something.
+        if not (self.given.log and self.given.log.groups):
+            warnings += [
+                f"{count:,} of {len(texts.rows):,} texts name no {axis}"
+                for axis, count in texts.without_group.items()
+            ]
         if count := copies(self.given.table, self.layout):
             warnings.append(
                 f"{count:,} of {len(texts.rows):,} texts are copies of another of their group, and every "
