@@ -143,7 +143,7 @@ def with_earlier(
 ) -> Mapping[str, Metric]:
     """What is asked for now and what the run already held: metrics are added, never dropped."""
     earlier = [spec for spec in folder.manifest.get("metrics", {}) if spec not in metrics]
-    return {**find_metrics(earlier, settings), **metrics}
+    return {**find_metrics(earlier, settings), **metrics} if earlier else metrics
 
 
 def check_baseline(axis: str, baseline: str, groups: Collection[str]) -> None:
