@@ -92,7 +92,8 @@ bench-gpu: $(READY)  ## what needs one GPU
 	$(BIN)/python benchmarks/run.py --gpu $(BENCH)
 
 docs: $(READY)   ## build the documentation into site/
-	$(BIN)/mkdocs build --quiet --strict
+	@# Not --quiet: it would hide warnings from --strict.
+	$(BIN)/mkdocs build --strict
 
 assets:          ## rebuild every embedded model and word list from ../shared (needs a GPU; SCALE=rehearsal does not)
 	@test -n "$(MINILM)" || { echo "say where all-MiniLM-L6-v2 is: make assets MINILM=FOLDER"; exit 2; }

@@ -1,22 +1,48 @@
+"""What is generated from the code is current, and what is written by hand names what the code has."""
+
 import importlib.util
 import json
 import re
-from pathlib import Path
+from types import ModuleType
 
 import pytest
+from tests.docs.pages import ROOT
 
+import evenhand
 from evenhand.store.schemas import SCHEMAS
 
-ROOT = Path(__file__).resolve().parents[2]
 
-
-def test_the_command_line_reference_is_current():
-    path = ROOT / "scripts" / "write_cli_reference.py"
-    spec = importlib.util.spec_from_file_location("write_cli_reference", path)
+def script(name: str) -> ModuleType:
+    path = ROOT / "scripts" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    written = (ROOT / "docs" / "reference" / "command-line.md").read_text()
-    assert written == module.page(), "run scripts/write_cli_reference.py"
+    return module
+
+
+@pytest.mark.parametrize(
+    ("page", "writer"), [("command-line", "write_cli_reference"), ("python", "write_python_reference")]
+)
+def test_a_generated_page_is_current(page, writer):
+    written = (ROOT / "docs" / "reference" / f"{page}.md").read_text()
+    assert written == script(writer).page(), f"run scripts/{writer}.py"
+
+
+def test_the_python_reference_tells_every_public_name():
+    page = (ROOT / "docs" / "reference" / "python.md").read_text()
+    untold = [name for name in evenhand.__all__ if f"\n### {name}\n" not in page]
+    assert untold == ["__version__"]
+
+
+def test_the_map_for_programs_is_current_and_leads_somewhere():
+    writer = script("write_llms_txt")
+    for file, prefix in writer.FILES.items():
+        written = file.read_text()
+        assert written == writer.text(prefix), "run scripts/write_llms_txt.py"
+        lost = [to for to in re.findall(r"\]\(([^)]+)\)", written) if not (file.parent / to).is_file()]
+        assert lost == []
 
 
 @pytest.mark.parametrize("table", sorted(set(SCHEMAS) - {"examples"}))
@@ -25,18 +51,6 @@ def test_the_run_folder_reference_names_every_column(table):
     row = next(line for line in page.splitlines() if f"`{table}.parquet`" in line)
     columns = re.findall(r"`([a-z0-9_, ]+)`", row.split("|")[2])[0].split(", ")
     assert columns == list(SCHEMAS[table])
-
-
-def _blocks():
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
-        for number, block in enumerate(re.findall(r"```python\n(.*?)```", path.read_text(), flags=re.DOTALL)):
-            yield pytest.param(block, id=f"{path.relative_to(ROOT)}-{number}")
-
-
-@pytest.mark.parametrize("block", list(_blocks()))
-def test_every_python_block_runs(block, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    exec(compile(block, "block", "exec"), {"__name__": "block"})
 
 
 def test_the_settings_page_is_valid_settings(tmp_path):
