@@ -141,7 +141,7 @@ class Database:
                     return work(connection)
             except (IntegrityError, DataError):
                 raise
-            except (SQLAlchemyError, OSError) as error:
+            except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:
                 pause = _PAUSES[min(attempt, len(_PAUSES) - 1)]
                 if time.monotonic() + pause > deadline or _is_damaged(error):
                     raise _unusable(self.engine, error) from error
@@ -152,6 +152,8 @@ class Database:
 def _is_damaged(error: Exception) -> bool:
     """Whether waiting cannot help: a file that is no database, or a broken one."""
     cause = getattr(error, "orig", None)
+    if isinstance(error, UnicodeDecodeError):
+        return True
     return isinstance(cause, sqlite3.DatabaseError) and not isinstance(cause, sqlite3.OperationalError)
 
 

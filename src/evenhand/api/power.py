@@ -15,7 +15,7 @@ from evenhand.pipeline.growing import Grower, Seen
 from evenhand.pipeline.loading import check_measured, load
 from evenhand.stats.power import clusters_needed
 from evenhand.stats.results import Pilot
-from evenhand.store.run import Run
+from evenhand.store.run import Run, naming_run
 
 _COLUMNS: Mapping[str, pl.DataType] = {
     "suite": pl.String(),
@@ -71,7 +71,11 @@ def power(
             )
     if run is None:
         return _guessed(gap, power, level, _Guess(share, icc, samples))
-    pilot = run if isinstance(run, Run) else Run.open(run)
+    with naming_run(run):
+        return _of_pilot(run if isinstance(run, Run) else Run.open(run), gap, power, level)
+
+
+def _of_pilot(pilot: Run, gap: float, power: float, level: float) -> SamplePlan:
     check_measured(pilot)
     loaded = load(pilot)
     names = [field.name for field in fields(Comparison)]

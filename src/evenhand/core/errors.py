@@ -14,6 +14,15 @@ Every message has three parts: what came, what is accepted, what to do.
 
 from __future__ import annotations
 
+from typing import Final
+from unicodedata import category
+
+_LONGEST: Final = 1200
+"""Letters of each part of a message."""
+_HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_KEPT: Final = "\n\t\u200c\u200d"
+"""Line ends, and what joins the parts of an emoji."""
+
 
 class EvenhandError(Exception):
     """An error with a message for people.
@@ -25,14 +34,12 @@ class EvenhandError(Exception):
     """
 
     def __init__(self, came: str, *, accepted: str = "", todo: str = "") -> None:
-        self.came = came
-        self.accepted = accepted
-        self.todo = todo
-        parts = [_sentence(came)]
+        self.came, self.accepted, self.todo = _shown(came), _shown(accepted), _shown(todo)
+        parts = [_sentence(self.came)]
         if accepted:
-            parts.append(f"Accepted: {_sentence(accepted)}")
+            parts.append(f"Accepted: {_sentence(self.accepted)}")
         if todo:
-            parts.append(f"What to do: {_sentence(todo)}")
+            parts.append(f"What to do: {_sentence(self.todo)}")
         super().__init__(" ".join(parts))
 
 
@@ -62,6 +69,16 @@ class StorageError(EvenhandError, OSError):
 
 class FailureRateError(EvenhandError):
     """More items failed than the run may lose."""
+
+
+def _shown(text: str) -> str:
+    """The text fit for a terminal: what files hold may be endless, or move the cursor."""
+    cut = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 5]} ..."
+    if cut.isprintable():
+        return cut
+    return "".join(
+        "\ufffd" if category(letter) in _HIDDEN and letter not in _KEPT else letter for letter in cut
+    )
 
 
 def _sentence(text: str) -> str:

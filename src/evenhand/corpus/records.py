@@ -15,7 +15,7 @@ RECORD_END = b"\xff"
 
 Report = Callable[[Problem], None]
 READ_ERRORS = (OSError, EOFError, LZMAError, zlib.error, RuntimeError)
-"""What damaged or vanished files raise; zstandard's error is a RuntimeError."""
+"""What damaged or vanished files raise."""
 
 
 class Block(NamedTuple):

@@ -270,14 +270,16 @@ def _zstd(raw: BinaryIO) -> io.RawIOBase:
         raise MissingLibraryError(
             "a zstd file needs zstandard", todo="pip install 'evenhand[corpus]'"
         ) from error
-    return _Frames(raw, lambda: zstandard.ZstdDecompressor().decompressobj())
+    return _Frames(raw, lambda: zstandard.ZstdDecompressor().decompressobj(), zstandard.ZstdError)
 
 
 class _Frames(io.RawIOBase):
     """The bytes of zstd frames; the library's own reader would take a cut file for a whole one."""
 
-    def __init__(self, raw: BinaryIO, begin: Callable[[], ZstdDecompressionObj]) -> None:
-        self._raw, self._begin = raw, begin
+    def __init__(
+        self, raw: BinaryIO, begin: Callable[[], ZstdDecompressionObj], broken: type[Exception]
+    ) -> None:
+        self._raw, self._begin, self._broken = raw, begin, broken
         self._frame: ZstdDecompressionObj | None = None
         self._packed, self._ready = b"", memoryview(b"")
 
@@ -303,7 +305,10 @@ class _Frames(io.RawIOBase):
                 raise EOFError("Compressed file ended before the end of its last frame")
             return False
         frame = self._frame or self._begin()
-        self._ready = memoryview(frame.decompress(data))
+        try:
+            self._ready = memoryview(frame.decompress(data))
+        except self._broken as error:
+            raise OSError(str(error)) from error
         self._packed = frame.unused_data if frame.eof else b""
         self._frame = None if frame.eof else frame
         return True

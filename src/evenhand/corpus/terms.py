@@ -204,9 +204,9 @@ def _parsed(text: str, path: Path) -> Mapping[str, object]:
         is_toml = path.suffix.lower() == ".toml"
         content = parse_toml(text) if is_toml else json.loads(text, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"the terms {path} cannot be read: {error}", accepted=ACCEPTED) from error
+        raise _unusable(f"the terms {path} cannot be read: {error}") from error
     if not isinstance(content, dict):
-        raise InputError(f"the terms {path} hold a {type(content).__name__}", accepted=ACCEPTED)
+        raise _unusable(f"the terms {path} hold a {type(content).__name__}")
     return content
 
 
@@ -240,14 +240,18 @@ def _axis(name: str) -> str:
 
 def _table(value: object, name: str, path: Path) -> Mapping[str, object]:
     if not isinstance(value, dict):
-        raise InputError(f"{name!r} in {path} is a {type(value).__name__}", accepted=ACCEPTED)
+        raise _unusable(f"{name!r} in {path} is a {type(value).__name__}")
     return value
 
 
 def _terms(value: object, name: str, path: Path) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(term, str) for term in value):
-        raise InputError(f"{name!r} in {path} is not a list of terms", accepted=ACCEPTED)
+        raise _unusable(f"{name!r} in {path} is not a list of terms")
     return tuple(value)
+
+
+def _unusable(came: str) -> InputError:
+    return InputError(came, accepted=ACCEPTED, todo="mend the file")
 
 
 def _unique(terms: Iterable[str]) -> tuple[str, ...]:

@@ -60,6 +60,8 @@ def read_tokenizer(source: Source, vocabulary: int) -> PreTrainedTokenizerBase:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
             source.folder, gguf_file=source.gguf, local_files_only=True, trust_remote_code=False
         )
+        # Tried here: some settings that are none are met only when a text is read.
+        tokenizer(["a text"], verbose=False)
     if 0 < vocabulary < tokenizer.vocab_size:
         raise ModelError(
             f"the tokenizer of {source.name!r} has {tokenizer.vocab_size} tokens, the model {vocabulary}",

@@ -130,7 +130,7 @@ def _shards(folder: Path) -> list[str]:
     """The files an index names, each once; a hostile one could name files elsewhere."""
     listed = read_config(folder, _INDEX).get("weight_map")
     names: list[object] = list(listed.values()) if isinstance(listed, dict) else []
-    shards = {name for name in names if isinstance(name, str) and Path(name).name == name}
+    shards = {name for name in names if isinstance(name, str) and Path(name).name == name and len(name) < 200}
     if not names or not all(isinstance(name, str) and name in shards for name in names):
         raise ModelError(
             f"{folder / _INDEX} has no weight_map of tensors and files",

@@ -35,6 +35,15 @@ _TOKENS: Final = 4096
 Probabilities = NDArray[np.float32]
 
 
+PROBE: Final = "a text"
+
+
+def require_numbers(found: Probabilities) -> None:
+    """A ValueError where a classifier answers with anything but numbers."""
+    if not np.isfinite(found).all():
+        raise ValueError("its answers are not finite")
+
+
 class Reader(Protocol):
     """A classifier as a metric sees it: one question, a few labels."""
 
@@ -77,7 +86,9 @@ class Classifier:
             self._scale, self._shift = (
                 _calibration(config[name], self.heads).to(device) for name in ("scale", "shift")
             )
-        self._device, self._rows, self._longest = device, rows or _ROWS, shape.positions
+            self._device, self._rows, self._longest = device, rows or _ROWS, shape.positions
+            # Tried here: some sizes that do not fit are met only when a text is read.
+            require_numbers(self._compute([PROBE]))
         self._memo: dict[str, Probabilities] = {}
         files = ("config.json", "model.safetensors", "vocab.txt")
         self.digest = digest([file_digest(folder / name) for name in files])

@@ -23,7 +23,16 @@ from evenhand.neural.checkpoints import (
     weights_digest,
 )
 from evenhand.neural.classifier import FORMAT as OURS
-from evenhand.neural.classifier import HeadReader, Probabilities, Reader, embedded, format_of, open_folder
+from evenhand.neural.classifier import (
+    PROBE,
+    HeadReader,
+    Probabilities,
+    Reader,
+    embedded,
+    format_of,
+    open_folder,
+    require_numbers,
+)
 from evenhand.neural.devices import device_of
 from evenhand.neural.ensemble import EnsembleReader
 from evenhand.neural.lstm import WordReader
@@ -71,6 +80,9 @@ class HubReader:
             theirs = [str(self._model.config.id2label[index]).lower() for index in range(self._count)]
         self._columns = _columns(name, theirs, synonyms)
         self.labels = tuple(self._columns)
+        with _reading(name):
+            # Tried here: some settings that are none are met only when a text is read.
+            require_numbers(self.read([PROBE]))
         self.digest = source.commit or digest([weights_digest(files), self.labels])
 
     def read(self, texts: Sequence[str]) -> Probabilities:

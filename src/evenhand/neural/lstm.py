@@ -17,7 +17,7 @@ from evenhand.core.digests import digest, file_digest
 from evenhand.core.records import Execution
 from evenhand.neural.batching import length_sorted
 from evenhand.neural.checkpoints import check_layers, fitted, read_config, read_tensors, reading_ours
-from evenhand.neural.classifier import Probabilities
+from evenhand.neural.classifier import PROBE, Probabilities, require_numbers
 from evenhand.neural.devices import device_of
 from evenhand.neural.word_networks import FORMAT as WORDS
 from evenhand.neural.word_networks import Kind, WordNetwork, WordShape, network_of
@@ -117,6 +117,7 @@ class WordReader:
                 or FIRST + len(vocabulary) > self._network.shape.rows
             ):
                 raise ValueError(f"{len(vocabulary)} words and {len(self.labels)} labels for other weights")
+            require_numbers(self.read([PROBE]))
         files = ("config.json", "model.safetensors", "vocab.txt")
         self.digest = digest([file_digest(folder / name) for name in files])
 

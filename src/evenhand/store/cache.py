@@ -25,6 +25,10 @@ _LIMIT = 900
 """Keys a query; SQLite's historic bound on variables is 999."""
 
 
+_ERRORS = (sqlite3.Error, ValueError, OverflowError)
+"""What a damaged file raises: not even its error messages need be UTF-8."""
+
+
 def cache_folder() -> Path:
     """Where the cache lives: ``EVENHAND_CACHE``, else the user's cache folder."""
     named = os.environ.get("EVENHAND_CACHE")
@@ -51,7 +55,7 @@ class Cache:
             query = f"SELECT key, value FROM {kind} WHERE key IN ({marks})"
             try:
                 rows = self._connection.execute(query, part).fetchall()
-            except sqlite3.Error as error:
+            except _ERRORS as error:
                 self._give_up(error)
                 return found
             found.update(_parsed(rows))
@@ -65,7 +69,7 @@ class Cache:
         try:
             with self._connection:
                 self._connection.executemany(f"INSERT OR REPLACE INTO {kind} VALUES (?, ?)", rows)
-        except sqlite3.Error as error:
+        except _ERRORS as error:
             self._give_up(error)
 
     def close(self) -> None:
@@ -87,11 +91,11 @@ class Cache:
                         f"CREATE TABLE IF NOT EXISTS {kind} (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID"
                     )
             return connection
-        except (sqlite3.Error, OSError) as error:
+        except (*_ERRORS, OSError) as error:
             _log.warning("no cache at %s (%s): the run works without it", self.path, error)
             return None
 
-    def _give_up(self, error: sqlite3.Error) -> None:
+    def _give_up(self, error: Exception) -> None:
         _log.warning("the cache at %s failed (%s): the run goes on without it", self.path, error)
         self.close()
 

@@ -71,7 +71,7 @@ def require_columns(table: pl.DataFrame, columns: Mapping[str, str | None], path
         if column is not None and column not in table.columns:
             raise InputError(
                 f"{path} has no column {column!r} ({option})",
-                accepted=", ".join(table.columns),
+                accepted=", ".join(filter(None, table.columns)) or "a table whose columns have names",
                 todo=f"name one of these columns with {option}",
             )
 
@@ -169,7 +169,7 @@ def _read_csv(path: Path, separator: str) -> pl.DataFrame:
         return pl.DataFrame()
     except pl.exceptions.PolarsError as error:
         raise InputError(
-            f"{path} is not a table: {str(error).splitlines()[0]}",
+            f"{path} is not a table: {first_line(error)}",
             accepted="a header line, then rows with the same number of cells; quotes doubled inside quotes",
             todo="repair the file, or save it as JSONL",
         ) from error
@@ -201,8 +201,8 @@ PARQUET_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSErr
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, on one line."""
-    return next(iter(str(error).splitlines()), "") or type(error).__name__
+    """What an error says, on one line of at most 300 letters: some repeat what they could not read."""
+    return next(iter(str(error).splitlines()), "")[:300] or type(error).__name__
 
 
 def as_text(table: pl.DataFrame) -> pl.DataFrame:

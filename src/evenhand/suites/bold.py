@@ -181,7 +181,9 @@ def _checked(folder: Path, *, subset: bool) -> tuple[list[Row], list[str]]:
     counts = [f"{file} is missing" for file in copy.missing] or _count_faults(copy.rows)
     faults = _row_faults(copy.rows)
     if not copy.rows:
-        raise InputError(f"{folder} has no prompts", accepted="at least one domain of BOLD")
+        raise InputError(
+            f"{folder} has no prompts", accepted="at least one domain of BOLD", todo="get the copy again"
+        )
     if not subset and (counts or faults):
         raise InputError(
             f"{folder} is not all of BOLD: {_first([*counts, *faults])}",

@@ -105,7 +105,7 @@ def _lines(domain: str, paths: Sequence[Path]) -> Iterator[Row]:
     for number, item in enumerate(_objects(paths[0]), start=1):
         try:
             group, key, idx = str(item["group"]), str(item["key"]), int(cast(int, item["idx"]))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             _damaged(paths[0], f"line {number} has no usable {error}")
         yield Row(domain, group, key, idx, _text(item.get("prompt")), _text(item.get("wiki")))
 

@@ -61,7 +61,16 @@ def _sets(rows: pl.DataFrame, axis: str) -> Iterator[PairSet]:
     keys = ["Template", "Emotion", "Emotion word", "trait", column]
     numbered = own.with_columns(trait=trait).with_columns(place=pl.int_range(pl.len()).over(keys))
     found: dict[tuple[str, ...], dict[str, str]] = {}
-    for row in numbered.iter_rows(named=True):
+    filled = numbered.with_columns(
+        pl.col("Template", "Emotion word", "trait", "Sentence", column).fill_null("")
+    )
+    for row in filled.iter_rows(named=True):
+        if row[column] not in names or not row["Sentence"]:
+            raise InputError(
+                f"a sentence of the template {row['Template']!r} has no words, or no {column.lower()}",
+                accepted="both in every row",
+                todo="name the file as it was published, or bring it as pairs of your own",
+            )
         key = (row["Template"], row["Emotion"], row["Emotion word"], row["trait"], str(row["place"]))
         found.setdefault(key, {})[names[row[column]]] = row["Sentence"]
     for (template, emotion, *rest), sentences in found.items():
