@@ -26,13 +26,26 @@ UNPICKLERS = {
     *(("yaml", name) for name in ("load", "load_all", "full_load", "unsafe_load")),
 }
 """YAML is read with ``safe_load``, which makes plain values alone."""
+WORDS = (
+    *MODULES,
+    *(f"{name}(" for name in CALLS),
+    ".load(",
+    "full_load",
+    "unsafe_load",
+    "load_all",
+    "shell=",
+)
+WORDS += ("read_pickle", "os.system", "trust_remote_code", "allow_pickle")
 ALLOWED = {("training/classifier_data.py", "np.load"), ("training/classifier_figures.py", "np.load")}
 """Arrays of our own trainings; numpy refuses pickled ones unless it is told not to."""
 
 
 def _uses(path: Path) -> Iterator[str]:
     """What a module uses that could run what it reads."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    text = path.read_text(encoding="utf-8")
+    if not any(word in text for word in WORDS):
+        return
+    for node in ast.walk(ast.parse(text)):
         match node:
             case ast.Import(names=names):
                 yield from (name.name for name in names if name.name.partition(".")[0] in MODULES)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -11,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenhand
+from evenhand.api.merge import _check_complete, _held
 from evenhand.core.errors import EvenhandError, RunFolderError
 from evenhand.store.evidence import cards_folder, evidence_file
 from evenhand.store.folder import default_folder
+from evenhand.store.run import Run
 
 CLIMBING = (
     "../../evil",
@@ -47,39 +47,25 @@ def test_the_evidence_of_a_metric_stays_among_the_cards(name: str) -> None:
     assert not {"/", "\\", "\0", "\n"} & set(file.name)
 
 
-@pytest.fixture(scope="module")
-def parts(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    folder = tmp_path_factory.mktemp("parts")
-    how = {"limit": 80, "samples": 1, "metrics": "sentiment"}
-    return [evenhand.audit("stub", shard=f"{n}/2", out=folder / str(n), **how).path for n in (1, 2)]
+def _part(path: Path, *, slice_: tuple[int, int] = (1, 2), key: str = "0-ab12") -> Run:
+    """A part of a run as far as merging looks at it before it copies anything."""
+    manifest = {"identity": {"slice": list(slice_)}, "slice": {"shards": {"starter": [[0, key]]}}}
+    return Run(path, manifest)
 
 
-def _copied(parts: list[Path], folder: Path) -> list[Path]:
-    return [Path(shutil.copytree(part, folder / part.name)) for part in parts]
-
-
-@pytest.mark.parametrize("key", ["../../../outside", "/etc/passwd", "..", "a/b"])
-def test_a_manifest_cannot_name_shards_elsewhere(parts: list[Path], tmp_path: Path, key: str) -> None:
-    copies = _copied(parts, tmp_path)
-    manifest = json.loads((copies[0] / "run.json").read_text())
-    suite = next(iter(manifest["slice"]["shards"]))
-    place, old = manifest["slice"]["shards"][suite][0]
-    manifest["slice"]["shards"][suite][0] = [place, key]
-    (copies[0] / "run.json").write_text(json.dumps(manifest))
-    shutil.copy(copies[0] / "shards" / "generate" / f"{old}.parquet", tmp_path / "outside.parquet")
+@pytest.mark.parametrize("key", ["../../../outside", "/etc/passwd", "..", "a/b", "a\\b", "", "-x", "a\nb"])
+def test_a_manifest_cannot_name_shards_elsewhere(tmp_path: Path, key: str) -> None:
+    assert _held(_part(tmp_path), "starter") == [(0, "0-ab12")]
     with pytest.raises(RunFolderError, match="names the shard"):
-        evenhand.merge(*copies, out=tmp_path / "merged")
+        _held(_part(tmp_path, key=key), "starter")
 
 
-def test_a_manifest_that_says_there_are_a_billion_parts(parts: list[Path], tmp_path: Path) -> None:
-    copies = _copied(parts, tmp_path)
-    manifest = json.loads((copies[1] / "run.json").read_text())
-    manifest["identity"]["slice"] = [2, 10**9]
-    (copies[1] / "run.json").write_text(json.dumps(manifest))
+def test_a_manifest_that_says_there_are_a_billion_parts(tmp_path: Path) -> None:
+    parts = [_part(tmp_path), _part(tmp_path, slice_=(2, 10**9))]
     with pytest.raises(
         EvenhandError, match=r"each of 1/1000000000, .*20/1000000000, \.\. 1000000000/1000000000"
     ):
-        evenhand.merge(*copies, out=tmp_path / "merged")
+        _check_complete(parts)
 
 
 def test_groups_with_names_like_paths_write_nothing_outside(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def _audit(
         "--samples",
         "1",
         "--limit",
-        "4",
+        "20",
         "--out",
         str(folder / "run"),
         *more,

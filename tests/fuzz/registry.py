@@ -1,0 +1,18 @@
+"""Every reader, by the part of the program it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tests.fuzz import lists, logs, models, runs, tables
+from tests.fuzz.harness import Reader
+
+FAMILIES: Final[Mapping[str, tuple[Reader, ...]]] = {
+    "texts, tables and corpora": tables.READERS,
+    "suites, settings, word lists and vectors": lists.READERS,
+    "models, classifiers and endpoints": models.READERS,
+    "runs, studies and labels": runs.READERS,
+    "logs of other tools": logs.READERS,
+}
+READERS: Final = tuple(reader for family in FAMILIES.values() for reader in family)
