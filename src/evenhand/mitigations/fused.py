@@ -1,40 +1,58 @@
 """The climb of `kernel.calibrate` on a processor: all steps of a row while its vectors are in the cache.
 
-In torch every step of a batch reads the vectors of all rows from memory, twice; here a row stays with one
-core until it is done. Float32 with sums in any order: near the plain climb, not equal to its last bit.
+In torch every step of a batch reads the vectors of all rows from memory, twice; here rows stay with one core
+until they are done, and a step reads their vectors once. Float32 with sums in any order: near the plain
+climb, not equal to its last bit.
 
-Every public function deals with the rows from ``begin`` to ``end`` and holds no lock: `each_core` runs it.
+Every public function deals with the rows from ``begin`` to ``end`` and holds no lock: `lanes.each_core`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
+from evenhand.mitigations.lanes import (
+    LOOSE,
+    Floats,
+    Ints,
+    add,
+    add_four,
+    dot,
+    exp,
+    four_by_two,
+    four_dots,
+    tanh,
+)
 
 BETA1: Final = np.float32(0.9)
 BETA2: Final = np.float32(0.999)
 EPSILON: Final = np.float32(1e-8)
 _ONE: Final = np.float32(1)
-# Not the whole of fast-math: an overflow must stay visible, since such a row is left as the model had it.
-_LOOSE: Final = {"reassoc", "contract", "arcp", "nsz"}
+_GROUP: Final = 8
+"""Rows that go up side by side under a head, so that its matrix is read once for all of them."""
+_LINES: Final = 32
+"""Lines of it that are read together: small enough to stay in a core's own cache meanwhile."""
 
 
-class Climb(NamedTuple):
-    """What is climbed, and how."""
+class Ground(NamedTuple):
+    """What is climbed: the tokens of `kernel.Support` as places of the table, and the rest."""
 
     hidden: Floats
-    vectors: Floats
+    table: Floats
+    tokens: Ints
+    last: Floats
+    """The direction of the rest, which comes after the tokens' vectors."""
     offsets: Floats
+    mass: Floats
+
+
+class Pace(NamedTuple):
+    """How it is climbed."""
+
     strength: Floats
     steps: int
     rate: float
@@ -65,73 +83,167 @@ class Head(NamedTuple):
     """`gains.ClassifierGain` as arrays."""
 
     inner: Floats
+    turned: Floats
+    """``inner`` with rows and columns exchanged."""
     outer: Floats
     outer_bias: float
     inside: Floats
     share: Floats
     weights: Floats
-    expected: Floats
     is_natural: bool
-    """Whether ``expected`` stands for the token to come, or the hidden state does."""
+    """Whether E'pi stands for the token to come, or the hidden state does."""
 
 
-def each_core(work: Callable[..., None], rows: int, *arguments: object, cores: int) -> None:
-    """Run a function of this module over all rows, a part of them on each core."""
-    parts = min(cores, rows)
-    if parts < 2:
-        work(0, rows, *arguments)
-        return
-    ends = [rows * part // parts for part in range(parts + 1)]
-    # Not numba's own threads: they must not be forked, and corpora are counted in forked processes.
-    with ThreadPoolExecutor(parts) as pool:
-        begun = [pool.submit(work, begin, end, *arguments) for begin, end in pairwise(ends)]
-        for part in begun:
-            part.result()
+class _Climber(NamedTuple):
+    """One row on its way."""
+
+    vectors: Floats
+    offsets: Floats
+    hidden: Floats
+    start: Floats
+    vanilla: Floats
+    mean: Floats
+    first: Floats
+    second: Floats
+    now: Floats
+    logits: Floats
 
 
-@njit(fastmath=_LOOSE, cache=True, nogil=True)
-def _dot(one: Floats, two: Floats) -> np.float32:
-    total = np.float32(0)
-    for place in range(one.size):
-        total += one[place] * two[place]
-    return total
+@njit(fastmath=LOOSE, cache=True, nogil=True)
+def expect(begin: int, end: int, ground: Ground, out: Floats) -> None:
+    """Write the vector each row's policy lets expect."""
+    for row in range(begin, end):
+        tokens, total, mean = ground.tokens[row], np.float32(0), out[row]
+        mean[:] = 0
+        for place in range(tokens.size):
+            vector = ground.table[tokens[place]]
+            share = exp(ground.offsets[row, place] + dot(vector, ground.hidden[row]) - ground.mass[row])
+            total += share
+            add(mean, share, vector)
+        last = dot(ground.last[row], ground.hidden[row]) + ground.offsets[row, tokens.size]
+        share = exp(last - ground.mass[row])
+        add(mean, share, ground.last[row])
+        mean /= total + share
 
 
-@njit(fastmath=_LOOSE, cache=True, nogil=True)
-def _read(vectors: Floats, offsets: Floats, state: Floats, logits: Floats) -> np.float32:
-    """Write the logits of a state; the log of their mass."""
-    most = np.float32(-np.inf)
-    for token in range(offsets.size):
-        logits[token] = offsets[token] + _dot(vectors[token], state)
-        most = max(most, logits[token])
-    total = np.float32(0)
-    for token in range(offsets.size):
-        total += math.exp(logits[token] - most)
-    return most + np.float32(math.log(total))
+@njit(fastmath=LOOSE, cache=True, nogil=True)
+def climb_by_words(begin: int, end: int, ground: Ground, pace: Pace, words: Words, reached: Reached) -> None:
+    """Write where rows end with `gains.EmbeddingGain`."""
+    upward = np.empty(ground.hidden.shape[1], np.float32)
+    vectors = np.empty((1, ground.offsets.shape[1], upward.size), np.float32)
+    for row in range(begin, end):
+        climber, start_mass = _started(ground, row, vectors[0], reached)
+        rate, mass = _rate(pace.rate, climber.hidden), start_mass
+        for number in range(1, pace.steps + 1):
+            value = _away(words, row, climber, mass, pace.strength[row], upward)
+            if number == 1:
+                reached.gained[row] = value
+            _step(number, rate, upward, climber)
+            mass = _walk(climber, mass)
+        reached.divergence[row] = _divergence(climber, start_mass, mass)
 
 
-@njit(fastmath=_LOOSE, cache=True, nogil=True)
-def _expect(vectors: Floats, logits: Floats, mass: np.float32, mean: Floats) -> None:
-    """Write the vector the policy lets expect."""
+@njit(fastmath=LOOSE, cache=True, nogil=True)
+def climb_by_head(begin: int, end: int, ground: Ground, pace: Pace, head: Head, reached: Reached) -> None:
+    """Write where rows end with `gains.ClassifierGain`."""
+    width, units = ground.hidden.shape[1], head.outer.size
+    vectors = np.empty((_GROUP, ground.offsets.shape[1], width), np.float32)
+    moved, upward = np.empty((_GROUP, width), np.float32), np.empty((_GROUP, width), np.float32)
+    shift, back = np.empty((_GROUP, units), np.float32), np.empty((_GROUP, units), np.float32)
+    for group in range(begin, end, _GROUP):
+        size = min(_GROUP, end - group)
+        climbers = [_started(ground, group + place, vectors[place], reached) for place in range(size)]
+        mass = np.array([climber[1] for climber in climbers])
+        shift[:] = 0
+        for number in range(1, pace.steps + 1):
+            for place in range(size):
+                value = _pull(head, group + place, shift[place], back[place])
+                if number == 1:
+                    reached.gained[group + place] = value
+            _multiply(head.turned, back[:size], upward)
+            for place in range(size):
+                row, climber = group + place, climbers[place][0]
+                _blend(climber, pace.strength[row] * head.share[row], upward[place])
+                _step(number, _rate(pace.rate, climber.hidden), upward[place], climber)
+                mass[place] = _walk(climber, mass[place])
+                _move(head, row, climber, moved[place])
+            if number < pace.steps:
+                _multiply(head.inner, moved[:size], shift)
+        for place in range(size):
+            climber, start_mass = climbers[place]
+            reached.divergence[group + place] = _divergence(climber, start_mass, mass[place])
+
+
+@njit(fastmath=LOOSE, cache=True, nogil=True)
+def _blend(climber: _Climber, pull: np.float32, upward: Floats) -> None:
+    """Make the gradient of D that of the whole objective."""
+    vanilla, mean = climber.vanilla, climber.mean
+    for place in range(upward.size):
+        upward[place] = vanilla[place] - mean[place] + pull * upward[place]
+
+
+@njit(fastmath=LOOSE, cache=True, nogil=True)
+def _started(ground: Ground, row: int, vectors: Floats, reached: Reached) -> tuple[_Climber, np.float32]:
+    """A row before its first step, and the log of its mass."""
+    tokens, width = ground.tokens[row], ground.hidden.shape[1]
+    for place in range(tokens.size):
+        vectors[place] = ground.table[tokens[place]]
+    vectors[tokens.size] = ground.last[row]
+    climber = _Climber(
+        vectors,
+        ground.offsets[row],
+        ground.hidden[row],
+        np.empty(tokens.size + 1, np.float32),
+        np.empty(width, np.float32),
+        np.empty(width, np.float32),
+        np.zeros(width, np.float32),
+        np.zeros(width, np.float32),
+        reached.now[row],
+        reached.logits[row],
+    )
+    climber.now[:] = climber.hidden
+    mass = _walk(climber, ground.mass[row])
+    climber.start[:] = climber.logits
+    climber.vanilla[:] = climber.mean
+    return climber, mass
+
+
+@njit(fastmath=LOOSE, cache=True, nogil=True)
+def _walk(climber: _Climber, near: np.float32) -> np.float32:
+    """Write the logits of the state and the vector they let expect; the log of their mass.
+
+    ``near`` is about that log: exponentials are taken relative to it.
+    """
+    vectors, logits, mean, offsets = climber.vectors, climber.logits, climber.mean, climber.offsets
     mean[:] = 0
-    for token in range(logits.size):
-        share, vector = np.float32(math.exp(logits[token] - mass)), vectors[token]
-        for place in range(mean.size):
-            mean[place] += share * vector[place]
+    total = np.float32(0)
+    place = 0
+    while place + 4 <= logits.size:
+        a, b, c, d = vectors[place], vectors[place + 1], vectors[place + 2], vectors[place + 3]
+        p, q, r, s = four_dots(a, b, c, d, climber.now)
+        p, q = p + offsets[place], q + offsets[place + 1]
+        r, s = r + offsets[place + 2], s + offsets[place + 3]
+        logits[place], logits[place + 1], logits[place + 2], logits[place + 3] = p, q, r, s
+        shares = exp(p - near), exp(q - near), exp(r - near), exp(s - near)
+        total += shares[0] + shares[1] + shares[2] + shares[3]
+        # While the four are in the innermost cache.
+        add_four(mean, shares, a, b, c, d)
+        place += 4
+    for other in range(place, logits.size):
+        logits[other] = offsets[other] + dot(vectors[other], climber.now)
+        share = exp(logits[other] - near)
+        total += share
+        add(mean, share, vectors[other])
+    mean *= _ONE / total
+    return near + np.float32(math.log(total))
 
 
-@njit(fastmath=_LOOSE, cache=True, nogil=True)
-def _step(
-    number: int,
-    rate: np.float32,
-    upward: Floats,
-    first: Floats,
-    second: Floats,
-    now: Floats,
-) -> None:
+@njit(fastmath=LOOSE, cache=True, nogil=True)
+def _step(number: int, rate: np.float32, upward: Floats, climber: _Climber) -> None:
     """One step of Adam up a gradient."""
     size = np.float32(rate / (1 - 0.9**number))
     spread = np.float32((1 - 0.999**number) ** -0.5)
+    first, second, now = climber.first, climber.second, climber.now
     for place in range(now.size):
         slope = upward[place]
         first[place] += (_ONE - BETA1) * (slope - first[place])
@@ -139,136 +251,87 @@ def _step(
         now[place] += size * first[place] / (np.float32(math.sqrt(second[place])) * spread + EPSILON)
 
 
-@njit(fastmath=_LOOSE, cache=True, nogil=True)
-def _divergence(start: Floats, start_mass: np.float32, logits: Floats, mass: np.float32) -> np.float32:
+@njit(fastmath=LOOSE, cache=True, nogil=True)
+def _divergence(climber: _Climber, start_mass: np.float32, mass: np.float32) -> np.float32:
     total = np.float32(0)
-    for token in range(start.size):
-        said = start[token] - start_mass
-        total += np.float32(math.exp(said)) * (said - logits[token] + mass)
+    for place in range(climber.start.size):
+        said = climber.start[place] - start_mass
+        total += exp(said) * (said - climber.logits[place] + mass)
     return total
 
 
-@njit(fastmath=_LOOSE, cache=True, nogil=True)
+@njit(fastmath=LOOSE, cache=True, nogil=True)
 def _rate(rate: float, hidden: Floats) -> np.float32:
-    return np.float32(rate * math.sqrt(_dot(hidden, hidden) / hidden.size))
+    return np.float32(rate * math.sqrt(dot(hidden, hidden) / hidden.size))
 
 
-@njit(fastmath=_LOOSE, cache=True, nogil=True)
-def climb_by_words(begin: int, end: int, climb: Climb, words: Words, reached: Reached) -> None:
-    """Write where rows end with `gains.EmbeddingGain`."""
-    _, tokens, width = climb.vectors.shape
-    one_side, two_side = words.sides[0], words.sides[1]
-    mean, vanilla = np.empty(width, np.float32), np.empty(width, np.float32)
-    upward = np.empty(width, np.float32)
-    start = np.empty(tokens, np.float32)
-    for row in range(begin, end):
-        vectors, offsets, strength = climb.vectors[row], climb.offsets[row], climb.strength[row]
-        unit_one, unit_two = words.units[0, row], words.units[1, row]
-        first, second = np.zeros(width, np.float32), np.zeros(width, np.float32)
-        now, logits, rate = reached.now[row], reached.logits[row], _rate(climb.rate, climb.hidden[row])
-        now[:] = climb.hidden[row]
-        start_mass = mass = _read(vectors, offsets, now, logits)
-        start[:] = logits
-        _expect(vectors, logits, mass, vanilla)
-        for number in range(1, climb.steps + 1):
-            _expect(vectors, logits, mass, mean)
-            one = mass - _dot(now, one_side) - words.offsets[0]
-            two = mass - _dot(now, two_side) - words.offsets[1]
-            gap = words.wanted[row] + one - two
-            lean = np.float32(words.balance * np.sign(gap))
-            if number == 1:
-                reached.gained[row] = (one / unit_one) ** 2 + (two / unit_two) ** 2 - lean * gap
-            to_one = np.float32(2) * one / unit_one**2 - lean
-            to_two = np.float32(2) * two / unit_two**2 + lean
-            for place in range(width):
-                slope = (to_one + to_two) * mean[place] - to_one * one_side[place] - to_two * two_side[place]
-                upward[place] = vanilla[place] - mean[place] + strength * slope
-            _step(number, rate, upward, first, second, now)
-            mass = _read(vectors, offsets, now, logits)
-        reached.divergence[row] = _divergence(start, start_mass, logits, mass)
+@njit(fastmath=LOOSE, cache=True, nogil=True)
+def _away(
+    words: Words, row: int, climber: _Climber, mass: np.float32, strength: np.float32, upward: Floats
+) -> np.float32:
+    """D of a row; writes the gradient of the whole objective."""
+    one_side, two_side, mean, vanilla = words.sides[0], words.sides[1], climber.mean, climber.vanilla
+    unit_one, unit_two = words.units[0, row], words.units[1, row]
+    one = mass - dot(climber.now, one_side) - words.offsets[0]
+    two = mass - dot(climber.now, two_side) - words.offsets[1]
+    gap = words.wanted[row] + one - two
+    lean = np.float32(words.balance * np.sign(gap))
+    to_one = np.float32(2) * one / unit_one**2 - lean
+    to_two = np.float32(2) * two / unit_two**2 + lean
+    for place in range(upward.size):
+        slope = (to_one + to_two) * mean[place] - to_one * one_side[place] - to_two * two_side[place]
+        upward[place] = vanilla[place] - mean[place] + strength * slope
+    value: np.float32 = (one / unit_one) ** 2 + (two / unit_two) ** 2 - lean * gap
+    return value
 
 
-@njit(fastmath=_LOOSE, cache=True, nogil=True)
-def climb_by_head(begin: int, end: int, climb: Climb, head: Head, reached: Reached) -> None:
-    """Write where rows end with `gains.ClassifierGain`."""
-    _, tokens, width = climb.vectors.shape
-    mean, vanilla = np.empty(width, np.float32), np.empty(width, np.float32)
-    upward = np.empty(width, np.float32)
-    start, back = np.empty(tokens, np.float32), np.empty(head.outer.size, np.float32)
-    for row in range(begin, end):
-        vectors, offsets, hidden = climb.vectors[row], climb.offsets[row], climb.hidden[row]
-        first, second = np.zeros(width, np.float32), np.zeros(width, np.float32)
-        now, logits, rate = reached.now[row], reached.logits[row], _rate(climb.rate, hidden)
-        now[:] = hidden
-        start_mass = mass = _read(vectors, offsets, now, logits)
-        start[:] = logits
-        _expect(vectors, logits, mass, vanilla)
-        for number in range(1, climb.steps + 1):
-            _expect(vectors, logits, mass, mean)
-            for place in range(width):
-                natural = mean[place] - head.expected[row, place]
-                upward[place] = head.share[row] * (natural if head.is_natural else now[place] - hidden[place])
-            value = _pull(head, row, upward, back)
-            if number == 1:
-                reached.gained[row] = value
-            for place in range(width):
-                upward[place] = vanilla[place] - mean[place]
-            for unit in range(back.size):
-                pull, weights = climb.strength[row] * head.share[row] * back[unit], head.inner[unit]
-                for place in range(width):
-                    upward[place] += pull * weights[place]
-            _step(number, rate, upward, first, second, now)
-            mass = _read(vectors, offsets, now, logits)
-        reached.divergence[row] = _divergence(start, start_mass, logits, mass)
+@njit(fastmath=LOOSE, cache=True, nogil=True)
+def _move(head: Head, row: int, climber: _Climber, moved: Floats) -> None:
+    """Write how far what stands for the token to come has moved, as a part of what has accumulated."""
+    now, before = climber.now, climber.hidden
+    if head.is_natural:
+        now, before = climber.mean, climber.vanilla
+    for place in range(moved.size):
+        moved[place] = head.share[row] * (now[place] - before[place])
 
 
-@njit(fastmath=_LOOSE, cache=True, nogil=True)
-def _pull(head: Head, row: int, moved: Floats, back: Floats) -> np.float32:
+@njit(fastmath=LOOSE, cache=True, nogil=True)
+def _multiply(matrix: Floats, rows: Floats, out: Floats) -> None:
+    """Write the matrix times each of the rows; a block of its lines is read once for all of them."""
+    units, whole = len(matrix) - len(matrix) % 2, len(rows) - len(rows) % 4
+    for block in range(0, units, _LINES):
+        end = min(block + _LINES, units)
+        for row in range(0, whole, 4):
+            a, b, c, d = rows[row], rows[row + 1], rows[row + 2], rows[row + 3]
+            for unit in range(block, end, 2):
+                one, two = four_by_two(a, b, c, d, matrix[unit], matrix[unit + 1])
+                for place in range(4):
+                    out[row + place, unit], out[row + place, unit + 1] = one[place], two[place]
+        for row in range(whole, len(rows)):
+            for unit in range(block, end):
+                out[row, unit] = dot(rows[row], matrix[unit])
+    for unit in range(units, len(matrix)):
+        for row in range(len(rows)):
+            out[row, unit] = dot(rows[row], matrix[unit])
+
+
+@njit(fastmath=LOOSE, cache=True, nogil=True)
+def _pull(head: Head, row: int, shift: Floats, back: Floats) -> np.float32:
     """D of a row; writes its gradient in the inner layer's input."""
     outer, inside, weights = head.outer, head.inside[row], head.weights[row]
-    shift, active = np.empty(outer.size, np.float32), np.empty(outer.size, np.float32)
-    for unit in range(outer.size):
-        shift[unit] = _dot(head.inner[unit], moved)
     back[:] = 0
-    value = np.float32(0)
+    active, value = np.empty(outer.size, np.float32), np.float32(0)
     for age in range(weights.size):
-        odds = np.float32(head.outer_bias)
+        if weights[age] == 0:
+            continue
+        before, odds = inside[age], np.float32(0)
         for unit in range(outer.size):
-            active[unit] = math.tanh(inside[age, unit] + shift[unit])
+            active[unit] = tanh(before[unit] + shift[unit])
             odds += active[unit] * outer[unit]
+        odds += np.float32(head.outer_bias)
         size = abs(odds)
         value += weights[age] * np.float32(math.log1p(math.exp(-size)))
         pull = -weights[age] * np.float32(np.sign(odds) / (1 + math.exp(size)))
         for unit in range(outer.size):
             back[unit] += pull * (_ONE - active[unit] * active[unit]) * outer[unit]
     return value
-
-
-@njit(fastmath=_LOOSE, cache=True, nogil=True)
-def expect(begin: int, end: int, hidden: Floats, vectors: Floats, offsets: Floats, out: Floats) -> None:
-    """Write the vector each row's policy lets expect."""
-    logits = np.empty(offsets.shape[1], np.float32)
-    for row in range(begin, end):
-        mass = _read(vectors[row], offsets[row], hidden[row], logits)
-        _expect(vectors[row], logits, mass, out[row])
-
-
-@njit(fastmath=_LOOSE, cache=True, nogil=True)
-def weigh(begin: int, end: int, table: Floats, tokens: Ints, weights: Floats, out: Floats) -> None:
-    """Write for each row the weighted sum of the table's rows that its tokens name."""
-    for row in range(begin, end):
-        total = out[row]
-        total[:] = 0
-        for place in range(tokens.shape[1]):
-            weight, vector = weights[row, place], table[tokens[row, place]]
-            for column in range(total.size):
-                total[column] += weight * vector[column]
-
-
-@njit(cache=True, nogil=True)
-def gather(begin: int, end: int, table: Floats, tokens: Ints, last: Floats, out: Floats) -> None:
-    """Write the table's rows that tokens name, and one more row after them."""
-    for row in range(begin, end):
-        for place in range(tokens.shape[1]):
-            out[row, place] = table[tokens[row, place]]
-        out[row, tokens.shape[1]] = last[row]

@@ -10,41 +10,21 @@ row, whose logit is the logarithm of their mass and whose vector is their mean d
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from evenhand.core.protocols import Anatomy
-from evenhand.mitigations import fused
+from evenhand.mitigations import accelerator
 from evenhand.mitigations.gains import ClassifierGain, EmbeddingGain
+from evenhand.mitigations.policy import Calibrated, Rest, Support
 from evenhand.mitigations.settings import Settings
 
 _BETA1: Final = 0.9
 _BETA2: Final = 0.999
 _EPSILON: Final = 1e-8
-_REACH: Final = 512
-"""Tokens whose mean direction stands for the rest where the whole table is not read."""
-_NOTHING: Final = -80.0
-_FOLLOW: Final = 0.25
-"""How far tokens beyond the reach move with those within it, across the hidden state (ADR 20)."""
-
-
-class Support(NamedTuple):
-    """The tokens that are calibrated, one row each, and the rest of the vocabulary as the last row."""
-
-    vectors: Tensor
-    """Rows x (tokens + 1) x width."""
-    offsets: Tensor
-    """Rows x (tokens + 1): what is added to a product with a vector."""
-    tokens: Tensor
-    """Rows x tokens, likeliest first."""
-    logits: Tensor
-    """Rows x tokens: what the model itself says."""
-    mass: Tensor
-    """The log of the sum of exp(logits) over the vocabulary, one a row."""
+_REST: Final = Rest()
 
 
 class Gain(Protocol):
@@ -62,63 +42,32 @@ class Gain(Protocol):
         ...
 
 
-class Calibrated(NamedTuple):
-    """What a step came to."""
-
-    hidden: Tensor
-    logits: Tensor
-    """Rows x tokens of the support, at the last hidden state."""
-    divergence: Tensor
-    """KL(vanilla || calibrated) of each row, in nats."""
-    gain: Tensor
-    """D at the vanilla hidden state."""
-
-
 def support_of(hidden: Tensor, logits: Tensor, anatomy: Anatomy, *, size: int, exact: bool) -> Support:
     """The ``size`` likeliest tokens and the rest, whose mass is exact.
 
     The rest moves in its mean direction: with ``exact`` that of every other token, which reads the whole
     table once more; else an estimate from the next likeliest tokens up to 512 and the rest's mean logit.
     """
-    reach = min(logits.shape[-1], size if exact else max(size, _REACH))
+    if _is_fused(anatomy.table) and not exact:
+        from evenhand.mitigations import processor
+
+        return processor.looked(hidden, logits, anatomy, size=size, rest=_REST)
+    reach = min(logits.shape[-1], size if exact else max(size, _REST.reach))
     values, tokens = logits.topk(reach)
     mass = logits.logsumexp(-1)
     inside = values[:, :size].logsumexp(-1)
     # log(exp(mass) - exp(inside)); a rest of nothing is so small that it drops out of every sum.
-    rest = mass + torch.log1p(-(inside - mass).exp().clamp(max=1)).clamp(min=_NOTHING)
+    rest = mass + torch.log1p(-(inside - mass).exp().clamp(max=1)).clamp(min=_REST.nothing)
     if exact:
-        direction = _whole_rest(logits, tokens, rest, anatomy.table)
+        last = _whole_rest(logits, tokens, rest, anatomy.table)
     else:
-        direction = _near_rest(hidden, logits, anatomy.table, Near(values, tokens, mass, size))
+        last = _near_rest(hidden, logits, anatomy.table, Near(values, tokens, mass, size))
     chosen = tokens[:, :size]
     offsets = values[:, :size].new_zeros(chosen.shape)
     offsets = offsets if anatomy.bias is None else anatomy.bias[chosen].float()
-    rest_offset = rest - (direction * hidden).sum(-1)
-    return Support(
-        _rows(anatomy.table, chosen, direction),
-        torch.cat([offsets, rest_offset[:, None]], 1),
-        chosen,
-        values[:, :size],
-        mass,
-    )
-
-
-def _rows(table: Tensor, tokens: Tensor, last: Tensor) -> Tensor:
-    """The vectors of these tokens, and one more after them."""
-    if not _is_fused(table):
-        return torch.cat([table[tokens].float(), last[:, None]], 1)
-    out = np.empty((len(tokens), tokens.shape[1] + 1, table.shape[1]), np.float32)
-    _each_core(fused.gather, len(tokens), table.numpy(), tokens.numpy(), _array(last), out)
-    return torch.from_numpy(out)
-
-
-def _weighed(table: Tensor, tokens: Tensor, weights: Tensor) -> Tensor:
-    """The weighted sum of these tokens' vectors, rows x width in float32."""
-    if not _is_fused(table):
-        return torch.bmm(weights[:, None].to(table.dtype), table[tokens])[:, 0].float()
-    out = np.empty((len(tokens), table.shape[1]), np.float32)
-    _each_core(fused.weigh, len(tokens), table.numpy(), tokens.contiguous().numpy(), _array(weights), out)
-    return torch.from_numpy(out)
+    rest_offset = rest - (last * hidden).sum(-1)
+    offsets = torch.cat([offsets, rest_offset[:, None]], 1)
+    return Support(anatomy.table, chosen, last, offsets, values[:, :size], mass)
 
 
 def _is_fused(table: Tensor) -> bool:
@@ -128,13 +77,15 @@ def _is_fused(table: Tensor) -> bool:
 
 def expected_vector(hidden: Tensor, support: Support) -> Tensor:
     """E'pi: the output vector a policy lets expect, rows x width."""
-    if _is_fused(support.vectors):
-        out = np.empty(hidden.shape, np.float32)
-        given = (_array(hidden), _array(support.vectors), _array(support.offsets))
-        _each_core(fused.expect, len(hidden), *given, out)
-        return torch.from_numpy(out)
-    logits = torch.baddbmm(support.offsets[..., None], support.vectors, hidden[..., None])[..., 0]
-    return _mean(logits.log_softmax(-1), support.vectors)
+    if _is_fused(support.table):
+        from evenhand.mitigations import processor
+
+        return processor.expected(hidden, support)
+    if accelerator.can_walk(support):
+        return accelerator.expected(hidden, support)
+    vectors = support.vectors
+    logits = torch.baddbmm(support.offsets[..., None], vectors, hidden[..., None])[..., 0]
+    return _mean(logits.log_softmax(-1), vectors)
 
 
 def calibrate(
@@ -155,8 +106,13 @@ def calibrate(
         settings: Steps and rate.
         action: The place in the support of each row's vanilla token; None takes the ratio's expectation.
     """
-    if action is None and _is_fused(support.vectors) and isinstance(gain, EmbeddingGain | ClassifierGain):
-        return _climbed(hidden, support, gain, strength, settings)
+    if action is None and isinstance(gain, EmbeddingGain | ClassifierGain):
+        if _is_fused(support.table):
+            from evenhand.mitigations import processor
+
+            return processor.climbed(hidden, support, gain, strength, settings)
+        if accelerator.can_walk(support):
+            return accelerator.climbed(hidden, support, gain, strength, settings)
     vectors, offsets = support.vectors, support.offsets[..., None]
     now, first, second = hidden.clone(), torch.zeros_like(hidden), torch.zeros_like(hidden)
     rate = settings.rate * hidden.square().mean(-1, keepdim=True).sqrt()
@@ -183,66 +139,6 @@ def calibrate(
     divergence = (policy.exp() * (policy - logits.log_softmax(-1))).sum(-1)
     assert gained is not None
     return Calibrated(now, logits[:, :-1], divergence, gained)
-
-
-def _climbed(
-    hidden: Tensor,
-    support: Support,
-    gain: EmbeddingGain | ClassifierGain,
-    strength: Tensor,
-    settings: Settings,
-) -> Calibrated:
-    """The same climb, row by row."""
-    rows = len(hidden)
-    climb = fused.Climb(
-        _array(hidden),
-        _array(support.vectors),
-        _array(support.offsets),
-        _array(strength),
-        steps=settings.steps,
-        rate=settings.rate,
-    )
-    sizes = (hidden.shape, support.offsets.shape, (rows,), (rows,))
-    reached = fused.Reached(*(np.empty(size, np.float32) for size in sizes))
-    if isinstance(gain, EmbeddingGain):
-        _each_core(fused.climb_by_words, rows, climb, _words(gain, hidden), reached)
-    else:
-        _each_core(fused.climb_by_head, rows, climb, _head(gain, hidden), reached)
-    now, logits, divergence, gained = map(torch.from_numpy, reached)
-    return Calibrated(now, logits[:, :-1], divergence, gained)
-
-
-def _words(gain: EmbeddingGain, hidden: Tensor) -> fused.Words:
-    vectors = gain.vectors
-    return fused.Words(
-        sides=_array(torch.stack([vectors.first, vectors.second])),
-        offsets=_array(hidden.new_tensor(vectors.offsets)),
-        units=_array(gain.units),
-        wanted=_array(gain.earlier - vectors.centre),
-        balance=float(gain.balance),
-    )
-
-
-def _head(gain: ClassifierGain, hidden: Tensor) -> fused.Head:
-    return fused.Head(
-        inner=_array(gain.head.inner),
-        outer=_array(gain.head.outer),
-        outer_bias=float(gain.head.outer_bias),
-        inside=_array(gain.inside),
-        share=_array(gain.share),
-        weights=_array(gain.weights),
-        expected=_array(hidden if gain.expected is None else gain.expected),
-        is_natural=gain.expected is not None,
-    )
-
-
-def _array(tensor: Tensor) -> fused.Floats:
-    found: fused.Floats = tensor.contiguous().numpy()
-    return found
-
-
-def _each_core(work: Callable[..., None], rows: int, *arguments: object) -> None:
-    fused.each_core(work, rows, *arguments, cores=torch.get_num_threads())
 
 
 def _mean(log_policy: Tensor, vectors: Tensor) -> Tensor:
@@ -273,14 +169,15 @@ def _near_rest(hidden: Tensor, logits: Tensor, table: Tensor, near: Near) -> Ten
     shares = (near.values - near.mass[:, None]).exp()
     close = shares[:, near.size :]
     weight = close.sum(-1).clamp(min=1e-30)
-    direction = _weighed(table, near.tokens[:, near.size :], close / weight[:, None])
+    weights = (close / weight[:, None]).to(table.dtype)
+    direction = torch.bmm(weights[:, None], table[near.tokens[:, near.size :]])[:, 0].float()
     policy = (logits - near.mass[:, None]).exp_()
     said: Tensor = torch.linalg.vecdot(policy, logits) - (shares * near.values).sum(-1)
     far = (1 - shares.sum(-1)).clamp(min=1e-9)
     length = hidden.square().sum(-1).clamp(min=1e-30)
     along = (direction * hidden).sum(-1) / length
     across = direction - along[:, None] * hidden
-    beyond = (said / far / length)[:, None] * hidden + _FOLLOW * across
+    beyond = (said / far / length)[:, None] * hidden + _REST.follow * across
     return (weight[:, None] * direction + far[:, None] * beyond) / (weight + far)[:, None]
 
 

@@ -13,14 +13,8 @@ from evenhand.core.protocols import Anatomy, Candidates, Step
 from evenhand.mitigations.calibrator import Calibrator
 from evenhand.mitigations.gains import ClassifierGain, EmbeddingGain
 from evenhand.mitigations.graphs import Captured
-from evenhand.mitigations.kernel import (
-    Calibrated,
-    Gain,
-    Support,
-    calibrate,
-    expected_vector,
-    support_of,
-)
+from evenhand.mitigations.kernel import Gain, calibrate, expected_vector, support_of
+from evenhand.mitigations.policy import Calibrated, Support
 from evenhand.mitigations.settings import LEAST, MOST, Settings
 from evenhand.mitigations.sides import SideVectors
 

@@ -1,0 +1,174 @@
+"""Calibration on a GPU through the kernels of `blocks`; the whole is then captured as one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, Final, TypeAlias
+
+import torch
+from torch import Tensor
+
+from evenhand.mitigations.gains import ClassifierGain, EmbeddingGain
+from evenhand.mitigations.policy import Calibrated, Support
+from evenhand.mitigations.settings import Settings
+
+_PARTS: Final = 4
+"""Blocks that share the tokens of a row."""
+_TILE: Final = 8
+"""Vectors a block holds at once."""
+_WARPS: Final = 8
+_WIDEST: Final = 8192
+# Triton has no type stubs: its kernels stay inside this file.
+_Kernels: TypeAlias = Any
+
+
+@cache
+def is_there() -> bool:
+    """Whether Triton is, which comes with torch for CUDA; without it torch's own kernels do the work."""
+    return find_spec("triton") is not None
+
+
+def can_walk(support: Support) -> bool:
+    """Whether these rows can be dealt with here."""
+    table = support.table
+    fits = table.device.type == "cuda" and table.is_contiguous() and table.shape[1] <= _WIDEST
+    return fits and is_there()
+
+
+def climbed(
+    hidden: Tensor,
+    support: Support,
+    gain: EmbeddingGain | ClassifierGain,
+    strength: Tensor,
+    settings: Settings,
+) -> Calibrated:
+    """Where `kernel.calibrate` ends."""
+    way = _Way(hidden.contiguous(), support, strength.contiguous(), settings)
+    start = way.walk()
+    step = _by_words(way, gain) if isinstance(gain, EmbeddingGain) else _by_head(way, gain)
+    logits = start
+    for number in range(1, settings.steps + 1):
+        step(number)
+        logits = way.walk()
+    policy = start.log_softmax(-1)
+    divergence = (policy.exp() * (policy - logits.log_softmax(-1))).sum(-1)
+    return Calibrated(way.now, logits[:, :-1], divergence, way.gained)
+
+
+def expected(hidden: Tensor, support: Support) -> Tensor:
+    """What `kernel.expected_vector` says."""
+    way = _Way(hidden.contiguous(), support, support.mass, Settings())
+    way.walk()
+    return way.means.sum(1) / way.totals.sum(1, keepdim=True)
+
+
+class _Way:
+    """Rows on their way up, with all that the kernels write."""
+
+    def __init__(self, hidden: Tensor, support: Support, strength: Tensor, settings: Settings) -> None:
+        from evenhand.mitigations import blocks
+
+        self.kernels: _Kernels = blocks
+        rows, self.width = hidden.shape
+        self.wide = _power_of_two(self.width)
+        self.hidden, self.strength, self.now = hidden, strength, hidden.clone()
+        self._tokens, self._last = support.tokens.contiguous(), support.last.contiguous()
+        self._table, self._offsets = support.table, support.offsets.contiguous()
+        self.near, self.rates = support.mass.clone(), settings.rate * hidden.square().mean(-1).sqrt()
+        self.first, self.second = torch.zeros_like(hidden), torch.zeros_like(hidden)
+        self.vanilla, self.gained = torch.empty_like(hidden), hidden.new_empty(rows)
+        self.totals = hidden.new_empty(rows, _PARTS)
+        self.means = hidden.new_empty(rows, _PARTS, self.width)
+
+    def walk(self) -> Tensor:
+        """The logits at the present states, the rest as the last column."""
+        logits = torch.empty_like(self._offsets)
+        self.kernels.walk[len(self.now), _PARTS](
+            self._table,
+            self._tokens,
+            self._last,
+            self._offsets,
+            self.now,
+            self.near,
+            logits,
+            self.totals,
+            self.means,
+            self._tokens.shape[1],
+            self.width,
+            W=self.wide,
+            PARTS=_PARTS,
+            TILE=_TILE,
+            num_warps=_WARPS,
+        )
+        return logits
+
+
+def _by_words(way: _Way, gain: EmbeddingGain) -> Callable[[int], None]:
+    """One step up with word lists."""
+    vectors, rows = gain.vectors, len(way.now)
+    sides = torch.stack([vectors.first, vectors.second]).float()
+    units, wanted = gain.units.contiguous(), gain.earlier - vectors.centre
+
+    def step(number: int) -> None:
+        way.kernels.step_by_words[rows,](
+            way.totals,
+            way.means,
+            way.near,
+            way.now,
+            way.first,
+            way.second,
+            way.vanilla,
+            way.rates,
+            way.strength,
+            way.gained,
+            sides,
+            units,
+            wanted,
+            *(float(offset) for offset in vectors.offsets),
+            float(gain.balance),
+            *_adam(number),
+            rows,
+            way.width,
+            FIRST=number == 1,
+            W=way.wide,
+            PARTS=_PARTS,
+            num_warps=_WARPS,
+        )
+
+    return step
+
+
+def _by_head(way: _Way, gain: ClassifierGain) -> Callable[[int], None]:
+    """One step up with a head: its two products are those of all rows together."""
+    head, rows, units = gain.head, len(way.now), len(gain.head.outer)
+    layer, weights, share = gain.inside.contiguous(), gain.weights.contiguous(), gain.share.contiguous()
+    shift, back = way.now.new_empty(rows, units), way.now.new_empty(rows, units)
+    mean, moved, slope = (torch.empty_like(way.now) for _ in range(3))
+
+    def step(number: int) -> None:
+        is_first = number == 1
+        sizes = {"FIRST": is_first, "num_warps": _WARPS}
+        parts = (way.totals, way.means, way.near, way.now, way.hidden, way.vanilla, mean, moved, share)
+        natural = gain.expected is not None
+        way.kernels.combine[rows,](*parts, way.width, NATURAL=natural, W=way.wide, PARTS=_PARTS, **sizes)
+        if not is_first:
+            torch.mm(moved, head.inner.T, out=shift)
+        seen = (layer, shift, weights, head.outer, head.outer_bias, share, way.strength, back, way.gained)
+        way.kernels.pull[rows,](*seen, weights.shape[1], units, U=_power_of_two(units), **sizes)
+        torch.mm(back, head.inner, out=slope)
+        state = (slope, mean, way.vanilla, way.first, way.second, way.now, way.rates)
+        way.kernels.step_by_head[rows,](*state, *_adam(number), way.width, W=way.wide, num_warps=_WARPS)
+
+    return step
+
+
+def _adam(number: int) -> tuple[float, float]:
+    """What the first moment and the root of the second are multiplied with at a step."""
+    return 1 / (1 - 0.9**number), (1 - 0.999**number) ** -0.5
+
+
+def _power_of_two(number: int) -> int:
+    """The least one that is not below a number."""
+    return 1 << (number - 1).bit_length()

@@ -1,0 +1,233 @@
+"""The climb of `kernel.calibrate` as Triton kernels: a few launches a step in place of thirty.
+
+Only imported where Triton is there, which comes with torch for CUDA. `accelerator` calls them.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+# Compiled, not called: addresses and compile-time numbers have no types.
+# mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False, disallow-untyped-decorators=False
+# mypy: disallow-untyped-calls=False
+
+
+@triton.jit
+def walk(  # noqa: PLR0913 (a kernel has no structures)
+    table,
+    tokens,
+    last,
+    offsets,
+    now,
+    near,
+    logits,
+    totals,
+    means,
+    count,
+    width,
+    W: tl.constexpr,
+    PARTS: tl.constexpr,
+    TILE: tl.constexpr,
+):
+    """Write the logits of a row's tokens, and each part's sums of their masses and of the vectors weighed so.
+
+    Masses are relative to ``near``, about the log of their sum.
+    """
+    row, part = tl.program_id(0), tl.program_id(1)
+    columns = tl.arange(0, W)
+    inside = columns < width
+    state = tl.load(now + row * width + columns, mask=inside, other=0.0)
+    base = tl.load(near + row)
+    rest = tl.load(last + row * width + columns, mask=inside, other=0.0)
+    said = tl.sum(rest * state, 0) + tl.load(offsets + row * (count + 1) + count)
+    tl.store(logits + row * (count + 1) + count, said)
+    # The rest belongs to the first part.
+    total = tl.where(part == 0, tl.exp(said - base), 0.0)
+    mean = total * rest
+    for begin in range(part * TILE, count, PARTS * TILE):
+        places = begin + tl.arange(0, TILE)
+        valid = places < count
+        token = tl.load(tokens + row * count + places, mask=valid, other=0)
+        cells = table + token[:, None] * width + columns[None, :]
+        vectors = tl.load(cells, mask=valid[:, None] & inside[None, :], other=0.0).to(tl.float32)
+        offset = tl.load(offsets + row * (count + 1) + places, mask=valid, other=0.0)
+        heard = tl.sum(vectors * state[None, :], 1) + offset
+        tl.store(logits + row * (count + 1) + places, heard, mask=valid)
+        share = tl.where(valid, tl.exp(heard - base), 0.0)
+        total += tl.sum(share, 0)
+        mean += tl.sum(share[:, None] * vectors, 0)
+    tl.store(totals + row * PARTS + part, total)
+    tl.store(means + (row * PARTS + part) * width + columns, mean, mask=inside)
+
+
+@triton.jit
+def gathered(totals, means, near, row, columns, inside, width, PARTS: tl.constexpr):
+    """The expected vector of a row and the log of its mass, from all parts."""
+    total = tl.load(totals + row * PARTS)
+    mean = tl.load(means + row * PARTS * width + columns, mask=inside, other=0.0)
+    for part in tl.static_range(1, PARTS):
+        total += tl.load(totals + row * PARTS + part)
+        mean += tl.load(means + (row * PARTS + part) * width + columns, mask=inside, other=0.0)
+    return mean / total, tl.load(near + row) + tl.log(total)
+
+
+@triton.jit
+def risen(upward, first, second, now, rate, size, spread, cells, inside):  # noqa: PLR0913
+    """One step of Adam up a gradient."""
+    one = tl.load(first + cells, mask=inside, other=0.0)
+    two = tl.load(second + cells, mask=inside, other=0.0)
+    state = tl.load(now + cells, mask=inside, other=0.0)
+    one += 0.1 * (upward - one)
+    two = 0.999 * two + 0.001 * upward * upward
+    tl.store(first + cells, one, mask=inside)
+    tl.store(second + cells, two, mask=inside)
+    tl.store(now + cells, state + rate * size * one / (tl.sqrt(two) * spread + 1e-8), mask=inside)
+
+
+@triton.jit
+def step_by_words(  # noqa: PLR0913
+    totals,
+    means,
+    near,
+    now,
+    first,
+    second,
+    vanilla,
+    rates,
+    strengths,
+    gained,
+    sides,
+    units,
+    wanted,
+    one_offset,
+    two_offset,
+    balance,
+    size,
+    spread,
+    rows,
+    width,
+    FIRST: tl.constexpr,
+    W: tl.constexpr,
+    PARTS: tl.constexpr,
+):
+    """One step up the objective with `gains.EmbeddingGain`; at the first one D is written too."""
+    row = tl.program_id(0)
+    columns = tl.arange(0, W)
+    inside = columns < width
+    cells = row * width + columns
+    mean, mass = gathered(totals, means, near, row, columns, inside, width, PARTS)
+    tl.store(near + row, mass)
+    if FIRST:
+        tl.store(vanilla + cells, mean, mask=inside)
+        before = mean
+    else:
+        before = tl.load(vanilla + cells, mask=inside, other=0.0)
+    state = tl.load(now + cells, mask=inside, other=0.0)
+    one_side = tl.load(sides + columns, mask=inside, other=0.0)
+    two_side = tl.load(sides + width + columns, mask=inside, other=0.0)
+    one = mass - tl.sum(state * one_side, 0) - one_offset
+    two = mass - tl.sum(state * two_side, 0) - two_offset
+    unit_one, unit_two = tl.load(units + row), tl.load(units + rows + row)
+    gap = tl.load(wanted + row) + one - two
+    lean = balance * tl.where(gap > 0, 1.0, tl.where(gap < 0, -1.0, 0.0))
+    if FIRST:
+        far = one * one / (unit_one * unit_one) + two * two / (unit_two * unit_two)
+        tl.store(gained + row, far - lean * gap)
+    to_one = 2 * one / (unit_one * unit_one) - lean
+    to_two = 2 * two / (unit_two * unit_two) + lean
+    slope = (to_one + to_two) * mean - to_one * one_side - to_two * two_side
+    upward = before - mean + tl.load(strengths + row) * slope
+    risen(upward, first, second, now, tl.load(rates + row), size, spread, cells, inside)
+
+
+@triton.jit
+def combine(  # noqa: PLR0913
+    totals,
+    means,
+    near,
+    now,
+    hidden,
+    vanilla,
+    mean_out,
+    moved,
+    share,
+    width,
+    FIRST: tl.constexpr,
+    NATURAL: tl.constexpr,
+    W: tl.constexpr,
+    PARTS: tl.constexpr,
+):
+    """Write the expected vector, and how far what stands for the token to come has moved."""
+    row = tl.program_id(0)
+    columns = tl.arange(0, W)
+    inside = columns < width
+    cells = row * width + columns
+    mean, mass = gathered(totals, means, near, row, columns, inside, width, PARTS)
+    tl.store(near + row, mass)
+    tl.store(mean_out + cells, mean, mask=inside)
+    if FIRST:
+        tl.store(vanilla + cells, mean, mask=inside)
+    else:
+        if NATURAL:
+            way = mean - tl.load(vanilla + cells, mask=inside, other=0.0)
+        else:
+            way = tl.load(now + cells, mask=inside, other=0.0)
+            way -= tl.load(hidden + cells, mask=inside, other=0.0)
+        tl.store(moved + cells, tl.load(share + row) * way, mask=inside)
+
+
+@triton.jit
+def pull(  # noqa: PLR0913
+    inside_layer,
+    shift,
+    weights,
+    outer,
+    outer_bias,
+    share,
+    strengths,
+    back,
+    gained,
+    ages,
+    units,
+    FIRST: tl.constexpr,
+    U: tl.constexpr,
+):
+    """Write the gradient of `gains.ClassifierGain` in the inner layer's input, times lambda."""
+    row = tl.program_id(0)
+    columns = tl.arange(0, U)
+    valid = columns < units
+    outward = tl.load(outer + columns, mask=valid, other=0.0)
+    bias = tl.load(outer_bias)
+    total = tl.zeros([U], tl.float32)
+    value = 0.0
+    for age in range(ages):
+        weight = tl.load(weights + row * ages + age)
+        cells = inside_layer + (row * ages + age) * units + columns
+        seen = tl.load(cells, mask=valid, other=0.0)
+        if not FIRST:
+            seen += tl.load(shift + row * units + columns, mask=valid, other=0.0)
+        active = 2 * tl.sigmoid(2 * seen) - 1
+        odds = tl.sum(active * outward, 0) + bias
+        sign = tl.where(odds > 0, 1.0, tl.where(odds < 0, -1.0, 0.0))
+        small = tl.exp(-tl.abs(odds))
+        value += weight * tl.log(1 + small)
+        total += -weight * sign * small / (1 + small) * (1 - active * active)
+    scale = tl.load(share + row) * tl.load(strengths + row)
+    tl.store(back + row * units + columns, scale * total * outward, mask=valid)
+    if FIRST:
+        tl.store(gained + row, value)
+
+
+@triton.jit
+def step_by_head(  # noqa: PLR0913
+    slope, mean, vanilla, first, second, now, rates, size, spread, width, W: tl.constexpr
+):
+    """One step up the objective, the gain's slope being known."""
+    row = tl.program_id(0)
+    columns = tl.arange(0, W)
+    inside = columns < width
+    cells = row * width + columns
+    upward = tl.load(vanilla + cells, mask=inside, other=0.0) + tl.load(slope + cells, mask=inside, other=0.0)
+    upward -= tl.load(mean + cells, mask=inside, other=0.0)
+    risen(upward, first, second, now, tl.load(rates + row), size, spread, cells, inside)

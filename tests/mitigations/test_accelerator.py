@@ -1,0 +1,44 @@
+"""The Triton kernels against torch's own, where there is a GPU."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.mitigations.test_kernel import head_of, model, plain, vectors
+
+from evenhand.mitigations import accelerator
+from evenhand.mitigations.gains import ClassifierGain, EmbeddingGain
+from evenhand.mitigations.kernel import Gain, calibrate, expected_vector, support_of
+from evenhand.mitigations.settings import Settings
+
+pytestmark = pytest.mark.skipif(
+    not (torch.cuda.is_available() and accelerator.is_there()), reason="needs a GPU and Triton"
+)
+
+
+@pytest.mark.parametrize("guide", ["words", "written", "hidden"])
+def test_the_climb_is_torchs(guide: str) -> None:
+    table, hidden = (tensor.cuda() for tensor in model(2, tokens=300, width=24, rows=5))
+    chosen, strength = Settings(rate=0.003), torch.linspace(0.1, 0.6, 5).cuda()
+    support = support_of(hidden, hidden @ table.T, plain(table), size=50, exact=False)
+
+    def climbed() -> tuple[torch.Tensor, ...]:
+        gain: Gain
+        if guide == "words":
+            gain = EmbeddingGain.of(
+                vectors(table), hidden, support.mass, chosen, torch.full_like(strength, 0.2)
+            )
+        else:
+            layer = torch.linspace(-1, 1, 5 * 3 * 8).reshape(5, 3, 8).cuda()
+            before = expected_vector(hidden, support) if guide == "written" else None
+            head = head_of(1, 24).to(table.device)
+            share, weights = torch.full_like(strength, 0.5), torch.full((5, 3), 0.3).cuda()
+            gain = ClassifierGain(head, layer, share, weights, before)
+        return tuple(calibrate(hidden, support, gain, strength, chosen))
+
+    fast = climbed()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(accelerator, "can_walk", lambda support: False)
+        slow = climbed()
+    for one, other in zip(fast, slow, strict=True):
+        assert torch.allclose(one, other, rtol=1e-3, atol=1e-3)
