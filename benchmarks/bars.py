@@ -63,6 +63,8 @@ def _part(part: str, against: str, clock: str = "cpu") -> tuple[str, ...]:
     return ("parts", part, "ratios", against, clock)
 
 
+_CALIBRATED: tuple[tuple[str, Machine], ...] = (("mitigation", "cpu"), ("mitigation-gpu", "gpu"))
+
 BARS: tuple[Bar, ...] = (
     _corpus(
         "plain Python sets",
@@ -140,6 +142,21 @@ BARS: tuple[Bar, ...] = (
         ("ratios", "generate(), 32 rows", "wall"),
     ),
     Bar(
+        "sampling, builtin as shipped (int8 weights, computed in float32), 32 rows",
+        "generate(), 1 row",
+        10,
+        "sampling-shipped",
+        ("ratios", "generate(), 1 row", "wall"),
+    ),
+    Bar(
+        "sampling, builtin as shipped (int8 weights, computed in float32), 32 rows",
+        "generate(), 32 rows, same weights",
+        2,
+        "sampling-shipped",
+        ("ratios", "generate(), 32 rows", "wall"),
+        next_limit="matrix products",
+    ),
+    Bar(
         "masked generation, 64 rows",
         "one prompt at a time",
         4,
@@ -165,6 +182,34 @@ BARS: tuple[Bar, ...] = (
         )
         for mode, bar in (("embedding", 1.25), ("classifier", 1.4))
         for rows in ("1", "8", "32")
+    ),
+    *(
+        Bar(
+            f"calibration, {mode} mode, batch 1",
+            "autograd over the whole vocabulary",
+            6,
+            file,
+            ("parts", "1", "cheaper_than_autograd", mode, "wall"),
+            machine=machine,
+        )
+        for file, machine in _CALIBRATED
+        for mode in ("embedding", "classifier")
+    ),
+    *(
+        Bar(
+            f"calibration, {mode} mode, {said}, GPT-2-medium's sizes, batch 32",
+            "vanilla sampling",
+            bar,
+            file,
+            ("parts", "32", "cost", mode, "wall"),
+            at_most=True,
+            machine="gpu",
+        )
+        for file, said, bars in (
+            ("mitigation-gpu", "top-k 40", (1.25, 1.4)),
+            ("mitigation-gpu-whole", "whole vocabulary", (1.75, 1.9)),
+        )
+        for mode, bar in zip(("embedding", "classifier"), bars, strict=True)
     ),
     Bar(
         "Wasserstein distance of 10^6 points each",

@@ -1,28 +1,46 @@
 """How far one GPU is used: sampling and classifiers at growing batch, beside what the device can do at most.
 
-    python benchmarks/bench_gpu.py --work sampling|classifiers [--shape gpt2-medium] [--out FILE.json]
+    python benchmarks/bench_gpu.py --work sampling|classifiers|memory [--shape gpt2-medium] [--out FILE.json]
 
 Sampling: tokens a second, vanilla and with both modes of calibration, of a model of GPT-2-medium's sizes with
 random weights, and the share of the device's memory bandwidth that reading all weights once a step takes.
 Classifiers: texts a second of the embedded encoder, and the share of the matrix rate that its products take.
 What the device can do at most is measured here too, by one large copy and one large product. First the gate:
 the texts of a greedy row, or the probabilities, must not depend on the batch.
+Memory: this process is allowed a few GiB only, and writes more rows than fit: once with the automatic batch
+size, which grows until memory says no, and once with all rows asked for at once, which must be halved in the
+middle of the work. No text may be missing, and all must be those of 32 rows at a time.
 """
 
 from __future__ import annotations
 
 import argparse
+import logging
+import time
 
 import numpy as np
 import torch
 from bench_mitigation import SHAPES, guides, weights
-from harness import Way, bold_texts, gate, joined, parser, result, spent, take_turns, write
+from harness import (
+    FORMAT,
+    Way,
+    bold_texts,
+    gate,
+    joined,
+    machine,
+    parser,
+    result,
+    spent,
+    take_turns,
+    write,
+)
 from id_codec import IdCodec
 
 from evenhand.core.assets import asset
 from evenhand.core.records import GenerationSpec, Request
 from evenhand.mitigations.settings import SIGMA
 from evenhand.models.decoding import Loop
+from evenhand.neural import wordpiece
 from evenhand.neural.classifier import Classifier
 from evenhand.neural.gpt2 import Gpt2
 
@@ -63,9 +81,9 @@ def sampled(loop: Loop, rows: int, spec: GenerationSpec) -> dict[str, str | None
 
 def sampling(args: argparse.Namespace, device: torch.device, dtype: torch.dtype) -> dict[str, object]:
     shape = SHAPES[args.shape]
-    engine = Gpt2(shape, weights(shape), device=device, dtype=dtype)
-    table, _ = engine.output()
-    size = sum(tensor.numel() for tensor in weights(shape).values()) * table.element_size()
+    made = weights(shape)
+    engine = Gpt2(shape, made, device=device, dtype=dtype)
+    size = sum(tensor.numel() for tensor in made.values()) * engine.output()[0].element_size()
     spec = GenerationSpec(max_new_tokens=args.tokens, top_k=40, top_p=1.0, stop="none")
     greedy = GenerationSpec(max_new_tokens=8, temperature=0, stop="none")
     alone, many = (sampled(Loop(engine, IdCodec(), batch=rows), 8, greedy) for rows in (1, 8))
@@ -86,10 +104,74 @@ def sampling(args: argparse.Namespace, device: torch.device, dtype: torch.dtype)
     return joined(parts) | {"shape": args.shape, "weights_bytes": size, "at_most": limit}
 
 
+def memory(args: argparse.Namespace, device: torch.device, dtype: torch.dtype) -> dict[str, object]:
+    shape = SHAPES[args.shape]
+    engine = Gpt2(shape, weights(shape), device=device, dtype=torch.float32)
+    spec = GenerationSpec(max_new_tokens=args.tokens, top_k=40, top_p=1.0, stop="none")
+    rows = args.rows
+    few = sampled(Loop(engine, IdCodec(), batch=32), rows, spec)
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        whole = torch.cuda.get_device_properties(device).total_memory
+        allowed = torch.cuda.memory_reserved() + args.gib * 2**30
+        torch.cuda.set_per_process_memory_fraction(allowed / whole)
+    parts = {}
+    for name, batch in (("automatic", None), ("all at once", rows)):
+        loop = Loop(engine, IdCodec(), batch=batch)
+        heard, started = _Warnings(), time.perf_counter()
+        with heard:
+            same = alike(loop, rows, spec, few)
+        seconds = time.perf_counter() - started
+        gate(same >= 0.98 * rows, f"{same} of {rows} texts are those of 32 rows at a time")
+        parts[name] = {
+            "texts": rows,
+            "as_with_32_rows": same,
+            "rows_found_to_fit": {str(length): count for length, count in loop.fitting.items()},
+            "told": heard.said,
+            "tokens_per_second": round(rows * args.tokens / seconds),
+        }
+    return {
+        "format": FORMAT,
+        "data": "random weights",
+        "gate": f"every text is there and 98 % of {rows} are those of 32 rows at a time",
+        "gib_allowed": args.gib,
+        "shape": args.shape,
+        "new_tokens": args.tokens,
+        "parts": parts,
+        "machine": machine(),
+    }
+
+
+def alike(loop: Loop, rows: int, spec: GenerationSpec, few: dict[str, str | None]) -> int:
+    """How many texts are written alike; none may be missing."""
+    found = sampled(loop, rows, spec)
+    gate(found.keys() == few.keys(), f"{len(found)} of {rows} texts came")
+    return sum(found[key] == few[key] for key in few)
+
+
+class _Warnings(logging.Handler):
+    """What the library says aloud meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(record.getMessage())
+
+    def __enter__(self) -> None:
+        logging.getLogger("evenhand").addHandler(self)
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger("evenhand").removeHandler(self)
+
+
 def classifiers(args: argparse.Namespace, device: torch.device, dtype: torch.dtype) -> dict[str, object]:
     texts, data = bold_texts()
     texts = texts[: args.texts]
-    shape = Classifier(asset("classifiers"), device=device)._network.encoder.shape
+    whole = Classifier(asset("classifiers"), device=device)
+    shape = whole._network.encoder.shape
+    length = np.mean([len(row) for row in wordpiece.encode(whole._tokenizer, texts, longest=shape.positions)])
     cells = 12 * shape.layers * shape.width * shape.width
     limit, parts, first = most(device, torch.float32), {}, None
     for rows in map(int, args.batches.split(",")):
@@ -105,25 +187,27 @@ def classifiers(args: argparse.Namespace, device: torch.device, dtype: torch.dty
 
         turns = take_turns({"evenhand": Way(read, len(some))}, rounds=args.rounds, warm=1)
         found = result(turns, ours="evenhand", unit="texts/s", gate="within 1e-3 of one row", data=data)
-        tokens = 30 * turns.rate("evenhand", "wall")
+        tokens = length * turns.rate("evenhand", "wall")
         share = 2 * cells * tokens / limit["operations_per_second"]
         parts[str(rows)] = found | {"share_of_matrix_rate": round(share, 4)}
-    return joined(parts) | {"at_most": limit, "tokens_a_text": 30}
+    return joined(parts) | {"at_most": limit, "tokens_a_text": round(float(length), 1)}
 
 
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("--work", choices=["sampling", "classifiers"], default="sampling")
+    works = {"sampling": sampling, "classifiers": classifiers, "memory": memory}
+    options.add_argument("--work", choices=list(works), default="sampling")
     options.add_argument("--shape", choices=sorted(SHAPES), default="gpt2-medium")
     options.add_argument("--device", default="cuda")
     options.add_argument("--dtype", default="bfloat16")
     options.add_argument("--batches", default="1,8,32,128,512,1024")
     options.add_argument("--tokens", type=int, default=TOKENS)
     options.add_argument("--texts", type=int, default=20_000)
+    options.add_argument("--rows", type=int, default=1024, help="texts written with little memory")
+    options.add_argument("--gib", type=float, default=2.0, help="memory they may take besides the weights")
     args = options.parse_args()
     device = torch.device(args.device)
-    work = sampling if args.work == "sampling" else classifiers
-    write(work(args, device, getattr(torch, args.dtype)), args.out)
+    write(works[args.work](args, device, getattr(torch, args.dtype)), args.out)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Tokens a second of our sampling loop and of transformers' generate(), same model, same run.
 
-    python benchmarks/bench_sampling.py [--shape 30m|builtin] [--threads 2] [--out FILE.json]
+    python benchmarks/bench_sampling.py [--shape 30m|builtin|shipped] [--threads 2] [--out FILE.json]
 
 First the gate: greedy texts must be identical. Then the ways are timed in turn, round after round, and the
-medians are compared. Weights are random: they cost what trained ones cost.
+medians are compared. Weights are random: they cost what trained ones cost. ``shipped`` is the embedded model
+with its own weights, int8 on the disk and computed with in float32, in both ways.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from id_codec import IdCodec
 from torch import Tensor
 from transformers import GPT2Config, GPT2LMHeadModel
 
+from evenhand.core.assets import asset
 from evenhand.core.records import GenerationSpec, Request
 from evenhand.models.decoding import Loop
+from evenhand.neural import quantised
 from evenhand.neural.gpt2 import Gpt2
 from evenhand.neural.gpt2_weights import Shape
 
@@ -25,12 +28,19 @@ SHAPES = {
     "30m": {"vocab_size": 50257, "n_positions": 256, "n_embd": 384, "n_layer": 6, "n_head": 6},
     "builtin": {"vocab_size": 16384, "n_positions": 256, "n_embd": 384, "n_layer": 8, "n_head": 6},
 }
+SHAPES["shipped"] = SHAPES["builtin"]
 ROWS = 32
 
 
-def random_model(shape: str) -> GPT2LMHeadModel:
+def subject(shape: str) -> GPT2LMHeadModel:
     torch.manual_seed(0)
     model = GPT2LMHeadModel(GPT2Config(**SHAPES[shape], bos_token_id=0, eos_token_id=None)).eval()
+    if shape == "shipped":
+        stored = quantised.load(asset("builtin", "model.safetensors"))
+        plain = {name.removeprefix("transformer."): tensor for name, tensor in stored.items()}
+        missing = model.transformer.load_state_dict(plain, strict=False).missing_keys
+        gate(not missing, f"the embedded model lacks {missing}")
+        return model
     for weights in model.parameters():
         if weights.ndim == 2:
             weights.data *= 4
@@ -74,7 +84,7 @@ def identical_greedy(model: GPT2LMHeadModel, loop: Loop, rows: Sequence[Sequence
 def measure(shape: str, rounds: int, tokens: int, threads: int) -> dict[str, object]:
     # Said aloud: importing another library may have changed it.
     torch.set_num_threads(threads)
-    model = random_model(shape)
+    model = subject(shape)
     found = Shape.of(model.config.to_dict())
     assert found is not None
     loop = Loop(Gpt2(found, model.state_dict()), IdCodec(), batch=ROWS)
@@ -96,8 +106,9 @@ def measure(shape: str, rounds: int, tokens: int, threads: int) -> dict[str, obj
         ours="evenhand, 32 rows",
         unit="tokens/s",
         gate=f"greedy texts identical on {same} of {ROWS} rows",
-        data="random weights",
+        data="the embedded model" if shape == "shipped" else "random weights",
         shape=shape,
+        weights="int8 on the disk, float32 in memory" if shape == "shipped" else "float32",
         parameters=sum(weights.numel() for weights in model.parameters()),
         new_tokens=tokens,
     )
