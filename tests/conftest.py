@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from tests.extras import FOLDERS, CoreModule, missing
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--run-slow", action="store_true", help="run long simulations and trainings")
+    parser.addoption("--core", action="store_true", help="skip, not fail, where an extra is not installed")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -20,6 +23,35 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(pytest.mark.skip(reason="slow: use --run-slow"))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return True if config.getoption("--core") and collection_path.name in FOLDERS else None
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    if not parent.config.getoption("--core"):
+        return None
+    return CoreModule.from_parent(parent, path=module_path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
+    return (yield from _or_skip(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    return (yield from _or_skip(item))
+
+
+def _or_skip(item: pytest.Item) -> Generator[None, None, None]:
+    try:
+        return (yield)
+    except Exception as error:
+        if item.config.getoption("--core") and (reason := missing(error)):
+            pytest.skip(reason)
+        raise
 
 
 @pytest.fixture(autouse=True)

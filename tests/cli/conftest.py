@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests import program
 
 Evenhand = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -16,15 +16,7 @@ Evenhand = Callable[..., subprocess.CompletedProcess[str]]
 def evenhand(tmp_path: Path) -> Evenhand:
     """Run ``evenhand ARGUMENTS`` in an empty folder."""
 
-    def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "evenhand", *map(str, arguments)]
-        return subprocess.run(
-            command,
-            cwd=options.get("cwd", tmp_path),
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+    def run(*arguments: object, cwd: Path = tmp_path) -> subprocess.CompletedProcess[str]:
+        return program.run(*arguments, cwd=cwd)
 
     return run
