@@ -1,6 +1,8 @@
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -64,7 +66,8 @@ def test_one_process_a_folder(tmp_path):
         done = subprocess.run(
             [sys.executable, "-c", code, str(tmp_path / "r")], capture_output=True, text=True, check=True
         )
-    assert done.stdout.strip() == f"another process is working in {tmp_path / 'r'}"
+    said = done.stdout.strip()
+    assert said.startswith(f"another process is working in {tmp_path / 'r'} (process {os.getpid()} on ")
 
 
 def test_an_interrupted_stage_says_so(tmp_path):
@@ -183,3 +186,51 @@ def test_the_manifest_is_plain_json(tmp_path):
     manifest = json.loads((tmp_path / "r" / "run.json").read_text())
     assert manifest["format"] == FORMAT
     assert manifest["hardware"]["cores"] >= 1
+
+
+def test_a_folder_in_which_only_a_kill_left_something_is_taken(tmp_path):
+    """A process that dies before its first manifest is in place leaves the lock and half a manifest."""
+    gone = subprocess.Popen([sys.executable, "-c", "pass"])
+    gone.wait()
+    left = tmp_path / "r" / f".run.json-{gone.pid}-{'0' * 8}-{'0' * 32}.part"
+    left.parent.mkdir()
+    left.write_text("{")
+    (tmp_path / "r" / ".lock.holder").write_text("process 1 on nowhere\n")
+    with _made(tmp_path / "r"):
+        assert not left.exists()
+    assert not (tmp_path / "r" / ".lock.holder").exists()
+
+
+def test_what_another_process_is_writing_is_left_alone(tmp_path):
+    """A report is written without the lock: its temporary file belongs to a process that lives."""
+    with _made(tmp_path / "r"):
+        pass
+    alive = tmp_path / "r" / f".report.html-{os.getppid()}-{'0' * 8}-{'0' * 32}.part"
+    alive.write_text("<")
+    with RunFolder(tmp_path / "r", identity=IDENTITY):
+        assert alive.exists()
+
+
+def test_emptying_leaves_a_manifest_at_every_moment(tmp_path, monkeypatch):
+    """Stopped between any two removals, the folder is still a run, and not a finished one."""
+    with _made(tmp_path / "r") as folder:
+        folder.manifest["ended"] = "then"
+        folder.save_manifest()
+        for name in ("scores", "groups"):
+            folder.write(name, empty(name))
+    (tmp_path / "r" / "tradeoff.md").write_text("of the run, and not known to the store")
+    seen, really = [], Path.unlink
+
+    def unlink(path, **options):
+        if path.suffix != ".parquet":
+            return really(path, **options)
+        seen.append(Run.open(tmp_path / "r").manifest["ended"])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("pathlib.Path.unlink", unlink)
+        RunFolder(tmp_path / "r", identity={"other": 1}, fresh=True)
+    assert seen == [None]
+    with RunFolder(tmp_path / "r", identity={"other": 1}, fresh=True) as folder:
+        assert not (tmp_path / "r" / "scores.parquet").exists()
+        assert Run.open(tmp_path / "r").manifest["identity"] == {"other": 1}

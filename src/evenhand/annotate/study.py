@@ -15,8 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from evenhand.annotate.task import Layout, Question, Task, parse_task, with_layout
 from evenhand.core.errors import InputError
 from evenhand.core.toml import parse_toml
-from evenhand.store.atomic import replacing, write_text
+from evenhand.store.atomic import naming_storage_errors, replacing, write_text
 from evenhand.store.files import PARQUET_ERRORS, first_line
+from evenhand.store.lock import FolderLock
 from evenhand.store.parquet_check import check_parquet
 
 STUDY, ITEMS, LABELS = "study.toml", "items.parquet", "labels.db"
@@ -134,16 +135,30 @@ def read_study(folder: Path | str) -> Study:
 
 def write_study(folder: Path, *, task: str, settings: Settings, items: pl.DataFrame) -> Study:
     """The study, written to a folder that holds none: an existing one may already have answers."""
+    with naming_storage_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    lock = FolderLock(folder)
+    lock.take("making a study in")
+    try:
+        refuse_another(folder)
+        with replacing(folder / ITEMS) as temporary:
+            columns = (pl.col(name).cast(kind) for name, kind in ITEM_COLUMNS.items())
+            items.select(columns).write_parquet(temporary)
+        # Last: a folder with this file holds a whole study.
+        write_text(folder / STUDY, _toml(settings) + "\n" + task)
+    finally:
+        lock.release(remove=True)
+    return read_study(folder)
+
+
+def refuse_another(folder: Path) -> None:
+    """An error where a folder holds a study already."""
     if (folder / STUDY).exists():
         raise InputError(
             f"{folder} already holds a study",
             accepted="a new folder: a study with answers is never overwritten",
             todo="choose another name, or remove the folder",
         )
-    with replacing(folder / ITEMS) as temporary:
-        items.select(pl.col(name).cast(kind) for name, kind in ITEM_COLUMNS.items()).write_parquet(temporary)
-    write_text(folder / STUDY, _toml(settings) + "\n" + task)
-    return read_study(folder)
 
 
 def _toml(settings: Settings) -> str:

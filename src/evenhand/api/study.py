@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from evenhand._version import __version__
 from evenhand.annotate.sampling import Candidate, items_table, sample, sample_across_methods
-from evenhand.annotate.study import STUDY, Settings, Study, write_study
+from evenhand.annotate.study import Settings, Study, refuse_another, write_study
 from evenhand.annotate.task import LAYOUTS, MASKS, MaskWish, Task, parse_task, task_text, with_layout
 from evenhand.api.parts import Plan
 from evenhand.api.study_texts import FileColumns, Texts, read_sources
@@ -142,12 +142,7 @@ def prepare(
 ) -> Creating:
     """The texts read, scored and drawn, so that ``plan`` can be shown before ``run``."""
     path = Path(folder)
-    if (path / STUDY).exists():
-        raise InputError(
-            f"{path} already holds a study",
-            accepted="a new folder: a study with answers is never overwritten",
-            todo="choose another name, or remove the folder",
-        )
+    refuse_another(path)
     sources = tuple(Path(one) for one in ([source] if isinstance(source, str | Path) else source))
     text = task_text(options.get("task", "sentiment"))
     layout = _one_of(options.get("layout"), "--layout", LAYOUTS)

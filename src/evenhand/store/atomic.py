@@ -1,10 +1,15 @@
-"""Writes that are whole or absent: a temporary name, then a rename."""
+"""Writes that are whole or absent: a temporary name, then a rename.
+
+A killed process leaves its temporary file: hidden, ending in ``.part``, with the process's id in its name.
+`sweep` removes those of processes that are gone.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +24,9 @@ _NEARLY_FULL = 1 << 20
 _REFUSED = frozenset(
     {errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENOENT}
 )
+_PROCESS = uuid4().hex[:8]
+"""Tells this process from an earlier one of the same id: in a container every first process is number 1."""
+_TEMPORARY = re.compile(r"\..*?-(?:(?P<id>\d{1,10})-(?P<process>[0-9a-f]{8})-)?[0-9a-f]{32}\.part", re.DOTALL)
 
 
 @contextlib.contextmanager
@@ -26,15 +34,17 @@ def replacing(path: Path) -> Iterator[Path]:
     """A temporary path beside ``path`` that takes its place when the block ends well."""
     with naming_storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name[:40]}-{uuid4().hex}.part")
+        temporary = path.with_name(f".{path.name[:40]}-{os.getpid()}-{_PROCESS}-{uuid4().hex}.part")
         try:
             yield temporary
             _flush_to_disk(temporary)
             temporary.replace(path)
         except PolarsError as error:
-            # Polars reports a full disk in many words, none of them reliable.
-            if shutil.disk_usage(path.parent).free < _NEARLY_FULL:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+            # Polars reports a full disk in many words; the number is there or the disk is full.
+            told = re.search(r"os error (\d+)", str(error))
+            number = int(told[1]) if told else errno.ENOSPC
+            if told or shutil.disk_usage(path.parent).free < _NEARLY_FULL:
+                raise OSError(number, os.strerror(number)) from error
             raise
         finally:
             temporary.unlink(missing_ok=True)
@@ -44,6 +54,36 @@ def write_text(path: Path, text: str) -> None:
     """Write UTF-8 text, whole or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file's name is one that `replacing` gives: half written, or left by a kill."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed processes of this machine left half written in a folder, not below it."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            found = _TEMPORARY.fullmatch(entry.name)
+            if found and not _is_at_work(found["id"], found["process"]):
+                Path(entry.path).unlink(missing_ok=True)
+
+
+def _is_at_work(number: str | None, process: str | None) -> bool:
+    if process == _PROCESS:
+        return True
+    if number is None or int(number) == os.getpid():
+        return False
+    if os.name != "posix":
+        return True  # elsewhere signal 0 is no question but a signal
+    try:
+        os.kill(int(number), 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 @contextlib.contextmanager

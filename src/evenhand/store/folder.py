@@ -15,13 +15,14 @@ from pathlib import Path
 from types import TracebackType
 
 import polars as pl
-from filelock import FileLock, Timeout
-from polars.exceptions import PolarsError
 
 from evenhand._version import __version__
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import RunFolderError
-from evenhand.store.atomic import naming_storage_errors, replacing, write_text
+from evenhand.store.atomic import naming_storage_errors, replacing, sweep, write_text
+from evenhand.store.files import PARQUET_ERRORS
+from evenhand.store.lock import FolderLock, foreign
+from evenhand.store.parquet_check import check_parquet
 from evenhand.store.run import FORMAT, MANIFEST, REPORTS, Manifest, Run, is_run_folder, read_manifest
 from evenhand.store.schemas import EVERY_SCHEMA, checked, empty
 
@@ -47,11 +48,12 @@ class RunFolder:
         with naming_storage_errors(path):
             path.mkdir(parents=True, exist_ok=True)
         self._refuse_foreign_folder()
-        self._lock = FileLock(path / ".lock")
-        self._take_lock()
+        self._lock = FolderLock(path)
+        self._lock.take("working in")
         try:
+            self._sweep_shards()
             if fresh:
-                self._empty()
+                self._empty(identity)
             self.manifest = self._resume(identity) if (path / MANIFEST).exists() else _new_manifest(identity)
         except BaseException:
             self._lock.release()
@@ -80,8 +82,9 @@ class RunFolder:
         if not path.exists():
             return False
         try:
+            check_parquet(path)
             pl.read_parquet_schema(path)
-        except (PolarsError, OSError):
+        except PARQUET_ERRORS:
             _log.warning("%s is damaged and is done again", path)
             return False
         return True
@@ -112,7 +115,7 @@ class RunFolder:
 
     def _refuse_foreign_folder(self) -> None:
         # --out may point anywhere: never write into, nor empty, a folder that is not ours.
-        inside = {entry.name for entry in self.path.iterdir()} - {".lock"}
+        inside = foreign(self.path)
         if inside and not is_run_folder(self.path) and not inside <= {"shards"}:
             raise RunFolderError(
                 f"{self.path} is not empty and is not a run folder",
@@ -120,26 +123,31 @@ class RunFolder:
                 todo="choose another folder with --out",
             )
 
-    def _take_lock(self) -> None:
-        if (self.path / ".lock").is_symlink():
-            raise RunFolderError(f"{self.path / '.lock'} is a link", todo="remove it: a run's lock is a file")
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout as error:
-            raise RunFolderError(
-                f"another process is working in {self.path}",
-                accepted="one process a run folder",
-                todo="wait for it, or choose another folder with --out",
-            ) from error
+    def _sweep_shards(self) -> None:
+        shards = self.path / "shards"
+        if shards.is_dir() and not shards.is_symlink():
+            for folder in shards.iterdir():
+                if folder.is_dir() and not folder.is_symlink():
+                    sweep(folder)
 
-    def _empty(self) -> None:
-        """Remove what a run writes, and nothing else a user may have put beside it."""
+    def _empty(self, identity: Mapping[str, Json]) -> None:
+        """Remove what a run writes, and nothing else a user may have put beside it.
+
+        The manifest is there at any moment, and says that the run is unfinished before the first table goes.
+        """
         shards = self.path / "shards"
         if shards.is_dir() and not shards.is_symlink():
             shutil.rmtree(shards)
+        if not (self.path / MANIFEST).exists():
+            return
+        with contextlib.suppress(RunFolderError):
+            self.manifest = {**read_manifest(self.path), "ended": None, "stages": {}}
+            self.save_manifest()
         for entry in self.path.iterdir():
-            if entry.is_symlink() or entry.name in _OURS or entry.name.endswith(".part"):
+            if entry.name != MANIFEST and (entry.is_symlink() or entry.name in _OURS):
                 entry.unlink()
+        self.manifest = _new_manifest(identity)
+        self.save_manifest()
 
     def _resume(self, identity: Mapping[str, Json]) -> Manifest:
         manifest = read_manifest(self.path)

@@ -8,15 +8,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, cast
 
-from filelock import FileLock, Timeout
-
 from evenhand.core.digests import Json
 from evenhand.core.errors import RunFolderError
 from evenhand.store.atomic import naming_storage_errors, write_text
+from evenhand.store.lock import HOLDER, LOCK, FolderLock, foreign
 
 RECORD: Final = "training.json"
 CHECKPOINT: Final = "checkpoint.safetensors"
-_LOCK: Final = ".lock"
 
 
 class JobFolder:
@@ -32,8 +30,8 @@ class JobFolder:
         with naming_storage_errors(path):
             path.mkdir(parents=True, exist_ok=True)
         self._refuse_foreign_folder()
-        self._lock = FileLock(path / _LOCK)
-        self._take_lock()
+        self._lock = FolderLock(path)
+        self._lock.take("training in")
         try:
             if fresh:
                 self._empty()
@@ -48,8 +46,7 @@ class JobFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._lock.release()
-        (self.path / _LOCK).unlink(missing_ok=True)
+        self._lock.release(remove=True)
 
     @property
     def checkpoint(self) -> Path:
@@ -84,7 +81,7 @@ class JobFolder:
         write_text(self.path / RECORD, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
 
     def _refuse_foreign_folder(self) -> None:
-        inside = {entry.name for entry in self.path.iterdir()} - {_LOCK}
+        inside = foreign(self.path)
         if inside and RECORD not in inside:
             raise RunFolderError(
                 f"{self.path} is not empty and no training of ours",
@@ -92,18 +89,10 @@ class JobFolder:
                 todo="choose another folder with --out",
             )
 
-    def _take_lock(self) -> None:
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout as error:
-            raise RunFolderError(
-                f"another process is training in {self.path}",
-                accepted="one process a folder",
-                todo="wait for it, or choose another folder with --out",
-            ) from error
-
     def _empty(self) -> None:
+        # First the record, so that no finished training is claimed whose weights are gone.
+        self._write({"identity": self._identity})
         # Files alone: a folder somebody put here was not made by a training.
         for entry in self.path.iterdir():
-            if entry.is_file() and entry.name != _LOCK:
+            if entry.is_file() and entry.name not in (LOCK, HOLDER, RECORD):
                 entry.unlink()
