@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from evenhand.core.assets import asset
 from evenhand.core.errors import InputError
 from evenhand.core.registry import need
+from evenhand.store.atomic import naming_storage_errors
 
 MODELS = {"builtin": "builtin", "builtin:masked": "builtin-masked", "builtin-masked": "builtin-masked"}
 """Name of a model to its asset folder."""
@@ -27,5 +29,12 @@ def export(model: str, folder: Path | str) -> Path:
         need(library)
     from evenhand.training.export import hub_folder
 
-    hub_folder(asset(MODELS[model]), target, tokenizer_file=asset("builtin", "tokenizer.json"))
+    # Beside it first: a kill in the middle must not leave a folder that looks like a model.
+    partial = target.with_name(f".{target.name}.part")
+    with naming_storage_errors(target):
+        shutil.rmtree(partial, ignore_errors=True)
+        hub_folder(asset(MODELS[model]), partial, tokenizer_file=asset("builtin", "tokenizer.json"))
+        if target.exists():
+            target.rmdir()
+        partial.rename(target)
     return target
