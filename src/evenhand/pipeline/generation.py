@@ -122,8 +122,9 @@ class Generator:
         tally.new_tokens += sum(completion.new_tokens or 0 for completion in completions)
         # Before the commit: a shard of failures must be tried again, not kept.
         self._check_failures(tally, completions)
-        self.folder.write_shard(STAGE, shard.key, self._table(completions))
+        # First the cache: a kill between the two would leave a finished shard it never learns of.
         self._keep(shard.prompts, completions)
+        self.folder.write_shard(STAGE, shard.key, self._table(completions))
 
     def _checked(self, shard: _Wanted, completions: Iterable[Completion]) -> list[Completion]:
         """One completion for each request and sample, in their order."""
