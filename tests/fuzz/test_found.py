@@ -15,6 +15,15 @@ from tests.fuzz.tables import _parquet
 BY_NAME = {reader.name: reader for reader in READERS}
 DEEP = "[" * 20_000
 MANY = "9" * 5_000
+TASK = """
+[task]
+name = "a"
+title = "A"
+[[questions]]
+name = "q"
+ask = "How much?"
+scale = { low = 1, high = 7, low_title = "little", high_title = "much" }
+"""
 
 
 def _vectors(shape: tuple[int, ...], scale: tuple[int, ...]) -> bytes:
@@ -50,6 +59,11 @@ FOUND: tuple[tuple[str, bytes, Outcome], ...] = (
         for content in (f"a = {DEEP}", f"a = {MANY}", f"a = 0x{'f' * 5_000}")
     ),
     ("settings", b"generation = 5\n", "refused"),
+    ("task of a study", TASK.replace("high = 7", f"high = {2**62}").encode(), "refused"),
+    ("corpus .json", f'[{{"text": {MANY}}}]'.encode(), "read"),
+    ("table .jsonl", b'{"\\ud800": "a"}\n', "read"),
+    ("bold .jsonl", b'{"group": "a", "key": "b", "idx": 1e999}', "refused"),
+    ("corpus text .zst", b"::::::::", "read"),
     ("terms .json", f'{{"joy": {DEEP}}}'.encode(), "refused"),
     ("word lists of two sides", DEEP.encode(), "refused"),
     ("evidence for a card", DEEP.encode(), "refused"),

@@ -231,9 +231,12 @@ def _misfits(task: Task) -> Iterator[tuple[str, str]]:
 def _misfits_of(question: Question) -> Iterator[tuple[str, str]]:
     if bool(question.choices) == (question.scale is not None):
         yield f"{question.name} has {'both' if question.choices else 'neither'}", "choices or a scale"
+    # Counted before they are made: a scale may reach to any number.
+    scale = question.scale
+    count = scale.high - scale.low + 1 if scale is not None else len(question.choices)
+    if not 2 <= count <= MOST_CHOICES:
+        yield f"{question.name} has {max(count, 0)} answers", f"2 to {MOST_CHOICES}"
     labels = [choice.label for choice in question.answers]
-    if not 2 <= len(labels) <= MOST_CHOICES:
-        yield f"{question.name} has {len(labels)} answers", f"2 to {MOST_CHOICES}"
     if len(set(labels)) < len(labels):
         yield f"{question.name} has a label twice", "a label for each choice"
 

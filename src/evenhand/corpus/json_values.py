@@ -92,9 +92,12 @@ class JsonValues:
                 break
             try:
                 value, end = self._decoder.raw_decode(self._text, self._at)
-            except (json.JSONDecodeError, RecursionError) as failure:
+            except (ValueError, RecursionError) as failure:
                 if not (self._is_cut(failure) and self._more()):
-                    reason = getattr(failure, "msg", "it is nested too deeply")
+                    # Neither nesting without end nor a number without end is the decoder's own error.
+                    deep = isinstance(failure, RecursionError)
+                    other = "it is nested too deeply" if deep else "a number is too long"
+                    reason = getattr(failure, "msg", other)
                     error = f"a value is not JSON ({reason}); not counted"
                     break
             else:

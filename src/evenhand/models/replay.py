@@ -133,7 +133,7 @@ def _require(columns: Sequence[str], named: Mapping[str, str], path: Path) -> No
         if column not in columns:
             raise InputError(
                 f"{path} has no column {column!r} for the {option}s",
-                accepted=", ".join(columns),
+                accepted=", ".join(filter(None, columns)) or "a table whose columns have names",
                 todo=f"name one of these columns in evenhand.toml: "
                 f'[model] options = {{ {option} = "COLUMN" }}',
             )

@@ -122,7 +122,9 @@ def text_table(rows: Iterable[Mapping[str, str | None]], path: Path) -> pl.DataF
             )
         for name, cells in columns.items():
             cells.append(row.get(name))
-    return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+    # A name may hold a lone surrogate as a text may.
+    sound = {cell(name) or "": cells for name, cells in columns.items()}
+    return pl.DataFrame(sound, schema=dict.fromkeys(sound, pl.String))
 
 
 def _read_jsonl(path: Path) -> pl.DataFrame:

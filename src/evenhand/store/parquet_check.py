@@ -137,7 +137,8 @@ class _Compact:
             case 9 | 10:
                 return self._values()
             case 11:
-                return self._map()
+                self._map()
+                return None
             case 12:
                 return self.struct()
             case _:
