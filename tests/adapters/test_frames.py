@@ -68,7 +68,7 @@ def test_rates_of_predictions_are_worked_by_hand(predicted: Run) -> None:
     assert shares(predicted, "false_positive") == {"a": 0.5, "b": 0.0}
     assert shares(predicted, "true_positive") == {"a": 0.5, "b": 1.0}
     gaps = predicted.table("comparisons").filter(pl.col("output") == "correct")
-    assert gaps.select("group", "baseline", "estimate").rows() == [("a", "b", -0.5)]
+    assert gaps.select("group", "baseline", "estimate").rows() == [("a", "(rest)", -0.5)]
     nulls = predicted.table("scores").filter(pl.col("output") == "negatives")["null_reason"].to_list()
     assert nulls == [None, None, *["not a negative"] * 2, None, *["not a negative"] * 2, None]
 
@@ -88,6 +88,19 @@ def test_tables_columns_and_texts_are_taken_as_they_are(tmp_path: Path) -> None:
     assert set(run.table("scores")["output"]) == {"prediction"}
     assert set(run.table("comparisons").filter(pl.col("axis") == "who")["baseline"]) == {"a"}
     assert run.table("prompts")["cluster"].n_unique() == 4
+
+
+def test_a_row_without_a_group_has_none(tmp_path: Path) -> None:
+    features = {"who": ["a", None, float("nan"), "b"]}
+    run = evenhand.score_predictions(None, [0, 1, 1, 0], sensitive_features=features, out=tmp_path / "run")
+    assert set(run.table("groups")["group"]) == {"a", "b"}
+    assert run.manifest["warnings"] == ["2 of 4 texts name no who"]
+
+
+def test_other_predictions_are_another_run(tmp_path: Path) -> None:
+    evenhand.score_predictions(TRUE, PRED, sensitive_features={"who": WHO}, out=tmp_path / "run")
+    with pytest.raises(EvenhandError, match="inputs"):
+        evenhand.score_predictions(TRUE, TRUE, sensitive_features={"who": WHO}, out=tmp_path / "run")
 
 
 BINARY = (

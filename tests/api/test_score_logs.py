@@ -45,7 +45,7 @@ def test_a_log_of_inspect_and_what_it_left_out(tmp_path: Path) -> None:
     assert run.manifest["warnings"] == ["1 of 12 texts are left out: content_filter"]
     reasons = run.table("scores")["null_reason"].drop_nulls().unique().to_list()
     assert reasons == ["content_filter"]
-    assert set(run.table("strata")["stratum"]) == {"nurse", "pilot", "clerk"}
+    assert set(run.table("strata")["stratum"]) == {"nurse", "pilot", "clerk", "(adjusted)"}
 
 
 def test_the_plan_says_what_was_read() -> None:

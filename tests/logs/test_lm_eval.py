@@ -88,6 +88,23 @@ def test_the_older_form_and_a_packed_file_are_read(tmp_path: Path) -> None:
         assert log.table["filtered.none"].to_list() == ["One.", None] * 2
 
 
+def test_a_task_of_ours_says_its_groups_and_leaves_out_axes_it_does_not_speak_of(tmp_path: Path) -> None:
+    mark = {
+        "prompt": "The actor",
+        "cluster": "t1",
+        "groups": {"gender": "men", "race": None},
+        "baselines": {"gender": "women", "race": "(rest)"},
+        "mentions": [{"text": "actor", "mask": "Person", "whole_word": True}],
+        "stop": "sentence",
+    }
+    log = read_log(write(tmp_path / "a.jsonl", sample(doc={"evenhand": mark}, resps=[[" ran. He fell."]])))
+    assert log is not None
+    assert log.groups == {"gender": "doc.evenhand.groups.gender"}
+    assert log.baselines == {"gender": "women", "race": "(rest)"}
+    assert (log.mentions, log.join_prompt) == ("doc.evenhand.mentions", True)
+    assert log.table.select("text", "prompt", "cluster").rows() == [(" ran.", "The actor", "t1")]
+
+
 def test_a_table_of_lines_is_no_log(tmp_path: Path) -> None:
     assert read_log(write(tmp_path / "a.jsonl", {"text": "x", "doc": 1})) is None
     (tmp_path / "b.jsonl").write_text("{broken")

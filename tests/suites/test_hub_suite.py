@@ -283,6 +283,8 @@ def test_only_the_files_of_the_split_are_downloaded(
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     with hub_server(files) as (url, asked):
         monkeypatch.setattr(constants, "ENDPOINT", url)
+        template = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace("https://huggingface.co", url)
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
         suite = HubSuite(name="org/jobs#test?prompt=p&group.g=g")
     assert suite.info.version == COMMIT
     assert [one.text for one in suite.prompts()] == ["Hi"]

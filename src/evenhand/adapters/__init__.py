@@ -34,20 +34,22 @@ _WHERE = {
 }
 
 
-def __getattr__(name: str) -> object:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'evenhand.adapters' has no attribute {name!r}")
-    try:
-        module = import_module(_WHERE[name])
-    except ModuleNotFoundError as error:
-        if error.name != "inspect_ai":
-            raise
-        raise MissingLibraryError(
-            f"{name} needs the library 'inspect_ai', which is not installed",
-            accepted="the extra `inspect` brings it",
-            todo='pip install "evenhand[inspect]"',
-        ) from error
-    return getattr(module, name)
+if not TYPE_CHECKING:  # a type checker would take every name for one that exists
+
+    def __getattr__(name: str) -> object:
+        if name not in _WHERE:
+            raise AttributeError(f"module 'evenhand.adapters' has no attribute {name!r}")
+        try:
+            module = import_module(_WHERE[name])
+        except ModuleNotFoundError as error:
+            if error.name != "inspect_ai":
+                raise
+            raise MissingLibraryError(
+                f"{name} needs the library 'inspect_ai', which is not installed",
+                accepted="the extra `inspect` brings it",
+                todo='pip install "evenhand[inspect]"',
+            ) from error
+        return getattr(module, name)
 
 
 def __dir__() -> list[str]:

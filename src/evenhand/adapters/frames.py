@@ -48,7 +48,7 @@ def frame_inputs(
     """One entry a text of a run that has a value, and a group on every axis that is asked for.
 
     Args:
-        run: A run of ``audit`` or ``score``, or its folder.
+        run: A run of ``audit``, ``score`` or ``probe``, or its folder.
         output: What is measured, as tables name it: ``sentiment.negative``, ``toxicity.toxic``. A share is 1
             or 0 a text, so that fairlearn's ``selection_rate`` is the share; ``mean_prediction`` is the mean.
         axis: The sensitive features; every axis of the run where none is named.
@@ -57,7 +57,8 @@ def frame_inputs(
     loaded = load(run if isinstance(run, Run) else Run.open(run))
     quantity = _quantity(loaded, output)
     features = _features(loaded, [axis] if isinstance(axis, str) else axis)
-    ids = loaded.run.table("generations")["id"].to_list()
+    # The sentences of a probe are their own texts.
+    ids = loaded.prompt_ids if loaded.is_probe else loaded.run.table("generations")["id"].to_list()
     known = [truth.get(name, np.nan) for name in ids] if truth else [np.nan] * len(ids)
     kept = ~np.isnan(quantity.values) & ~np.isnan(known if truth else 0.0)
     for names in features.values():
@@ -100,7 +101,8 @@ def score_predictions(
         options: Those every run shares, such as ``baseline``, ``out`` and ``level``.
     """
     metric = Predictions(y_true, y_pred)
-    columns = {"text": [row_text(number, texts) for number in range(metric.rows)]}
+    shown = None if texts is None else _strings(texts, metric.rows, "texts")
+    columns = {"text": [row_text(number, shown) for number in range(metric.rows)], **metric.columns()}
     groups = _given(sensitive_features)
     for number, (axis, names) in enumerate(groups.items()):
         columns[f"group {number}"] = _strings(names, metric.rows, f"sensitive feature {axis!r}")
@@ -150,7 +152,8 @@ def _given(features: Features) -> dict[str, Sequence[object]]:
 
 
 def _strings(values: Sequence[object], rows: int, what: str) -> list[str]:
-    found = [str(value) for value in values]
+    # A row without a group has no group: None and NaN are not names.
+    found = ["" if value is None or value != value else str(value) for value in values]
     if len(found) != rows:
         raise InputError(
             f"{what} has {len(found):,} rows, and there are {rows:,} predictions",

@@ -62,6 +62,13 @@ class Predictions:
         """How many predictions there are."""
         return len(self._pred)
 
+    def columns(self) -> dict[str, list[str]]:
+        """The predictions as columns, so that other predictions are another run."""
+        known = {"y_pred": self._pred, "y_true": self._true}
+        return {
+            name: [str(value) for value in values] for name, values in known.items() if values is not None
+        }
+
     def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
         """The prediction of each row, and whether it is right."""
         return [self._row(text.text) for text in texts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import struct
 import zipfile
 import zlib
@@ -17,6 +18,18 @@ LARGEST = 4 << 30
 """Bytes that one archive may unpack to at most."""
 _ZSTD = 93
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
+_DAMAGE = (
+    zipfile.BadZipFile,
+    NotImplementedError,  # a way of packing nobody uses
+    RuntimeError,  # a password is asked for
+    EOFError,
+    OSError,
+    ValueError,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+)
+"""What reading a damaged archive raises."""
 
 
 class Archive:
@@ -84,7 +97,9 @@ def open_archive(path: Path, *, limit: int | None = None) -> Iterator[Archive]:
         with path.open("rb") as file:
             most = min(LARGEST, most_unpacked(path.stat().st_size)) if limit is None else limit
             yield Archive(path, file, most)
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, zlib.error, struct.error) as error:
+    except InputError:
+        raise
+    except _DAMAGE as error:
         raise InputError(
             f"{path} cannot be read: {error}", accepted="a zip file that is whole", todo="get the file again"
         ) from error

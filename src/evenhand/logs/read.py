@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import islice
+import gzip
+import json
+import zlib
 from pathlib import Path
 
-from evenhand.core.errors import InputError
 from evenhand.logs.inspect_logs import read_eval_log, read_json_log
 from evenhand.logs.lm_eval import is_sample, read_samples
 from evenhand.logs.records import Log
-from evenhand.store.files import json_lines
+
+_LONGEST = 1 << 26
+"""Bytes of a first line that are looked at."""
 
 
 def read_log(path: Path) -> Log | None:
@@ -29,6 +32,8 @@ def read_log(path: Path) -> Log | None:
 def _holds_samples(path: Path) -> bool:
     """Whether the first line is a sample of lm-eval; what is wrong with a table, its own reader says."""
     try:
-        return any(is_sample(row) for _, row in islice(json_lines(path), 1))
-    except InputError:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            first = json.loads(file.readline(_LONGEST).decode("utf-8-sig", "replace"))
+    except (OSError, EOFError, zlib.error, ValueError, RecursionError):
         return False
+    return isinstance(first, dict) and is_sample(first)

@@ -58,9 +58,13 @@ def _flatten(name: str, value: Json, cells: Row, depth: int) -> None:
 
 
 def task_columns(table: pl.DataFrame, prefix: str) -> dict[str, str]:
-    """Axis to column of a task made from one of our suites; empty for any other task."""
+    """Axis to column of a task made from one of our suites; empty for any other task.
+
+    A run of a part of the task may speak of some axes alone, and lists the others as null throughout.
+    """
     start = f"{prefix}.{MARK}.groups."
-    return {name.removeprefix(start): name for name in table.columns if name.startswith(start)}
+    columns = [name for name in table.columns if name.startswith(start)]
+    return {name.removeprefix(start): name for name in columns if table[name].null_count() < table.height}
 
 
 def task_baselines(table: pl.DataFrame, prefix: str) -> dict[str, str]:

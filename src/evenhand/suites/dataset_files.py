@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, redirect_stderr
 from fnmatch import fnmatch
 from io import StringIO
@@ -158,48 +158,57 @@ def _by_name(files: Sequence[str]) -> Parts:
 
 
 def _from_hub(name: DatasetName, execution: Execution) -> Files:
+    """The files of a split in the Hub's cache, first completed from the Hub where it can be asked."""
     try:
-        from huggingface_hub import HfApi, snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+        from huggingface_hub import snapshot_download
     except ImportError as error:
         raise MissingLibraryError(
             f"the data set {name.place!r} is on the Hub, and the library that asks it is not installed",
             accepted="the extra `models` brings it",
             todo='pip install "evenhand[models]", or download the data set and name its folder',
         ) from error
-    revision = name.revision or None
+    with nullcontext() if sys.stderr.isatty() else redirect_stderr(StringIO()):
+        try:
+            return _cached(name) if execution.offline else _downloaded(name, snapshot_download)
+        except InputError:
+            raise
+        except Exception as error:  # the HTTP client's own, which differs between versions of the library
+            try:
+                return _cached(name)
+            except OSError:
+                raise _absent(name, execution, error) from error
+
+
+def _downloaded(name: DatasetName, download: Callable[..., str]) -> Files:
+    from huggingface_hub import HfApi
+
+    info = HfApi().dataset_info(name.place, revision=name.revision or None)
+    wanted = {"repo_type": "dataset", "revision": info.sha}
+    readme = Path(download(name.place, allow_patterns=[_README], **wanted)) / _README
+    files = [one.rfilename for one in info.siblings or ()]
+    chosen = choose(files, _text(readme) if readme.is_file() else "", name)
+    folder = Path(download(name.place, allow_patterns=chosen, **wanted))
+    return Files(tuple(folder / file for file in chosen), folder.name)
+
+
+def _cached(name: DatasetName) -> Files:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError
+
     try:
-        with nullcontext() if sys.stderr.isatty() else redirect_stderr(StringIO()):
-            if execution.offline:
-                folder = Path(
-                    snapshot_download(
-                        name.place, repo_type="dataset", revision=revision, local_files_only=True
-                    )
-                )
-                return _cached(folder, name)
-            info = HfApi().dataset_info(name.place, revision=revision)
-            files = [one.rfilename for one in info.siblings or ()]
-            card = snapshot_download(
-                name.place, repo_type="dataset", revision=info.sha, allow_patterns=[_README]
-            )
-            readme = Path(card) / _README
-            chosen = choose(files, _text(readme) if readme.is_file() else "", name)
-            folder = Path(
-                snapshot_download(
-                    name.place, repo_type="dataset", revision=info.sha, allow_patterns=[_README, *chosen]
-                )
-            )
-            return Files(tuple(folder / file for file in chosen), folder.name)
+        # No file is asked for: the folder is wanted, whatever part of the data set lies in it.
+        found = snapshot_download(
+            name.place,
+            repo_type="dataset",
+            revision=name.revision or None,
+            local_files_only=True,
+            allow_patterns=["no/such/file"],
+        )
     except HFValidationError as error:
         raise InputError(
             f"{name.place!r} is not the name of a data set", accepted=ACCEPTED, todo="check the name"
         ) from error
-    except (HfHubHTTPError, OSError) as error:
-        raise _absent(name, execution, error) from error
-
-
-def _cached(folder: Path, name: DatasetName) -> Files:
-    return Files(_local(folder, name).paths, folder.name)
+    return Files(_local(Path(found), name).paths, Path(found).name)
 
 
 def _absent(name: DatasetName, execution: Execution, error: Exception) -> InputError:
