@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.fuzz.harness import Outcome, try_input
+from tests.fuzz.models import _masked_tokenizer
 from tests.fuzz.registry import READERS
 from tests.fuzz.tables import _parquet
 
@@ -95,6 +96,7 @@ FOUND: tuple[tuple[str, bytes, Outcome], ...] = (
     ("classifier: vocab.txt", b"[PAD]\n", "refused"),
     ("word classifier: config.json", b'{"model_type": "evenhand-lstm"}', "refused"),
     ("masked tokenizer", b"{}", "refused"),
+    ("masked tokenizer", _masked_tokenizer()[0].replace(b'"man":6', b'"man":2147483648'), "refused"),
     ("tokenizer: tokenizer.json", b"\xff", "refused"),
     ("calibrator: calibrator.safetensors", b"\0" * 16, "refused"),
     ("int8 weights: own.safetensors", b"\0" * 16, "refused"),

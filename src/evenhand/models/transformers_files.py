@@ -19,6 +19,7 @@ from transformers import (
 from evenhand.core.errors import ModelError
 from evenhand.neural.checkpoints import as_model_error
 from evenhand.neural.sources import Source
+from evenhand.neural.tokens import check_ids
 
 ACCEPTED = (
     "a causal language model such as GPT2LMHeadModel, LlamaForCausalLM, CTRLLMHeadModel, "
@@ -62,6 +63,7 @@ def read_tokenizer(source: Source, vocabulary: int) -> PreTrainedTokenizerBase:
         )
         # Tried here: some settings that are none are met only when a text is read.
         tokenizer(["a text"], verbose=False)
+        check_ids(tokenizer.get_vocab())
     if 0 < vocabulary < tokenizer.vocab_size:
         raise ModelError(
             f"the tokenizer of {source.name!r} has {tokenizer.vocab_size} tokens, the model {vocabulary}",

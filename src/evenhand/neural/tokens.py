@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from tokenizers import Tokenizer
 
@@ -14,6 +14,10 @@ from evenhand.core.errors import ModelError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+
+_MOST_TOKENS: Final = 1 << 24
+"""Many times the largest published vocabulary."""
 
 
 class Codec(Protocol):
@@ -104,6 +108,7 @@ def read_tokenizer(path: Path) -> Tokenizer:
     """The tokenizer of a ``tokenizer.json``; on a damaged one the library raises anything, or panics."""
     try:
         found: Tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
+        check_ids(found.get_vocab())
         return found
     except BaseException as error:
         # A panic of the library is no Exception, and its class cannot be imported.
@@ -114,6 +119,13 @@ def read_tokenizer(path: Path) -> Tokenizer:
             accepted="a tokenizer.json of the tokenizers library",
             todo="download or save the tokenizer again",
         ) from error
+
+
+def check_ids(vocabulary: Mapping[str, int]) -> None:
+    """A ValueError where a token has an absurd number: the library counts up to it when it is written."""
+    largest = max(vocabulary.values(), default=0)
+    if largest > _MOST_TOKENS:
+        raise ValueError(f"a token has the number {largest:,}")
 
 
 def clean(text: str) -> str:
