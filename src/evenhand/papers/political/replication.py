@@ -21,13 +21,14 @@ from evenhand.papers.political.people import read_answers, table_6
 from evenhand.papers.political.printed import CITATION
 from evenhand.papers.political.tables import JUDGE, table_2, table_3, table_5
 from evenhand.papers.political.texts import changes, judged_texts, with_prompts
+from evenhand.papers.political.variations import DIALS, conditions, varied_table
 from evenhand.papers.records import Exhibit, Replication
 from evenhand.papers.replicate import RUNS, Request
 from evenhand.pipeline.distances import CHANGES
 from evenhand.pipeline.price import TRAINING, VANILLA
 from evenhand.store.run import Run
 
-EXHIBITS = ("table_2", "table_3", "table_5", "table_6", "figure_2", "judges")
+EXHIBITS = ("table_2", "table_3", "table_5", "table_6", "figure_2", "gamma", "sigma", "judges")
 _MODELLESS = ("table_6", "judges")
 """Exhibits that need no language model."""
 DEFAULT_MODELS = ("builtin",)
@@ -67,6 +68,8 @@ class Measured:
     source: Source
     runs: Mapping[str, Run]
     swept: Mapping[str, Run]
+    varied: Mapping[str, Run]
+    """Modes at other values of an option."""
     price: pl.DataFrame
     paces: pl.DataFrame
 
@@ -149,7 +152,7 @@ class PoliticalReplication:
         if not measured:
             return drawn
         found = pl.concat([_named(_both_readings(one.runs, seed), one) for one in measured])
-        changed = pl.concat([_named(_changed(one.runs, seed), one) for one in measured])
+        changed = pl.concat([_named(_changed({**one.runs, **one.varied}, seed), one) for one in measured])
         judge = self._judge()
         if "table_2" in wanted:
             drawn.append(("table_2", table_2(found, changed, judge)))
@@ -162,6 +165,11 @@ class PoliticalReplication:
             paces = pl.concat([_named(one.paces, one) for one in measured])
             kept = price.filter(pl.col("condition").is_in([*found["condition"].unique(), TRAINING]))
             drawn.append(("table_5", table_5(found, changed, kept, paces, judge)))
+        for dial in self._dials():
+            known = pl.concat([_named(biases({**one.runs, **one.varied}), one) for one in measured])
+            modes_of = {one.source.name: one.source.modes for one in measured}
+            price = pl.concat([_named(one.price, one) for one in measured])
+            drawn.append((dial, varied_table(dial, modes_of, known, changed, price, judge)))
         if "figure_2" in wanted:
             first = measured[0]
             judged = {name: judged_texts(run) for name, run in first.runs.items()}
@@ -173,7 +181,9 @@ class PoliticalReplication:
         inside = folder / RUNS / source.folder
         runs = study.runs(inside, progress)
         main = {condition.name: runs[condition.name] for condition in source.modes.conditions}
-        extra = {name: run for name, run in runs.items() if name not in main}
+        other = {condition.name for condition in conditions(self._dials(), source.modes)}
+        varied = {name: run for name, run in runs.items() if name in other}
+        extra = {name: run for name, run in runs.items() if name not in main.keys() | other}
         swept = {VANILLA: runs[VANILLA], **extra} if extra else {}
         paces = [
             {"condition": condition.name, "tokens_per_second": study.pace(condition)}
@@ -181,14 +191,14 @@ class PoliticalReplication:
         ]
         schema = {"condition": pl.String, "tokens_per_second": pl.Float64}
         price = study.prices(runs, inside, source.spec)
-        return Measured(source, main, swept, price, pl.DataFrame(paces, schema=schema))
+        return Measured(source, main, swept, varied, price, pl.DataFrame(paces, schema=schema))
 
     def _study(self, source: Source) -> Study:
-        conditions = list(source.modes.conditions)
+        asked = [*source.modes.conditions, *conditions(self._dials(), source.modes)]
         mode = source.modes.swept
         if mode and "table_3" in self._exhibits():
-            conditions += sweep(mode, STRENGTHS, source.modes.options(mode))[1:]
-        return Study(source.model, tuple(conditions), self._options())
+            asked += sweep(mode, STRENGTHS, source.modes.options(mode))[1:]
+        return Study(source.model, tuple(asked), self._options())
 
     def _options(self) -> AuditOptions:
         full = self.request.full
@@ -210,6 +220,9 @@ class PoliticalReplication:
     def _exhibits(self) -> tuple[str, ...]:
         lacking = {"table_6": self.answers is None, "judges": self.judges is None}
         return tuple(name for name in self.request.exhibits if not lacking.get(name, False))
+
+    def _dials(self) -> list[str]:
+        return [name for name in self._exhibits() if name in DIALS]
 
     def _judge(self) -> str:
         """What measures, and what the heads that steer have learned from."""
@@ -265,4 +278,4 @@ def _curve(one: Measured) -> pl.DataFrame:
 
 
 def _named(table: pl.DataFrame, one: Measured) -> pl.DataFrame:
-    return table.insert_column(0, pl.lit(one.source.name).alias("source"))
+    return table.select(pl.lit(one.source.name).alias("source"), pl.all())

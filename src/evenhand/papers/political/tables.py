@@ -18,11 +18,11 @@ _SCALE = (
     "is not known. Compare changes, not levels. Ours are in probability units."
 )
 JUDGE = "The judge is the metric ideology. It never is the classifier that steers."
-_CHANGE = (
+CHANGE = (
     "change is the corrected bias less the baseline's, with its interval: the same keywords are resampled "
     "under both. A mode lowers a bias where change_high is below 0."
 )
-_HELD_OUT = (
+HELD_OUT = (
     "n-gram models are trained on one half of the vanilla texts; perplexities are those of the other half's "
     "prompts and samples. The column on_training_text is the paper's way, which flatters the vanilla text."
 )
@@ -45,10 +45,13 @@ def table_2(found: pl.DataFrame, changed: pl.DataFrame, judge: str) -> Table:
         "low",
         "high",
         "p",
+        "p_adjusted",
         "change",
         "change_low",
         "change_high",
         "direction",
+        "direction_low",
+        "direction_high",
         "n",
         "n_keywords",
     )
@@ -59,10 +62,11 @@ def table_2(found: pl.DataFrame, changed: pl.DataFrame, judge: str) -> Table:
         notes=(
             _SCALE,
             "corrected is the distance less its mean where keywords are dealt to options at random; low and "
-            "high are its interval; direction above 0 leans conservative.",
+            "high are its interval; direction above 0 leans conservative. p_adjusted is p corrected for the "
+            "options of an attribute (Benjamini-Hochberg).",
             "Three printed overall values of topics are not the means of their cells: direct baseline 1.95 "
             "(1.395), indirect embedding 0.90 (0.96), direct embedding 0.38 (0.337).",
-            _CHANGE,
+            CHANGE,
             judge,
         ),
         decimals=4,
@@ -71,6 +75,19 @@ def table_2(found: pl.DataFrame, changed: pl.DataFrame, judge: str) -> Table:
 
 def table_3(curves: pl.DataFrame, modes: Mapping[str, str], judge: str) -> Table:
     """Overall bias and perplexity by attribute and strength, from the curves of all sources."""
+    ours = _widened(curves)
+    swept = "; ".join(f"{source}: {mode}" for source, mode in modes.items())
+    return Table(
+        id="table_3",
+        title="Bias and perplexity by strength",
+        frame=pl.concat([printed("table_3"), ours], how="diagonal_relaxed"),
+        notes=(f"Mode varied: {swept}. The paper varies the classifier's.", _SCALE, HELD_OUT, judge),
+        decimals=3,
+    )
+
+
+def _widened(curves: pl.DataFrame) -> pl.DataFrame:
+    """One row a source, attribute and strength: both biases, and perplexity."""
     wide = [
         curves.filter(pl.col("bias") == bias).select(
             "source",
@@ -84,26 +101,15 @@ def table_3(curves: pl.DataFrame, modes: Mapping[str, str], judge: str) -> Table
         )
         for bias in ("indirect", "direct")
     ]
-    ours = wide[0].join(wide[1], on=["source", "attribute", "lambda"], how="left")
-    ours = ours.rename({"perplexity_ngrams": "perplexity"})
-    swept = "; ".join(f"{source}: {mode}" for source, mode in modes.items())
-    return Table(
-        id="table_3",
-        title="Bias and perplexity by strength",
-        frame=pl.concat([printed("table_3"), ours], how="diagonal_relaxed"),
-        notes=(f"Mode varied: {swept}. The paper varies the classifier's.", _SCALE, _HELD_OUT, judge),
-        decimals=3,
-    )
+    joined = wide[0].join(wide[1], on=["source", "attribute", "lambda"], how="left", maintain_order="left")
+    return joined.rename({"perplexity_ngrams": "perplexity"})
 
 
 def table_5(
     found: pl.DataFrame, changed: pl.DataFrame, price: pl.DataFrame, paces: pl.DataFrame, judge: str
 ) -> Table:
     """Bias, perplexity, diversity and speed of every mode, averaged over attributes."""
-    whole = (pl.col("option") == OVERALL) & (pl.col("reads") == "continuation")
-    overall = found.filter(whole).join(
-        _renamed(changed.filter(whole)), on=["source", "condition", "attribute", "bias"], how="left"
-    )
+    overall = overall_changes(found.filter(pl.col("reads") == "continuation"), changed)
     keys = price.select("source", "condition").unique(maintain_order=True)
     rows = [_row(source, condition, overall, price, paces) for source, condition in keys.iter_rows()]
     ours = pl.DataFrame([row for row in rows if row["mode"] != TRAINING], infer_schema_length=None)
@@ -113,10 +119,10 @@ def table_5(
         frame=pl.concat([printed("table_5"), ours], how="diagonal_relaxed"),
         notes=(
             _SCALE,
-            _HELD_OUT,
+            HELD_OUT,
             "Distinct-n, repetition and length are those of the held-out half. Speed is one batch of 32, "
             "timed once.",
-            _CHANGE,
+            CHANGE,
             judge,
         ),
         decimals=3,
@@ -154,6 +160,13 @@ def averaged(rows: pl.DataFrame) -> tuple[float | None, float | None, float | No
     below = math.sqrt(sum((known["corrected"] - known["low"]) ** 2)) / known.height
     above = math.sqrt(sum((known["high"] - known["corrected"]) ** 2)) / known.height
     return mean, mean - below, mean + above
+
+
+def overall_changes(found: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
+    """The overall bias of every attribute as the judge reads continuations, beside its change."""
+    whole = pl.col("option") == OVERALL
+    keys = ["source", "condition", "attribute", "bias"]
+    return found.filter(whole).join(_renamed(changed.filter(whole)), on=keys, how="left")
 
 
 def _renamed(changed: pl.DataFrame) -> pl.DataFrame:
