@@ -1,7 +1,11 @@
 """Diversity by hand, and which way is up."""
 
+import numpy as np
+import pytest
+
 from evenhand.core.protocols import Cell
 from evenhand.core.records import Text
+from evenhand.metrics import diversity
 from evenhand.metrics.diversity import Diversity
 
 CELL = Cell("all", "all")
@@ -44,3 +48,23 @@ def test_nothing_is_null_with_a_reason():
     found = Diversity().measure({CELL: []})[CELL]
     assert {value.value for value in found.values()} == {None}
     assert {value.null_reason for value in found.values()} == {"empty"}
+
+
+def by_sets(texts, n):
+    """Different n-grams over all, the obvious way."""
+    grams = [gram for text in texts for gram in zip(*(text.split()[at:] for at in range(n)), strict=False)]
+    return len(set(grams)) / len(grams)
+
+
+@pytest.mark.parametrize("bits", [None, 22])
+def test_packed_numbers_count_what_sets_of_words_do(bits, monkeypatch):
+    rng = np.random.default_rng(0)
+    texts = [" ".join(f"w{word}" for word in rng.integers(0, 9, size=rng.integers(3, 12))) for _ in range(40)]
+    if bits:
+        # 3 x 22 bits do not fit a number of 64: n-grams are compared as rows.
+        monkeypatch.setattr(diversity._Texts, "bits", bits)
+    metric = Diversity()
+    for some in (texts, texts[:13]):
+        found = metric.measure({CELL: [Text(text) for text in some]})[CELL]
+        for n in (1, 2, 3):
+            assert found[f"distinct_{n}"].value == by_sets(some, n)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from evenhand.core.protocols import Cell
 from evenhand.core.records import MetricInfo, OutputInfo, Text, Value
 from evenhand.text.ngrams import pieces
 
 VERSION = "1"
+Ints: TypeAlias = npt.NDArray[np.int64]
 REPEATED = 4
 """The n-grams repetition is counted over."""
 _OUTPUTS = (
@@ -39,26 +44,66 @@ class Diversity:
         failures=("Distinct-n falls as a set grows: only sets of about the same size can be compared.",),
     )
 
+    def __init__(self) -> None:
+        self._texts = _Texts()
+
     def measure(self, cells: Mapping[Cell, Sequence[Text]]) -> Mapping[Cell, Mapping[str, Value]]:
         """For each cell its five numbers."""
-        return {cell: _measured([pieces(text.text) for text in texts]) for cell, texts in cells.items()}
+        return {
+            cell: _measured([self._texts[text.text] for text in texts], self._texts.bits)
+            for cell, texts in cells.items()
+        }
 
 
-def _measured(texts: Sequence[Sequence[str]]) -> dict[str, Value]:
-    distinct = {f"distinct_{n}": _distinct(texts, n) for n in (1, 2, 3)}
-    grams = [list(_grams(text, REPEATED)) for text in texts]
-    total, once = sum(map(len, grams)), sum(len(set(of_text)) for of_text in grams)
-    length = Value(sum(map(len, texts)) / len(texts)) if texts else Value(None, null_reason="empty")
-    return {**distinct, "repetition": _share(total - once, total), "length": length}
+class _Counted(NamedTuple):
+    """A text as the numbers of its words, and how many of its 4-grams stood earlier in it."""
+
+    words: Ints
+    fours: int
+    repeated: int
 
 
-def _distinct(texts: Sequence[Sequence[str]], n: int) -> Value:
-    total = sum(max(0, len(text) - n + 1) for text in texts)
-    return _share(len({gram for text in texts for gram in _grams(text, n)}), total)
+class _Texts(dict[str, _Counted]):
+    """Texts already counted: the sets of a jackknife share nearly all of theirs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._numbers: dict[str, int] = {}
+
+    def __missing__(self, text: str) -> _Counted:
+        words = pieces(text)
+        numbers = [self._numbers.setdefault(word, len(self._numbers)) for word in words]
+        fours = list(zip(*(numbers[start:] for start in range(REPEATED)), strict=False))
+        counted = _Counted(np.array(numbers, dtype=np.int64), len(fours), len(fours) - len(set(fours)))
+        self[text] = counted
+        return counted
+
+    @property
+    def bits(self) -> int:
+        """Bits that hold the number of any word."""
+        return max(1, len(self._numbers).bit_length())
 
 
-def _grams(text: Sequence[str], n: int) -> Iterator[tuple[str, ...]]:
-    return zip(*(text[start:] for start in range(n)), strict=False)
+def _measured(texts: Sequence[_Counted], bits: int) -> dict[str, Value]:
+    distinct = {f"distinct_{n}": _distinct(texts, n, bits) for n in (1, 2, 3)}
+    repetition = _share(sum(text.repeated for text in texts), sum(text.fours for text in texts))
+    words = sum(len(text.words) for text in texts)
+    length = Value(words / len(texts)) if texts else Value(None, null_reason="empty")
+    return {**distinct, "repetition": repetition, "length": length}
+
+
+def _distinct(texts: Sequence[_Counted], n: int, bits: int) -> Value:
+    long = [text.words for text in texts if len(text.words) >= n]
+    if not long:
+        return _share(0, 0)
+    # The words of an n-gram side by side in one number; where they do not fit, n-grams are compared as rows.
+    columns = [np.concatenate([words[at : len(words) - n + 1 + at] for words in long]) for at in range(n)]
+    if n * bits < 64:
+        packed = columns[0]
+        for column in columns[1:]:
+            packed = (packed << bits) | column
+        return _share(len(np.unique(packed)), len(packed))
+    return _share(len(np.unique(np.column_stack(columns), axis=0)), len(columns[0]))
 
 
 def _share(part: int, total: int) -> Value:
