@@ -92,7 +92,7 @@ def _joined(tree: Tree, separator: str) -> bytes:
 
 def _table(tree: Tree, delimiter: str) -> bytes:
     sink = io.StringIO()
-    writer = csv.writer(sink, delimiter=delimiter, escapechar="\\")
+    writer = csv.writer(sink, delimiter=delimiter)
     for row in tree if isinstance(tree, list) else [tree]:
         writer.writerow(row if isinstance(row, list) else [row])
     return sink.getvalue().encode("utf-8", "surrogatepass")
@@ -117,7 +117,7 @@ def _toml(value: Tree) -> str:
         case int():
             return str(value)
         case _:
-            return json.dumps(str(value)).replace("\x7f", "\\u007f")
+            return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _series(name: str, cells: Sequence[Tree]) -> pl.Series:

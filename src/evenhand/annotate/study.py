@@ -52,7 +52,7 @@ class Settings(BaseModel):
     """Answers an item needs."""
     layout: Layout | None = None
     """Another layout than the task's own."""
-    hold_hours: float = Field(default=24.0, gt=0)
+    hold_hours: float = Field(default=24.0, gt=0, allow_inf_nan=False)
     """An item handed out and not answered for so long is handed to somebody else."""
     provenance: dict[str, str] = Field(default_factory=dict)
     """Where the items come from."""
@@ -172,4 +172,6 @@ def _toml(settings: Settings) -> str:
 
 def _value(value: str | float) -> str:
     # A JSON string is a TOML string, but for the one control character that JSON leaves as it is.
-    return json.dumps(value, ensure_ascii=True).replace("\x7f", "\\u007f")
+    text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    # Not escaped: JSON writes an emoji as two halves of a character, which TOML refuses.
+    return text.encode("utf-8", "replace").decode()

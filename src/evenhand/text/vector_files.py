@@ -75,12 +75,15 @@ def _header(line: bytes, name: str) -> _Header | None:
 def _is_binary(file: ByteStream) -> bool:
     """Whether the rows are binary: floats are soon no UTF-8 text, or hold control characters."""
     sample = file.read(4096)
+    # In the whole sample: a file of one word has a single space, and its numbers come after it.
+    if any(byte < 9 for byte in sample):
+        return True
     cut = sample.rfind(b" ")
     try:
-        text = sample[: cut if cut > 0 else None].decode()
+        sample[: cut if cut > 0 else None].decode()
     except UnicodeDecodeError:
         return True
-    return any(ord(char) < 9 for char in text)
+    return False
 
 
 def _read_binary(file: ByteStream, header: _Header, name: str, limit: int | None) -> tuple[list[str], Matrix]:
