@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from evenhand.cli import completion
 from evenhand.cli import options as o
 
 
@@ -13,15 +14,23 @@ def command(
     model: Annotated[
         str | None,
         typer.Argument(
-            help="builtin, builtin:masked, a folder, a Hub id, a .gguf file, endpoint:URL#MODEL, replay:FILE."
+            help="builtin, builtin:masked, a folder, a Hub id, a .gguf file, endpoint:URL#MODEL, "
+            "replay:FILE.",
+            autocompletion=completion.models,
         ),
     ] = None,
     suite: Annotated[
-        list[str] | None, typer.Option(help="Prompt suites, repeated or comma-separated [starter].")
+        list[str] | None,
+        typer.Option(
+            help="Prompt suites, repeated or comma-separated [starter].", autocompletion=completion.suites
+        ),
     ] = None,
     mitigate: Annotated[
         str | None,
-        typer.Option(help="Write with this mitigation on: calibration:embedding, replacement:naive ..."),
+        typer.Option(
+            help="Write with this mitigation on: calibration:embedding, replacement:naive ...",
+            autocompletion=completion.mitigations,
+        ),
     ] = None,
     mitigate_option: o.MitigateOption = None,
     metrics: o.Metrics = None,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evenhand.cli import completion
 from evenhand.cli import options as o
 from evenhand.core.errors import InputError
 
@@ -16,13 +17,22 @@ _HOW = "Mitigation"
 
 
 def command(
-    model: Annotated[str, typer.Argument(help="builtin, a folder, a Hub id or a .gguf file.")] = "builtin",
+    model: Annotated[
+        str,
+        typer.Argument(help="builtin, a folder, a Hub id or a .gguf file.", autocompletion=completion.models),
+    ] = "builtin",
     mode: Annotated[
-        str, typer.Option(help="embedding, classifier, naive or in-glove.", rich_help_panel=_HOW)
+        str,
+        typer.Option(
+            help="embedding, classifier, naive or in-glove.",
+            rich_help_panel=_HOW,
+            autocompletion=completion.modes,
+        ),
     ] = "embedding",
     prompt: Annotated[list[str] | None, typer.Option(help="A text to be continued; repeatable.")] = None,
     suite: Annotated[
-        list[str] | None, typer.Option(help="Audit these suites with the mitigation on.")
+        list[str] | None,
+        typer.Option(help="Audit these suites with the mitigation on.", autocompletion=completion.suites),
     ] = None,
     strength: Annotated[
         float | None, typer.Option(help="Lambda at a text's first token [0.6].", rich_help_panel=_HOW)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from evenhand.cli import completion
 from evenhand.cli.console import output
 from evenhand.core.errors import InputError
 from evenhand.core.registry import KINDS
@@ -13,7 +14,10 @@ from evenhand.core.registry import KINDS
 
 def list_command(
     kind: Annotated[
-        str | None, typer.Argument(help="suites, models, metrics or mitigations; all without.")
+        str | None,
+        typer.Argument(
+            help="suites, models, metrics or mitigations; all without.", autocompletion=completion.kinds
+        ),
     ] = None,
 ) -> None:
     """List what is installed."""
@@ -33,7 +37,11 @@ def list_command(
     output.print(table)
 
 
-def show_command(name: Annotated[str, typer.Argument(help="A name from `evenhand list`.")]) -> None:
+def show_command(
+    name: Annotated[
+        str, typer.Argument(help="A name from `evenhand list`.", autocompletion=completion.anything)
+    ],
+) -> None:
     """Show the card of a suite, a metric, a model or a mitigation."""
     from rich.markdown import Markdown
 

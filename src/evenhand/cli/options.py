@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from evenhand.cli import completion
 from evenhand.core.errors import InputError
 
 _MODEL, _SAMPLING, _MEASURING, _RUNNING = "Model", "Sampling", "Measuring", "Running"
@@ -17,6 +18,7 @@ Metrics = Annotated[
     list[str] | None,
     typer.Option(
         help="Metrics, repeated or comma-separated; NAME=ORG/MODEL@REV puts another model behind one.",
+        autocompletion=completion.metrics,
         rich_help_panel=_MEASURING,
     ),
 ]

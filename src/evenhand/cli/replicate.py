@@ -7,11 +7,15 @@ from typing import Annotated
 
 import typer
 
+from evenhand.cli import completion
 from evenhand.cli import options as o
 
 
 def command(
-    paper: Annotated[str, typer.Argument(help="bold, regard, affective or political.")],
+    paper: Annotated[
+        str,
+        typer.Argument(help="bold, regard, affective or political.", autocompletion=completion.papers),
+    ],
     data: Annotated[Path | None, typer.Option(help="Folder with the paper's published data.")] = None,
     tables: Annotated[
         list[str] | None,

@@ -6,13 +6,20 @@ from typing import Annotated
 
 import typer
 
+from evenhand.cli import completion
 from evenhand.cli import options as o
 from evenhand.core.errors import InputError
 
 
 def command(
-    model: Annotated[str, typer.Argument(help="builtin, a folder, a Hub id or a .gguf file.")] = "builtin",
-    mode: Annotated[str, typer.Option(help="embedding, classifier, naive or in-glove.")] = "embedding",
+    model: Annotated[
+        str,
+        typer.Argument(help="builtin, a folder, a Hub id or a .gguf file.", autocompletion=completion.models),
+    ] = "builtin",
+    mode: Annotated[
+        str,
+        typer.Option(help="embedding, classifier, naive or in-glove.", autocompletion=completion.modes),
+    ] = "embedding",
     strengths: Annotated[
         str, typer.Option(help="Lambdas, or shares of replaced words, comma-separated.")
     ] = "0.1,0.3,0.5,0.7,0.9",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evenhand.cli import completion
 from evenhand.cli import options as o
 from evenhand.training.presets import PRESETS
 
@@ -18,7 +19,11 @@ _DATA, _HOW = "Data", "Training"
 
 def command(
     task: Annotated[
-        str, typer.Argument(help="regard, toxicity, emotion, ideology, norms, embeddings or calibrator.")
+        str,
+        typer.Argument(
+            help="regard, toxicity, emotion, ideology, norms, embeddings or calibrator.",
+            autocompletion=completion.trained,
+        ),
     ],
     data: Annotated[
         list[Path] | None,

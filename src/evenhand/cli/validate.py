@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from evenhand.cli import answers as a
+from evenhand.cli import completion
 from evenhand.cli import options as o
 
 _MATCHING = "Matching labels"
@@ -15,7 +16,11 @@ _MATCHING = "Matching labels"
 
 def command(
     metric: Annotated[
-        str, typer.Argument(help="A metric: sentiment, regard=ORG/NAME@REV .. (see `evenhand list metrics`).")
+        str,
+        typer.Argument(
+            help="A metric: sentiment, regard=ORG/NAME@REV .. (see `evenhand list metrics`).",
+            autocompletion=completion.metrics,
+        ),
     ],
     human: Annotated[
         Path,
