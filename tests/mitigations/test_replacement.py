@@ -8,7 +8,7 @@ import pytest
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import GenerationSpec, Request
-from evenhand.mitigations.replacement import Replacement, Rewriter, neighbours
+from evenhand.mitigations.replacement import Replacement, Rewriter, _largest, neighbours
 from evenhand.mitigations.sides import Sides
 from evenhand.testing.checks import check_model
 from evenhand.testing.stub import StubModel
@@ -31,6 +31,13 @@ def test_neighbours_are_the_nearest_words_outside_both_lists() -> None:
     sides = Sides(("a", "b"), (("rain", "unknown"), ("snow",)))
     # snow is nearest to rain but listed; hail comes next, then pupil, then teacher.
     assert neighbours(sides, vectors, count=2) == {"rain": ("hail", "pupil"), "snow": ("hail", "pupil")}
+
+
+@pytest.mark.parametrize("count", [1, 3, 7, 19, 20, 40])
+def test_the_largest_are_those_of_a_whole_stable_sort(count: int) -> None:
+    # Drawn from five values, so that most are equal to others and the cut falls among equals.
+    values = np.random.default_rng(count).integers(0, 5, size=20).astype(np.float32)
+    assert _largest(values, count).tolist() == (-values).argsort(kind="stable")[:count].tolist()
 
 
 def test_case_and_everything_else_stay() -> None:

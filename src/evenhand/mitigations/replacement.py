@@ -11,6 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Model, ResolvesSpec
 from evenhand.core.records import Completion, GenerationSpec, MitigationInfo, ModelRef, Request
@@ -132,12 +135,21 @@ def neighbours(sides: Sides, vectors: WordVectors, *, count: int) -> dict[str, t
         )
     unit = unit_rows(vectors.matrix)
     cosines = unit[[vectors.find(word) for word in known]] @ unit.T
-    order = (-cosines).argsort(axis=1, kind="stable")[:, : count + len(listed) + 1]
     found = {}
-    for word, row in zip(known, order, strict=True):
-        near = [vectors.words[place] for place in row if vectors.words[place] not in listed]
+    for word, row in zip(known, cosines, strict=True):
+        nearest = _largest(row, count + len(listed) + 1)
+        near = [vectors.words[place] for place in nearest if vectors.words[place] not in listed]
         found[word] = tuple(near[:count])
     return found
+
+
+def _largest(values: NDArray[np.float32], count: int) -> NDArray[np.intp]:
+    """The places of the largest values, largest first, equal ones in their order: those alone are sorted."""
+    if count >= len(values):
+        return (-values).argsort(kind="stable")
+    least = np.partition(values, -count)[-count]
+    places = np.flatnonzero(values >= least)
+    return places[(-values[places]).argsort(kind="stable")][:count]
 
 
 def _cased(word: str, *, like: str) -> str:
