@@ -11,6 +11,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import accumulate
 from pathlib import Path
 
@@ -81,8 +82,12 @@ def whole_tables(tables: Mapping[str, pl.DataFrame]) -> tuple[Markup, tuple[str,
     return Markup(packed(whole)), tuple(whole)
 
 
+@cache
 def _environment(folder: Path) -> jinja2.Environment:
-    """Templates of a folder and those all pages share, with the filters they use; everything is escaped."""
+    """Templates of a folder and those all pages share, with the filters they use; everything is escaped.
+
+    Kept, since it holds the compiled templates: compiling them is half the time of a small report.
+    """
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader([folder, _TEMPLATES]),
         autoescape=True,
