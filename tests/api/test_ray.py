@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 if not Path("/proc/self/environ").exists():
     pytest.skip("needs /proc to find its own actors", allow_module_level=True)
 
-AUDIT = {"limit": 200, "samples": 1, "max_new_tokens": 6, "metrics": "sentiment,toxicity", "device": "cpu"}
+AUDIT = {"limit": 130, "samples": 1, "max_new_tokens": 6, "metrics": "sentiment,toxicity", "device": "cpu"}
 TABLES = ("prompts", "generations", "scores", "groups", "comparisons", "exclusions")
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
+
+from tests import program
 
 PAGE = "A tailor is somebody who makes or mends the clothes of other people.\n"
 
 
 def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "evenhand", "build", *arguments], cwd=folder, capture_output=True, text=True
-    )
+    return program.run("build", *arguments, cwd=folder)
 
 
 def test_from_pages_to_a_suite(tmp_path: Path) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
+from tests import program
 
 from evenhand.api.corpus import scan_corpus
 from evenhand.core.errors import InputError
@@ -140,18 +139,7 @@ def test_term_files(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("The boss is happy")
     terms = {"joy": ["happy", "Happy"], "male": ["he", "boss"], "female": ["she", "boss"], "nb": []}
     (tmp_path / "terms.json").write_text(json.dumps(terms))
-    command = [
-        sys.executable,
-        "-m",
-        "evenhand",
-        "corpus",
-        "text.txt",
-        "--terms",
-        "terms.json",
-        "--out",
-        "run",
-    ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    done = program.run("corpus", "text.txt", "--terms", "terms.json", "--out", "run", cwd=tmp_path)
     assert done.returncode == 3
     said = " ".join(done.stderr.split())
     assert "terms.json, byte 18: 'Happy' is in 'joy' twice; it is counted once" in said
@@ -170,8 +158,7 @@ def test_levels_are_between_0_and_1(inputs: Path, level: float) -> None:
 
 def test_an_open_quote_is_partial_on_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text('id,text\n1,"She is happy\n2,He is happy\n3,They are happy\n')
-    command = [sys.executable, "-m", "evenhand", "corpus", "rows.csv", "--out", "run"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    done = program.run("corpus", "rows.csv", "--out", "run", cwd=tmp_path)
     assert done.returncode == 3, done.stderr
     assert "rows.csv, byte 8: line 2 opens a quote that is not closed" in " ".join(done.stderr.split())
     occurrence = Run.open(tmp_path / "run").table("occurrence")

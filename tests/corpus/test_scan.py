@@ -12,6 +12,7 @@ import time
 import polars as pl
 import pytest
 from tests.oracles.corpus_counts import count
+from tests.program import run as evenhand
 
 from evenhand.api.corpus import _speed, prepare, scan_corpus
 from evenhand.api.render import render
@@ -35,11 +36,6 @@ def corpus(folder, size=4000):
     path = folder / "text.txt"
     path.write_text("\n".join(f"{number} {LINES[number % 5]}" for number in range(size)))
     return path
-
-
-def evenhand(*arguments, cwd):
-    command = [sys.executable, "-m", "evenhand", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
 
 
 def same(one, two):
