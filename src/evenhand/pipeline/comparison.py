@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import combinations
 
 import numpy as np
@@ -14,10 +14,11 @@ from evenhand.core.errors import InputError
 from evenhand.core.records import ALL, REST, Comparison, Estimate
 from evenhand.core.seeds import generator
 from evenhand.pipeline.families import Correction, by_family
-from evenhand.pipeline.gaps import Side, Test, counted, judged, sizes
+from evenhand.pipeline.gap_tables import OutputGaps, gaps_of_axis, nulls_by_group
+from evenhand.pipeline.gaps import Side, Test, Yeses, counted, judged, retested, sizes
 from evenhand.pipeline.quantities import Axis, Flags, Quantity
 from evenhand.stats.bootstrap import cluster_bootstrap_mean
-from evenhand.stats.intervals import clustered_mean, clustered_proportion
+from evenhand.stats.intervals import clustered_mean
 from evenhand.stats.results import Difference
 from evenhand.store.schemas import COMPARISONS, GROUPS
 
@@ -43,17 +44,24 @@ class Comparer:
 
     def groups(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> pl.DataFrame:
         """The table of per-group estimates."""
-        rows = [
-            self._group_row(axis, code, quantity)
-            for axis in axes
-            for quantity in quantities
-            for code in range(len(axis.groups))
-        ]
+        rows = [row for axis in axes for part in self.group_rows(axis, quantities) for row in part]
         return pl.DataFrame(rows, schema=dict(GROUPS))
+
+    def group_rows(self, axis: Axis, quantities: Sequence[Quantity]) -> list[list[dict[str, object]]]:
+        """For each output one row a group: its estimate and where that comes from."""
+        shares = [quantity for quantity in quantities if quantity.kind == "share"]
+        gaps = iter(gaps_of_axis(axis, shares, REST, level=self.level))
+        known = [next(gaps).shares() if quantity.kind == "share" else None for quantity in quantities]
+        return [
+            [self._group_row(axis, code, quantity, found, nulls) for code, nulls in enumerate(missing)]
+            for quantity, found, missing in zip(
+                quantities, known, (nulls_by_group(axis, quantity) for quantity in quantities), strict=True
+            )
+        ]
 
     def comparisons(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> list[Comparison]:
         """The comparisons with the declared baselines, corrected by family."""
-        found = [item for axis in axes for quantity in quantities for item in self.compared(axis, quantity)]
+        found = [item for axis in axes for part in self.compared_many(axis, quantities) for item in part]
         return self.corrected(found, ["exploratory" if item.exploratory else "primary" for item in found])
 
     def pairs(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> list[Comparison]:
@@ -69,10 +77,20 @@ class Comparer:
 
     def compared(self, axis: Axis, quantity: Quantity) -> list[Comparison]:
         """The groups of an axis against its declared baseline, not yet corrected."""
+        return self.compared_many(axis, [quantity])[0]
+
+    def compared_many(
+        self, axis: Axis, quantities: Sequence[Quantity], *, ratios: bool = True
+    ) -> list[list[Comparison]]:
+        """`compared` of each output, from one pass; without ratios where nobody reads them."""
         if len(axis.groups) < 2:
-            return []
+            return [[] for _ in quantities]
         baseline = self.baseline(axis)
-        return [self._compare(axis, code, baseline, quantity) for code in _compared(axis, baseline)]
+        found = gaps_of_axis(axis, quantities, baseline, level=self.level)
+        return [
+            list(self._of_output(axis, baseline, quantity, gaps, ratios=ratios))
+            for quantity, gaps in zip(quantities, found, strict=True)
+        ]
 
     def baseline(self, axis: Axis) -> str:
         """The declared baseline of an axis; an error if no text belongs to it."""
@@ -98,9 +116,15 @@ class Comparer:
             for item, p in zip(found, adjusted, strict=True)
         ]
 
-    def _group_row(self, axis: Axis, code: int, quantity: Quantity) -> dict[str, object]:
-        side = Side.of(quantity, axis, axis.codes == code)
-        estimate = self._estimate(quantity, axis, code, side)
+    def _group_row(
+        self,
+        axis: Axis,
+        code: int,
+        quantity: Quantity,
+        shares: Sequence[Estimate] | None,
+        nulls: Counter[str],
+    ) -> dict[str, object]:
+        estimate = shares[code] if shares is not None else self._mean(quantity, axis, code)
         return {
             "suite": axis.suite,
             "model": self.model,
@@ -109,13 +133,12 @@ class Comparer:
             "metric": quantity.metric,
             "output": quantity.output,
             "kind": quantity.kind,
-            **asdict(replace(estimate, n_null=side.nulls.total())),
-            "nulls": counted(side.nulls),
+            **fields_of(replace(estimate, n_null=nulls.total())),
+            "nulls": counted(nulls),
         }
 
-    def _estimate(self, quantity: Quantity, axis: Axis, code: int, side: Side) -> Estimate:
-        if quantity.kind == "share":
-            return clustered_proportion(side.values, side.clusters, level=self.level)
+    def _mean(self, quantity: Quantity, axis: Axis, code: int) -> Estimate:
+        side = Side.of(quantity, axis, axis.codes == code)
         if side.values.size >= _MANY_CLUSTERS and np.unique(side.clusters).size >= _MANY_CLUSTERS:
             return clustered_mean(side.values, side.clusters, level=self.level)
         rng = generator(
@@ -124,15 +147,38 @@ class Comparer:
         return cluster_bootstrap_mean(side.values, side.clusters, rng=rng, level=self.level)
 
     def _compare(self, axis: Axis, code: int, baseline: str, quantity: Quantity) -> Comparison:
-        group = Side.of(quantity, axis, axis.codes == code)
-        other = Side.of(quantity, axis, _rows_of(axis, code, baseline))
-        gap, ratio = judged(quantity, group, other, level=self.level, test=self.test)
-        if baseline == ALL:
-            # No ratio: its interval would count the group on both sides.
-            everybody = group, _joined(group, other)
-            return self._comparison(axis, code, baseline, quantity, against_all(gap), everybody)
-        found = self._comparison(axis, code, baseline, quantity, gap, (group, other))
-        return replace(found, ratio=ratio.value, ratio_low=ratio.low, ratio_high=ratio.high)
+        """One group against one other, on its own."""
+        sides = (
+            Side.of(quantity, axis, axis.codes == code),
+            Side.of(quantity, axis, _rows_of(axis, code, baseline)),
+        )
+        gap, ratio = judged(quantity, *sides, level=self.level, test=self.test)
+        return self._comparison(axis, code, baseline, quantity, gap, sides, ratio)
+
+    def _of_output(
+        self, axis: Axis, baseline: str, quantity: Quantity, gaps: OutputGaps, *, ratios: bool
+    ) -> Iterator[Comparison]:
+        """Every group of an axis on one output."""
+        is_share = quantity.kind == "share"
+        nulls = nulls_by_group(axis, quantity)
+        every = sum(nulls, Counter[str]())
+        for code in _compared(axis, baseline):
+            gap = gaps.difference(code)
+            sides: tuple[Side, Side] | tuple[Yeses, Yeses]
+            if is_share and self.test == "cluster":
+                missing = (
+                    every - nulls[code] if baseline in (REST, ALL) else nulls[axis.groups.index(baseline)]
+                )
+                inside, outside = gaps.sides(code)
+                sides = Yeses(*inside, nulls[code]), Yeses(*outside, missing)
+            else:
+                sides = (
+                    Side.of(quantity, axis, axis.codes == code),
+                    Side.of(quantity, axis, _rows_of(axis, code, baseline)),
+                )
+                gap = retested(gap, *sides, is_share=is_share, level=self.level, test=self.test)
+            ratio = gaps.ratio(code) if ratios and baseline != ALL else None
+            yield self._comparison(axis, code, baseline, quantity, gap, sides, ratio)
 
     def _comparison(
         self,
@@ -141,10 +187,14 @@ class Comparer:
         baseline: str,
         quantity: Quantity,
         gap: Difference,
-        sides: tuple[Side, Side],
+        sides: tuple[Side, Side] | tuple[Yeses, Yeses],
+        ratio: Estimate | None,
     ) -> Comparison:
         group, other = sides
-        nulls = group.nulls + other.nulls if baseline != ALL else other.nulls
+        nulls = group.nulls + other.nulls
+        if baseline == ALL:
+            # No ratio: its interval would count the group on both sides.
+            gap, ratio, other = against_all(gap), None, group.joined(other)  # type: ignore[arg-type]
         return Comparison(
             suite=axis.suite,
             model=self.model,
@@ -162,7 +212,7 @@ class Comparer:
             n=gap.n_a,
             n_clusters=gap.n_clusters,
             min_detectable=gap.min_detectable,
-            n_baseline=other.values.size,
+            n_baseline=other.n,
             n_null=nulls.total(),
             group_value=group.mean,
             baseline_value=other.mean,
@@ -173,13 +223,21 @@ class Comparer:
             method=gap.method,
             null_reason=gap.null_reason,
             nulls=counted(nulls),
+            ratio=None if ratio is None else ratio.value,
+            ratio_low=None if ratio is None else ratio.low,
+            ratio_high=None if ratio is None else ratio.high,
             **sizes(quantity, group, other)._asdict(),
         )
 
 
 def as_table(found: Iterable[Comparison]) -> pl.DataFrame:
     """Comparisons as a table."""
-    return pl.DataFrame([asdict(item) for item in found], schema=dict(COMPARISONS))
+    return pl.DataFrame([fields_of(item) for item in found], schema=dict(COMPARISONS))
+
+
+def fields_of(record: Comparison | Estimate) -> dict[str, object]:
+    """The fields of a flat record by name: `dataclasses.asdict` also looks into them, and takes longer."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def baseline_rows(axis: Axis, group: str, baseline: str) -> Flags:
@@ -215,11 +273,3 @@ def _rows_of(axis: Axis, code: int, baseline: str) -> Flags:
     apart = axis.codes != code if baseline in (REST, ALL) else axis.codes == axis.groups.index(baseline)
     chosen: Flags = apart
     return chosen
-
-
-def _joined(group: Side, rest: Side) -> Side:
-    return Side(
-        np.concatenate([group.values, rest.values]),
-        np.concatenate([group.clusters, rest.clusters]),
-        Counter(group.nulls + rest.nulls),
-    )

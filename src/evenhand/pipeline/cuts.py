@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import polars as pl
 
 from evenhand.core.records import Comparison, MetricInfo, OutputInfo
 from evenhand.pipeline.comparison import Comparer
-from evenhand.pipeline.families import by_family
+from evenhand.pipeline.families import CORRECTIONS, Correction
 from evenhand.pipeline.quantities import Axis, Floats, Quantity
 from evenhand.store.schemas import CUTS
 
@@ -91,8 +92,7 @@ def cuts(
         left -= len(grid) * sum(axis.rows.size * len(axis.groups) for axis in axes)
         if left < 0:
             break
-        for cut in grid:
-            rows += _rows_at(share, cut, used, axes, comparisons)
+        rows += _rows(share, grid, used, axes, comparisons)
     return pl.DataFrame(rows, schema=dict(CUTS))
 
 
@@ -111,24 +111,29 @@ def _as_compared(comparer: Comparer, comparisons: pl.DataFrame) -> Comparer:
     return replace(comparer, baselines={(suite, axis): baseline for suite, axis, baseline in known})
 
 
-def _rows_at(
-    share: Share, cut: float, comparer: Comparer, axes: Sequence[Axis], comparisons: pl.DataFrame
+def _rows(
+    share: Share, grid: Sequence[float], comparer: Comparer, axes: Sequence[Axis], comparisons: pl.DataFrame
 ) -> Iterator[dict[str, object]]:
-    quantity = share.at(cut)
-    gaps = {_key(gap): gap for axis in axes for gap in comparer.compared(axis, quantity)}
-    adjusted = _adjusted(gaps, quantity, comparer, comparisons)
-    of_group = {(gap.suite, gap.axis, gap.group): gap for gap in gaps.values()}
-    for row in comparer.groups(axes, [quantity]).iter_rows(named=True):
-        gap = of_group.get((row["suite"], row["axis"], row["group"]))
-        yield {
-            **{name: row[name] for name in ("suite", "model", "axis", "group", "metric", "output")},
-            "cut": cut,
-            "own": cut == share.own,
-            "value": row["value"],
-            "value_low": row["low"],
-            "value_high": row["high"],
-            **_gap(gap, None if gap is None else adjusted.get(_key(gap))),
-        }
+    """The rows of a share, cut by cut; all cuts of an axis are judged together."""
+    flags = [share.at(cut) for cut in grid]
+    gaps = [comparer.compared_many(axis, flags, ratios=False) for axis in axes]
+    groups = [comparer.group_rows(axis, flags) for axis in axes]
+    family = _Family.of(share, comparisons)
+    for place, cut in enumerate(grid):
+        found = {_key(gap): gap for of_axis in gaps for gap in of_axis[place]}
+        adjusted = family.adjusted(found, comparer.correction)
+        of_group = {key[:3]: gap for key, gap in found.items()}
+        for row in (row for of_axis in groups for row in of_axis[place]):
+            gap = of_group.get((row["suite"], row["axis"], row["group"]))  # type: ignore[arg-type]
+            yield {
+                **{name: row[name] for name in ("suite", "model", "axis", "group", "metric", "output")},
+                "cut": cut,
+                "own": cut == share.own,
+                "value": row["value"],
+                "value_low": row["low"],
+                "value_high": row["high"],
+                **_gap(gap, None if gap is None else adjusted.get(_key(gap))),
+            }
 
 
 def _gap(gap: Comparison | None, p_adjusted: float | None) -> dict[str, object]:
@@ -136,24 +141,39 @@ def _gap(gap: Comparison | None, p_adjusted: float | None) -> dict[str, object]:
     return {**{name: getattr(gap, name, None) for name in names}, "p_adjusted": p_adjusted}
 
 
-def _adjusted(
-    gaps: Mapping[Key, Comparison], quantity: Quantity, comparer: Comparer, comparisons: pl.DataFrame
-) -> dict[Key, float | None]:
-    """The p-values corrected in the run's families, with those of this share replaced."""
-    is_own = (pl.col("metric") == quantity.metric) & (pl.col("output") == quantity.output)
-    families = comparisons.filter(is_own)["family"].unique().implode()
-    table = comparisons.filter(pl.col("family").is_in(families)).with_columns(is_own=is_own)
-    columns = ("suite", "axis", "group", "baseline", "p", "family", "is_own")
-    keys: list[Key | None] = []
-    p_values: list[float | None] = []
-    names: list[str] = []
-    for suite, axis, group, baseline, p, family, own in table.select(columns).iter_rows():
-        key = (suite, axis, group, baseline)
-        keys.append(key if own and key in gaps else None)
-        p_values.append(gaps[key].p if own and key in gaps else p)
-        names.append(family)
-    found = by_family(p_values, names, comparer.correction)
-    return {key: item.adjusted for key, item in zip(keys, found, strict=True) if key is not None}
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """The p-values that those of a share are corrected with, by family."""
+
+    members: Mapping[str, tuple[list[Key | None], list[float | None]]]
+    """For each family the keys of the share's own gaps (None: another's) and all p-values."""
+
+    @classmethod
+    def of(cls, share: Share, comparisons: pl.DataFrame) -> _Family:
+        is_own = (pl.col("metric") == share.values.metric) & (pl.col("output") == share.output)
+        families = comparisons.filter(is_own)["family"].unique().implode()
+        table = comparisons.filter(pl.col("family").is_in(families)).with_columns(is_own=is_own)
+        columns = ("suite", "axis", "group", "baseline", "p", "family", "is_own")
+        members: dict[str, tuple[list[Key | None], list[float | None]]] = {}
+        for *key, p, family, own in table.select(columns).iter_rows():
+            keys, p_values = members.setdefault(family, ([], []))
+            keys.append(cast(Key, tuple(key)) if own else None)
+            p_values.append(p)
+        return cls(members)
+
+    def adjusted(self, gaps: Mapping[Key, Comparison], correction: Correction) -> dict[Key, float | None]:
+        """The p-values corrected in the run's families, with those of this share replaced."""
+        found: dict[Key, float | None] = {}
+        for keys, known in self.members.values():
+            replaced = [
+                gaps[key].p if key is not None and key in gaps else p
+                for key, p in zip(keys, known, strict=True)
+            ]
+            corrected = CORRECTIONS[correction](replaced)
+            found |= {
+                key: p for key, p in zip(keys, corrected, strict=True) if key is not None and key in gaps
+            }
+        return found
 
 
 def _key(gap: Comparison) -> Key:

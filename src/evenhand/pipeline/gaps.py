@@ -46,9 +46,39 @@ class Side:
         return cls(values[known], axis.clusters[chosen][known], quantity.nulls(rows))
 
     @property
+    def n(self) -> int:
+        """How many values there are."""
+        return int(self.values.size)
+
+    @property
     def mean(self) -> float | None:
         """The mean, or share; null without values."""
         return float(self.values.mean()) if self.values.size else None
+
+    def joined(self, other: Side) -> Side:
+        """Both sides as one."""
+        return Side(
+            np.concatenate([self.values, other.values]),
+            np.concatenate([self.clusters, other.clusters]),
+            Counter(self.nulls + other.nulls),
+        )
+
+
+class Yeses(NamedTuple):
+    """What one side has on a share: all that is told of it."""
+
+    n: int
+    yes: int
+    nulls: Counter[str]
+
+    @property
+    def mean(self) -> float | None:
+        """The share; null without values."""
+        return self.yes / self.n if self.n else None
+
+    def joined(self, other: Yeses) -> Yeses:
+        """Both sides as one."""
+        return Yeses(self.n + other.n, self.yes + other.yes, self.nulls + other.nulls)
 
 
 class Sizes(NamedTuple):
@@ -68,19 +98,24 @@ def judged(
     """
     is_share = quantity.kind == "share"
     gap, ratio = clustered_gap(a.values, a.clusters, b.values, b.clusters, is_share=is_share, level=level)
+    return retested(gap, a, b, is_share=is_share, level=level, test=test), ratio
+
+
+def retested(gap: Difference, a: Side, b: Side, *, is_share: bool, level: float, test: Test) -> Difference:
+    """The gap judged by a named test instead, where that fits the output."""
     if test in ("binomial", "chi-square") and is_share:
         gap = _unclustered(a, b, level, test)
     if test in ("paired-t", "wilcoxon"):
         gap = _paired(a, b, level, test)
-    return gap, ratio
+    return gap
 
 
-def sizes(quantity: Quantity, a: Side, b: Side) -> Sizes:
+def sizes(quantity: Quantity, a: Side | Yeses, b: Side | Yeses) -> Sizes:
     """The effect sizes of two sides; null where a side is empty."""
     mean_a, mean_b = a.mean, b.mean
     if mean_a is None or mean_b is None:
         return Sizes()
-    if quantity.kind == "share":
+    if quantity.kind == "share" or isinstance(a, Yeses) or isinstance(b, Yeses):
         # Of yes and no, P(a > b) - P(a < b) = a (1 - b) - b (1 - a): the difference itself.
         return Sizes(cohens_h(mean_a, mean_b), mean_a - mean_b)
     return Sizes(hedges_g(a.values, b.values).value, cliffs_delta(a.values, b.values).value)

@@ -23,7 +23,7 @@ _TABLE_LIMIT = 20_000_000
 """Above this many clusters x cells the pairs are found by sorting instead of by a table."""
 _TINY = 1e-12
 """A standard error below this share of the values' range is rounding, not variation."""
-_CANCELLED = 1e-14
+CANCELLED = 1e-14
 """A variance below this share of its terms is what cancellation left over."""
 
 
@@ -67,7 +67,7 @@ class Moments:
         """The contrast ``weights @ means``; every cell with a weight must hold two clusters or more."""
         squares = weights**2
         variance = float(weights @ self.covariance @ weights)
-        if variance <= _CANCELLED * float(squares @ np.diag(self.covariance)):
+        if variance <= CANCELLED * float(squares @ np.diag(self.covariance)):
             variance = 0.0
         df = float(squares @ (1 / self.sizes)) ** 2 / float(squares @ self.design @ squares)
         return Contrast(float(weights @ self.means), variance, df)
@@ -189,6 +189,12 @@ def _nested_gram(pairs: _Pairs, n_cells: int, columns: list[Floats]) -> Floats:
     return gram
 
 
+def rounding_floor(values_range: Floats) -> Floats:
+    """The variance up to which there is only rounding, of means of values with this range."""
+    floor: Floats = (_TINY * values_range) ** 2
+    return floor
+
+
 def _without_rounding(covariance: Floats, values_range: float) -> Floats:
-    rounding = np.diag(covariance) <= (_TINY * values_range) ** 2
+    rounding = np.diag(covariance) <= rounding_floor(np.array(values_range))
     return np.where(rounding[:, None] | rounding, 0.0, covariance)

@@ -26,13 +26,13 @@ from evenhand.stats._moments import Moments
 from evenhand.stats._quantiles import t_lower_tail, t_quantile
 from evenhand.stats.intervals import Interval, effective_size, shares, wilson_interval
 
-_LARGEST_QUANTILE = 1e6
+LARGEST_QUANTILE = 1e6
 """Where the search for the quantile that touches 0 gives up; p is 0 for any purpose."""
-_HALVINGS = 36
+HALVINGS = 36
 """Steps of the bisection: to eleven digits."""
-_LEAST_TAIL = 1e-290
+LEAST_TAIL = 1e-290
 """Below this no quantile is looked up."""
-_ROUNDING = 1e-14
+ROUNDING = 1e-14
 """An estimate this near 0 is 0."""
 
 
@@ -69,7 +69,7 @@ class Newcombe:
     def estimate(self) -> float:
         """The weighted sum."""
         total = sum(weight * share for weight, share in zip(self.weights, self.shares, strict=True))
-        return total if abs(total) > _ROUNDING else 0.0
+        return total if abs(total) > ROUNDING else 0.0
 
     def interval(self, z: float) -> Interval:
         """The interval at the quantile ``z`` of the design's reference."""
@@ -79,9 +79,9 @@ class Newcombe:
         """The quantile at which the interval touches 0, by bisection: its reach grows with the quantile."""
         side = self if self.estimate >= 0 else self._negated()
         below, above = 0.0, 1.0
-        while side._low(above) > 0 and above < _LARGEST_QUANTILE:
+        while side._low(above) > 0 and above < LARGEST_QUANTILE:
             below, above = above, above * 2
-        for _ in range(_HALVINGS):
+        for _ in range(HALVINGS):
             middle = (below + above) / 2
             below, above = (middle, above) if side._low(middle) > 0 else (below, middle)
         return above if self.estimate else 0.0
@@ -101,7 +101,7 @@ class Newcombe:
         """The quantile of the share's own reference that leaves the same tail."""
         if self.own[cell] >= self.df:
             return z
-        return -t_quantile(max(t_lower_tail(-z, self.df), _LEAST_TAIL), self.own[cell])
+        return -t_quantile(max(t_lower_tail(-z, self.df), LEAST_TAIL), self.own[cell])
 
     def _negated(self) -> Newcombe:
         return replace(self, weights=tuple(-weight for weight in self.weights))
@@ -113,21 +113,22 @@ def touching_quantiles(shares: Floats, sizes: Floats, shared: Floats) -> Floats:
     (high, low), (worth, other) = (np.take_along_axis(part, order, axis=1).T for part in (shares, sizes))
 
     def excludes_0(z: Floats) -> Bools:
-        down, up = high - _wilson_ends(high, worth, z)[0], _wilson_ends(low, other, z)[1] - low
+        down, up = high - wilson_ends(high, worth, z)[0], wilson_ends(low, other, z)[1] - low
         excludes: Bools = high - low > np.sqrt(shared * (down * down + up * up))
         return excludes
 
     below, above = np.zeros(high.size), np.ones(high.size)
-    while (grows := excludes_0(above) & (above < _LARGEST_QUANTILE)).any():
+    while (grows := excludes_0(above) & (above < LARGEST_QUANTILE)).any():
         below, above = np.where(grows, above, below), np.where(grows, above * 2, above)
-    for _ in range(_HALVINGS):
+    for _ in range(HALVINGS):
         middle = (below + above) / 2
         is_inside = excludes_0(middle)
         below, above = np.where(is_inside, middle, below), np.where(is_inside, above, middle)
     return np.where(high > low, above, 0.0)
 
 
-def _wilson_ends(share: Floats, n: Floats, z: Floats) -> tuple[Floats, Floats]:
+def wilson_ends(share: Floats, n: Floats, z: Floats) -> tuple[Floats, Floats]:
+    """`intervals.wilson_interval` of many shares."""
     spread = z * z / n
     centre = (share + spread / 2) / (1 + spread)
     half = np.sqrt(spread * share * (1 - share) + spread * spread / 4) / (1 + spread)

@@ -28,6 +28,9 @@ from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER
 _BLOCK = 200_000
 """Draws made at a time: what they gather (3 MB) stays in the cache of one core."""
 
+_TIE = 1e-12
+"""Means this close (relative) are ties that rounding split."""
+
 
 def cluster_bootstrap_mean(
     y: npt.ArrayLike,
@@ -169,7 +172,8 @@ def _bca(draws: Floats, sums: Floats, sizes: Floats, widened: float) -> tuple[fl
     spread = math.sqrt(float(influences @ influences))
     acceleration = float(np.sum(influences**3)) / (6 * spread**3)
     # Ties count half, so that a lattice of means is not taken for bias.
-    below = float(np.mean(draws < value) + np.mean(draws == value) / 2)
+    ties = np.abs(draws - value) <= _TIE * max(abs(value), spread)
+    below = float(np.mean((draws < value) & ~ties) + np.mean(ties) / 2)
     bias = normal_quantile(min(max(below, 1 / draws.size), 1 - 1 / draws.size))
     tails = [_accelerated(bias + side * widened / spread, bias, acceleration) for side in (-1, 1)]
     low, high = np.quantile(draws, tails)

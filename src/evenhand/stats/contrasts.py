@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -32,8 +33,10 @@ POWER = 0.8
 """The power at which ``min_detectable`` is stated."""
 FEW_CLUSTERS = 10
 """Below this many clusters the correlation of two shares is too uncertain to narrow an interval."""
-_MEANS = "cluster-robust t"
-_SHARES = "cluster-robust Newcombe"
+NO_YARDSTICK = 1e-12
+"""A variance of a difference below this share of its cells' is none."""
+MEANS = "cluster-robust t"
+SHARES = "cluster-robust Newcombe"
 _OMNIBUS = "cluster-robust F (Rao-Scott)"
 
 
@@ -77,11 +80,14 @@ def clustered_gap(
     check = checked_binary if is_share else checked_values
     a, b = check(y_a, "y_a"), check(y_b, "y_b")
     codes = joint_codes(clusters_a, a.size, clusters_b, b.size)
-    sizes = _Sizes(a.size, b.size, checked_level(level), _SHARES if is_share else _MEANS)
+    sizes = _Sizes(a.size, b.size, checked_level(level), SHARES if is_share else MEANS)
     if not a.size or not b.size:
         return sizes.without(NO_VALUES, n_clusters=np.unique(codes).size), ratio_of(None, level)
-    of = _two_cells(a, b, codes)
-    return (_judged_shares if is_share else _judged)(of, np.array([1.0, -1.0]), sizes), ratio_of(of, level)
+    of, weights = _two_cells(a, b, codes), np.array([1.0, -1.0])
+    if is_share:
+        # Without rounding, or a share of 0 might have a ratio.
+        return _judged_shares(of, weights, sizes), ratio_of(replace(of, means=shares(of)), level)
+    return _judged(of, weights, sizes), ratio_of(of, level)
 
 
 def clustered_contrast(
@@ -105,7 +111,7 @@ def clustered_contrast(
     codes = cluster_codes(clusters, values.size)
     sign = np.sign(np.asarray(weights, dtype=np.float64))
     rows = np.bincount(of_cell, minlength=len(weights))
-    method = _SHARES if is_share else _MEANS
+    method = SHARES if is_share else MEANS
     sizes = _Sizes(int(rows[sign > 0].sum()), int(rows[sign < 0].sum()), checked_level(level), method)
     used = np.flatnonzero(sign)
     if used.size == 0 or rows[used].min() == 0:
@@ -212,7 +218,7 @@ def _judged_shares(of: Moments, weights: Floats, sizes: _Sizes) -> Difference:
         low, high = min(low, estimate - quantile * se), max(high, estimate + quantile * se)
         p = max(p, t_two_sided(estimate / se, df)) if se > 0 else None
     # Clusters that vary, and vary alike in all cells, leave no yardstick for their difference.
-    if variance < 1e-12 * float(np.diag(of.covariance).max()):
+    if variance < NO_YARDSTICK * float(np.diag(of.covariance).max()):
         return sizes.difference(_Judgement(estimate, None, None, se, df, None), of.n_clusters, NO_VARIATION)
     least, most = float(weights[weights < 0].sum()), float(weights[weights > 0].sum())
     judged = _Judgement(estimate, max(low, least), min(high, most), se, df, p)

@@ -24,6 +24,7 @@ from evenhand.stats._moments import Moments, moments
 from evenhand.stats._quantiles import normal_quantile, t_quantile
 from evenhand.stats.results import NEAR_ZERO, NO_VALUES, NO_VARIATION, NOT_POSITIVE, ONE_CLUSTER
 
+SHARE = "cluster-robust Wilson"
 _SMALLEST = 1e-100
 """A mean below this would overflow the square of its inverse."""
 _UNBOUNDED = 50.0
@@ -70,13 +71,12 @@ def clustered_proportion(
     """
     values = checked_binary(y)
     codes = cluster_codes(clusters, values.size)
-    method = "cluster-robust Wilson"
     checked_level(level)
     if not values.size:
-        return _no_values(method, level, n_null)
+        return _no_values(SHARE, level, n_null)
     of = moments(values, np.zeros_like(codes), codes, n_cells=1)
     share = float(shares(of)[0])
-    estimate = partial(Estimate, share, level=level, method=method, n=values.size, n_null=n_null)
+    estimate = partial(Estimate, share, level=level, method=SHARE, n=values.size, n_null=n_null)
     if of.n_clusters < 2:
         return estimate(low=None, high=None, n_clusters=of.n_clusters, null_reason=ONE_CLUSTER)
     df, size = of.contrast(np.ones(1)).df, effective_size(of, 0)
