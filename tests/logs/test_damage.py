@@ -20,7 +20,7 @@ def test_damage_is_refused_or_read(name: str, tmp_path: Path) -> None:
     whole = (FILES / name).read_bytes()
     rng = np.random.default_rng(0)
     path = tmp_path / name
-    for _ in range(25):
+    for _ in range(12):
         content = bytearray(whole[: int(rng.integers(len(whole))) if rng.random() < 0.3 else None])
         for place in rng.integers(max(len(content), 1), size=int(rng.integers(1, 40))):
             if len(content):

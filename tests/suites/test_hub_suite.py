@@ -165,6 +165,16 @@ def test_splits_are_told_by_the_names_of_files(files, config: str, split: str, c
     assert (len(found) if isinstance(chosen, int) else found) == chosen
 
 
+def test_a_card_that_is_made_to_harm_does_none() -> None:
+    pytest.importorskip("yaml", reason="needs PyYAML")
+    nested = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))
+    card = (
+        f"---\n{nested}configs:\n- config_name: *a59\n  data_files:\n  - split: *a59\n    path: x.csv\n---\n"
+    )
+    assert choose(["x.csv"], card, DatasetName("org/x", "", "", "", COLUMNS)) == ["x.csv"]
+    assert choose(["x.csv"], "---\n: [\n---\n", DatasetName("org/x", "", "", "", COLUMNS)) == ["x.csv"]
+
+
 def test_datasets_finds_the_same_files(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets", reason="needs the datasets library")
     for name, rows in {"train": ROWS[:1], "test": ROWS[1:3]}.items():

@@ -97,7 +97,7 @@ def _declared(readme: str, files: Sequence[str]) -> Parts:
     """Configurations and splits as the data set's card declares them; empty where it does not."""
     parts: Parts = {}
     for config in _configs(readme):
-        name, folder = str(config.get("config_name", "default")), str(config.get("data_dir") or "")
+        name, folder = _word(config.get("config_name"), "default"), _word(config.get("data_dir"), "")
         for split, pattern in _patterns(config.get("data_files")):
             wanted = f"{folder.rstrip('/')}/{pattern}" if folder else pattern
             found = [file for file in files if _matches(file, wanted)]
@@ -131,7 +131,12 @@ def _patterns(files: object) -> Iterator[tuple[str, str]]:
             paths = one.get("path")
             for path in paths if isinstance(paths, list) else [paths]:
                 if isinstance(path, str):
-                    yield str(one.get("split", "train")), path
+                    yield _word(one.get("split"), "train"), path
+
+
+def _word(value: object, default: str) -> str:
+    # A card may nest names without end by references to each other, and those must not be written out.
+    return value if isinstance(value, str) else default
 
 
 def _matches(file: str, pattern: str) -> bool:
