@@ -8,9 +8,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.fuzz.contents import as_json
 from tests.fuzz.harness import Outcome, try_input
 from tests.fuzz.models import _masked_tokenizer
 from tests.fuzz.registry import READERS
+from tests.fuzz.runs import ARGILLA
 from tests.fuzz.tables import _parquet
 
 BY_NAME = {reader.name: reader for reader in READERS}
@@ -95,6 +97,8 @@ FOUND: tuple[tuple[str, bytes, Outcome], ...] = (
     ("classifier: config.json", b"{}", "refused"),
     ("classifier: vocab.txt", b"[PAD]\n", "refused"),
     ("word classifier: config.json", b'{"model_type": "evenhand-lstm"}', "refused"),
+    ("labels of Argilla", as_json(ARGILLA).replace(b"A kind day", b"\\ud800"), "read"),
+    ("masked tokenizer", _masked_tokenizer()[0].replace(b"[UNK]", b"[unk]"), "refused"),
     ("masked tokenizer", b"{}", "refused"),
     ("masked tokenizer", _masked_tokenizer()[0].replace(b'"man":6', b'"man":2147483648'), "refused"),
     ("tokenizer: tokenizer.json", b"\xff", "refused"),

@@ -18,6 +18,7 @@ from evenhand.annotate.label_studio import of_task, write_label_studio
 from evenhand.annotate.records import ABOUT
 from evenhand.core.errors import InputError
 from evenhand.store.atomic import replacing
+from evenhand.store.files import cell
 from evenhand.store.spreadsheets import guarded_table
 
 FORMATS: Final = ("jsonl", "csv", "label-studio", "argilla")
@@ -67,7 +68,8 @@ def read_json(path: Path) -> pl.DataFrame:
             todo="export in one of these formats, or as JSONL or CSV",
         )
     columns = ("item_id", "text", "annotator", "question", "label", "at", *ABOUT)
-    table = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
+    sound = [{name: cell(value) for name, value in row.items()} for row in rows]
+    table = pl.DataFrame(sound, schema=dict.fromkeys(columns, pl.String), orient="row")
     if table.is_empty():
         raise InputError(
             f"{path} holds {len(records)} texts and no label",

@@ -109,6 +109,8 @@ def read_tokenizer(path: Path) -> Tokenizer:
     try:
         found: Tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
         check_ids(found.get_vocab())
+        # Tried here, with a letter no vocabulary has: a token for what is unknown is missed only then.
+        found.encode("a text \U000f0000", add_special_tokens=False)
         return found
     except BaseException as error:
         # A panic of the library is no Exception, and its class cannot be imported.
