@@ -154,7 +154,7 @@ def _check_columns(columns: PromptColumns, table: pl.DataFrame, place: str) -> N
             there = column in table.columns or column.partition(".")[0] in table.columns
             raise InputError(
                 f"{place} has {'nothing in the' if there else 'no'} column {column!r} ({option})",
-                accepted=", ".join(table.columns),
+                accepted=", ".join(filter(None, table.columns)) or "a table whose columns have names",
                 todo="name one of these columns, or a field of one as COLUMN.FIELD",
             )
     for axis, column in columns.groups.items():
