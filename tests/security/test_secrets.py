@@ -2,51 +2,38 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from tests.models.host import Asked, Host, Reply, error_reply, serving, text_reply
+from tests.program import run
 
 KEY = "sk-canary/7d1f+Zq=="
 FORMS = tuple(form.encode() for form in (KEY, quote(KEY, safe=""), KEY.replace("/", "\\/"), "canary"))
 
 
-def _audit(
-    host: Host, folder: Path, *more: str, model: str | None = None
-) -> subprocess.CompletedProcess[bytes]:
-    """`evenhand audit` of the host, with its cache, logs and folder under one roof."""
-    base = [sys.executable, "-m", "evenhand", "audit", model or f"endpoint:{host.url}#m"]
-    command = [
-        *base,
-        "--metrics",
-        "sentiment",
-        "--samples",
-        "1",
-        "--limit",
-        "20",
-        "--out",
-        str(folder / "run"),
-        *more,
-    ]
-    environment = {
-        **os.environ,
-        "EVENHAND_API_KEY": KEY,
-        "EVENHAND_CACHE": str(folder / "cache"),
-        "HOME": str(folder / "home"),
-        "EVENHAND_DEBUG": "1",
-    }
-    return subprocess.run(command, env=environment, cwd=folder, capture_output=True, check=False, timeout=120)
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a command writes stands under one roof; traces are shown."""
+    monkeypatch.setenv("EVENHAND_API_KEY", KEY)
+    monkeypatch.setenv("EVENHAND_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("EVENHAND_DEBUG", "1")
 
 
-def _leaks(folder: Path, done: subprocess.CompletedProcess[bytes]) -> list[str]:
+def _audit(host: Host, folder: Path) -> subprocess.CompletedProcess[str]:
+    """`evenhand audit` of the host."""
+    options = ("--metrics", "sentiment", "--samples", "1", "--limit", "20", "--out", folder / "run")
+    return run("audit", f"endpoint:{host.url}#m", *options, cwd=folder)
+
+
+def _leaks(folder: Path, done: subprocess.CompletedProcess[str]) -> list[str]:
     """Where the key can be read."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     places = {str(path.relative_to(folder)): path.read_bytes() + str(path).encode() for path in files}
-    places |= {"stdout": done.stdout, "stderr": done.stderr}
+    places |= {"stdout": done.stdout.encode(), "stderr": done.stderr.encode()}
     return [name for name, content in places.items() if any(form in content for form in FORMS)]
 
 
@@ -55,7 +42,7 @@ def test_an_audit_that_ends_well(tmp_path: Path) -> None:
         host.answer = lambda asked: text_reply(" was kind.")
         done = _audit(host, tmp_path)
         assert host.asked[0].headers["Authorization"] == f"Bearer {KEY}"
-    assert done.returncode == 0, done.stderr.decode()
+    assert done.returncode == 0, done.stderr
     assert (tmp_path / "run" / "report.html").is_file()
     assert _leaks(tmp_path, done) == []
 
@@ -71,7 +58,7 @@ def test_a_host_that_repeats_the_key_in_its_refusal(tmp_path: Path) -> None:
         host.answer = _repeating
         done = _audit(host, tmp_path)
     assert done.returncode != 0
-    assert b"EVENHAND_API_KEY" in done.stderr + done.stdout
+    assert "EVENHAND_API_KEY" in done.stderr + done.stdout
     assert _leaks(tmp_path, done) == []
 
 
