@@ -52,7 +52,7 @@ NEED_GPU = @$(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_avai
   { echo "$@ trains for a fixed time and needs a GPU that torch can use; none was found."; exit 2; }
 endif
 
-.PHONY: help setup audit test lint fmt bench bench-gpu docs check clean assets assets-data assets-text assets-causal assets-masked \
+.PHONY: help setup audit test lint fmt bench bench-gpu docs check package licences ci clean assets assets-data assets-text assets-causal assets-masked \
   assets-classifiers assets-embeddings assets-norms assets-ideology
 
 help:            ## this list
@@ -152,7 +152,16 @@ assets-classifiers: $(READY)
 	$(TRAIN).classifier_figures --model $(ASSETS)/classifiers --data $(FROM)/data --run $(WORK)/classifiers \
 	  --packed $(WORK)/packed --out $(WORK)/classifiers/figures.md $(ROUNDS)
 
-check: lint test docs  ## everything CI checks
+check: lint test docs  ## lint, test and docs
+
+package: $(READY)  ## build wheel and sdist into dist/, look inside, install the wheel and use it
+	$(BIN)/python scripts/check_package.py --offline .ci/offline --keep dist
+
+licences: $(READY)  ## hold the licence of every installed package against the list
+	$(BIN)/python scripts/check_licences.py
+
+ci:              ## every step of CI, from an empty HOME to the lowest versions
+	.ci/run
 
 clean:           ## remove what the other targets made
 	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache
