@@ -48,8 +48,7 @@ JOBS: tuple[Job, ...] = (
     Job("classifiers", "bench_classifiers.py", "--texts 400"),
     Job("regard-cpu", "bench_regard.py", "--texts 400"),
     Job("probe", "bench_probe.py"),
-    # All of BOLD in one long round: five of them alone would take the time of the whole suite.
-    Job("audit", "bench_audit.py", "--rounds 1"),
+    Job("audit", "bench_audit.py"),
     Job("endpoint", "bench_endpoint.py"),
     Job("annotate", "bench_annotate.py"),
     Job("growth", "bench_growth.py", "--largest 100000"),
