@@ -54,6 +54,7 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "validate",
     ),
     "Train, build, replicate": ("train", "build", "export", "replicate"),
+    "With other tools": ("frame_inputs", "score_predictions"),
     "What is there": ("available", "card"),
     "Results and errors": ("Run", "EvenhandError"),
 }

@@ -91,11 +91,11 @@ def runs_of_two_releases(scene: Scene) -> None:
     """The audit of a release, that of the one before, and one by its full name."""
     for name, seed in (("last", 0), ("new", 1)):
         evenhand.audit(
-            "stub", limit=86, samples=2, seed=seed, metrics="sentiment", out=scene.folder / "runs" / name
+            "stub", limit=43, samples=2, seed=seed, metrics="sentiment", out=scene.folder / "runs" / name
         )
     evenhand.audit(
         "stub",
-        limit=86,
+        limit=43,
         samples=2,
         metrics="sentiment,toxicity",
         out=scene.folder / "runs" / "audit-gpt2-1234",
@@ -106,7 +106,7 @@ def runs_of_two_methods(scene: Scene) -> None:
     """Texts of the same prompts written in two ways."""
     for name, seed in (("plain", 0), ("calibrated", 1)):
         evenhand.audit(
-            "stub", limit=86, samples=2, seed=seed, metrics="sentiment", out=scene.folder / "runs" / name
+            "stub", limit=43, samples=2, seed=seed, metrics="sentiment", out=scene.folder / "runs" / name
         )
 
 
