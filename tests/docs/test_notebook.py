@@ -44,7 +44,7 @@ def test_it_runs_and_shows_the_same(kept: dict[str, Any]) -> None:
 
 
 def _shape(cell: Any) -> list[str]:
-    """What a cell shows without numbers and rows: another machine may write other texts from the same seed."""
+    """What a cell shows without numbers and rows: another machine may write other texts."""
     shown = [out.get("data", {}).get("text/plain", out.get("text", "")) for out in cell.get("outputs", [])]
     joined = ["".join(text).partition("╞")[0] for text in shown]
     return [re.sub(r"[-+]?\d[\d.e-]*|[ ─]+", "", text) for text in joined]
