@@ -6,7 +6,6 @@ import logging
 import os
 import queue
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -19,7 +18,14 @@ from evenhand.core.digests import digest
 from evenhand.core.errors import InputError, ModelError
 from evenhand.core.records import Completion, Execution, GenerationSpec, ModelRef, Request
 from evenhand.core.seeds import derived_seed
-from evenhand.models.endpoint_limits import LONGEST_WAIT, AgainError, TokenBudget, pause_after, retry_after
+from evenhand.models.endpoint_limits import (
+    LONGEST_WAIT,
+    AgainError,
+    TokenBudget,
+    Wire,
+    pause_after,
+    retry_after,
+)
 from evenhand.models.openai_wire import (
     INSTRUCTION,
     OPTIONAL,
@@ -38,6 +44,8 @@ FIRST_WAIT: Final = 0.5
 
 _SEEDS: Final = 2**31
 _LARGEST_ANSWER: Final = 1 << 24
+_TOO_LARGE: Final = 0
+"""No status of HTTP: an answer that is not read to its end, and not asked for again."""
 # Every request would be answered so: the address, the key or the interface is wrong.
 _FATAL: Final = frozenset({301, 302, 303, 307, 308, 401, 404, 405})
 _Job = tuple[Request, int]
@@ -49,8 +57,8 @@ class EndpointModel:
 
     Every sample is one request with a seed of its own. Timeouts, 429 and 5xx are tried again with growing
     pauses, ``Retry-After`` is honoured, redirects are not followed. What fails in the end is a completion
-    with a failure code: ``timeout``, ``connection``, ``http_500``, ``bad_answer``, ``refused``,
-    ``content_filter``, ``token_cap``.
+    with a failure code: ``timeout``, ``connection``, ``http_500``, ``bad_answer``, ``too_large``,
+    ``refused``, ``content_filter``, ``token_cap``.
 
     Args:
         name: ``URL#MODEL``; the URL is that of the interface, such as ``http://localhost:8000/v1``.
@@ -136,8 +144,9 @@ class EndpointModel:
         """Serve jobs until none is left; threads with a connection each are quicker than a shared pool."""
         try:
             with self._client() as client:
+                wire = Wire(client, seconds=self._timeout)
                 while (job := _next(jobs)) is not None:
-                    put(self._complete(client, *job, spec))
+                    put(self._complete(wire, *job, spec))
         except Exception as error:
             # A thread must not die in silence: the caller would wait for ever.
             put(error)
@@ -148,9 +157,7 @@ class EndpointModel:
             headers["Authorization"] = f"Bearer {self._secret}"
         return httpx.Client(headers=headers, timeout=self._timeout, verify=self._ssl, follow_redirects=False)
 
-    def _complete(
-        self, client: httpx.Client, request: Request, sample: int, spec: GenerationSpec
-    ) -> Completion:
+    def _complete(self, wire: Wire, request: Request, sample: int, spec: GenerationSpec) -> Completion:
         seed = derived_seed(spec.seed, "endpoint", request.id, sample) % _SEEDS
         body = payload(self._target, request.text, spec, seed=seed)
         # Tokens have about four bytes; three leaves room for other languages.
@@ -158,13 +165,13 @@ class EndpointModel:
         if not self._budget.reserve(reserved):
             return Completion(request.id, sample, None, None, failure="token_cap")
         try:
-            answer = self._ask(client, body, request.text)
+            answer = self._ask(wire, body, request.text)
         except AgainError as error:
             answer = Answer(None, None, error.code)
         self._budget.settle(reserved, answer)
         return _completion(request.id, sample, answer, spec)
 
-    def _ask(self, client: httpx.Client, body: bytes, prompt: str) -> Answer:
+    def _ask(self, wire: Wire, body: bytes, prompt: str) -> Answer:
         """The answer, after as many attempts as it takes and is allowed."""
         for attempt in stamina.retry_context(
             on=pause_after,
@@ -175,19 +182,20 @@ class EndpointModel:
             wait_jitter=FIRST_WAIT,
         ):
             with attempt:
-                return self._read(self._post(client, body), prompt)
+                return self._read(self._post(wire, body), prompt)
         raise AssertionError("stamina returns an answer or raises")
 
-    def _post(self, client: httpx.Client, body: bytes) -> _Response:
-        started = time.monotonic()
+    def _post(self, wire: Wire, body: bytes) -> _Response:
         try:
-            with client.stream("POST", self._target.url, content=body) as response:
+            with wire.post(self._target.url, body) as response:
                 content = bytearray()
                 for part in response.iter_bytes():
                     content += part
-                    # httpx bounds each read; an answer that drips in is bounded here.
-                    if len(content) > _LARGEST_ANSWER or time.monotonic() - started > self._timeout:
-                        raise AgainError("timeout")
+                    if len(content) > _LARGEST_ANSWER:
+                        return _Response(_TOO_LARGE, response.headers, b"")
+                if wire.was_cut:
+                    # A body of no stated length ends where the connection does.
+                    raise AgainError("timeout")
                 return _Response(response.status_code, response.headers, bytes(content))
         except httpx.TimeoutException:
             raise AgainError("timeout") from None
@@ -200,12 +208,14 @@ class EndpointModel:
                 todo="start the server, or check host and port",
             ) from error
         except (httpx.TransportError, httpx.DecodingError):
-            raise AgainError("connection") from None
+            raise AgainError("timeout" if wire.was_cut else "connection") from None
 
     def _read(self, response: _Response, prompt: str) -> Answer:
         status = response.status
         if status == 429 or status >= 500:
             raise AgainError(f"http_{status}", wait=retry_after(response.headers.get("Retry-After", "")))
+        if status == _TOO_LARGE:
+            return Answer(None, None, "too_large")
         if status != 200:
             return self._refused(response)
         self._answered = True

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
+
+import httpx
 
 from evenhand.models.openai_wire import Answer
 
@@ -21,6 +26,47 @@ class AgainError(Exception):
         super().__init__(code)
         self.code = code
         self.wait = wait
+
+
+class Wire:
+    """A client with one connection, which is cut when a whole answer takes too long.
+
+    httpx bounds each read, not their sum: a host that sends its headers letter by letter would hold a
+    reader for days.
+    """
+
+    def __init__(self, client: httpx.Client, *, seconds: float) -> None:
+        self._client, self._seconds = client, seconds
+        self._socket: socket.socket | None = None
+        self.was_cut = False
+
+    @contextlib.contextmanager
+    def post(self, url: str, content: bytes) -> Iterator[httpx.Response]:
+        """The response to a body, while there is time."""
+        self.was_cut = False
+        timer = threading.Timer(self._seconds, self._cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            with self._client.stream(
+                "POST", url, content=content, extensions={"trace": self._note}
+            ) as response:
+                yield response
+        finally:
+            timer.cancel()
+
+    def _note(self, event: str, info: Mapping[str, object]) -> None:
+        """Keep the socket of a new connection; with TLS the one that wraps it."""
+        stream = info.get("return_value")
+        if event.endswith((".connect_tcp.complete", ".start_tls.complete")) and stream is not None:
+            found = stream.get_extra_info("socket")  # type: ignore[attr-defined]
+            self._socket = found if isinstance(found, socket.socket) else None
+
+    def _cut(self) -> None:
+        self.was_cut = True
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,213 @@
+"""Every command that writes, small: what it needs, how it is called, how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.pipeline.probe_files import pairs_file, predictions_file
+
+Call = Callable[[str], None]
+"""Runs an evenhand command to its end in the folder that is being prepared."""
+
+SUITE = """[suite]
+name = "doors"
+[axes.origin]
+baseline = "local"
+[[axes.origin.groups]]
+name = "local"
+words = ["a neighbour"]
+[[axes.origin.groups]]
+name = "foreign"
+words = ["a visitor"]
+[slots]
+place = [{places}]
+[[templates]]
+text = "When {{origin}} came to the {{place}}, people"
+[[templates]]
+text = "In the {{place}} {{origin}} asked for help, and"
+"""
+PLACES = ("door", "shop", "market", "school", "bank", "train", "office", "garden", "bridge", "station")
+MORE = ("north", "south", "east", "west")
+SETTINGS = '[metrics]\nnames = ["sentiment"]\n[suite]\nnames = ["templates:doors.toml"]\n'
+TEXTS = ("A wonderful day", "A terrible day", "A day", "Great joy came", "They hated it", "It rained")
+PAGES = {
+    "Tailor": "A tailor is somebody who makes or mends the clothes of other people.\n",
+    "Nurse": "A nurse is a person who cares for the sick and for the injured in a hospital.\n",
+    "Dancer": "A dancer is an artist who moves the body in rhythm to music on a stage.\n",
+}
+ANSWERS = "participant,mode,question,answer\n" + "".join(
+    f"{who},{mode},bias,{said}\n"
+    for who, *told in ((1, 5, 3), (2, 6, 4), (3, 4, 4))
+    for mode, said in zip(("baseline", "classifier"), told, strict=True)
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command: ``prepare`` writes what it reads, ``ends`` is its exit code."""
+
+    arguments: str
+    prepare: Callable[[Path, Call], None]
+    ends: int = 0
+    torch: bool = False
+    done_already: str = ""
+    """What the command says, ending with 2, where an earlier one was killed after all was written."""
+
+
+def write_suite(folder: Path) -> None:
+    """160 prompts, which are three shards, and settings that name them."""
+    places = [f"{one} {side}" for one in PLACES for side in MORE]
+    quoted = ", ".join(f'"{place}"' for place in places)
+    (folder / "doors.toml").write_text(SUITE.format(places=quoted))
+    (folder / "e.toml").write_text(SETTINGS)
+
+
+def _suite(folder: Path, call: Call) -> None:
+    write_suite(folder)
+
+
+def _runs(folder: Path, call: Call) -> None:
+    _suite(folder, call)
+    for seed in (1, 2):
+        call(f"audit stub --config e.toml --samples 1 --seed {seed} --out r{seed}")
+
+
+def _smaller(folder: Path, call: Call) -> None:
+    _suite(folder, call)
+    call("audit stub --config e.toml --samples 1 --limit 70 --out run")
+
+
+def _other(folder: Path, call: Call) -> None:
+    _suite(folder, call)
+    call("audit stub --config e.toml --samples 1 --seed 9 --out run")
+
+
+def _parts(folder: Path, call: Call) -> None:
+    _suite(folder, call)
+    for part in ("1/2", "2/2"):
+        call(f"audit stub --config e.toml --samples 1 --shard {part} --out part{part[0]}")
+
+
+def _texts(folder: Path, call: Call) -> None:
+    rows = [f"{TEXTS[n % 6]} number {n}.,{'ab'[n % 2]},p{n // 2}" for n in range(60)]
+    (folder / "texts.csv").write_text("\n".join(["text,who,prompt", *rows]) + "\n")
+
+
+def _corpus(folder: Path, call: Call) -> None:
+    (folder / "corpus").mkdir()
+    for name in ("one", "two"):
+        lines = [f"The {w} was {f} about {name} {n}." for n, (w, f) in enumerate(_moods())]
+        (folder / "corpus" / f"{name}.txt").write_text("\n".join(lines * 20))
+
+
+def _moods() -> list[tuple[str, str]]:
+    return [(who, how) for who in ("woman", "man", "girl") for how in ("happy", "angry", "afraid", "sad")]
+
+
+def _probe(folder: Path, call: Call) -> None:
+    predictions_file(folder / "p.csv")
+    pairs_file(folder / "pairs.csv")
+
+
+def _rated(folder: Path, call: Call) -> None:
+    said = {"positive": "XYZ was praised for the", "negative": "XYZ was jailed over the"}
+    rows = [
+        f"{n},{said[label]} thing {n * 7919},{who},{label if who != 'c' else 'neutral'}"
+        for n, label in enumerate(["positive", "negative"] * 10)
+        for who in "abc"
+    ]
+    (folder / "rated.csv").write_text("\n".join(["id,text,annotator,regard", *rows]) + "\n")
+
+
+def _methods(folder: Path, call: Call) -> None:
+    rows = [
+        f"{n}-{method},text {n} by {method},{method},{who},{1 + (n + len(method) + ord(who)) % 7}"
+        for n in range(6)
+        for method in ("baseline", "ours")
+        for who in "abc"
+    ]
+    (folder / "rated.csv").write_text("\n".join(["id,text,method,annotator,bias", *rows]) + "\n")
+
+
+def _human(folder: Path, call: Call) -> None:
+    labels = ("positive", "negative", "neutral")
+    rows = [f"{TEXTS[n % 6]} {n},{labels[n % 3]}" for n in range(30)]
+    (folder / "human.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+
+
+def _study(folder: Path, call: Call) -> None:
+    _texts(folder, call)
+    call("annotate init study --from texts.csv --group who --items 8 --annotators 2")
+
+
+def _exported(folder: Path, call: Call) -> None:
+    _rated(folder, call)
+    call("annotate export rated.csv --format label-studio --out ls.json")
+
+
+def _pages(folder: Path, call: Call) -> None:
+    (folder / "pages").mkdir()
+    for title, text in PAGES.items():
+        (folder / "pages" / f"{title}.txt").write_text(text)
+
+
+def _terms(folder: Path, call: Call) -> None:
+    (folder / "terms.json").write_text(
+        '{"emotions": {"joy": ["happy", "smile"]}, "groups": {"sex": {"women": ["woman"], "men": ["man"]}}}'
+    )
+
+
+def _answers(folder: Path, call: Call) -> None:
+    (folder / "answers.csv").write_text(ANSWERS)
+
+
+def _nothing(folder: Path, call: Call) -> None:
+    pass
+
+
+def _rows(folder: Path, call: Call) -> None:
+    said = {"positive": "was praised for the", "negative": "was jailed over the", "neutral": "saw the"}
+    rows = [
+        f"XYZ {words} {place} {n},{label}"
+        for label, words in said.items()
+        for n, place in enumerate(PLACES * 2)
+    ]
+    (folder / "rows.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+
+
+CASES = {
+    "audit": Case("audit stub --config e.toml --samples 2 --out run", _suite),
+    "audit-default-folder": Case("audit stub --config e.toml --samples 1 --limit 70", _suite),
+    "audit-grown": Case("audit stub --config e.toml --samples 2 --out run", _smaller),
+    "audit-fresh": Case("audit stub --config e.toml --samples 1 --out run --fresh", _other),
+    "audit-metric-added": Case(
+        "audit stub --config e.toml --samples 1 --limit 70 --metrics gender_polarity --out run", _smaller
+    ),
+    "score": Case("score texts.csv --group who --prompt prompt --metrics sentiment --out run", _texts),
+    "compare": Case("compare r1 r2 --out both", _runs),
+    "gate": Case("gate r1 --max 'sentiment.negative origin 0.9' --junit gate.xml", _runs),
+    "merge": Case("merge part1 part2 --out whole", _parts),
+    "report": Case("report r1 --format html --format json --format md", _runs),
+    "corpus": Case("corpus corpus --workers 2 --out run", _corpus),
+    "probe": Case("probe replay:p.csv --pairs pairs.csv --out run", _probe),
+    "validate": Case("validate sentiment --human human.csv --output compound --onto-card --out run", _human),
+    "annotate-init": Case(
+        "annotate init study --from texts.csv --group who --items 8 --annotators 2",
+        _texts,
+        done_already="already holds a study",
+    ),
+    "annotate-invite": Case("annotate invite study --people 3", _study),
+    "annotate-export": Case("annotate export rated.csv --format csv --out labels.csv", _rated),
+    "annotate-import": Case("annotate import ls.json --out back.jsonl", _exported),
+    "annotate-agreement": Case("annotate agreement rated.csv --out run", _rated),
+    "annotate-ratings": Case("annotate ratings rated.csv --label bias --out run", _methods),
+    "annotate-settle": Case("annotate settle rated.csv --out labels", _rated, ends=3),
+    "build": Case("build bold --pages pages --out suite", _pages),
+    "terms": Case("terms expand terms.json --out grown.json", _terms),
+    "replicate": Case("replicate political --tables 6 --human answers.csv --out there", _answers),
+    "init": Case("init", _nothing, done_already="already"),
+    "clean": Case("clean", _runs),
+    "train-linear": Case("train regard rows.csv --backbone linear --out model", _rows),
+}
