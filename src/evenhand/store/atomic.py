@@ -71,10 +71,10 @@ def sweep(folder: Path) -> None:
 
 
 def _is_at_work(number: str | None, process: str | None) -> bool:
-    if process == _PROCESS:
-        return True
-    if number is None or int(number) == os.getpid():
+    if number is None:
         return False
+    if int(number) == os.getpid():
+        return process == _PROCESS
     if os.name != "posix":
         return True  # elsewhere signal 0 is no question but a signal
     try:
