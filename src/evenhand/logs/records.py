@@ -71,8 +71,8 @@ def task_baselines(table: pl.DataFrame, prefix: str) -> dict[str, str]:
     """Axis to the baseline that such a task declares."""
     start = f"{prefix}.{MARK}.baselines."
     columns = [name for name in table.columns if name.startswith(start)]
-    firsts = {name.removeprefix(start): table[name].drop_nulls().first() for name in columns}
-    return {axis: str(baseline) for axis, baseline in firsts.items() if baseline is not None}
+    firsts = {name.removeprefix(start): table[name].drop_nulls()[:1].to_list() for name in columns}
+    return {axis: baseline for axis, found in firsts.items() for baseline in found}
 
 
 def task_mentions(table: pl.DataFrame, prefix: str) -> str | None:
