@@ -128,7 +128,7 @@ def use(wheel: Path, folder: Path, offline: list[str]) -> None:
 def main() -> int:
     """Build, look, install; 1 where something is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--offline", help="a program that runs its arguments without a network")
+    parser.add_argument("--offline", type=Path, help="a program that runs its arguments without a network")
     parser.add_argument("--keep", type=Path, help="where wheel and sdist are left")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -144,7 +144,7 @@ def main() -> int:
         complaints = inspect(wheel, again, sdist)
         print("\n".join(complaints) or "contents and metadata are as they should be")
         if not complaints:
-            use(wheel, folder, [given.offline] if given.offline else [])
+            use(wheel, folder, [str(given.offline.resolve())] if given.offline else [])
         if given.keep:
             given.keep.mkdir(parents=True, exist_ok=True)
             for made in (sdist, wheel):

@@ -129,10 +129,10 @@ def main() -> None:
     """Type a page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("page", type=Path)
-    parser.add_argument("--offline", help="a program that runs its arguments without a network")
+    parser.add_argument("--offline", type=Path, help="a program that runs its arguments without a network")
     given_to = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        typist = Typist(Path(folder), [given_to.offline] if given_to.offline else [])
+        typist = Typist(Path(folder), [str(given_to.offline.resolve())] if given_to.offline else [])
         lines = list(report(ROOT / given_to.page, typist))
     print("\n".join(lines) or f"{given_to.page}: nothing to type")
     if not lines:
