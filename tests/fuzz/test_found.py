@@ -98,7 +98,7 @@ FOUND: tuple[tuple[str, bytes, Outcome], ...] = (
     ("classifier: vocab.txt", b"[PAD]\n", "refused"),
     ("word classifier: config.json", b'{"model_type": "evenhand-lstm"}', "refused"),
     ("labels of Argilla", as_json(ARGILLA).replace(b"A kind day", b"\\ud800"), "read"),
-    ("masked tokenizer", _masked_tokenizer()[0].replace(b"[UNK]", b"[unk]"), "refused"),
+    ("masked tokenizer", _masked_tokenizer()[0].replace(b'"[UNK]":1', b'"x":1'), "refused"),
     ("masked tokenizer", b"{}", "refused"),
     ("masked tokenizer", _masked_tokenizer()[0].replace(b'"man":6', b'"man":2147483648'), "refused"),
     ("tokenizer: tokenizer.json", b"\xff", "refused"),
