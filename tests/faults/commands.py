@@ -210,4 +210,25 @@ CASES = {
     "init": Case("init", _nothing, done_already="already"),
     "clean": Case("clean", _runs),
     "train-linear": Case("train regard rows.csv --backbone linear --out model", _rows),
+    "audit-builtin": Case(
+        "audit builtin --config e.toml --samples 1 --limit 70 --max-new-tokens 4 --device cpu --out run",
+        _suite,
+        torch=True,
+    ),
+    "debias": Case(
+        "debias builtin --mode naive --suite templates:doors.toml --metrics sentiment --samples 1 --limit 8 "
+        "--max-new-tokens 4 --device cpu --out run",
+        _suite,
+        torch=True,
+    ),
+    "tradeoff": Case(
+        "tradeoff builtin --mode naive --strengths 0.5 --samples 1 --limit 4 --max-new-tokens 4 --device cpu "
+        "--out run",
+        _suite,
+        torch=True,
+    ),
+    "train-lstm": Case(
+        "train regard rows.csv --backbone lstm --epochs 3 --device cpu --out model", _rows, torch=True
+    ),
+    "export": Case("export builtin model", _nothing, torch=True, done_already="is not empty"),
 }
