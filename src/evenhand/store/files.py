@@ -26,6 +26,8 @@ _MOST_ROWS = 100_000_000
 _WIDEST = 10_000
 """Columns of a table at most: fields that no two rows share make columns without end."""
 
+PARQUET_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, OverflowError)
+"""What reading a damaged Parquet file raises; the library panics over some."""
 FORMATS = ".jsonl, .ndjson, .csv, .tsv or .parquet (each but Parquet also .gz)"
 
 
@@ -196,10 +198,6 @@ def _read_parquet(path: Path) -> pl.DataFrame:
             todo="split it",
         )
     return table
-
-
-PARQUET_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, OverflowError)
-"""What reading a damaged file raises; the library panics over some."""
 
 
 def first_line(error: BaseException) -> str:
