@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
-from tests.extras import FOLDERS, CoreModule, missing
+from tests.extras import CORE_ALONE, FOLDERS, CoreModule, missing
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -15,6 +16,11 @@ ROOT = Path(__file__).resolve().parent.parent
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--run-slow", action="store_true", help="run long simulations and trainings")
     parser.addoption("--core", action="store_true", help="skip, not fail, where an extra is not installed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--core"):
+        os.environ[CORE_ALONE] = "1"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -54,10 +60,17 @@ def _or_skip(item: pytest.Item) -> Generator[None, None, None]:
         raise
 
 
+@pytest.fixture(scope="session")
+def _caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Folders that nobody has used. They are counted here: pytest would list all it made before each one."""
+    folder = tmp_path_factory.mktemp("caches")
+    return (folder / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_cache(_caches: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test has an empty cache: none may pass because another one computed its answer."""
-    monkeypatch.setenv("EVENHAND_CACHE", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setenv("EVENHAND_CACHE", str(next(_caches)))
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,8 @@ from evenhand.core.errors import MissingLibraryError
 from evenhand.core.registry import EXTRAS
 
 TESTS = Path(__file__).resolve().parent
+CORE_ALONE = "EVENHAND_TEST_CORE"
+"""Set while the core is tested alone."""
 FOLDERS = ("annotate", "mitigations", "training")
 """Whole folders of an extra: their fixtures import it."""
 

@@ -73,8 +73,13 @@ def test_unseen_outlets_are_in_no_training_article(data: Path) -> None:
     assert 0.4 < sum(filter(None, lean)) / len(lean) < 0.6
 
 
-def test_official_dev_is_only_a_test(data: Path) -> None:
-    examples = labelled.emotion(data)
+@pytest.fixture(scope="module")
+def emotions(data: Path) -> list[labelled.Example]:
+    return labelled.emotion(data)
+
+
+def test_official_dev_is_only_a_test(emotions: list[labelled.Example]) -> None:
+    examples = emotions
     tweets = [example for example in examples if example.corpus == "tweets"]
     assert sum(example.split == "test" for example in tweets) == 888  # 893, five nearly in training
     assert not set(of(tweets, "test")) & set(of(tweets, "train", "valid")) - {""}
@@ -82,8 +87,8 @@ def test_official_dev_is_only_a_test(data: Path) -> None:
     assert all(sum(filter(None, example.targets["emotion"])) == 1 for example in leading)
 
 
-def test_no_forum_comment_of_a_test_repeats_a_training_comment(data: Path) -> None:
-    comments = [example for example in labelled.emotion(data) if example.corpus == "forum"]
+def test_no_forum_comment_of_a_test_repeats_a_training_comment(emotions: list[labelled.Example]) -> None:
+    comments = [example for example in emotions if example.corpus == "forum"]
     assert len(of(comments, "train")) == 43_410
     assert len(of(comments, "test")) == 5_246  # 5,427 less 181 that nearly repeat
     assert not set(of(comments, "test", "valid")) & set(of(comments, "train"))
