@@ -22,8 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.docs import given  # noqa: E402 - the repository is no package of its own
-from tests.docs.pages import Block, blocks  # noqa: E402
+from tests.docs.pages import Block, blocks  # noqa: E402 - the repository is no package of its own
 
 
 def typed(block: Block) -> str:
@@ -39,11 +38,13 @@ def typed(block: Block) -> str:
 
 
 def kind(block: Block) -> str:
-    """Who carries a block out: nobody, the caller (``make``), ``pip``, ``python`` or the shell."""
+    """Who carries a block out: the caller (``make``), ``pip``, ``python``, the shell, a file, or nobody."""
+    if "file" in block.said:
+        return "file"
     if block.language == "python" and "not run" not in block.said:
         return "python"
     if block.language != "console":
-        return "file" if "file" in block.said else "nobody"
+        return "nobody"
     first = block.text.split()[0] if block.text.split() else ""
     if first in ("make", "pip"):
         return first
@@ -64,8 +65,10 @@ class Typist:
         who = kind(block)
         if who in ("nobody", "make") or not self._has_data(block):
             return False
-        for name in filter(None, block.said.get("given", "").split(", ")):
-            getattr(given, name.replace(" ", "_"))(self.folder)
+        if "given" in block.said:
+            raise SystemExit(
+                f"{block.place} gives its reader {block.said['given']}, which the suite alone makes"
+            )
         if who == "file":
             path = self.folder / block.said["file"]
             path.parent.mkdir(parents=True, exist_ok=True)
