@@ -39,7 +39,7 @@ _LINES: Final = 32
 
 
 class Ground(NamedTuple):
-    """What is climbed: the tokens of `kernel.Support` as places of the table, and the rest."""
+    """What is climbed: the tokens of `policy.Support` as places of the table, and the rest."""
 
     hidden: Floats
     table: Floats
@@ -59,7 +59,7 @@ class Pace(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """Where it ends, as `kernel.Calibrated` has it; ``logits`` has the rest as its last column."""
+    """Where it ends, as `policy.Calibrated` has it; ``logits`` has the rest as its last column."""
 
     now: Floats
     logits: Floats

@@ -30,7 +30,7 @@ class Near(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What is found of each row, as `kernel.Support` has it."""
+    """What is found of each row, as `policy.Support` has it."""
 
     tokens: Ints
     logits: Floats
@@ -136,7 +136,7 @@ def _direct(near: Near, shares: Floats, tokens: Ints, table: Floats, out: Floats
 
 @njit(fastmath=LOOSE, cache=True, nogil=True)
 def _bend(hidden: Floats, weight: float, far: float, beyond: float, follow: float, out: Floats) -> None:
-    """Make the sum over the near tokens the mean over the whole rest (`kernel.Beyond`)."""
+    """Make the sum over the near tokens the mean over the whole rest (`policy.Rest`)."""
     length = max(float(dot(hidden, hidden)), 1e-30)
     along = float(dot(out, hidden)) / weight / length
     scale = np.float32((1 + far * follow / weight) / (weight + far))
