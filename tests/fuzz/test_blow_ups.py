@@ -16,7 +16,7 @@ from evenhand.core.records import Mention
 from evenhand.corpus.wikitext import plain
 from evenhand.metrics.sentiment import Sentiment
 from evenhand.neural.wordpiece import spelt
-from evenhand.report.markdown import escaped
+from evenhand.report.markdown_text import escaped
 from evenhand.report.wording import visible
 from evenhand.suites.pairs.crows_rule import variants
 from evenhand.text.masking import mask

@@ -16,7 +16,7 @@ from evenhand.core.digests import Json
 from evenhand.report.caveats import caveats
 from evenhand.report.findings import find
 from evenhand.report.html import html_report
-from evenhand.report.markdown import escaped
+from evenhand.report.markdown_text import escaped
 from evenhand.report.overall import overall
 from evenhand.report.packing import packed
 from evenhand.report.provenance import facts

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from evenhand.papers.records import Claim, Figure, Replication, Table
 from evenhand.report.document import policy, stylesheet
-from evenhand.report.markdown import escaped
+from evenhand.report.markdown_text import escaped, grid
 from evenhand.report.wording import MINUS
 
 ROWS_SHOWN = 400
@@ -29,7 +29,7 @@ _STYLE = Path(__file__).with_name("page.css")
 
 def table_markdown(table: Table) -> str:
     """A table as a GitHub Markdown page."""
-    lines = [f"# {escaped(_heading(table))}", "", *_grid(table.frame, table.decimals)]
+    lines = [f"# {escaped(_heading(table))}", "", _grid(table.frame, table.decimals)]
     return "\n".join([*lines, *_notes(table.notes)]) + "\n"
 
 
@@ -40,7 +40,7 @@ def claims_markdown(claims: Sequence[Claim]) -> str:
         for claim in claims
     ]
     head = ["Section", "Claim", "Paper", "Ours", "Source", "Remark"]
-    return "\n".join(["# Claims of the text, paper and ours", "", *_lines(head, rows)]) + "\n"
+    return "\n".join(["# Claims of the text, paper and ours", "", grid(head, rows)]) + "\n"
 
 
 def markdown_page(replication: Replication) -> str:
@@ -52,7 +52,7 @@ def markdown_page(replication: Replication) -> str:
         if isinstance(exhibit, Figure):
             parts += [f"![{escaped(exhibit.alt)}]({exhibit.id}.svg)"]
         else:
-            parts += ["\n".join(_grid(exhibit.frame, exhibit.decimals))]
+            parts += [_grid(exhibit.frame, exhibit.decimals)]
         parts += _notes(exhibit.notes)
     if replication.claims:
         parts += ["The numbers of the paper's text stand beside ours in [claims.md](claims.md)."]
@@ -161,14 +161,9 @@ def _sources(frame: pl.DataFrame) -> list[str]:
     return frame["source"].to_list() if "source" in frame.columns else [""] * frame.height
 
 
-def _grid(frame: pl.DataFrame, decimals: int) -> list[str]:
+def _grid(frame: pl.DataFrame, decimals: int) -> str:
     heads, rows = joined(frame, decimals)
-    return _lines([_words(head) for head in heads], [[str(value) for value in row] for row in rows])
-
-
-def _lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    body = ["| " + " | ".join(escaped(value) for value in row) + " |" for row in rows]
-    return ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head), *body]
+    return grid([_words(head) for head in heads], [[str(value) for value in row] for row in rows])
 
 
 def _notes(notes: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ from evenhand._version import __version__
 from evenhand.report.document import EXPLORING, document, whole_tables
 from evenhand.report.forms import Forms
 from evenhand.report.json import run_json
-from evenhand.report.markdown import escaped
+from evenhand.report.markdown_text import bullets, escaped, grid
 from evenhand.report.provenance import Fact, circumstances
 from evenhand.report.reading import objects_at, text_at
 from evenhand.report.wording import count, name, number, percent, visible
@@ -124,29 +124,21 @@ def associate_json(run: Run) -> str:
 def associate_markdown(run: Run) -> str:
     """The report as Markdown text."""
     found = content(run)
+    head = ("pair", "emotion", "corpus leans to", "points", "classifier leans to", "ACS", "so")
     rows = [
-        ("pair", "emotion", "corpus leans to", "points", "classifier leans to", "ACS", "so"),
-        ("---",) * 7,
-        *(
-            tuple(
-                escaped(cell)
-                for cell in (
-                    line.pair,
-                    line.text("emotion"),
-                    line.towards("corpus_difference"),
-                    line.shown("corpus_difference", signed=True),
-                    line.towards("acs"),
-                    line.shown("acs", signed=True),
-                    line.so,
-                )
-            )
-            for line in found.lines[:_LISTED]
-        ),
+        (
+            line.pair,
+            line.text("emotion"),
+            line.towards("corpus_difference"),
+            line.shown("corpus_difference", signed=True),
+            line.towards("acs"),
+            line.shown("acs", signed=True),
+            line.so,
+        )
+        for line in found.lines[:_LISTED]
     ]
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    limits = "\n".join(f"- {escaped(line)}" for line in found.caveats)
-    parts = [f"# {found.question}", *(f"**{escaped(line)}**" for line in found.verdicts), table]
-    return "\n\n".join([*parts, "## What this cannot tell", limits]) + "\n"
+    parts = [f"# {found.question}", *(f"**{escaped(line)}**" for line in found.verdicts), grid(head, rows)]
+    return "\n\n".join([*parts, "## What this cannot tell", bullets(found.caveats)]) + "\n"
 
 
 def associate_summary(run: Run) -> RenderableType:

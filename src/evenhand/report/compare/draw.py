@@ -16,7 +16,7 @@ from evenhand.report.compare.lines import Line
 from evenhand.report.document import EXPLORING, document, whole_tables
 from evenhand.report.forms import Forms
 from evenhand.report.json import run_json
-from evenhand.report.markdown import escaped
+from evenhand.report.markdown_text import bullets, escaped, grid
 from evenhand.report.wording import MINUS
 from evenhand.store.run import Run
 
@@ -59,13 +59,13 @@ def compare_markdown(run: Run) -> str:
         escaped(page.details),
         f"**{escaped(page.verdict)}**",
         "## Standings",
-        _table(_STANDING_HEAD, [_standing(page, place) for place in range(len(page.standings))]),
+        grid(_STANDING_HEAD, [_standing(page, place) for place in range(len(page.standings))]),
         "## Gaps against the reference",
         _lines(page.gaps),
         "## Values against the reference",
         _lines(page.values),
         "## Leaderboard: the typical gap between two groups",
-        _table(
+        grid(
             ("axis", "measure", *page.names),
             [
                 (board.what, board.measure, *(f"{place.rank} ({place.spread})" for place in board.places))
@@ -73,7 +73,7 @@ def compare_markdown(run: Run) -> str:
             ],
         ),
         "## What this cannot tell",
-        "\n".join(f"- {escaped(line)}" for line in (*page.caveats, *page.warnings)),
+        bullets((*page.caveats, *page.warnings)),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -140,14 +140,7 @@ def _lines(lines: Sequence[Line]) -> str:
         for line in lines[:_LISTED]
     ]
     left = len(lines) - len(shown)
-    return _table(head, shown) + (f"\n\n{left:,} more are in `changes.parquet`." if left else "")
-
-
-def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    body = [[escaped(cell) for cell in line] for line in lines]
-    return "\n".join(
-        f"| {' | '.join(line)} |" for line in [[escaped(cell) for cell in head], ["---"] * len(head), *body]
-    )
+    return grid(head, shown) + (f"\n\n{left:,} more are in `changes.parquet`." if left else "")
 
 
 def _plain(text: str) -> str:

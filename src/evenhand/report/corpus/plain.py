@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from evenhand.report.corpus.found import caveats, find
 from evenhand.report.corpus.links import Link
 from evenhand.report.corpus.page import Page, page
 from evenhand.report.json import run_json
-from evenhand.report.markdown import escaped
+from evenhand.report.markdown_text import bullets, escaped, grid
 from evenhand.store.run import Run
 
 _TABLES = ("occurrence", "cooccurrence", "contrasts", "samples", "problems")
@@ -32,12 +30,12 @@ def corpus_markdown(run: Run) -> str:
     found = content.found
     parts = [f"# {escaped(found.question)}", escaped(found.details), f"**{escaped(found.headline)}.**"]
     if found.largest:
-        parts.append("\n".join(f"- {escaped(_sentence(link.statement))}" for link in found.largest[:3]))
+        parts.append(bullets(_sentence(link.statement) for link in found.largest[:3]))
         parts.append(f"{escaped(found.ground)}.")
     else:
         parts.append(escaped(found.verdict))
     if found.sides:
-        parts.append("\n".join(f"- {escaped(line)}" for line in found.sides))
+        parts.append(bullets(found.sides))
     parts += ["## How often emotions occur", _occurrence(content)]
     for heat in content.maps:
         of_corpus = ["corpus"] if len(content.corpora) > 1 else []
@@ -49,12 +47,12 @@ def corpus_markdown(run: Run) -> str:
         parts += [
             f"## Odds ratios by {escaped(heat.axis)}",
             "An asterisk: clear of chance.",
-            _table(["group", *of_corpus, *content.emotions], lines),
+            grid(["group", *of_corpus, *content.emotions], lines),
         ]
     if content.problems:
         shown = [f"{place}: {reason}" for place, reason in content.problems[:50]]
-        parts += ["## Not counted as it stands", "\n".join(f"- {escaped(line)}" for line in shown)]
-    parts += ["## What this run cannot tell", "\n".join(f"- {escaped(line)}" for line in content.caveats)]
+        parts += ["## Not counted as it stands", bullets(shown)]
+    parts += ["## What this run cannot tell", bullets(content.caveats)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -67,17 +65,11 @@ def _occurrence(content: Page) -> str:
         [emotion, *(text for rate in line for text in (rate.count, f"{rate.per_million} ({rate.interval})"))]
         for emotion, line in content.rates
     ]
-    return _table(head, lines)
+    return grid(head, lines)
 
 
 def _cell(link: Link) -> str:
     return f"{link.ratio}*" if link.standing == "supported" else link.short
-
-
-def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    rows = [[escaped(cell) for cell in line] for line in (head, *lines)]
-    rows.insert(1, ["---"] * len(head))
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _sentence(text: str) -> str:

@@ -17,7 +17,7 @@ from evenhand.core.digests import Json
 from evenhand.report.document import document
 from evenhand.report.forms import Forms
 from evenhand.report.json import run_json
-from evenhand.report.markdown import escaped
+from evenhand.report.markdown_text import bullets, escaped, grid
 from evenhand.report.provenance import Fact, circumstances
 from evenhand.report.reading import mapping_at, text_at
 from evenhand.report.wording import count, number, visible
@@ -103,12 +103,12 @@ def _markdown(page: PeoplePage) -> str:
         parts += [
             f"## {escaped(section.title)}",
             *([escaped(section.lede)] if section.lede else []),
-            _grid(section),
+            grid([head for head, _ in section.columns], section.rows[:_LISTED]),
         ]
         hidden = max(0, len(section.rows) - _LISTED) + section.unlisted
         notes = [escaped(section.note)] if section.note else []
         parts += notes + ([f"{hidden:,} more rows are in `{section.table}.parquet`."] if hidden else [])
-    limits = "\n".join(f"- {escaped(line)}" for line in page.caveats)
+    limits = bullets(page.caveats)
     return "\n\n".join([*parts, "## What this cannot tell", limits]) + "\n"
 
 
@@ -190,9 +190,3 @@ def _rule(consensus: Mapping[str, Json]) -> str:
     return (
         f"{method}, share of {text_at(consensus, 'agreement')}, {text_at(consensus, 'least')} ratings or more"
     )
-
-
-def _grid(section: Section) -> str:
-    lines = [[escaped(head) for head, _ in section.columns], ["---"] * len(section.heads)]
-    lines += [[escaped(cell) for cell in row] for row in section.rows[:_LISTED]]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -8,7 +8,7 @@ from pathlib import Path
 from evenhand.report.document import EXPLORING, document, whole_tables
 from evenhand.report.forms import Forms
 from evenhand.report.json import run_json
-from evenhand.report.markdown import escaped
+from evenhand.report.markdown_text import bullets, escaped, grid
 from evenhand.report.probe.cells import WORDS
 from evenhand.report.probe.page import Page, page
 from evenhand.report.probe.plots import HEIGHT, WIDTH
@@ -53,8 +53,7 @@ def probe_markdown(run: Run) -> str:
     content = page(run)
     parts = [f"# {escaped(content.question)}", escaped(content.details), f"**{escaped(content.headline)}.**"]
     if content.largest:
-        lines = [f"- {escaped(f'{cell.statement}, {cell.evidence}.')}" for cell in content.largest[:3]]
-        parts.append("\n".join(lines))
+        parts.append(bullets(f"{cell.statement}, {cell.evidence}." for cell in content.largest[:3]))
     parts.append(f"{escaped(content.flip_sentence)}.")
     parts += [
         "## Pairs and emotions",
@@ -62,9 +61,9 @@ def probe_markdown(run: Run) -> str:
         *_matrices(content),
     ]
     parts += _flips(content)
-    parts += ["## What this run cannot tell", "\n".join(f"- {escaped(line)}" for line in content.caveats)]
+    parts += ["## What this run cannot tell", bullets(content.caveats)]
     facts = [(fact.name, fact.value) for fact in content.facts]
-    parts += ["## Where the numbers come from", _table(("what", "value"), facts)]
+    parts += ["## Where the numbers come from", grid(("what", "value"), facts)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -83,7 +82,7 @@ def _matrices(content: Page) -> list[str]:
             for pair, cells in matrix.lines
         ]
         parts += [f"### {escaped(matrix.corpus)}: {escaped(matrix.axis)}"]
-        parts += [_table(("pair", *matrix.emotions), rows)]
+        parts += [grid(("pair", *matrix.emotions), rows)]
     return parts
 
 
@@ -94,13 +93,7 @@ def _flips(content: Page) -> list[str]:
         (flip.pair, flip.text_a, flip.label_a, flip.text_b, flip.label_b)
         for flip in content.flips[:_FLIPS_IN_MARKDOWN]
     ]
-    return ["## Classes that change", _table(("pair", "first", "class", "second", "class"), rows)]
-
-
-def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    rows = [[escaped(cell) for cell in line] for line in (head, *lines)]
-    rows.insert(1, ["---"] * len(head))
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return ["## Classes that change", grid(("pair", "first", "class", "second", "class"), rows)]
 
 
 FORMS = Forms(probe_html, probe_json, probe_markdown, probe_summary)
