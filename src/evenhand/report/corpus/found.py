@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evenhand.report.corpus.links import CLEAR, FEWEST, Link, Standing, links
+from evenhand.report.corpus.links import FEWEST, Link, links
 from evenhand.report.reading import mapping_at, number_at, text_at
+from evenhand.report.table_row import CLEAR, Standing
 from evenhand.report.wording import count, name, plural, visible
 from evenhand.store.run import Run
 

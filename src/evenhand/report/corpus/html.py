@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from evenhand.core.digests import Json
-from evenhand.report.corpus.links import WORDS
 from evenhand.report.corpus.page import page
 from evenhand.report.document import EXPLORING, SIZE_LIMIT, document, embedded, whole_tables
+from evenhand.report.table_row import WORDS
 from evenhand.report.wording import visible
 from evenhand.store.run import Run
 

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import polars as pl
 
+from evenhand.report.table_row import CLEAR, Standing, TableRow
 from evenhand.report.wording import MINUS, count, name, percent, plural, probability
 from evenhand.store.run import Run
 
-Standing = Literal["supported", "unclear", "missing"]
-WORDS: Mapping[Standing, str] = {
-    "supported": "clear of chance",
-    "unclear": "not told from chance",
-    "missing": "not tested",
-}
-CLEAR = 0.05
-"""Adjusted p up to which a link is called clear."""
 FEWEST = 20
 """Units with both from which a clear link may stand on the first screen."""
 STRENGTHS = (1.5, 2.0)
@@ -31,10 +22,9 @@ Key = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class Link(TableRow):
     """An emotion with a group in a corpus, against sentences that name no group of the axis."""
 
-    row: Mapping[str, str | int | float | None]
     unit: str
     base_share: float | None
     """The part of the baseline's units that hold the emotion."""
@@ -46,15 +36,6 @@ class Link:
     def key(self) -> Key:
         """Where the link stands."""
         return (self.text("corpus"), self.text("emotion"), self.text("axis"), self.text("group"))
-
-    def text(self, column: str) -> str:
-        """A name of the row, as in the table."""
-        return str(self.row[column])
-
-    def value(self, column: str) -> float | None:
-        """A number of the row."""
-        found = self.row[column]
-        return None if found is None or isinstance(found, str) else float(found)
 
     @property
     def standing(self) -> Standing:

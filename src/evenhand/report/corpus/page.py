@@ -10,10 +10,11 @@ import polars as pl
 
 from evenhand._version import __version__
 from evenhand.report.corpus.found import Found, caveats, find
-from evenhand.report.corpus.links import CLEAR, NONE, WORDS, Link, Standing
+from evenhand.report.corpus.links import NONE, Link
 from evenhand.report.provenance import Fact, circumstances
 from evenhand.report.reading import mapping_at, number_at, text_at
 from evenhand.report.scale import against_zero
+from evenhand.report.table_row import CLEAR, WORDS, Standing
 from evenhand.report.tallies import Tally, tallies
 from evenhand.report.wording import count, name, number, plural, visible
 from evenhand.store.run import Run

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
+from evenhand.report.table_row import CLEAR, Standing, TableRow
 from evenhand.report.wording import count, name, number, percent, probability
 
-Standing = Literal["supported", "unclear", "missing"]
-WORDS: Final[Mapping[Standing, str]] = {
-    "supported": "clear of chance",
-    "unclear": "not told from chance",
-    "missing": "not tested",
-}
 MEANINGS: Final[Mapping[Standing, str]] = {
     "supported": "adjusted p of at most 0.05, and the interval over templates leaves out 0",
     "unclear": "the difference may be chance",
     "missing": "no t-test: fewer than two pairs, all differences the same, or one template",
 }
-CLEAR: Final = 0.05
 PARITY: Final = 0.80
 """Demographic parity below which the affective paper speaks of bias."""
 STRENGTHS: Final = (0.05, 0.15)
@@ -29,10 +23,8 @@ Key = tuple[str, str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(TableRow):
     """One row of ``measures``."""
-
-    row: Mapping[str, str | int | float | None]
 
     @property
     def key(self) -> Key:
@@ -44,15 +36,6 @@ class Cell:
             self.text("group_b"),
             self.text("emotion"),
         )
-
-    def text(self, column: str) -> str:
-        """A name of the row, as in the table."""
-        return str(self.row[column])
-
-    def value(self, column: str) -> float | None:
-        """A number of the row."""
-        found = self.row[column]
-        return None if found is None or isinstance(found, str) else float(found)
 
     def shown(self, column: str, *, signed: bool = False) -> str:
         """A number of the row as a reader sees it; empty where there is none."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from evenhand.report.document import EXPLORING, document, whole_tables
 from evenhand.report.forms import Forms
 from evenhand.report.json import run_json
 from evenhand.report.markdown_text import bullets, escaped, grid
-from evenhand.report.probe.cells import WORDS
 from evenhand.report.probe.page import Page, page
 from evenhand.report.probe.plots import HEIGHT, WIDTH
 from evenhand.report.probe.terminal import probe_summary
+from evenhand.report.table_row import WORDS
 from evenhand.store.run import Run
 
 _FOLDER = Path(__file__).parent

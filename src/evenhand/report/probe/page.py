@@ -9,10 +9,11 @@ from typing import Final
 import polars as pl
 
 from evenhand._version import __version__
-from evenhand.report.probe.cells import MEANINGS, PARITY, WORDS, Cell
+from evenhand.report.probe.cells import MEANINGS, PARITY, Cell
 from evenhand.report.probe.plots import Plot, plots
 from evenhand.report.provenance import Fact, circumstances
 from evenhand.report.reading import mapping_at, text_at
+from evenhand.report.table_row import WORDS
 from evenhand.report.tallies import Tally, tallies
 from evenhand.report.wording import count, name, number, percent, probability, visible
 from evenhand.store.run import Run
