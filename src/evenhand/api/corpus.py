@@ -34,6 +34,7 @@ from evenhand.corpus.shards import (
 )
 from evenhand.corpus.sources import Source, find_sources
 from evenhand.corpus.terms import Problem, TermList, builtin_terms, load_terms, unmatched
+from evenhand.report.wording import count
 from evenhand.store.corpus_tables import PROBLEMS
 from evenhand.store.folder import RunFolder, default_folder, now, stage
 from evenhand.store.run import Run
@@ -103,13 +104,13 @@ class CorpusScan:
         return Plan(
             title=f"corpus {', '.join(corpora)}",
             lines=(
-                f"inputs  {_amount(len(self.sources), 'file')}, {_bytes(size)} as stored, "
-                f"{_amount(len(self.shards), 'shard')}",
-                f"terms   {emotions:,} for {_amount(len(self.task.terms.emotions), 'emotion')}, "
-                f"{groups:,} for {_amount(len(self.task.terms.groups), 'group')}",
+                f"inputs  {count(len(self.sources), 'file')}, {_bytes(size)} as stored, "
+                f"{count(len(self.shards), 'shard')}",
+                f"terms   {emotions:,} for {count(len(self.task.terms.emotions), 'emotion')}, "
+                f"{groups:,} for {count(len(self.task.terms.groups), 'group')}",
                 f"count   {self.counting}, a unit is a {way.unit}, rule {way.rule}",
                 f"apart   {_CLUSTERS[self.task.cluster]}",
-                f"engine  {self.engine}, {_amount(self.workers, 'worker')}; plain text takes about "
+                f"engine  {self.engine}, {count(self.workers, 'worker')}; plain text takes about "
                 f"{max(1, round(size / 4e8 / self.workers)):,} s",
                 f"folder  {self.folder}",
             ),
@@ -238,7 +239,7 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
     of_terms = () if is_paper else terms.problems
     notes = [str(problem) for problem in terms.problems] if is_paper else []
     if lost:
-        found = f"{_amount(len(lost), 'term')} cannot be found under the rule {way.rule!r}"
+        found = f"{count(len(lost), 'term')} cannot be found under the rule {way.rule!r}"
         notes.append(f"{found}, such as {lost[0]!r}")
     return CorpusScan(
         sources=tuple(sources),
@@ -320,10 +321,6 @@ def _speed(totals: Collection[Total], seconds: float) -> dict[str, Json]:
         "waiting_seconds": round(clock.waiting, 3),
         "limited_by": limit,
     }
-
-
-def _amount(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _bytes(size: float) -> str:

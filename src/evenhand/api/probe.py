@@ -24,6 +24,7 @@ from evenhand.pipeline.predictions import OUTPUT, Predictions
 from evenhand.pipeline.probing import UNSAID, Prober
 from evenhand.pipeline.scoring import STAGE, Scorer
 from evenhand.pipeline.tables import prompts_to_table
+from evenhand.report.wording import count
 from evenhand.stats.paired_measures import Pairs, Score
 from evenhand.store.cache import Cache
 from evenhand.store.folder import RunFolder, default_folder, now, stage
@@ -90,7 +91,7 @@ class Probe:
             title=f"probe {self.model}",
             lines=(
                 f"pairs   {', '.join(suite.info.name for suite in self.suites)}: "
-                f"{_amount(self._pairs(), 'pair')} of groups in {_amount(len(self.prompts), 'sentence')} "
+                f"{count(self._pairs(), 'pair')} of groups in {count(len(self.prompts), 'sentence')} "
                 f"({sentences:,} different), by {axes}",
                 *notes,
                 f"labels  {', '.join(_labels(self.metric))}",
@@ -129,7 +130,7 @@ class Probe:
                 _remember_rate(cache, self.metric, sentences.height / seconds)
         if unsaid == sentences.height:
             raise InputError(
-                f"{self.model} has no prediction for any of the {_amount(sentences.height, 'sentence')}",
+                f"{self.model} has no prediction for any of the {count(sentences.height, 'sentence')}",
                 accepted="predictions for the sentences of the pairs, word for word",
                 todo="check --pairs and the file",
             )
@@ -342,10 +343,6 @@ def _choice(option: str, given: str | None, known: Sequence[str]) -> str:
     if given not in known:
         raise InputError(f"--{option} {given!r}", accepted=", ".join(known), todo="use one of these")
     return given
-
-
-def _amount(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _rate_key(metric: Metric) -> str:

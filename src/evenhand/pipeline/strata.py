@@ -19,10 +19,8 @@ from evenhand.pipeline.comparison import Comparer, against_all, baseline_rows
 from evenhand.pipeline.quantities import Axis, Flags, Ints, Quantity
 from evenhand.stats.results import Difference
 from evenhand.stats.strata import stratified_difference
-from evenhand.store.schemas import STRATA, STRATA_GROUPS
+from evenhand.store.schemas import ADJUSTED, STRATA, STRATA_GROUPS
 
-ADJUSTED = "(adjusted)"
-"""The row of a gap in which every stratum has the same weight for the group and its baseline."""
 _TEMPLATE = "template"
 _NONE = -1
 

@@ -15,6 +15,7 @@ from evenhand.report.panels import Figure, Mark, Panel, Tick
 from evenhand.report.reading import text_at
 from evenhand.report.scale import Scale, scale
 from evenhand.report.spreads import Shape, shapes, spread, spread_scale
+from evenhand.report.tables import BAR
 from evenhand.report.wording import finite, name, probability, round_number
 from evenhand.store.run import Run
 
@@ -22,7 +23,6 @@ GroupKey = tuple[str, str, str, str, str, str]
 """suite, model, axis, group, metric, output."""
 FigureKey = tuple[str, str, str, str]
 """suite, model, axis, metric."""
-_KEY = ("suite", "model", "axis", "group", "metric", "output")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _rows(run: Run, found: Findings, known: dict[GroupKey, Shape]) -> dict[Figur
     baselines = {(gap.comparison.suite, gap.comparison.axis, gap.baseline_group) for gap in found.gaps}
     figures: dict[FigureKey, dict[str, list[_Row]]] = {}
     for index, row in enumerate(run.table("groups").iter_rows(named=True)):
-        suite, model, axis, group, metric, output = (row[column] for column in _KEY)
+        suite, model, axis, group, metric, output = (row[column] for column in BAR)
         gap = shown.get((suite, model, axis, group, metric, output))
         panel = figures.setdefault((suite, model, axis, metric), {}).setdefault(output, [])
         panel.append(

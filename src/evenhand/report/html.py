@@ -15,7 +15,7 @@ from evenhand.report.packing import packed
 from evenhand.report.page import Page, page
 from evenhand.report.reading import mapping_at, text_at
 from evenhand.report.strata import MOST
-from evenhand.report.tables import columns
+from evenhand.report.tables import GAP, columns
 from evenhand.report.texts import Texts, texts
 from evenhand.report.wording import visible
 from evenhand.store.run import Run
@@ -23,7 +23,6 @@ from evenhand.store.schemas import SCHEMAS
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("data.js", "packed.js", "tabs.js", "explore.js", "views.js", "cuts.js", "texts.js", "download.js")
-_KEYS = ("suite", "model", "axis", "group", "baseline", "metric", "output")
 _WITH_TEXTS = ("prompts", "generations", "scores", "examples", "explanations")
 _FIRST = ("comparisons", "groups", "omnibus", "exclusions", "cuts")
 _TABLES = (*_FIRST, *(name for name in SCHEMAS if name not in (*_WITH_TEXTS, *_FIRST)))
@@ -55,7 +54,7 @@ class _Carried:
 def _carried(run: Run, found: Findings) -> _Carried:
     tables = {name: run.table(name) for name in _TABLES}
     keys: dict[str, Json] = {
-        name: columns(tables[name].select([key for key in _KEYS if key in tables[name].columns]))
+        name: columns(tables[name].select([key for key in GAP if key in tables[name].columns]))
         for name in ("groups", "comparisons")
     }
     cards = mapping_at(run.manifest, "metrics")

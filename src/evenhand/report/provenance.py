@@ -11,7 +11,7 @@ import polars as pl
 
 from evenhand.core.digests import Json
 from evenhand.report.reading import mapping_at, number_at, objects_at, text_at, value_at
-from evenhand.report.wording import count, name, visible
+from evenhand.report.wording import count, listed, name, visible
 from evenhand.store.run import Run
 
 
@@ -78,7 +78,7 @@ def asked_for(run: Run) -> Mapping[str, Json]:
 
 
 def _how_written(run: Run, prompts: int, texts: int) -> str:
-    suites = _listed([name(suite) for suite in mapping_at(run.manifest, "identity", "suites")])
+    suites = listed([name(suite) for suite in mapping_at(run.manifest, "identity", "suites")])
     samples = int(number_at(asked_for(run), "samples") or 1)
     times = "once each" if samples == 1 else f"{samples} times each"
     opening = f"It continued {count(prompts, 'prompt')} of the suite {suites or 'given'}, {times}"
@@ -87,13 +87,9 @@ def _how_written(run: Run, prompts: int, texts: int) -> str:
 
 def _how_compared(run: Run) -> str:
     axes = run.table("groups")["axis"].unique(maintain_order=True).to_list()
-    metrics = _listed([name(metric) for metric in mapping_at(run.manifest, "metrics")])
-    along = _listed([name(axis) for axis in axes])
+    metrics = listed([name(metric) for metric in mapping_at(run.manifest, "metrics")])
+    along = listed([name(axis) for axis in axes])
     return f"were scored for {metrics or 'nothing'} and compared by {along or 'nothing'}"
-
-
-def _listed(words: list[str]) -> str:
-    return ", ".join(words) if len(words) < 2 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _texts(run: Run) -> int:

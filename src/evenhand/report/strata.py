@@ -10,14 +10,13 @@ import polars as pl
 from evenhand.core.records import Comparison
 from evenhand.report.gaps import ALPHA
 from evenhand.report.measures import Measure, MeasureKey
-from evenhand.report.tables import finite_frame
+from evenhand.report.tables import GAP, finite_frame
 from evenhand.report.wording import baseline_name, name, probability
 from evenhand.store.run import Run
+from evenhand.store.schemas import ADJUSTED
 
 MOST = 200
 """Rows of each table on the page; the CSV and the run folder have all."""
-_ADJUSTED = "(adjusted)"
-_GAP = ("suite", "model", "axis", "group", "baseline", "metric", "output")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ def adjusted_gaps(run: Run, known: Mapping[MeasureKey, Measure]) -> list[Adjuste
     spans = _spans(table)
     found = [
         _adjusted(row, known[row["metric"], row["output"]], whole, spans)
-        for row in table.filter(pl.col("stratum") == _ADJUSTED).iter_rows(named=True)
+        for row in table.filter(pl.col("stratum") == ADJUSTED).iter_rows(named=True)
         if row["estimate"] is not None and (row["disagrees"] or known[row["metric"], row["output"]].primary)
     ]
     return sorted(found, key=lambda gap: not gap.disagrees)
@@ -86,7 +85,7 @@ def _adjusted(
     whole: Mapping[tuple[object, ...], float],
     spans: Mapping[tuple[object, ...], tuple[float, float]],
 ) -> Adjusted:
-    key = tuple(row[column] for column in _GAP)
+    key = tuple(row[column] for column in GAP)
     estimate, before = row["estimate"], whole.get(key)
     inside = spans.get((*key, row["by"]))
     assert isinstance(estimate, float)
@@ -128,10 +127,10 @@ def _number(value: object) -> float | None:
 
 def _estimates(table: pl.DataFrame) -> list[tuple[tuple[object, ...], float]]:
     known = table.filter(pl.col("estimate").is_not_null())
-    return [(row[:-1], row[-1]) for row in known.select(*_GAP, "estimate").iter_rows()]
+    return [(row[:-1], row[-1]) for row in known.select(*GAP, "estimate").iter_rows()]
 
 
 def _spans(table: pl.DataFrame) -> dict[tuple[object, ...], tuple[float, float]]:
-    inside = table.filter((pl.col("stratum") != _ADJUSTED) & pl.col("estimate").is_not_null())
-    ends = inside.group_by(*_GAP, "by").agg(least=pl.col("estimate").min(), most=pl.col("estimate").max())
+    inside = table.filter((pl.col("stratum") != ADJUSTED) & pl.col("estimate").is_not_null())
+    ends = inside.group_by(*GAP, "by").agg(least=pl.col("estimate").min(), most=pl.col("estimate").max())
     return {row[:-2]: (row[-2], row[-1]) for row in ends.iter_rows()}

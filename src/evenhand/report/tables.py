@@ -8,6 +8,10 @@ import polars.selectors as cs
 from evenhand.core.digests import Json
 
 Rows = list[dict[str, Json]]
+BAR = ("suite", "model", "axis", "group", "metric", "output")
+"""The columns that name a group's number, a bar of a chart."""
+GAP = ("suite", "model", "axis", "group", "baseline", "metric", "output")
+"""The columns that name a comparison."""
 
 
 def finite_frame(table: pl.DataFrame) -> pl.DataFrame:

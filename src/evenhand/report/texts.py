@@ -9,7 +9,7 @@ import polars as pl
 
 from evenhand.core.digests import Json
 from evenhand.report.packing import packed
-from evenhand.report.tables import finite_frame
+from evenhand.report.tables import BAR, finite_frame
 from evenhand.report.wording import visible
 from evenhand.report.words import embedded_words
 from evenhand.store.run import Run
@@ -17,7 +17,6 @@ from evenhand.store.run import Run
 LONGEST = 800
 """Characters of a text the page shows; the run folder keeps the whole."""
 _PER_BAR = (40, 30, 20, 12, 8, 4, 2)
-_BAR = ("suite", "model", "axis", "group", "metric", "output")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +56,10 @@ def _least_size(table: pl.DataFrame) -> int:
 
 def _ranked(table: pl.DataFrame) -> pl.DataFrame:
     """Rows numbered in each bar so that a prefix holds each kind of example alike."""
-    turn = pl.int_range(pl.len()).over(*_BAR, "why")
+    turn = pl.int_range(pl.len()).over(*BAR, "why")
     kind = pl.col("why").replace_strict({"lowest": 0, "highest": 1}, default=2, return_dtype=pl.Int64)
     ordered = table.with_columns(turn=turn, kind=kind).sort("turn", "kind", maintain_order=True)
-    ranked = ordered.with_columns(rank=pl.int_range(pl.len()).over(*_BAR))
+    ranked = ordered.with_columns(rank=pl.int_range(pl.len()).over(*BAR))
     return ranked.sort("kind", "turn", maintain_order=True).drop("turn", "kind")
 
 
@@ -73,7 +72,7 @@ def _embedded(table: pl.DataFrame, explanations: pl.DataFrame) -> dict[str, Json
     for row in table.iter_rows(named=True):
         key = (row["text_id"] or "", _clipped(row["prompt"] or ""), _clipped(row["text"] or ""))
         place = places.setdefault(key, len(places))
-        bar = bars.setdefault(tuple(row[column] for column in _BAR), [])
+        bar = bars.setdefault(tuple(row[column] for column in BAR), [])
         bar.append([place, row["why"], row["value"], row["label"]])
     return {
         # What a metric read stands beside the text it was made of: the two pack into little more than one.

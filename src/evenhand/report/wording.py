@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 from evenhand.core.records import ALL, REST
 
@@ -80,6 +81,11 @@ def probability(p: float | None) -> str:
 def count(amount: int, noun: str) -> str:
     """An amount with its noun: "1 template", "10 templates", "2 entities"."""
     return f"{amount:,} {noun if amount == 1 else plural(noun)}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as a list in a sentence: "a", "a and b", "a, b and c"."""
+    return ", ".join(words) if len(words) < 2 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def plural(noun: str) -> str:

@@ -85,6 +85,9 @@ _OF_FIELD: Mapping[str, pl.DataType] = {
 }
 COMPARISONS: Schema = {field.name: _OF_FIELD[str(field.type)] for field in fields(Comparison)}
 
+ADJUSTED = "(adjusted)"
+"""The row of a gap in which every stratum has the same weight for the group and its baseline."""
+
 STRATA: Schema = {**COMPARISONS, "by": _TEXT, "stratum": _TEXT, "disagrees": _FLAG}
 """Comparisons inside the strata of ``by``; ``(adjusted)`` has the same mix of strata on both sides.
 

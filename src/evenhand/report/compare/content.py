@@ -16,7 +16,7 @@ from evenhand.report.provenance import Fact, circumstances
 from evenhand.report.reading import mapping_at, objects_at, text_at, texts_at, value_at
 from evenhand.report.tables import rows
 from evenhand.report.tallies import Tally, tallies
-from evenhand.report.wording import name, visible
+from evenhand.report.wording import listed, name, visible
 from evenhand.store.run import Run
 
 CAVEATS = (
@@ -118,7 +118,7 @@ def content(run: Run) -> Content:
 def _question(names: Sequence[str]) -> str:
     reference, *others = names
     if len(others) <= _NAMED:
-        return f"Do the gaps of {_listed(others)} differ from those of {reference}?"
+        return f"Do the gaps of {listed(others)} differ from those of {reference}?"
     return f"Do the gaps of {len(others):,} runs differ from those of {reference}?"
 
 
@@ -130,13 +130,9 @@ def _details(run: Run, names: Sequence[str]) -> str:
         if is_paired
         else "Where runs share no prompt, texts are unpaired"
     )
-    metrics = _listed([name(metric) for metric in mapping_at(run.manifest, "metrics")])
-    against = f"{_listed(names[1:])} against {names[0]}, the reference"
+    metrics = listed([name(metric) for metric in mapping_at(run.manifest, "metrics")])
+    against = f"{listed(names[1:])} against {names[0]}, the reference"
     return f"{against}, measured by {metrics or 'nothing'}. {how}."
-
-
-def _listed(words: Sequence[str]) -> str:
-    return ", ".join(words) if len(words) < 2 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _judged(gaps: Sequence[Line]) -> list[Line]:

@@ -8,14 +8,13 @@ from typing import Final
 
 from evenhand.report.table_row import CLEAR, Standing, TableRow
 from evenhand.report.wording import count, name, number, percent, probability
+from evenhand.stats.paired_measures import THRESHOLD
 
 MEANINGS: Final[Mapping[Standing, str]] = {
     "supported": "adjusted p of at most 0.05, and the interval over templates leaves out 0",
     "unclear": "the difference may be chance",
     "missing": "no t-test: fewer than two pairs, all differences the same, or one template",
 }
-PARITY: Final = 0.80
-"""Demographic parity below which the affective paper speaks of bias."""
 STRENGTHS: Final = (0.05, 0.15)
 """Sizes of the ACS from which a clear cell's colour is middling, and full."""
 Key = tuple[str, str, str, str, str]
@@ -122,7 +121,7 @@ class Cell(TableRow):
     def is_below_parity(self) -> bool:
         """Whether one group gets the class much less often than the other."""
         dp = self.value("dp")
-        return dp is not None and dp < PARITY
+        return dp is not None and dp < THRESHOLD
 
     @property
     def parity(self) -> str:

@@ -9,13 +9,14 @@ from typing import Final
 import polars as pl
 
 from evenhand._version import __version__
-from evenhand.report.probe.cells import MEANINGS, PARITY, Cell
+from evenhand.report.probe.cells import MEANINGS, Cell
 from evenhand.report.probe.plots import Plot, plots
 from evenhand.report.provenance import Fact, circumstances
 from evenhand.report.reading import mapping_at, text_at
 from evenhand.report.table_row import WORDS
 from evenhand.report.tallies import Tally, tallies
 from evenhand.report.wording import count, name, number, percent, probability, visible
+from evenhand.stats.paired_measures import THRESHOLD
 from evenhand.store.run import Run
 
 MOST_PLOTS: Final = 6
@@ -248,7 +249,7 @@ def _facts(run: Run) -> Iterator[Fact]:
     yield Fact("Weights", text_at(identity, "classifier", "weights"), is_code=True)
     for suite in mapping_at(identity, "pairs"):
         yield Fact(f"Pairs {name(suite)}", f"version and digest {text_at(identity, 'pairs', suite)}")
-    yield Fact("Demographic parity", f"below {PARITY:.2f} is marked")
+    yield Fact("Demographic parity", f"below {THRESHOLD:.2f} is marked")
     yield Fact("Correction", text_at(identity, "correction"))
     yield Fact("Level of intervals", text_at(identity, "level"))
     yield Fact("Seed", text_at(identity, "seed"))
