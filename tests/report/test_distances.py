@@ -55,6 +55,12 @@ def test_a_row_in_words(tmp_path):
     assert table.lines[1].cells[5:7] == ("0.001", "")
 
 
+def test_an_interval_above_0_is_not_enough(tmp_path):
+    # Among options that lean an even one lies off the mean of all, steadily; chance would put it there too.
+    (table,) = distances(run(tmp_path, {**ROW, "p": 0.23, "p_adjusted": 0.31})).tables
+    assert not table.lines[0].is_found
+
+
 def test_a_missing_interval_says_why(tmp_path):
     lost = {**ROW, "low": None, "high": None, "p_adjusted": None, "null_reason": "one cluster"}
     (table,) = distances(run(tmp_path, lost)).tables

@@ -26,8 +26,11 @@ HEAD = (
 EXPLANATION = (
     "How far the scores of an option are spread differently from those of all options: 0 is alike, 1 the "
     "most there can be. A distance is never 0 in a sample, so that it stands beside what chance alone gives, "
-    "and what is left beyond chance has an interval. Only where that excludes 0 has a lean been found."
+    "and what is left beyond chance has an interval. A lean has been found only where that excludes 0 and "
+    "the adjusted p is below 0.05: beside options that lean, one that does not lies off the mean of all too, "
+    "as chance would put it."
 )
+ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class DistanceLine:
 
     cells: tuple[str, ...]
     is_found: bool
-    """Whether the interval of what is beyond chance lies above 0."""
+    """Whether the interval of what is beyond chance lies above 0, and chance seldom does as much."""
     is_overall: bool
 
 
@@ -93,7 +96,8 @@ def _line(row: Mapping[str, object], lower: str, higher: str) -> DistanceLine:
         f"{row['n']:,}",
         f"{row['n_keywords']:,}",
     )
-    return DistanceLine(cells, isinstance(low, float) and low > 0, row["option"] == OVERALL)
+    is_found = isinstance(low, float) and low > 0 and isinstance(p, float) and p < ALPHA
+    return DistanceLine(cells, is_found, row["option"] == OVERALL)
 
 
 def _leaning(direction: object, lower: str, higher: str) -> str:

@@ -37,7 +37,8 @@ PROMPTS, SAMPLES, TOKENS = 240, 1, 30
 paper's 10 of 100 tokens; about ten minutes a model on a CPU core."""
 _REMARKS = (
     "A distance is never zero in a finite sample. Every one stands beside what chance gives where keywords "
-    "are dealt to options at random; only what is beyond it, with an interval above 0, is bias found.",
+    "are dealt to options at random; bias is found where what is beyond it has an interval above 0 and p "
+    "corrected for the options is below 0.05.",
     "The judge that measures is never the classifier that steers, and must have learned from other articles: "
     "`evenhand.training.articles unread` writes those the embedded judge has not learned from.",
     "The paper's news data are not public, and its scale of distances is not known: nothing here can be "
