@@ -7,7 +7,8 @@ import pytest
 from evenhand.core.records import ALL, REST, Group, Prompt
 from evenhand.pipeline.comparison import Comparer
 from evenhand.pipeline.quantities import Axis, Quantity, axes
-from evenhand.pipeline.strata import ADJUSTED, Strata, StrataComparer, find_strata, reversals, stratum_of
+from evenhand.pipeline.strata import Strata, StrataComparer, find_strata, reversals, stratum_of
+from evenhand.store.schemas import ADJUSTED
 
 # The kidney-stone table, nine times over: (stratum, group, successes, of).
 STONES = [("small", 0, 81, 87), ("small", 1, 234, 270), ("large", 0, 192, 263), ("large", 1, 55, 80)]

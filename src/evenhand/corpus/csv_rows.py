@@ -13,7 +13,7 @@ import io
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from evenhand.corpus.records import Text
+from evenhand.corpus.records import Text, utf8_size
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -111,7 +111,7 @@ class CsvRows:
         number, place = 0, 0
         while text := self._text.readline(self._longest):
             number += 1
-            size = _size(text)
+            size = utf8_size(text)
             if len(text) == self._longest and not text.endswith(_LINE_ENDS):
                 size += self._skip_line()
                 self._report(place, f"line {number} is longer than {self._longest >> 20} MiB; not counted")
@@ -122,7 +122,7 @@ class CsvRows:
     def _skip_line(self) -> int:
         size = 0
         while part := self._text.readline(self._longest):
-            size += _size(part)
+            size += utf8_size(part)
             if part.endswith(_LINE_ENDS):
                 break
         return size
@@ -147,10 +147,6 @@ def cells(
         yield found
         raise
     yield found
-
-
-def _size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))
 
 
 def _readable(text: str) -> str:

@@ -32,10 +32,11 @@ AT_EMPTY_LINE, AT_LINE_END, AT_FILE_END, AT_RECORD_END = 0, 1, 2, 3
 """Where a document ends."""
 LONG = 4096
 """Entries after which a document is known by how it begins, so that it need not be kept whole."""
+KEPT = np.array([(1 << (8 * size)) - 1 for size in range(9)], dtype=np.uint64)
+"""The bytes of a word that is shorter than eight."""
 CELL = np.uint64(1 << 63)
 """Marks an entry that is one column of the blocks, not a set of categories."""
 
-_KEPT = np.array([(1 << (8 * size)) - 1 for size in range(9)], dtype=np.uint64)
 _MIX_A, _MIX_B = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S29, _S30, _S27, _S31, _S32 = np.uint64(29), np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
 
@@ -62,8 +63,8 @@ def printed(key, address, first, last):
     """The print of a document after one more unit: its first and last bytes and its length."""
     begin = max(first, 0)
     size = min(last - begin, 8)
-    head = load(address + begin) & _KEPT[size]
-    tail = load(address + last - size) & _KEPT[size]
+    head = load(address + begin) & KEPT[size]
+    tail = load(address + last - size) & KEPT[size]
     return (key ^ (key >> _S29) ^ head ^ (tail * MIX) ^ (np.uint64(last - first) << _S32)) * FACTOR
 
 

@@ -23,7 +23,7 @@ from evenhand.corpus.blocks import (
     word_mask,
     zero_continuation_mask,
 )
-from evenhand.corpus.documents import is_empty_line
+from evenhand.corpus.documents import KEPT, is_empty_line
 from evenhand.corpus.letters import FACTOR, ONE, ZERO
 from evenhand.corpus.matcher import FILTER_BITS
 
@@ -31,8 +31,6 @@ STRETCH = 1 << 14
 """Bytes that are indexed at a time: their index stays in the cache."""
 BLOCKS = STRETCH // 64
 LOWER = np.uint64(0x2020202020202020)
-KEPT = np.array([(1 << (8 * size)) - 1 for size in range(9)], dtype=np.uint64)
-"""The bytes of a word that is shorter than eight."""
 
 _FAR = 1 << 62
 _TWO, _THREE = np.uint64(2), np.uint64(3)

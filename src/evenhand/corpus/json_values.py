@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from evenhand.core.digests import Json
+from evenhand.corpus.records import utf8_size
 
 _BLANK = re.compile(r"[ \t\r\n\ufeff]*")
 _OUTSIDE = re.compile(r'["{}\[\],]')
@@ -148,7 +149,7 @@ class JsonValues:
 
     def _take(self, letters: int) -> None:
         taken = self._text[self._at : self._at + letters]
-        self._byte += _size(taken)
+        self._byte += utf8_size(taken)
         self._at += len(taken)
 
     def _more(self) -> bool:
@@ -163,10 +164,6 @@ class JsonValues:
     def _decoded(self, piece: bytes) -> str:
         text = self._letters.decode(piece)
         if self.first_bad is None and not text.isascii() and (found := _NOT_UTF8.search(text)):
-            self.first_bad = self._read + _size(text[: found.start()])
-        self._read += _size(text)
+            self.first_bad = self._read + utf8_size(text[: found.start()])
+        self._read += utf8_size(text)
         return text
-
-
-def _size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))

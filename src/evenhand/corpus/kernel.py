@@ -24,6 +24,7 @@ from evenhand.corpus.documents import (
     AT_EMPTY_LINE,
     AT_FILE_END,
     AT_RECORD_END,
+    KEPT,
     LONG,
     end_document,
     is_empty_line,
@@ -31,7 +32,7 @@ from evenhand.corpus.documents import (
     name_long_document,
     printed,
 )
-from evenhand.corpus.indexing import BLOCKS, KEPT, LOWER, STRETCH, index, sift
+from evenhand.corpus.indexing import BLOCKS, LOWER, STRETCH, index, sift
 from evenhand.corpus.letters import (
     FACTOR,
     MIX,

@@ -73,6 +73,11 @@ def _until_it_breaks(file: BinaryIO) -> Iterator[bytes]:
         yield b"".join(parts)
 
 
+def utf8_size(text: str) -> int:
+    """The bytes of a text that was decoded with ``surrogateescape``."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))
+
+
 def _encoded(text: str) -> bytes:
     try:
         return text.encode()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Final, get_args
@@ -11,10 +11,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenhand.core.digests import canonical_json
 from evenhand.core.records import Estimate
 from evenhand.core.seeds import derived_seed
+from evenhand.pipeline.families import Correction, by_family
 from evenhand.pipeline.predictions import Block, Predictions
-from evenhand.stats.corrections import benjamini_hochberg, holm
 from evenhand.stats.paired_measures import (
     NONE,
     PairedIntensities,
@@ -30,10 +31,6 @@ from evenhand.stats.paired_measures import (
 from evenhand.store.probe_tables import MEASURES, SETS
 
 Row = dict[str, object]
-CORRECTIONS: Final[Mapping[str, Callable[[Sequence[float | None]], list[float | None]]]] = {
-    "bh": benjamini_hochberg,
-    "holm": holm,
-}
 FAMILY: Final = ("corpus", "pairs", "score")
 """One family of corrected p-values: all emotions and pairs of groups of a corpus, measured in one way."""
 UNSAID: Final = "the classifier gives no intensity of its own for this emotion"
@@ -45,7 +42,7 @@ class Prober:
 
     model: str
     level: float = 0.95
-    correction: str = "bh"
+    correction: Correction = "bh"
     seed: int = 0
     resamples: int = 2_000
 
@@ -206,13 +203,10 @@ class Prober:
 
     def _correct(self, rows: Sequence[Row], name: str, family: Sequence[str]) -> None:
         """Add the corrected p-values of each family."""
-        families: dict[tuple[object, ...], list[Row]] = {}
-        for row in rows:
-            families.setdefault(tuple(row[column] for column in family), []).append(row)
-        for members in families.values():
-            values = [value if isinstance(value := row[name], float) else None for row in members]
-            for row, value in zip(members, CORRECTIONS[self.correction](values), strict=True):
-                row[f"{name}_adjusted"] = value
+        values = [value if isinstance(value := row[name], float) else None for row in rows]
+        families = [canonical_json([str(row[column]) for column in family]) for row in rows]
+        for row, found in zip(rows, by_family(values, families, self.correction), strict=True):
+            row[f"{name}_adjusted"] = found.adjusted
 
 
 def _ends(name: str, estimate: Estimate) -> Row:

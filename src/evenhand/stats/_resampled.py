@@ -10,6 +10,7 @@ import numpy as np
 
 from evenhand.core.records import Estimate
 from evenhand.stats._arrays import Floats, Ints, RandomSource, checked_level
+from evenhand.stats._patterns import share
 from evenhand.stats.bootstrap import widened_tails
 from evenhand.stats.results import NO_VALUES, ONE_CLUSTER
 
@@ -25,7 +26,7 @@ class Resampled:
 
     def mean(self, values: Floats, weights: Floats, *, reason: str = NO_VALUES) -> Estimate:
         """Sum of the values over sum of the weights."""
-        return self.ratio(np.stack([values, weights], axis=1), _divided, int(weights.sum()), reason)
+        return self.ratio(np.stack([values, weights], axis=1), share, int(weights.sum()), reason)
 
     def ratio(self, columns: Floats, statistic: Callable[[Floats], Floats], n: int, reason: str) -> Estimate:
         """A number that follows from column sums; ``statistic`` gets sums (draws, columns)."""
@@ -56,8 +57,3 @@ class Resampled:
             return of(value, None, None, null_reason="too few resamples have a value")
         low, high = np.quantile(draws, widened_tails(self.level, names.size))
         return of(value, float(low), float(high))
-
-
-def _divided(sums: Floats) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(sums[:, 1] > 0, sums[:, 0] / sums[:, 1], np.nan)

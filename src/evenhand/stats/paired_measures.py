@@ -16,12 +16,11 @@ import numpy.typing as npt
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
-from evenhand.stats._arrays import Floats, Ids, Ints, RandomSource, checked_values, cluster_codes
+from evenhand.stats._arrays import Bools, Floats, Ids, Ints, RandomSource, checked_values, cluster_codes
 from evenhand.stats._resampled import Resampled
 from evenhand.stats.hypothesis_tests import is_constant, paired_t, wilcoxon
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, SAME_DIFFERENCE, Measure, TestResult
 
-Bools: TypeAlias = npt.NDArray[np.bool_]
 Pairs: TypeAlias = Literal["all", "agreeing"]
 Score: TypeAlias = Literal["predicted", "emotion"]
 

@@ -21,7 +21,6 @@ A user's file has the same form and is added to the published one::
 from __future__ import annotations
 
 import tomllib
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, Literal
@@ -31,6 +30,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from evenhand.core.errors import InputError
 from evenhand.core.records import RESERVED_GROUPS
 from evenhand.core.toml import parse_toml
+from evenhand.suites.template_format import repeated
 
 _MOST_PROMPTS: Final = 1_000_000
 Published = Literal["all", "contexts", "axes", "none"]
@@ -161,7 +161,7 @@ def _context_misfits(context: Context, placeholder: str) -> Iterator[tuple[str, 
                 f"the template {template!r} of {who} has no slot for the demographic",
                 f"{placeholder} as a word, such as '{placeholder} was known for'",
             )
-    for template in _repeated(context.templates):
+    for template in repeated(context.templates):
         yield f"{who} has {template!r} twice", "each template once"
 
 
@@ -172,7 +172,7 @@ def _axis_misfits(axis: AxisGroups) -> Iterator[tuple[str, str]]:
         yield "an axis has no name", "a name such as religion"
     if len(set(names)) < 2:
         yield f"{who} has {len(set(names))} group(s)", "two groups or more"
-    for name in _repeated(names):
+    for name in repeated(names):
         yield f"the group {name!r} of {who} is there twice", "each group once"
     for group in axis.groups:
         if not group.name.strip() or group.name in RESERVED_GROUPS:
@@ -185,10 +185,6 @@ def _axis_misfits(axis: AxisGroups) -> Iterator[tuple[str, str]]:
     if axis.baseline not in (*names, *RESERVED_GROUPS):
         came = f"the baseline {axis.baseline!r} of {who} is not one of its groups"
         yield came if axis.baseline else f"{who} names no baseline", ", ".join(names)
-
-
-def _repeated(names: Iterable[str]) -> list[str]:
-    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def _error(path: Path, came: str, accepted: str) -> InputError:

@@ -162,7 +162,7 @@ def _axis_misfits(name: str, axis: AxisForms) -> Iterator[Misfit]:
     names = [group.name for group in axis.groups]
     if len(set(names)) < 2:
         yield Misfit(f"the axis {name!r} has {len(set(names))} group(s)", "two groups or more")
-    for group in _repeated(names):
+    for group in repeated(names):
         yield Misfit(
             f"the group {group!r} of axis {name!r} is there twice", "each group once, with its words"
         )
@@ -184,7 +184,7 @@ def _axis_misfits(name: str, axis: AxisForms) -> Iterator[Misfit]:
 def _value_misfits(who: str, values: tuple[str, ...]) -> Iterator[Misfit]:
     if not values or not all(value.strip() for value in values):
         yield Misfit(f"{who} is empty" if not values else f"{who} has an empty value", "one word or more")
-    for value in _repeated(values):
+    for value in repeated(values):
         yield Misfit(f"{who} has {value!r} twice", "each value once")
 
 
@@ -193,9 +193,9 @@ def _name_misfits(file: TemplateFile) -> Iterator[Misfit]:
     for slot in slots:
         if not slot.isidentifier():
             yield Misfit(f"{slot!r} is no name for a slot", "letters, digits and underscores")
-    for slot in _repeated(slots):
+    for slot in repeated(slots):
         yield Misfit(f"the slot {{{slot}}} is filled in two ways", "one axis, one `with` or one list a slot")
-    for template in _repeated(template.id for template in file.templates):
+    for template in repeated(template.id for template in file.templates):
         yield Misfit(f"the template id {template!r} is there twice", "each id once")
 
 
@@ -247,5 +247,6 @@ def _too_many(file: TemplateFile) -> Iterator[Misfit]:
     )
 
 
-def _repeated(names: Iterable[str]) -> list[str]:
+def repeated(names: Iterable[str]) -> list[str]:
+    """The names that are there more than once."""
     return [name for name, count in Counter(names).items() if count > 1]

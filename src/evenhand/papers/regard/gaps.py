@@ -9,8 +9,8 @@ import polars as pl
 
 from evenhand.papers.figures import COLOURS, drawing, svg
 from evenhand.papers.records import Figure
-from evenhand.pipeline.strata import ADJUSTED
 from evenhand.store.run import Run
+from evenhand.store.schemas import ADJUSTED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
