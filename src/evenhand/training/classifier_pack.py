@@ -24,6 +24,7 @@ from evenhand.neural import quantised, wordpiece
 from evenhand.training import augment, classifier_data, labelled, masked_yardstick, minilm, shards
 from evenhand.training.corpus_text import documents
 from evenhand.training.labelled import Example
+from evenhand.training.tokenizer import batches
 
 _LOG = logging.getLogger(__name__)
 
@@ -105,7 +106,7 @@ def chosen_pieces(corpus: Path, teacher: Path, examples: Sequence[Example], *, s
 def piece_counts(tokenizer: Tokenizer, texts: Iterable[str], size: int) -> Counts:
     """How often each piece occurs in the texts."""
     counts = np.zeros(size)
-    for some in _chunks(texts):
+    for some in batches(texts, _AT_ONCE):
         for encoding in tokenizer.encode_batch_fast(some, add_special_tokens=False):
             counts += np.bincount(encoding.ids, minlength=size)
     return counts
@@ -169,24 +170,13 @@ def _flat(tokenizer: Tokenizer, texts: Sequence[str], tokens: int) -> NDArray[np
     """The texts' ids one after the other, whole texts only, until there are ``tokens`` of them."""
     found: list[NDArray[np.uint16]] = []
     size = 0
-    for some in _chunks(texts):
+    for some in batches(texts, _AT_ONCE):
         for row in wordpiece.encode(tokenizer, some, longest=classifier_data.LONGEST):
             size += len(row)
             if size > tokens:
                 return np.concatenate(found)
             found.append(np.asarray(row, dtype=np.uint16))
     return np.concatenate(found)
-
-
-def _chunks(texts: Iterable[str]) -> Iterator[list[str]]:
-    some: list[str] = []
-    for text in texts:
-        some.append(text)
-        if len(some) == _AT_ONCE:
-            yield some
-            some = []
-    if some:
-        yield some
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from evenhand.core.protocols import Progress
 from evenhand.store.atomic import naming_storage_errors
 from evenhand.training.analysers import ANALYSERS, Analyser
 from evenhand.training.examples import Examples
+from evenhand.training.job_folder import CHECKPOINT
 from evenhand.training.recipe import Epoch, Recipe
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ ENSEMBLE: Final = "ensemble"
 MEMBERS: Final = 3
 _VOTERS: Final = "builtin:masked"
 """What three copies of vote where nothing else is named."""
-_CHECKPOINT: Final = "checkpoint.safetensors"
 
 Probabilities = NDArray[np.floating]
 
@@ -108,10 +108,10 @@ class Fit:
             # Seeds far apart: the members of the next run must not be members of this one.
             recipe = replace(self.recipe, seed=self.recipe.seed + 1000 * (number + 1))
             member = replace(self, backbone=backbone, recipe=recipe)
-            checkpoint = folder / name / _CHECKPOINT
+            checkpoint = folder / name / CHECKPOINT
             fits.append(member.run(examples, folder / name, progress, checkpoint=checkpoint))
         for name in names:
-            (folder / name / _CHECKPOINT).unlink(missing_ok=True)
+            (folder / name / CHECKPOINT).unlink(missing_ok=True)
         ensemble.save(folder, members=names, labels=examples.labels)
         used = {
             f"member {number + 1}": fit.used.get("weights at the start", "")

@@ -84,7 +84,7 @@ def frame(tokenizer: Tokenizer) -> None:
 
 def encode(tokenizer: Tokenizer, texts: Iterable[str], *, batch: int = 512) -> Iterator[NDArray[np.uint16]]:
     """Yield the ids of each text, in order, without special tokens; texts are encoded `batch` at a time."""
-    for group in _batches(texts, batch):
+    for group in batches(texts, batch):
         for encoding in tokenizer.encode_batch_fast(group, add_special_tokens=False):
             yield np.asarray(encoding.ids, dtype=np.uint16)
 
@@ -117,7 +117,8 @@ def _spellings(tokenizer: Tokenizer) -> list[str]:
     return sorted(vocabulary, key=vocabulary.__getitem__)
 
 
-def _batches(texts: Iterable[str], size: int) -> Iterator[list[str]]:
+def batches(texts: Iterable[str], size: int) -> Iterator[list[str]]:
+    """The texts in lists of ``size``, the last one shorter."""
     group: list[str] = []
     for text in texts:
         group.append(text)
