@@ -12,6 +12,7 @@ import polars as pl
 from evenhand.api.audit import Audit, AuditOptions
 from evenhand.api.audit import prepare as prepare_audit
 from evenhand.core import registry
+from evenhand.core.file_names import file_name
 from evenhand.core.protocols import Metric, Model, Progress, ScoringModel, SetMetric
 from evenhand.core.records import Request
 from evenhand.core.registry import Option
@@ -35,7 +36,7 @@ class Condition:
     @property
     def folder(self) -> str:
         """The folder of its run."""
-        return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in self.name)
+        return file_name(self.name, "condition")
 
 
 @dataclass(frozen=True, slots=True)

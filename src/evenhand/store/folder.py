@@ -19,6 +19,7 @@ import polars as pl
 from evenhand._version import __version__
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import RunFolderError
+from evenhand.core.file_names import file_name
 from evenhand.store.atomic import naming_storage_errors, replacing, sweep, write_text
 from evenhand.store.files import PARQUET_ERRORS
 from evenhand.store.lock import FolderLock, foreign
@@ -31,8 +32,8 @@ _log = logging.getLogger(__name__)
 
 def default_folder(command: str, name: str, identity: Mapping[str, Json]) -> Path:
     """``runs/<command>-<name>-<digest>``: the same command finds its folder again."""
-    safe = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name).strip("-.")[:40]
-    return Path("runs") / f"{command}-{safe or 'run'}-{digest(dict(identity), size=5)}"
+    safe = file_name(name, "run")[:40]
+    return Path("runs") / f"{command}-{safe}-{digest(dict(identity), size=5)}"
 
 
 _OURS = frozenset(

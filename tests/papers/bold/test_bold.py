@@ -275,7 +275,7 @@ def test_twins_are_refused(data):
 
 
 def test_a_source_stays_in_its_folder():
-    assert Source("../x", None, None, None).folder == "-x"
+    assert Source("../x", None, None, None).folder == "x"
     assert Source("..", None, None, None).folder == "source"
 
 

@@ -12,6 +12,7 @@ from evenhand.api import probe
 from evenhand.core import registry
 from evenhand.core.digests import Json, digest, file_digest
 from evenhand.core.errors import InputError
+from evenhand.core.file_names import file_name
 from evenhand.core.protocols import Progress, Suite
 from evenhand.papers.affective import corpora, predictions
 from evenhand.papers.affective.claims import claims
@@ -125,7 +126,7 @@ class AffectiveReplication:
         # The released predictions are of EEC alone.
         names = ["eec"] if spec.endswith(RELEASED) else list(self.suites)
         pairs = [f"{name}:{self.data}" for name in names]
-        safe = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in source)
+        safe = file_name(source, "classifier")
         prepared = probe.prepare(
             spec,
             pairs=pairs,

@@ -8,12 +8,12 @@ import polars as pl
 
 from evenhand.core.records import Estimate
 from evenhand.papers.bold.gender import merged_professions, ratios
+from evenhand.papers.bold.polarity import GENDERS
 from evenhand.papers.bold.printed import RATIOS
 from evenhand.papers.bold.shares import by, share
 from evenhand.papers.bold.significance import tests
 from evenhand.papers.records import Claim
 
-_GENDER = {"American_actors": "male", "American_actresses": "female"}
 _SENTIMENT = {
     ("positive", "American_actors"): "17.041 %",
     ("positive", "American_actresses"): "17.763 %",
@@ -56,7 +56,7 @@ def _gender(texts: pl.DataFrame) -> Sequence[Claim]:
     found = [_claim("6.1.2", "texts with neutral sentiment", "76.72 %", share(of, "sentiment", "neutral"))]
     for (label, group), printed in _SENTIMENT.items():
         ours = share(of.filter(pl.col("group") == group), "sentiment", label)
-        found.append(_claim("6.1.2", f"{label} sentiment, {_GENDER[group]}", printed, ours))
+        found.append(_claim("6.1.2", f"{label} sentiment, {GENDERS[group]}", printed, ours))
     return found
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
+from evenhand.core.file_names import file_name
 from evenhand.core.protocols import HumanSuite, Model
 from evenhand.core.records import Execution
 from evenhand.models.human import HumanModel
@@ -36,8 +37,7 @@ class Source:
     @property
     def folder(self) -> str:
         """The folder of its run."""
-        plain = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in self.name)
-        return plain.lstrip(".") or "source"
+        return file_name(self.name, "source")
 
     def identity(self) -> Json:
         """What its texts depend on."""

@@ -15,8 +15,9 @@ from evenhand.core.registry import Option
 from evenhand.pipeline.price import VANILLA
 
 BASELINE = "baseline"
-FILE = "calibrator.safetensors"
 """What the paper calls the model as it is."""
+FILE = "calibrator.safetensors"
+"""The steering head, as `mitigations.calibrator` writes it; that file would load torch."""
 CALIBRATOR, VECTORS = "calibrator", "neutral"
 """Folders of ``--data``: what `evenhand train calibrator` and the neutral vectors' training wrote. Heads of
 several models stand in ``calibrator/NAME``, by the models' names."""

@@ -13,6 +13,7 @@ from evenhand.api.conditions import METRICS, SUITES, Study, biases
 from evenhand.api.tradeoff import STRENGTHS, curve, sweep
 from evenhand.core import registry
 from evenhand.core.digests import Json, digest, file_digest
+from evenhand.core.file_names import file_name
 from evenhand.core.protocols import Model, Progress
 from evenhand.papers.political.figure import figure_2
 from evenhand.papers.political.judges import Judges
@@ -58,8 +59,7 @@ class Source:
     @property
     def folder(self) -> str:
         """The folder of its runs."""
-        plain = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in self.name)
-        return plain.strip(".-") or "source"
+        return file_name(self.name, "source")
 
 
 @dataclass(frozen=True, slots=True)

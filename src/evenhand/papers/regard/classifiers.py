@@ -11,6 +11,7 @@ import polars as pl
 
 from evenhand.api.train import Training, TrainOptions, prepare
 from evenhand.core.errors import MissingLibraryError
+from evenhand.core.file_names import file_name
 from evenhand.core.protocols import Progress
 from evenhand.core.records import Execution, Text
 from evenhand.metrics.regard import Regard
@@ -94,7 +95,7 @@ class Trainings:
             "backbone": backbone,
             "valid": data["dev"],
             "test": data["test"],
-            "out": folder / _safe(backbone),
+            "out": folder / file_name(backbone, "classifier"),
             "seed": self.seed,
             "device": self.execution.device,
             "offline": self.execution.offline,
@@ -151,7 +152,3 @@ def _draw(frame: pl.DataFrame) -> str:
         for title, context in (("All texts", ALL), ("Respect", "respect"), ("Occupation", "occupation"))
     }
     return grouped_bars(panels, unit="accuracy", columns=3, top=1.0)
-
-
-def _safe(name: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name)

@@ -13,6 +13,7 @@ from evenhand.api import audit
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
+from evenhand.core.file_names import file_name
 from evenhand.core.protocols import Model, Progress
 from evenhand.core.records import Request
 from evenhand.models.replay import ReplayModel
@@ -70,7 +71,7 @@ class Source:
     @property
     def folder(self) -> str:
         """The folder of its run."""
-        return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in self.name)
+        return file_name(self.name, "source")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,16 @@
+"""Names of files and folders from names that users gave."""
+
+from __future__ import annotations
+
+
+def file_name(text: str, default: str) -> str:
+    """The text as the name of a file or folder: letters, digits and ``._-``, with ``-`` for all else.
+
+    Dots and hyphens at the ends are cut, so that a name is never hidden, an option or a way up; ``default``
+    stands where nothing is left.
+
+    >>> file_name("../org/model", "run")
+    'org-model'
+    """
+    plain = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in text)
+    return plain.strip(".-") or default

@@ -1,0 +1,34 @@
+"""Names of files from names that users gave."""
+
+from pathlib import PurePosixPath, PureWindowsPath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenhand.core.file_names import file_name
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("gpt2", "gpt2"),
+        ("org/model@v1.0", "org-model-v1.0"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("./my model", "my-model"),
+        (".hidden", "hidden"),
+        ("-rf", "rf"),
+        ("..", "run"),
+        ("", "run"),
+    ],
+)
+def test_a_name_stays_readable(text: str, name: str) -> None:
+    assert file_name(text, "run") == name
+
+
+@given(st.text())
+def test_a_name_is_one_part_of_a_path_and_never_a_way_up(text: str) -> None:
+    name = file_name(text, "run")
+    assert PurePosixPath(name).parts == PureWindowsPath(name).parts == (name,)
+    assert name not in (".", "..")
+    assert not name.startswith((".", "-"))
