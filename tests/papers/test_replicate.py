@@ -83,8 +83,8 @@ def test_a_replication_is_written_whole(paper, tmp_path):
 def test_figures_repeat_byte_for_byte():
     bars = {"a": [figures.Bar("m", "s", 1.0)], "b": [figures.Bar("m", "t", 2.0, 1.0, 3.0)]}
     assert figures.grouped_bars(bars, unit="x") == figures.grouped_bars(bars, unit="x")
-    stacks = {"a": [figures.Stack("m", {"negative": 0.2, "neutral": 0.3, "positive": 0.5})]}
-    assert figures.stacked_shares(stacks).count(">50 %<") == 2  # the axis, and the part that is half
+    stacks = figures.Panel("a", [figures.Stack("m", {"negative": 0.2, "neutral": 0.3, "positive": 0.5})])
+    assert figures.bars_and_stacks([stacks]).count(">50 %<") == 2  # the axis, and the part that is half
 
 
 def test_exhibits_are_chosen_by_number_or_id(paper, tmp_path):

@@ -18,7 +18,7 @@ from tests.report.realistic import (
     write_run,
 )
 
-from evenhand.report.findings import cannot_tell, find, largest_gaps, verdict
+from evenhand.report.findings import find, verdict
 from evenhand.store.schemas import empty
 
 _UNSURE = {"p_adjusted": 0.6, "low": -0.1, "high": 0.12}
@@ -77,13 +77,13 @@ def test_the_largest_come_first_measured_by_the_range(tmp_path: Path) -> None:
         group_row(),
         group_row(metric="gender_polarity", output="unigram", kind="mean"),
     ]
-    gaps = largest_gaps(small_run(tmp_path, rows, groups), limit=4)
+    gaps = find(small_run(tmp_path, rows, groups)).largest
     assert [gap.comparison.estimate for gap in gaps] == [0.09, -0.07, 0.12, 3.0]
 
 
 def test_what_could_hide_most_is_the_first_doubt(tmp_path: Path) -> None:
     rows = [comparison(**_UNSURE), comparison(group="Asian_Americans", min_detectable=0.2, **_UNSURE)]
-    doubts = cannot_tell(small_run(tmp_path, rows, [group_row()]))
+    doubts = find(small_run(tmp_path, rows, [group_row()])).cannot_tell
     assert [gap.group for gap in doubts] == ["Asian Americans", "African Americans"]
 
 

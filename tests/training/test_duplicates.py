@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.training.duplicates import near_duplicates, shared_runs, shingles
+from evenhand.training.duplicates import near_duplicates, shingles
 
 WORDS = st.lists(st.sampled_from("abcd"), max_size=9).map(" ".join)
 
@@ -37,8 +37,3 @@ def test_the_index_finds_what_comparing_all_pairs_finds(
     texts: list[str], known: list[str], similar: float
 ) -> None:
     assert near_duplicates(texts, known, similar=similar) == slow_near_duplicates(texts, known, similar)
-
-
-def test_shared_runs_need_the_whole_run() -> None:
-    assert shared_runs(["one two three four", "one two"], ["zero one two three"], size=3) == [0]
-    assert shared_runs(["one two"], ["one two"], size=3) == []

@@ -115,17 +115,6 @@ def lying_bars(bars: Sequence[Bar], *, unit: str) -> str:
         return svg(canvas)
 
 
-def stacked_shares(panels: Mapping[str, Sequence[Stack]], *, colours: Mapping[str, str] = POLARITY) -> str:
-    """An SVG with a panel for each key: horizontal bars cut in shares, as Figure 2 of the regard study."""
-    longest = max((len(stacks) for stacks in panels.values()), default=1)
-    with _canvas(len(panels), columns=2, height=0.6 + 0.32 * longest) as (canvas, axes):
-        for axis, (title, stacks) in zip(axes, panels.items(), strict=False):
-            _draw_stacks(axis, stacks, colours)
-            axis.set_title(title, loc="left", fontsize=10)
-        _key(canvas, colours)
-        return svg(canvas)
-
-
 @contextmanager
 def drawing(columns: int, rows: int, *, width: float, height: float) -> Iterator[tuple[Canvas, list[Axes]]]:
     """A canvas of ``columns`` x ``rows`` panels in our style, for a figure of a paper's own kind."""

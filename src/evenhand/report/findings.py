@@ -123,16 +123,6 @@ def verdict(run: Run) -> str:
     return find(run).verdict
 
 
-def largest_gaps(run: Run, *, limit: int = 3) -> tuple[Gap, ...]:
-    """The supported gaps, largest first: by the part of the measure's range, then those without a range."""
-    return find(run).largest[:limit]
-
-
-def cannot_tell(run: Run) -> tuple[Gap, ...]:
-    """The gaps this run's sample size leaves open."""
-    return find(run).cannot_tell
-
-
 def _ordered(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
     order = list(WORDS)
     return tuple(sorted(gaps, key=lambda gap: (order.index(gap.standing), *_size_order(gap))))

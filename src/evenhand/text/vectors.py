@@ -198,16 +198,6 @@ def nearest(vectors: WordVectors, word: str, *, count: int = 10) -> list[tuple[s
     return _best(unit @ unit[vectors.index[word]], vectors.words, {word}, count)
 
 
-def analogy(
-    vectors: WordVectors, question: tuple[str, str, str], *, count: int = 1
-) -> list[tuple[str, float]]:
-    """The words that answer "a is to b as c is to ...": nearest to b - a + c, the three left out."""
-    unit = unit_rows(vectors.matrix)
-    first, second, third = (unit[vectors.index[word]] for word in question)
-    target = second - first + third
-    return _best(unit @ (target / np.linalg.norm(target)), vectors.words, set(question), count)
-
-
 def _best(
     cosines: Matrix, words: Sequence[str], without: Iterable[str], count: int
 ) -> list[tuple[str, float]]:

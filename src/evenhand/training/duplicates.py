@@ -44,12 +44,6 @@ def near_duplicates(
     return [_has_twin(shingles(text, size=size), index, sizes, similar) for text in texts]
 
 
-def shared_runs(texts: Sequence[str], known: Sequence[str], *, size: int) -> list[int]:
-    """The places of the texts that share a run of ``size`` words with a known text; shorter ones never do."""
-    seen = {run for text in known for run in shingles(text, size=size) if len(run) == size}
-    return [place for place, text in enumerate(texts) if not seen.isdisjoint(shingles(text, size=size))]
-
-
 def _has_twin(
     found: frozenset[tuple[str, ...]],
     index: dict[tuple[str, ...], list[int]],

@@ -12,7 +12,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -243,8 +243,3 @@ def _plain(text: str) -> str:
 def _csv_rows(path: Path) -> list[list[str]]:
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.reader(file))
-
-
-def with_split(examples: Sequence[Example], split: str) -> list[Example]:
-    """The same examples, all of one split."""
-    return [replace(example, split=split) for example in examples]

@@ -14,7 +14,6 @@ from evenhand.stats.paired_measures import THRESHOLD
 from evenhand.store.run import Run
 
 ARCHITECTURES: Final = {"table_6": "bert", "table_7": "gpt2", "table_8": "xlnet", "table_9": "t5"}
-WAYS: Final = ("all", "agreeing")
 _SIGNIFICANT: Final = 0.05
 _POINTS: Final = 300
 _STEREOTYPES: Final = (

@@ -13,7 +13,6 @@ from evenhand.suites.pairs.files import bare_rows, find, table
 from evenhand.suites.pairs.sets import PairSet, PairSuite, distinct, suite_info
 
 FILES: Final = ("csp_gender.csv", "csp_race.csv", "csp_religion.csv")
-WHOLE: Final = "crows_pairs_anonymized.csv"
 DOMAINS: Final[Mapping[str, str]] = {"gender": "gender", "race-color": "race", "religion": "religion"}
 PRINTED: Final[Mapping[str, int]] = {"gender": 263, "race": 566, "religion": 104}
 """Sets after the affective paper's changes by hand (section 4.2.1), which were not published."""
