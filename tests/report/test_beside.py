@@ -10,7 +10,8 @@ from pathlib import Path
 import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.report.realistic import comparison, frame, group_row, manifest, small_run, write_run
+from tests.report.manifests import manifest, write_run
+from tests.report.realistic import comparison, frame, group_row, small_run
 
 from evenhand.core.digests import Json
 from evenhand.report.caveats import caveats

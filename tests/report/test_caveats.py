@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.report.realistic import comparison, group_row, manifest, small_run
+from tests.report.manifests import manifest
+from tests.report.realistic import comparison, group_row, small_run
 
 from evenhand.report.caveats import caveats
 from evenhand.report.findings import find

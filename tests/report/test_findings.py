@@ -7,16 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.report.realistic import (
-    comparison,
-    frame,
-    group_row,
-    manifest,
-    null_comparison,
-    realistic_run,
-    small_run,
-    write_run,
-)
+from tests.report.manifests import manifest, write_run
+from tests.report.realistic import comparison, frame, group_row, null_comparison, realistic_run, small_run
 
 from evenhand.report.findings import find, verdict
 from evenhand.store.schemas import empty

@@ -12,17 +12,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.report.manifests import Plan, manifest, write_run
 from tests.report.realistic import (
-    Plan,
     comparison,
     frame,
     group_row,
-    manifest,
     null_comparison,
     realistic_run,
     simulated_run,
     small_run,
-    write_run,
 )
 
 from evenhand.core.records import REST

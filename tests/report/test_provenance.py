@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.report.realistic import comparison, frame, group_row, manifest, realistic_run, small_run, write_run
+from tests.report.manifests import manifest, write_run
+from tests.report.realistic import comparison, frame, group_row, realistic_run, small_run
 
 from evenhand.report.gaps import level
 from evenhand.report.provenance import asked, facts

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
-from tests.report.realistic import frame, manifest, realistic_run, write_run
+from tests.report.manifests import manifest, write_run
+from tests.report.realistic import frame, realistic_run
 
 from evenhand.report.packing import packed
 from evenhand.report.tables import columns, rows
