@@ -144,6 +144,13 @@ def manifest(plan: Plan | None = None) -> dict[str, object]:
     }
 
 
+def emptied() -> dict[str, object]:
+    """The manifest with nothing in it that may be left out: parts are empty, the rest is null."""
+    full = manifest()
+    parts = {key: type(value)() for key, value in full.items() if isinstance(value, dict | list)}
+    return dict.fromkeys(full) | parts | {"format": full["format"], "execution": None}
+
+
 def _stage(started: str, ended: str, **counts: int) -> dict[str, object]:
     times = {"started": f"2026-03-02T{started}Z", "ended": f"2026-03-02T{ended}Z"}
     return {"state": "done", **times, **counts}

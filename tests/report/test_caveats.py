@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.report.manifests import manifest
+from tests.report.manifests import emptied, manifest
 from tests.report.realistic import comparison, group_row, small_run
 
 from evenhand.report.caveats import caveats
@@ -46,5 +46,5 @@ def test_a_hosted_model_is_not_repeatable(tmp_path: Path) -> None:
 
 
 def test_an_empty_manifest_still_has_caveats(tmp_path: Path) -> None:
-    empty = dict.fromkeys(manifest()) | {"format": manifest()["format"], "identity": {}}
+    empty = emptied()
     assert len(said(tmp_path, **empty)) >= 3

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.report.manifests import Plan, manifest, write_run
+from tests.report.manifests import Plan, emptied, manifest, write_run
 from tests.report.realistic import (
     comparison,
     frame,
@@ -198,7 +198,7 @@ def test_a_score_run_does_not_speak_of_a_model(tmp_path: Path) -> None:
 
 
 def test_an_empty_manifest_is_drawn(tmp_path: Path) -> None:
-    empty = dict.fromkeys(manifest()) | {"format": manifest()["format"], "identity": {}}
+    empty = emptied()
     assert Page(html_report(small_run(tmp_path, [comparison()], [group_row()], **empty))).open == []
 
 
