@@ -53,3 +53,9 @@ def test_a_damaged_row_is_a_miss(tmp_path):
     other.close()
     assert cache.get_many("scores", ["good", "bad"]) == {"good": 1}
     cache.close()
+
+
+def test_a_rate_is_a_positive_number_or_none(tmp_path):
+    cache = Cache(tmp_path)
+    cache.put_many("rates", {"fast": 2.5, "odd": 0.0, "damaged": "x"})
+    assert [cache.rate(key) for key in ("fast", "odd", "damaged", "never")] == [2.5, None, None, None]

@@ -370,9 +370,9 @@ def _find_model(model: str | Model | None, recipe: ModelRecipe, settings: Settin
 def _remembered(key: str) -> float | None:
     """A speed that was measured here before."""
     cache = Cache()
-    rate = cache.get_many("rates", [key]).get(key)
+    rate = cache.rate(key)
     cache.close()
-    return rate if isinstance(rate, float) and rate > 0 else None
+    return rate
 
 
 def _counted(generations: pl.DataFrame) -> dict[str, Json]:

@@ -173,7 +173,7 @@ class Probe:
 
     def _estimate(self, sentences: int) -> str:
         cache = Cache()
-        rate = _rate(cache, self.metric)
+        rate = cache.rate(_rate_key(self.metric))
         cache.close()
         if rate is None:
             return "not known before the first run of this classifier here; progress is shown"
@@ -349,12 +349,7 @@ def _rate_key(metric: Metric) -> str:
     return digest(["probe", metric.info.identity()])
 
 
-def _rate(cache: Cache, metric: Metric) -> float | None:
-    key = _rate_key(metric)
-    rate = cache.get_many("rates", [key]).get(key)
-    return rate if isinstance(rate, float) and rate > 0 else None
-
-
 def _remember_rate(cache: Cache, metric: Metric, rate: float) -> None:
     """Keep the slowest rate: a faster one may only have found its answers in the cache."""
-    cache.put_many("rates", {_rate_key(metric): min(rate, _rate(cache, metric) or rate)})
+    key = _rate_key(metric)
+    cache.put_many("rates", {key: min(rate, cache.rate(key) or rate)})

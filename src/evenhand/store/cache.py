@@ -61,6 +61,11 @@ class Cache:
             found.update(_parsed(rows))
         return found
 
+    def rate(self, key: str) -> float | None:
+        """A speed that was measured here before, for an estimate; None where there is none."""
+        found = self.get_many("rates", [key]).get(key)
+        return found if isinstance(found, float) and found > 0 else None
+
     def put_many(self, kind: Kind, values: Mapping[str, Json]) -> None:
         """Keep values; a key that is there already keeps its newest value."""
         if self._connection is None or not values:
