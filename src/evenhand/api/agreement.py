@@ -10,10 +10,10 @@ from typing import TypedDict, Unpack
 from evenhand.annotate.agreement import Rule, check_several, checked_rule, tables
 from evenhand.annotate.collected import Collected, collect
 from evenhand.annotate.rating_tables import Columns
+from evenhand.api.choices import checked_level
 from evenhand.api.parts import SILENT, Plan, split_names
 from evenhand.api.render import render
 from evenhand.core.digests import Json
-from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress
 from evenhand.store.folder import RunFolder, default_folder, now, stage
 from evenhand.store.run import Run
@@ -95,7 +95,7 @@ def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> Agreeing
     """The ratings read and checked, so that ``plan`` can be shown before ``run``."""
     collected, rule = read_source(source, options)
     check_several(collected)
-    level, seed = checked_level(options.get("level", 0.95)), options.get("seed", 0)
+    level, seed = checked_level(options.get("level")), options.get("seed", 0)
     identity = people_identity(COMMAND, collected, rule) | {"seed": seed, "level": level}
     out = options.get("out")
     return Agreeing(
@@ -173,10 +173,3 @@ def said(rule: Rule) -> str:
         return f"Dawid and Skene's, where its probability is above {rule.agreement:g}{least}"
     share = f" and at least {rule.agreement:.0%}" if rule.agreement > 0.5 else ""
     return f"what more than half{share} of the annotators say{least}"
-
-
-def checked_level(level: float) -> float:
-    """The level of intervals; an error outside 0 to 1."""
-    if not 0 < level < 1:
-        raise InputError(f"--level {level:g}", accepted="above 0 and below 1", todo="try 0.95")
-    return level

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from evenhand.api.choices import checked_level
 from evenhand.api.parts import SILENT, Plan
 from evenhand.api.render import render
 from evenhand.core.digests import Json, digest
@@ -92,13 +93,13 @@ def prepare(
         "command": COMMAND,
         "corpus": digest(by_kind["corpus"].manifest["identity"]),
         "probe": digest([by_kind["probe"].manifest["identity"], by_kind["probe"].manifest["view"]]),
-        "level": level or 0.95,
+        "level": checked_level(level),
     }
     names = "-".join(str(run.manifest["name"]) for run in by_kind.values())
     return Associating(
         corpus=by_kind["corpus"],
         probe=by_kind["probe"],
-        level=level or 0.95,
+        level=checked_level(level),
         identity=identity,
         folder=Path(out) if out else default_folder("compare", names, identity),
         command=command or f"evenhand compare {' '.join(str(run.path) for run in runs)}",

@@ -11,10 +11,10 @@ from typing import TypedDict, Unpack, get_args
 
 import polars as pl
 
+from evenhand.api.choices import checked_level, one_of
 from evenhand.api.parts import SILENT, Plan
 from evenhand.api.render import render
 from evenhand.core.digests import Json
-from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress
 from evenhand.corpus.engines import Engine, run_local, run_ray
 from evenhand.corpus.merging import Total
@@ -207,7 +207,7 @@ def scan_corpus(
 def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOptions]) -> CorpusScan:
     """A scan with inputs found and terms read, so that ``plan`` can be shown before ``run``."""
     sources, missing = find_sources([paths] if isinstance(paths, Path | str) else paths)
-    is_paper = _choice("preset", options.get("preset"), PRESETS) == "paper"
+    is_paper = one_of("preset", options.get("preset"), PRESETS) == "paper"
     terms = _terms(options.get("terms"))
     counting: Counting = _counting(options.get("counting"), is_paper)
     unit = _unit(options.get("unit"), is_paper, sources)
@@ -246,8 +246,8 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
         shards=tuple(plan(sources, way)),
         task=Task(terms, way, options.get("text"), seed, cluster),
         counting=counting,
-        level=_level(options.get("level")),
-        engine="ray" if _choice("engine", options.get("engine"), get_args(Engine)) == "ray" else "local",
+        level=checked_level(options.get("level")),
+        engine="ray" if one_of("engine", options.get("engine"), get_args(Engine)) == "ray" else "local",
         workers=options.get("workers") or os.cpu_count() or 1,
         address=options.get("address"),
         problems=(*missing, *of_terms),
@@ -259,12 +259,6 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
     )
 
 
-def _level(given: float | None) -> float:
-    if given is not None and not 0 < given < 1:
-        raise InputError(f"--level {given}", accepted="a number between 0 and 1", todo="use 0.95 or 0.99")
-    return 0.95 if given is None else given
-
-
 def _terms(given: Path | str | Sequence[Path | str] | None) -> TermList:
     if not given:
         return builtin_terms()
@@ -272,29 +266,22 @@ def _terms(given: Path | str | Sequence[Path | str] | None) -> TermList:
 
 
 def _counting(given: str | None, is_paper: bool) -> Counting:
-    chosen = _choice("counting", given, get_args(Counting))
+    chosen = one_of("counting", given, get_args(Counting))
     return "distinct" if chosen == "distinct" or (chosen is None and is_paper) else "flag"
 
 
 def _unit(given: str | None, is_paper: bool, sources: Sequence[Source]) -> Unit:
     """The unit asked for; the paper counted rows of tables whole, and sentences of running text."""
-    chosen = _choice("unit", given, get_args(Unit))
-    for unit in get_args(Unit):
-        if chosen == unit:
-            return unit  # type: ignore[no-any-return]
+    chosen: Unit | None = one_of("unit", given, get_args(Unit))
+    if chosen is not None:
+        return chosen
     has_rows = all(source.format in ("csv", "tsv", "jsonl", "parquet") for source in sources)
     return "document" if is_paper and has_rows else "sentence"
 
 
 def _cluster(given: str | None) -> Cluster | None:
-    chosen = _choice("cluster", given, get_args(Cluster))
-    return next((cluster for cluster in get_args(Cluster) if cluster == chosen), None)
-
-
-def _choice(option: str, given: str | None, known: Sequence[str]) -> str | None:
-    if given is not None and given not in known:
-        raise InputError(f"--{option} {given!r}", accepted=", ".join(known), todo="use one of these")
-    return given
+    chosen: Cluster | None = one_of("cluster", given, get_args(Cluster))
+    return chosen
 
 
 def _facts(total: Total) -> dict[str, Json]:

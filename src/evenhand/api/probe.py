@@ -10,6 +10,7 @@ from typing import Final, TypedDict, Unpack, get_args
 
 import polars as pl
 
+from evenhand.api.choices import one_of
 from evenhand.api.parts import SILENT, Plan, begin, opened, split_names
 from evenhand.api.render import render
 from evenhand.api.settings import Options, Settings, resolve
@@ -195,8 +196,8 @@ def prepare(classifier: str | Metric = NAME, **options: Unpack[ProbeOptions]) ->
     """A probe with everything loaded and checked, so that ``plan`` can be shown before ``run``."""
     settings = _settings(options)
     view = {
-        "pairs": _choice("over", options.get("over"), get_args(Pairs)),
-        "score": _choice("score", options.get("score"), get_args(Score)[::-1]),
+        "pairs": one_of("over", options.get("over"), get_args(Pairs)) or "all",
+        "score": one_of("score", options.get("score"), get_args(Score)[::-1]) or "emotion",
     }
     suites = _suites(options.get("pairs"))
     prompts = tuple(prompt for suite in suites for prompt in suite.prompts())
@@ -335,14 +336,6 @@ def _view(asked: Mapping[str, str], measures: pl.DataFrame) -> dict[str, Json]:
     own = measures.filter(pl.col("pairs") == asked["pairs"], pl.col("score") == asked["score"])
     unsaid = own["null_reason"].str.contains(UNSAID, literal=True).any()
     return {"pairs": asked["pairs"], "score": "predicted" if unsaid else asked["score"]}
-
-
-def _choice(option: str, given: str | None, known: Sequence[str]) -> str:
-    if given is None:
-        return known[0]
-    if given not in known:
-        raise InputError(f"--{option} {given!r}", accepted=", ".join(known), todo="use one of these")
-    return given
 
 
 def _rate_key(metric: Metric) -> str:

@@ -12,12 +12,12 @@ from evenhand.annotate.methods import baseline_of, method_table
 from evenhand.api.agreement import (
     AgreementOptions,
     begin_people,
-    checked_level,
     described,
     end_people,
     people_identity,
     read_source,
 )
+from evenhand.api.choices import checked_level
 from evenhand.api.parts import SILENT, Plan
 from evenhand.core.digests import Json
 from evenhand.core.protocols import Progress
@@ -81,7 +81,7 @@ def ratings(source: Path | str, *, progress: Progress = SILENT, **options: Unpac
 def prepare(source: Path | str, **options: Unpack[RatingOptions]) -> Rating:
     """The ratings read and checked, so that ``plan`` can be shown before ``run``."""
     collected, rule = read_source(source, options)
-    level = checked_level(options.get("level", 0.95))
+    level = checked_level(options.get("level"))
     baseline = baseline_of(collected, options.get("baseline"))
     identity = people_identity(COMMAND, collected, rule) | {"baseline": baseline, "level": level}
     out = options.get("out")

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypedDict, TypeVar, Unpack
+from typing import Final, TypedDict, Unpack
 from uuid import uuid4
 
 from evenhand._version import __version__
 from evenhand.annotate.sampling import Candidate, items_table, sample, sample_across_methods
 from evenhand.annotate.study import Settings, Study, refuse_another, write_study
 from evenhand.annotate.task import LAYOUTS, MASKS, MaskWish, Task, parse_task, task_text, with_layout
+from evenhand.api.choices import one_of
 from evenhand.api.parts import Plan
 from evenhand.api.study_texts import FileColumns, Texts, read_sources
 from evenhand.core.errors import InputError
@@ -20,7 +21,6 @@ from evenhand.pipeline import reading
 
 ITEMS: Final = 100
 ANNOTATORS: Final = 3
-_T = TypeVar("_T", bound=str)
 
 
 class StudyOptions(TypedDict, total=False):
@@ -145,9 +145,9 @@ def prepare(
     refuse_another(path)
     sources = tuple(Path(one) for one in ([source] if isinstance(source, str | Path) else source))
     text = task_text(options.get("task", "sentiment"))
-    layout = _one_of(options.get("layout"), "--layout", LAYOUTS)
+    layout = one_of("layout", options.get("layout"), LAYOUTS)
     task = with_layout(parse_task(text, where=str(options.get("task", "sentiment"))), layout)
-    mask = _one_of(options.get("mask"), "--mask", MASKS) or task.task.mask
+    mask = one_of("mask", options.get("mask"), MASKS) or task.task.mask
     texts = read_sources(sources, task=task, mask=mask, columns=_columns(options))
     wanted, seed = _at_least_one(options.get("items", ITEMS), "--items"), options.get("seed", 0)
     settings = Settings(
@@ -205,15 +205,6 @@ def _at_least_one(number: int, option: str) -> int:
     if number < 1:
         raise InputError(f"{option} {number}", accepted="1 or more", todo=f"give {option} a number")
     return number
-
-
-def _one_of(given: str | None, option: str, accepted: Sequence[_T]) -> _T | None:
-    if given is None:
-        return None
-    for one in accepted:
-        if one == given:
-            return one
-    raise InputError(f"{option} {given!r}", accepted=", ".join(accepted), todo="name one of these")
 
 
 def _people(number: int) -> str:

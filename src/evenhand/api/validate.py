@@ -18,7 +18,6 @@ from evenhand.annotate.validation import Against
 from evenhand.api.agreement import (
     AgreementOptions,
     begin_people,
-    checked_level,
     described,
     end_people,
     people_identity,
@@ -26,6 +25,7 @@ from evenhand.api.agreement import (
     said,
 )
 from evenhand.api.card_evidence import evidence_of
+from evenhand.api.choices import checked_level
 from evenhand.api.parts import SILENT, Plan, find_metrics, split_names
 from evenhand.api.settings import resolve
 from evenhand.core.digests import Json
@@ -202,7 +202,7 @@ def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateO
     )
     texts = one_label_a_text(collected, rule)
     _check_any(texts, collected)
-    level, seed, out = checked_level(options.get("level", 0.95)), options.get("seed", 0), options.get("out")
+    level, seed, out = checked_level(options.get("level")), options.get("seed", 0), options.get("out")
     identity = people_identity(COMMAND, collected, rule) | {
         "metric": {"spec": spec, **made.info.identity()},
         "labels": {match.output.name: dict(match.labels) for match in found},
