@@ -1,53 +1,16 @@
 """Every format and packing gives the same texts; what is damaged is reported, the rest is read."""
 
 import bz2
-import csv
 import gzip
-import io
-import json
 import lzma
-import time
-from itertools import accumulate
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from tests.corpus.reading import TEXTS, read, records, write
 
 from evenhand.core.errors import InputError
-from evenhand.corpus import readers
-from evenhand.corpus.csv_rows import CsvRows
-from evenhand.corpus.json_values import JsonValues
 from evenhand.corpus.readers import blocks, line_start
 from evenhand.corpus.sources import find_sources
-from evenhand.corpus.wikitext import plain
-
-TEXTS = ['She is happy.\nTwo lines, "quoted".', "Ünïcode, fear", "a\tb"]
-
-
-def read(path, **options):
-    (source,), _ = find_sources([path])
-    problems = []
-    data = b"".join(block.data for block in blocks(source, problems.append, **options))
-    return data, [(problem.byte, problem.reason) for problem in problems]
-
-
-def records(path, **options):
-    data, problems = read(path, **options)
-    return data.decode("utf-8", "surrogateescape").encode("utf-8", "surrogateescape").split(b"\xff")[
-        :-1
-    ], problems
-
-
-def write(path, texts=TEXTS):
-    if path.suffix == ".parquet":
-        pl.DataFrame({"id": [1, 2, 3], "text": texts}).write_parquet(path)
-    elif path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    else:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            rows = [["id", "Text"], *([str(i), text] for i, text in enumerate(texts))]
-            csv.writer(file, delimiter="\t" if path.suffix == ".tsv" else ",").writerows(rows)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.parquet"])
@@ -166,140 +129,6 @@ def test_bad_lines_of_jsonl_are_placed(tmp_path):
     ]
 
 
-def test_an_array_is_read_element_by_element(tmp_path):
-    (tmp_path / "a.json").write_text(json.dumps([{"text": text} for text in TEXTS], indent=1))
-    assert records(tmp_path / "a.json") == ([text.encode() for text in TEXTS], [])
-    (tmp_path / "a.json").write_text(json.dumps(TEXTS, ensure_ascii=False), encoding="utf-8-sig")
-    assert records(tmp_path / "a.json") == ([text.encode() for text in TEXTS], [])
-    (tmp_path / "a.json.gz").write_bytes(gzip.compress(json.dumps([{"no": 1, "Body": "x"}]).encode()))
-    assert records(tmp_path / "a.json.gz", column="Body") == ([b"x"], [])
-    # One object over several lines, and two of them after each other.
-    (tmp_path / "b.json").write_text('{\n"text": "one"\n}\n{\n"text": "two"\n}\n')
-    assert records(tmp_path / "b.json") == ([b"one", b"two"], [])
-
-
-def test_damage_in_an_array_costs_the_element_it_stands_in(tmp_path):
-    elements = [
-        ('{"text": "one"}', b"one", ""),
-        ('{"text": ]}', None, "a value is not JSON (Expecting value); not counted"),
-        ('{"other": ["two", "{"]}', None, "a value has no text; not counted"),
-        ("7", None, "a value has no text; not counted"),
-        ('["in", "array"]', None, "a value has no text; not counted"),
-        ('{"text": "no end}', None, "a value is not JSON (Invalid control character at); not counted"),
-        ('{"text": "thr\u00e9e \\" \\\\"}', 'thr\u00e9e " \\'.encode(), ""),
-    ]
-    text, places = "[", []
-    for element, _, _ in elements:
-        places.append(len(text.encode()))
-        text += f"{element},\n"
-    (tmp_path / "a.json").write_text(text + '{"text": "last"}]', encoding="utf-8")
-    texts, problems = records(tmp_path / "a.json")
-    assert texts == [found for _, found, _ in elements if found] + [b"last"]
-    wanted = zip(places, (reason for _, _, reason in elements), strict=True)
-    assert problems == [(place, reason) for place, reason in wanted if reason]
-
-
-@pytest.mark.parametrize(
-    ("data", "texts", "problems"),
-    [
-        (b'["a", "b"', [b"a", b"b"], [(0, "the array that begins here does not end; counted up to there")]),
-        (b'["a"], "b"]', [b"a", b"b"], [(5, "a ',' stands where none can; it is skipped"),
-                                         (10, "a ']' stands where none can; it is skipped")]),
-        (b'["a", "d\xe9j\xe0"]', [b"a", "d\ufffdj\ufffd".encode()],
-         [(8, "is not UTF-8 here; such bytes separate words")]),
-        (b"[" * 100_000, [], [(1, "a value is not JSON (it is nested too deeply); not counted"),
-                              (0, "the array that begins here does not end; counted up to there")]),
-        (b"[]", [], []),
-        (b"  [ ]\n", [], []),
-        (b"", [], []),
-    ],
-)  # fmt: skip
-def test_arrays_that_are_cut_or_odd(tmp_path, data, texts, problems):
-    (tmp_path / "a.json").write_bytes(data)
-    found, reported = records(tmp_path / "a.json")
-    assert [text.replace(b"\xef\xbf\xbd" * 3, b"\xef\xbf\xbd") for text in found] == texts
-    assert reported == problems
-
-
-ROWS = st.lists(st.dictionaries(st.sampled_from(["text", "n"]), st.text() | st.integers() | st.floats(-9, 9)))
-
-
-@settings(deadline=None)
-@given(ROWS, st.integers(1, 40), st.integers(0, 2))
-def test_pieces_of_any_size_give_the_same_values(rows, size, indent):
-    data = json.dumps(rows, ensure_ascii=bool(size % 2), indent=indent or None).encode("utf-8", "replace")
-    pieces = (data[at : at + size] for at in range(0, len(data), size))
-    found = list(JsonValues(pieces, longest=1 << 20))
-    assert [(value.value, value.error) for value in found] == [(row, "") for row in json.loads(data)]
-    # Each begins where it is said to begin.
-    assert all(data[value.place : value.place + 1] == b"{" for value in found)
-
-
-def test_an_element_without_end_is_skipped_and_memory_stays_flat(tmp_path, monkeypatch):
-    monkeypatch.setattr(readers, "LONGEST_RECORD", 1 << 20)
-    long = "happy " * 500_000
-    (tmp_path / "a.json").write_text(json.dumps([{"text": "a"}, {"text": long}, {"text": "b"}]))
-    texts, problems = records(tmp_path / "a.json")
-    assert texts == [b"a", b"b"]
-    assert problems == [(len('[{"text": "a"}, '), "a value is longer than 1 MiB; not counted")]
-
-
-OPEN = "opens a quote that is not closed, or not as CSV does; the line is taken as it stands"
-
-
-@pytest.mark.parametrize(
-    ("data", "texts", "problems"),
-    [
-        # To the end of the file.
-        ('id,text\n1,"one\n2,two\n3,three\n', ['"one', "two", "three"], [(8, f"line 2 {OPEN}")]),
-        # Up to the quote of a later row, which is whole.
-        ('id,text\n1,"one\n2,"two, 2"\n3,three\n', ['"one', "two, 2", "three"], [(8, f"line 2 {OPEN}")]),
-        ('id,text\n1,one\n2,"two', ["one", '"two'], [(14, f"line 3 {OPEN}")]),
-        # Rows over several lines, and letters after a quote, are no damage.
-        ('id,text\n1,"a\n""b""\nc"\n2,two\n', ['a\n"b"\nc', "two"], []),
-        ('id,text\n1,"one" more\n2,two\n', ["one more", "two"], []),
-        # The header, of which only the names matter.
-        ('"id,text\n1,one\n', ["one"], [(0, f"line 1 {OPEN}")]),
-        ('\ufeffid,text\n1,é\n2,"two\n3,é\n', ["é", '"two', "é"], [(3 + 8 + 5, f"line 3 {OPEN}")]),
-    ],
-)
-@pytest.mark.parametrize("ending", ["csv", "tsv"])
-def test_a_quote_that_is_not_closed_costs_its_line(tmp_path, data, texts, problems, ending):
-    (tmp_path / f"a.{ending}").write_text(data.replace(",", "\t") if ending == "tsv" else data)
-    found, reported = records(tmp_path / f"a.{ending}")
-    assert [text.decode().replace("\t", ",") for text in found] == texts
-    assert reported == problems
-
-
-@settings(deadline=None)
-@given(
-    st.lists(st.tuples(st.text(max_size=9), st.text(max_size=9)), max_size=9), st.sampled_from(["\n", "\r\n"])
-)
-def test_whatever_a_writer_writes_is_read_as_it_was(rows, ending):
-    out = io.StringIO()
-    # With short line ends the writer leaves a carriage return without quotes, which nobody could read back.
-    quoting = csv.QUOTE_ALL if ending == "\n" else csv.QUOTE_MINIMAL
-    csv.writer(out, lineterminator=ending, quoting=quoting).writerows([("a", "b"), *rows])
-    data, problems = out.getvalue().encode(), []
-    found = CsvRows(
-        io.BytesIO(data), delimiter=",", longest=1 << 20, report=lambda *told: problems.append(told)
-    )
-    read = [(found.place, tuple(row)) for row in found]
-    assert [row for _, row in read if row] == [("a", "b"), *rows]
-    assert problems == []
-    # From where a row is said to begin, the same reader finds it and those after it.
-    for place, row in read:
-        assert tuple(next(csv.reader(io.StringIO(data[place:].decode(), newline="")))) == row
-
-
-def test_a_row_that_goes_on_for_too_long_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(readers, "LONGEST_ROW", 1 << 20)
-    (tmp_path / "a.csv").write_text('text\n"one\n' + "happy\n" * 50_000 + '"last"\n')
-    texts, problems = records(tmp_path / "a.csv")
-    assert texts == [b'"one', *[b"happy"] * 50_000, b"last"]
-    assert problems == [(5, f"line 2 {OPEN}")]
-
-
 def test_records_say_where_they_begin(tmp_path):
     (tmp_path / "a.csv").write_bytes(b'text\n"a\nb"\nd\xe9j\xe0\nlast\n')
     (tmp_path / "b.jsonl").write_bytes('{"text": "é"}\n\n{"text": "b"}'.encode())
@@ -320,81 +149,10 @@ def test_records_say_where_they_begin(tmp_path):
     }
 
 
-BAD_XML = "a page is not XML"
-
-
-def test_a_page_without_end_is_left_out_and_the_others_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(readers, "LONGEST_ROW", 2 << 20)
-    page = "<page><ns>0</ns><revision><text>{}</text></revision></page>"
-    endless = "<page><text>"
-    parts = [
-        ("<mediawiki>", ""),
-        (page.format("one"), ""),
-        ("<page><text>begun", "a page does not end; not counted"),
-        (page.format("two"), ""),
-        (page.format("happy " * 600_000), "a page is longer than 2 MiB; not counted"),
-        (page.format("a < b"), BAD_XML),
-        (page.format("three"), ""),
-        (endless + "sad " * 900_000, "a page is longer than 2 MiB; not counted"),
-        (page.format("four"), ""),
-        (endless, "a page does not end; not counted"),
-    ]  # fmt: skip
-    (tmp_path / "dump.xml").write_text("".join(text for text, _ in parts))
-    texts, problems = records(tmp_path / "dump.xml")
-    assert texts == [b"one", b"two", b"three", b"four"]
-    places = accumulate((len(text) for text, _ in parts), initial=0)
-    wanted = [(place, reason) for place, (_, reason) in zip(places, parts, strict=False) if reason]
-    # What the parser says of it is its own matter.
-    assert sorted((place, reason.split(" (")[0]) for place, reason in problems) == sorted(wanted)
-
-
-def test_xml_without_a_page_is_said(tmp_path):
-    (tmp_path / "a.xml").write_text("<rss><channel>happy</channel></rss>")
-    assert records(tmp_path / "a.xml") == ([], [(0, "holds no page of a MediaWiki dump; not counted")])
-
-
 def test_lines_begin_where_they_begin(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"ab\ncd\n\nef")
     with (tmp_path / "a.txt").open("rb") as file:
         assert [line_start(file, place) for place in range(10)] == [0, 3, 3, 3, 6, 6, 6, 7, 9, 9]
-
-
-def test_a_wiki_dump(tmp_path):
-    page = "<page><title>{t}</title><ns>{n}</ns><revision><text>{x}</text></revision></page>"
-    body = page.format(
-        t="A", n=0, x="'''Joy''' is [[happiness|happy]].&lt;ref&gt;note&lt;/ref&gt; {{box|{{in}}}}"
-    )
-    body += page.format(t="Talk", n=1, x="talk") + page.format(t="B", n=0, x="Fear")
-    (tmp_path / "dump.xml").write_text(f'<mediawiki xmlns="http://www.mediawiki.org/xml/">{body}</mediawiki>')
-    texts, problems = records(tmp_path / "dump.xml")
-    assert ([b" ".join(text.split()) for text in texts], problems) == ([b"Joy is happy.", b"Fear"], [])
-    (tmp_path / "cut.xml").write_text(f"<mediawiki>{body}<page>")
-    texts, problems = records(tmp_path / "cut.xml")
-    assert len(texts) == 2
-    assert problems == [(len("<mediawiki>") + len(body), "a page does not end; not counted")]
-
-
-def test_wikitext():
-    text = "== Head ==\n* [[Paris]] and [http://x.org the site] {| a\n| b\n|} "
-    text += "[[File:x.png|thumb|a [[b]] c]] end<br/>"
-    assert plain(text).split() == ["Head", "Paris", "and", "the", "site", "end"]
-
-
-def test_notes_of_any_spelling_are_taken_out():
-    text = 'a<REF name="x" />b<ref>c<Ref>d</ref >e<!-- <ref> -->f<math>g</MATH>h<references/>i<ref>j'
-    assert plain(text).split() == ["a", "b", "e", "f", "hij"]
-
-
-@pytest.mark.parametrize(
-    "opening",
-    ["<!--", "<ref>a ", "<ref ", "[[File:a ", "[http://a ", "[http://a", "=a", "{{a", "{|", "= ", " "],
-)
-def test_a_page_of_things_that_never_close_holds_nothing_up(opening):
-    text = "x" + opening * (300_000 // len(opening)) + "y"
-    started = time.process_time()
-    plain(text)
-    # Quadratic patterns took minutes.
-    assert time.process_time() - started < 5
 
 
 def test_mixed_encodings_in_a_table_are_placed(tmp_path):
