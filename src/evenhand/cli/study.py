@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from evenhand.cli import options as o
+from evenhand.core.hosts import LOOPBACK
 
 _FILE = "Columns of a file"
 Study = Annotated[Path, typer.Argument(help="The study's folder.")]
@@ -150,7 +151,7 @@ def serve_command(
     links = _show_state(study, database)
     if not links:
         warn(f"nobody has a link yet: evenhand annotate invite {quote(str(study))} --people 3")
-    if host not in ("127.0.0.1", "localhost", "::1") and not address.startswith("https://"):
+    if host not in LOOPBACK and not address.startswith("https://"):
         warn("other machines can reach this, and without HTTPS links and answers can be read on the way")
     if dry_run:
         return

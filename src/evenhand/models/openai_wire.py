@@ -10,6 +10,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
+from evenhand.core.hosts import LOOPBACK
 from evenhand.core.records import Finish, GenerationSpec
 
 INSTRUCTION: Final = (
@@ -25,7 +26,6 @@ _ACCEPTED: Final = "endpoint:URL#MODEL, such as endpoint:http://localhost:8000/v
 _CHAT: Final = "/chat/completions"
 _PLAIN: Final = "/completions"
 _FINISHES: Final[Mapping[object, Finish]] = {"stop": "stop", "length": "length"}
-_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _LARGEST_COUNT: Final = 2**63 - 1
 _LONGEST_MESSAGE: Final = 300
 
@@ -99,7 +99,7 @@ def parse_target(name: str, *, chat: bool | None) -> Target:
     as_chat = bool(says_chat if chat is None else chat)
     base = path.removesuffix(_CHAT if says_chat else _PLAIN) if says_chat is not None else path or "/v1"
     url = f"{parts.scheme}://{parts.netloc}{base}{_CHAT if as_chat else _PLAIN}"
-    return Target(url, model, as_chat, parts.hostname in _LOOPBACK)
+    return Target(url, model, as_chat, parts.hostname in LOOPBACK)
 
 
 def _split(address: str) -> SplitResult:

@@ -18,6 +18,7 @@ import stamina
 
 from evenhand.core.digests import digest
 from evenhand.core.errors import InputError, ModelError
+from evenhand.core.hosts import LOOPBACK
 from evenhand.core.records import Execution
 from evenhand.neural.classifier import Probabilities
 
@@ -26,7 +27,6 @@ KEY: Final = "EVENHAND_API_KEY"
 _ROWS: Final = 32
 _ATTEMPTS: Final = 5
 _ACCEPTED: Final = 'an answer {"labels": [NAME, ..], "scores": [[NUMBER, ..], ..]}, a row a text'
-_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class EndpointReader:
@@ -102,7 +102,7 @@ def _checked(url: str, execution: Execution) -> str:
             accepted="endpoint:http://HOST:PORT/PATH, without user name and query",
             todo=f"put a key into the environment variable {KEY}",
         )
-    if execution.offline and parts.hostname not in _LOOPBACK:
+    if execution.offline and parts.hostname not in LOOPBACK:
         raise InputError(
             f"{url} is another host, and the run is offline",
             accepted="a host on this machine",

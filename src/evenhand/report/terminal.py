@@ -11,7 +11,7 @@ from rich.text import Text
 
 from evenhand.report.findings import Findings, find
 from evenhand.report.gaps import WORDS, Gap, Standing
-from evenhand.report.wording import MINUS, name
+from evenhand.report.wording import name, plain_minus
 from evenhand.store.run import Run
 
 _SIGNS: Mapping[Standing, str] = {"supported": "*", "unclear": "?", "small": "~", "missing": "-"}
@@ -24,7 +24,7 @@ def summary(run: Run, *, limit: int = 8) -> RenderableType:
     """
     found = find(run)
     shown = _shown(found, limit)
-    parts: list[RenderableType] = [Text(_plain(found.verdict), style="bold")]
+    parts: list[RenderableType] = [Text(plain_minus(found.verdict), style="bold")]
     if shown:
         parts += [Text(""), _table(shown), Text(_legend(shown, found), style="dim")]
     return Group(*parts)
@@ -44,7 +44,7 @@ def _table(gaps: list[Gap]) -> Table:
     table.add_column(f"{gaps[0].level} interval", justify="right", no_wrap=True)
     table.add_column("Adj. p", justify="right", no_wrap=True)
     for gap in gaps:
-        table.add_row(*(Text(_plain(cell)) for cell in _cells(gap)))
+        table.add_row(*(Text(plain_minus(cell)) for cell in _cells(gap)))
     return table
 
 
@@ -73,8 +73,3 @@ def _legend(shown: list[Gap], found: Findings) -> str:
 
 def _stands(gaps: list[Gap], standing: Standing) -> bool:
     return any(gap.standing == standing for gap in gaps)
-
-
-def _plain(text: str) -> str:
-    # Not every terminal has the real minus sign.
-    return text.replace(MINUS, "-")

@@ -95,6 +95,11 @@ def plural(noun: str) -> str:
     return noun + "s"
 
 
+def plain_minus(text: str) -> str:
+    """The text with a hyphen for the minus sign, which not every terminal has."""
+    return text.replace(MINUS, "-")
+
+
 def finite(value: float | None) -> float | None:
     """The value, or None where it is NaN or infinite: neither can be drawn."""
     return value if value is not None and math.isfinite(value) else None

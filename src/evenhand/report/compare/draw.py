@@ -17,7 +17,7 @@ from evenhand.report.document import EXPLORING, document, whole_tables
 from evenhand.report.forms import Forms
 from evenhand.report.json import run_json
 from evenhand.report.markdown_text import bullets, escaped, grid
-from evenhand.report.wording import MINUS
+from evenhand.report.wording import plain_minus
 from evenhand.store.run import Run
 
 _FOLDER = Path(__file__).parent
@@ -81,7 +81,7 @@ def compare_markdown(run: Run) -> str:
 def compare_summary(run: Run, *, limit: int = 8) -> RenderableType:
     """The comparison in the terminal: the verdict, the standings, the clearest changes."""
     page = content(run)
-    parts: list[RenderableType] = [Text(_plain(page.verdict), style="bold"), Text("")]
+    parts: list[RenderableType] = [Text(plain_minus(page.verdict), style="bold"), Text("")]
     standings = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for head in _STANDING_HEAD:
         standings.add_column(head, justify="left" if head == "run" else "right", overflow="fold")
@@ -118,7 +118,7 @@ def _changes(lines: Sequence[Line]) -> Table:
             line.p,
             line.verdict,
         )
-        table.add_row(*(Text(_plain(cell)) for cell in cells))
+        table.add_row(*(Text(plain_minus(cell)) for cell in cells))
     return table
 
 
@@ -141,10 +141,6 @@ def _lines(lines: Sequence[Line]) -> str:
     ]
     left = len(lines) - len(shown)
     return grid(head, shown) + (f"\n\n{left:,} more are in `changes.parquet`." if left else "")
-
-
-def _plain(text: str) -> str:
-    return text.replace(MINUS, "-")
 
 
 def _own(file: str) -> str:
