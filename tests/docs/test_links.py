@@ -54,6 +54,16 @@ def test_every_page_is_in_the_navigation() -> None:
     assert set(_named(yaml.safe_load(nav)["nav"])) == written - decisions
 
 
+def test_every_decision_is_listed_by_its_title() -> None:
+    folder = ROOT / "docs" / "adr"
+    titles = {
+        path: path.read_text(encoding="utf-8").partition("\n")[0] for path in sorted(folder.glob("0*.md"))
+    }
+    listed = [f"- [{title.removeprefix('# ')}]({path.name})" for path, title in titles.items()]
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    assert [line for line in text.splitlines() if line.startswith("- ")] == listed
+
+
 def _named(nav: object) -> Iterator[str]:
     if isinstance(nav, str):
         yield nav
