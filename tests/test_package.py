@@ -1,6 +1,7 @@
 """The package as a whole: its names, its import time, the direction of its imports."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,8 +9,10 @@ from pathlib import Path
 import pytest
 
 import evenhand
+from evenhand import adapters, testing
 
 SOURCE = Path(evenhand.__file__).parent
+ROOT = Path(__file__).parents[1]
 LAYERS = [
     {"core"},
     {"text", "stats"},
@@ -24,6 +27,8 @@ LAYERS = [
     {"papers", "adapters"},
     {"cli"},
 ]
+LONGEST = 400
+"""Lines of a file of code; past that it has two jobs."""
 LEVEL = {folder: level for level, folders in enumerate(LAYERS) for folder in folders}
 
 
@@ -69,6 +74,26 @@ def test_public_names_are_pinned():
         _ = evenhand.nothing
 
 
+def test_names_for_other_tools_and_for_plug_in_authors_are_pinned():
+    assert adapters.__all__ == [
+        "FrameInputs",
+        "export_task",
+        "frame_inputs",
+        "inspect_scorer",
+        "inspect_task",
+        "score_predictions",
+    ]
+    assert testing.__all__ == [
+        "CannotTellWarning",
+        "ContractError",
+        "StubModel",
+        "assert_gap",
+        "check_metric",
+        "check_model",
+        "check_suite",
+    ]
+
+
 def test_import_is_light():
     code = (
         "import sys, evenhand\n"
@@ -111,3 +136,22 @@ def test_imports_go_downward_only():
 def test_every_folder_has_a_layer():
     folders = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
     assert folders - set(LEVEL) <= {"testing", "assets"}
+
+
+def test_contributors_are_told_the_layers_as_they_are():
+    text = " ".join((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split())
+    told = re.search(r"Imports go downward only: `([^`]*)`", text)
+    assert told is not None
+    assert [set(layer.split(", ")) for layer in told[1].split(" < ")] == LAYERS
+
+
+def test_every_folder_says_its_job():
+    for folder in {path.parent for path in SOURCE.rglob("*.py")} - {SOURCE}:
+        tree = ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))
+        assert ast.get_docstring(tree), f"{folder.name}/__init__.py says nothing"
+
+
+@pytest.mark.parametrize("folder", ["src", "tests", "benchmarks", "scripts", "examples"])
+def test_no_file_is_too_long_to_read(folder):
+    files = {path: path.read_text(encoding="utf-8").count("\n") for path in (ROOT / folder).rglob("*.py")}
+    assert {str(path.relative_to(ROOT)): lines for path, lines in files.items() if lines > LONGEST} == {}
