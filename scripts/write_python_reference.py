@@ -32,8 +32,7 @@ Every command has a twin: `evenhand.NAME(...)` takes the arguments of the comman
 Public names are imported from `evenhand`; what authors of plug-ins need is in `evenhand.core` and
 `evenhand.testing`. Everything else may change without notice.
 
-This page is written by `scripts/write_python_reference.py` from the code. Arguments without an explanation
-are those of Python alone.
+This page is written by `scripts/write_python_reference.py` from the code.
 """
 
 SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -83,6 +82,15 @@ COMMANDS: Final[Mapping[str, str]] = {
     "import_labels": "annotate import",
 }
 """Functions whose command has another name."""
+ALIASES: Final[Mapping[str, str]] = {"strata": "stratum", "mitigation_options": "mitigate_option"}
+"""Arguments whose option has another name."""
+ALONE: Final[Mapping[str, str]] = {
+    "callbacks": "Python alone: each is called with the finished run.",
+    "command": "Python alone: what the manifest calls the command.",
+    "intersections": "Compare groups of crossed axes too, where a suite crosses them.",
+    "progress": "Python alone: told of every step; silent by default.",
+}
+"""Arguments that no option of a command explains."""
 
 
 def page() -> str:
@@ -138,16 +146,25 @@ def _command(name: str) -> click.Command | None:
 
 
 def _table(options: Mapping[str, str], command: click.Command | None) -> str:
-    help_of = {p.name: getattr(p, "help", None) or "" for p in command.params} if command else {}
+    help_of = _help_of(command)
     rows = []
     for name, kind in options.items():
-        about = help_of.get(name) or help_of.get(_plural(name)) or ""
-        rows.append(f"| `{name}` | `{_cell(kind)}` | {_cell(about)} |")
+        about = _about(name, help_of)
+        if about or name not in _help_of(_COMMANDS["audit"]):
+            rows.append(f"| `{name}` | `{_cell(kind)}` | {_cell(about)} |")
     return "\n".join(["| argument | type | |", "| --- | --- | --- |", *rows]) + "\n"
 
 
-def _plural(name: str) -> str:
-    return name[:-1] if name.endswith("s") else f"{name}s"
+def _help_of(command: click.Command | None) -> dict[str, str]:
+    """What the options of a command mean, by name."""
+    return {str(one.name): getattr(one, "help", None) or "" for one in command.params} if command else {}
+
+
+def _about(name: str, help_of: Mapping[str, str]) -> str:
+    """What an argument means: an option of the command is often one of several, and so in the singular."""
+    singular = name[:-1] if name.endswith("s") else f"{name}s"
+    names = (name, singular, f"{name}_", ALIASES.get(name, ""))
+    return next((help_of[one] for one in names if help_of.get(one)), ALONE.get(name, ""))
 
 
 def _cell(text: str) -> str:

@@ -62,6 +62,7 @@ NOT_RUN = {
     "needs the training texts and minutes; tests/training rehearses its steps": 1,
     "trains XLNet, from the Hub": 1,
     "trains six judges, minutes each": 1,
-    "needs a model with a planted lean and hours": 2,
+    "needs a model with a planted lean and hours": 1,
+    "takes minutes of a GPU and articles that are not ours to give": 1,
     "takes texts that hours of a GPU have written": 1,
 }
