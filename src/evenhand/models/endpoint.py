@@ -8,6 +8,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 import httpx
@@ -23,6 +24,7 @@ from evenhand.models.endpoint_limits import (
     AgainError,
     TokenBudget,
     Wire,
+    cut_late,
     pause_after,
     retry_after,
 )
@@ -49,6 +51,7 @@ _TOO_LARGE: Final = 0
 # Every request would be answered so: the address, the key or the interface is wrong.
 _FATAL: Final = frozenset({301, 302, 303, 307, 308, 401, 404, 405})
 _Job = tuple[Request, int]
+_Arrival = Completion | Exception
 _log = logging.getLogger(__name__)
 
 
@@ -121,10 +124,9 @@ class EndpointModel:
                 "read it; use https, or unset the variable",
             )
         jobs = deque((request, sample) for request in requests for sample in request.samples)
-        arrived: queue.SimpleQueue[Completion | Exception] = queue.SimpleQueue()
+        arrived: queue.SimpleQueue[_Arrival] = queue.SimpleQueue()
         total = len(jobs)
-        for _ in range(min(self._concurrency, total)):
-            threading.Thread(target=self._work, args=(jobs, spec, arrived.put), daemon=True).start()
+        self._start(jobs, spec, arrived.put, workers=min(self._concurrency, total))
         try:
             for _ in range(total):
                 item = arrived.get()
@@ -135,16 +137,28 @@ class EndpointModel:
             # Where the caller stops early, what is under way ends by itself and nothing more is sent.
             jobs.clear()
 
+    def _start(
+        self, jobs: deque[_Job], spec: GenerationSpec, put: Callable[[_Arrival], None], *, workers: int
+    ) -> None:
+        """Let threads serve the jobs, and one more see to it that none of them waits for ever."""
+        wires: list[Wire] = []
+        threads = [
+            threading.Thread(target=self._work, args=(jobs, spec, put, wires), daemon=True)
+            for _ in range(workers)
+        ]
+        for thread in threads:
+            thread.start()
+        late = partial(cut_late, wires, threads, seconds=self._timeout)
+        threading.Thread(target=late, daemon=True).start()
+
     def _work(
-        self,
-        jobs: deque[_Job],
-        spec: GenerationSpec,
-        put: Callable[[Completion | Exception], None],
+        self, jobs: deque[_Job], spec: GenerationSpec, put: Callable[[_Arrival], None], wires: list[Wire]
     ) -> None:
         """Serve jobs until none is left; threads with a connection each are quicker than a shared pool."""
         try:
             with self._client() as client:
                 wire = Wire(client, seconds=self._timeout)
+                wires.append(wire)
                 while (job := _next(jobs)) is not None:
                     put(self._complete(wire, *job, spec))
         except Exception as error:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -29,7 +31,7 @@ class AgainError(Exception):
 
 
 class Wire:
-    """A client with one connection, which is cut when a whole answer takes too long.
+    """A client with one connection, which `cut_late` cuts when a whole answer takes too long.
 
     httpx bounds each read, not their sum: a host that sends its headers letter by letter would hold a
     reader for days.
@@ -38,35 +40,50 @@ class Wire:
     def __init__(self, client: httpx.Client, *, seconds: float) -> None:
         self._client, self._seconds = client, seconds
         self._socket: socket.socket | None = None
+        self._ends = math.inf
         self.was_cut = False
 
     @contextlib.contextmanager
     def post(self, url: str, content: bytes) -> Iterator[httpx.Response]:
         """The response to a body, while there is time."""
         self.was_cut = False
-        timer = threading.Timer(self._seconds, self._cut)
-        timer.daemon = True
-        timer.start()
+        self._ends = time.monotonic() + self._seconds
         try:
             with self._client.stream(
                 "POST", url, content=content, extensions={"trace": self._note}
             ) as response:
                 yield response
         finally:
-            timer.cancel()
+            self._ends = math.inf
 
-    def _note(self, event: str, info: Mapping[str, object]) -> None:
-        """Keep the socket of a new connection; with TLS the one that wraps it."""
-        stream = info.get("return_value")
-        if event.endswith((".connect_tcp.complete", ".start_tls.complete")) and stream is not None:
-            found = stream.get_extra_info("socket")  # type: ignore[attr-defined]
-            self._socket = found if isinstance(found, socket.socket) else None
-
-    def _cut(self) -> None:
+    def cut_if_late(self) -> None:
+        """End the connection whose answer should have been there; called from another thread."""
+        if time.monotonic() < self._ends:
+            return
         self.was_cut = True
         if self._socket is not None:
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _note(self, event: str, info: Mapping[str, object]) -> None:
+        """Keep the socket of a new connection; with TLS the one that wraps it."""
+        if not event.endswith((".connect_tcp.complete", ".start_tls.complete")):
+            return
+        stream = info.get("return_value")
+        if stream is not None:
+            found = stream.get_extra_info("socket")  # type: ignore[attr-defined]
+            self._socket = found if isinstance(found, socket.socket) else None
+
+
+def cut_late(wires: Sequence[Wire], workers: Sequence[threading.Thread], *, seconds: float) -> None:
+    """Watch the wires of all workers while one of them is at work; one thread, not a timer a request.
+
+    An answer may so take a tenth longer than ``seconds``, or one second longer.
+    """
+    while any(worker.is_alive() for worker in workers):
+        time.sleep(min(1.0, seconds / 10))
+        for wire in tuple(wires):
+            wire.cut_if_late()
 
 
 @dataclass(slots=True)
