@@ -1,6 +1,7 @@
 """The package as a whole: its names, its import time, the direction of its imports."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -101,6 +102,20 @@ def test_import_is_light():
         "sys.exit(str(bad) if bad else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "then"),
+    [({}, "2000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, "None")],
+    ids=["nothing", "count", "policy"],
+)
+def test_threads_of_torch_wait_shortly_unless_the_user_says_how(given, then):
+    known = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    code = "import os, evenhand; print(os.environ.get('GOMP_SPINCOUNT'))"
+    said = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=known | given
+    )
+    assert said.stdout.strip() == then
 
 
 def test_help_imports_no_heavy_library():

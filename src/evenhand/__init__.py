@@ -5,10 +5,16 @@ The public names are resolved when they are first used, so that importing the pa
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from evenhand._version import __version__
+
+# After every operation the threads of torch would wait in a busy loop for milliseconds, on cores where
+# calibration and metrics want to run. GNU's OpenMP reads this when torch is first imported.
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
 if TYPE_CHECKING:
     from evenhand.adapters.frames import frame_inputs, score_predictions
