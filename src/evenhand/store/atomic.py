@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from polars.exceptions import PolarsError
 
-from evenhand.core.errors import StorageError
+from evenhand.core.errors import EvenhandError, StorageError
 
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NEARLY_FULL = 1 << 20
@@ -40,11 +40,9 @@ def replacing(path: Path) -> Iterator[Path]:
             _flush_to_disk(temporary)
             temporary.replace(path)
         except PolarsError as error:
-            # Polars reports a full disk in many words; the number is there or the disk is full.
-            told = re.search(r"os error (\d+)", str(error))
-            number = int(told[1]) if told else errno.ENOSPC
-            if told or shutil.disk_usage(path.parent).free < _NEARLY_FULL:
-                raise OSError(number, os.strerror(number)) from error
+            # Polars reports a full disk in many words, and not always its number.
+            if _number(error) is None and shutil.disk_usage(path.parent).free < _NEARLY_FULL:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
             raise
         finally:
             temporary.unlink(missing_ok=True)
@@ -91,22 +89,30 @@ def naming_storage_errors(path: Path) -> Iterator[None]:
     """Turns a full disk or a refused write into a message that says where and what to do."""
     try:
         yield
-    except StorageError:
+    except EvenhandError:
         raise
-    except OSError as error:
-        if error.errno in _NO_SPACE or "No space left" in str(error):
+    except Exception as error:
+        if _number(error) in _NO_SPACE or (isinstance(error, OSError) and "No space left" in str(error)):
             raise StorageError(
                 f"the disk is full: {path} could not be written",
                 accepted="free space in the run folder's file system",
                 todo="free some space and run the same command again; finished shards are kept",
             ) from error
-        if error.errno in _REFUSED:
+        if isinstance(error, OSError) and error.errno in _REFUSED:
             raise StorageError(
                 f"{path} cannot be written: {error.strerror}",
                 accepted="a folder this user may write to",
                 todo="choose another folder with --out",
             ) from error
         raise
+
+
+def _number(error: Exception) -> int | None:
+    """The number of a failed write; libraries written in Rust tell it in words only."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    told = re.search(r"\(os error (\d{1,5})\)", str(error))
+    return int(told[1]) if told else None
 
 
 def _flush_to_disk(path: Path) -> None:

@@ -10,9 +10,11 @@ import json
 import os
 from pathlib import Path
 
+from filelock import FileLock
+
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.store.atomic import write_text
+from evenhand.store.atomic import naming_storage_errors, write_text
 
 Evidence = dict[str, Json]
 
@@ -48,7 +50,11 @@ def read_evidence(metric: str) -> list[Evidence]:
 def keep_evidence(metric: str, entry: Evidence) -> Path:
     """Add a validation; an earlier one of the same metric version and the same labels is replaced."""
     key = ("identity", "human")
-    kept = [one for one in read_evidence(metric) if any(one.get(name) != entry.get(name) for name in key)]
     path = evidence_file(metric)
-    write_text(path, json.dumps([*kept, entry], ensure_ascii=False, indent=1) + "\n")
+    with naming_storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    # Read and written as one: of two validations at the same time neither may be lost.
+    with FileLock(path.with_name(f".{path.name}.lock")):
+        kept = [one for one in read_evidence(metric) if any(one.get(name) != entry.get(name) for name in key)]
+        write_text(path, json.dumps([*kept, entry], ensure_ascii=False, indent=1) + "\n")
     return path
