@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evenhand.stats import _draws, cluster_bootstrap_mean, cluster_permutation
 from evenhand.stats.bootstrap import _gathered_means, _resampled_means
-from evenhand.stats.permutation import _shuffled
+from evenhand.stats.permutation import _Sides
 
 seeds = st.integers(0, 2**63)
 
@@ -41,12 +41,16 @@ def test_a_number_that_must_be_drawn_again_is() -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(seed=seeds, n=st.integers(1, 300), rows=st.integers(1, 9))
-def test_orders_are_those_of_permuted(seed: int, n: int, rows: int) -> None:
+@given(seed=seeds, n=st.integers(2, 60), rows=st.integers(1, 9), used=st.integers(0, 3))
+def test_arrangements_are_those_of_permuted_labels(seed: int, n: int, rows: int, used: int) -> None:
     fast, slow = np.random.default_rng(seed), np.random.default_rng(seed)
-    labels = np.random.default_rng(1).random(n) < 0.3
-    wanted = slow.permuted(np.broadcast_to(labels, (rows, n)), axis=1)
-    assert (_shuffled(labels, fast, rows) == wanted).all()
+    made = np.random.default_rng(seed + 1)
+    codes, group = np.arange(3 * n) // 3, made.random(3 * n) < made.choice([0.1, 0.5])
+    sides = _Sides.of(made.normal(size=3 * n), group, codes)
+    for generator in (fast, slow):
+        generator.integers(7, size=used, dtype=np.int32)
+    found = next(sides.drawn(fast, rows))
+    assert found == pytest.approx(sides.totals(sides.arranged(slow, rows)), rel=1e-9, abs=1e-9)
     assert fast.bit_generator.state == slow.bit_generator.state
 
 

@@ -19,6 +19,7 @@ from evenhand.core.records import Comparison
 from evenhand.core.seeds import generator
 from evenhand.pipeline.comparison import Comparer, baseline_rows
 from evenhand.pipeline.quantities import Axis, Quantity
+from evenhand.pipeline.threads import in_threads
 from evenhand.stats.permutation import cluster_permutation
 
 Check = Literal["auto", "all", "none"]
@@ -40,6 +41,14 @@ class _Family(NamedTuple):
     rejected: int
 
 
+class _Plan(NamedTuple):
+    """A gap that is checked: against which raw p-value, and by how many arrangements."""
+
+    item: Comparison
+    bar: float
+    resamples: int
+
+
 @dataclass(slots=True)
 class Checker:
     """Checks the supported primary gaps of a run by permutation."""
@@ -57,19 +66,21 @@ class Checker:
         families = _families(found)
         by_axis = {(axis.suite, axis.name): axis for axis in axes}
         by_output = {(quantity.metric, quantity.output): quantity for quantity in quantities}
-        return [
-            self._checked(
-                item,
-                by_axis[item.suite, item.axis],
-                by_output[item.metric, item.output],
-                families[item.family],
-            )
-            if _is_supported(item)
-            else item
-            for item in found
+        # What is drawn is decided first, one after the other; the draws then share the cores there are.
+        plans = [
+            self._planned(item, families[item.family]) if _is_supported(item) else item for item in found
         ]
 
-    def _checked(self, item: Comparison, axis: Axis, quantity: Quantity, family: _Family) -> Comparison:
+        def drawn(plan: Comparison | _Plan) -> Comparison:
+            if isinstance(plan, Comparison):
+                return plan
+            item = plan.item
+            return self._drawn(plan, by_axis[item.suite, item.axis], by_output[item.metric, item.output])
+
+        return in_threads(drawn, plans)
+
+    def _planned(self, item: Comparison, family: _Family) -> Comparison | _Plan:
+        """How a gap will be checked, or why it will not be."""
         bar = self._bar(family)
         resamples = max(LEAST, math.ceil(SPARE / bar))
         if resamples > MOST:
@@ -77,6 +88,10 @@ class Checker:
         if self.check == "auto" and self.spent + resamples * item.n_clusters > BUDGET:
             return replace(item, check=TOO_LONG)
         self.spent += resamples * item.n_clusters
+        return _Plan(item, bar, resamples)
+
+    def _drawn(self, plan: _Plan, axis: Axis, quantity: Quantity) -> Comparison:
+        item, bar, resamples = plan
         inside = axis.codes == axis.groups.index(item.group)
         values = quantity.values[axis.rows]
         used = (inside | baseline_rows(axis, item.group, item.baseline)) & ~np.isnan(values)

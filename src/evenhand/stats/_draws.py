@@ -72,6 +72,16 @@ def _output(high, low):
     return (value >> turn) | (value << ((U64(64) - turn) & U64(63)))
 
 
+@njit(inline="always")
+def _next(high, low, more_high, more_low, has_half, half):
+    """The next 32 bits, lower half first; then state and the half that is left over."""
+    if has_half:
+        return half, high, low, U64(0), half
+    high, low = _step(high, low, more_high, more_low)
+    both = _output(high, low)
+    return both & _LOW, high, low, U64(1), both >> _HALF
+
+
 @njit(cache=True, nogil=True)
 def resampled_means(sums, sizes, state, found):
     """Fill ``found`` with sum over size of as many clusters as there are, drawn with replacement."""
@@ -82,13 +92,9 @@ def resampled_means(sums, sizes, state, found):
     for row in range(found.size):
         total, size = 0.0, 0.0
         for _ in range(sums.size):
+            product = U64(0)
             while True:
-                if has_half:
-                    number, has_half = half, U64(0)
-                else:
-                    high, low = _step(high, low, more_high, more_low)
-                    both = _output(high, low)
-                    number, half, has_half = both & _LOW, both >> _HALF, U64(1)
+                number, high, low, has_half, half = _next(high, low, more_high, more_low, has_half, half)
                 product = number * count
                 if product & _LOW >= redrawn:
                     break
@@ -100,27 +106,44 @@ def resampled_means(sums, sizes, state, found):
 
 
 @njit(cache=True, nogil=True)
-def shuffled(labels, state, block):
-    """Fill each row of ``block`` with the labels in random order."""
+def exchanged_totals(inside, one_sided, two_sided, change, state, found):
+    """Add to each row of ``found`` the changes of the clusters whose sides a random arrangement exchanges.
+
+    ``inside`` are the labels of the one-sided clusters: they are put in random order (as ``permuted`` does),
+    and a cluster whose label is another one then is exchanged. Of the two-sided ones each is, or not.
+    """
+    labels = inside.copy()
+    for row in range(found.shape[0]):
+        labels[:] = inside
+        _shuffle(labels, state)
+        for cluster in range(labels.size):
+            if labels[cluster] != inside[cluster]:
+                found[row] += change[one_sided[cluster]]
     high, low, more_high, more_low, has_half, half = state
-    for row in range(block.shape[0]):
-        line = block[row]
-        line[:] = labels
-        mask = U64(1)
-        while mask < U64(labels.size - 1):
-            mask = mask << U64(1) | U64(1)
-        for last in range(labels.size - 1, 0, -1):
-            while mask >> U64(1) >= U64(last):
-                mask >>= U64(1)
-            while True:
-                if has_half:
-                    number, has_half = half, U64(0)
-                else:
-                    high, low = _step(high, low, more_high, more_low)
-                    both = _output(high, low)
-                    number, half, has_half = both & _LOW, both >> _HALF, U64(1)
-                place = number & mask
-                if place <= U64(last):
-                    break
-            line[last], line[place] = line[place], line[last]
+    for row in range(found.shape[0]):
+        for cluster in two_sided:
+            number, high, low, has_half, half = _next(high, low, more_high, more_low, has_half, half)
+            # NumPy's single-precision uniform is the upper 24 bits: below a half where the first bit is 0.
+            if number >> U64(31) == U64(0):
+                found[row] += change[cluster]
+    state[0], state[1], state[4], state[5] = high, low, has_half, half
+
+
+@njit(cache=True, nogil=True)
+def _shuffle(labels, state):
+    """Put labels in random order, from the last place to the first."""
+    high, low, more_high, more_low, has_half, half = state
+    mask = U64(1)
+    while mask < U64(max(1, labels.size - 1)):
+        mask = mask << U64(1) | U64(1)
+    for last in range(labels.size - 1, 0, -1):
+        while mask >> U64(1) >= U64(last):
+            mask >>= U64(1)
+        place = U64(0)
+        while True:
+            number, high, low, has_half, half = _next(high, low, more_high, more_low, has_half, half)
+            place = number & mask
+            if place <= U64(last):
+                break
+        labels[last], labels[place] = labels[place], labels[last]
     state[0], state[1], state[4], state[5] = high, low, has_half, half

@@ -60,7 +60,7 @@ def cluster_permutation(
     if reason:
         return _result(sides, values.size, reason=reason)
     statistics = sides.of_shares(float(values.mean())) if is_share else sides.of_means
-    observed = float(statistics(np.zeros((1, sides.n_clusters), dtype=np.bool_))[0])
+    observed = float(statistics(sides.totals(np.zeros((1, sides.n_clusters), dtype=np.bool_)))[0])
     total = sides.arrangements()
     is_exact = total <= resamples
     blocks = sides.every() if is_exact else sides.drawn(np.random.default_rng(rng), resamples)
@@ -122,8 +122,8 @@ class _Sides(NamedTuple):
         flips = int(np.count_nonzero(self.spans))
         return math.comb(self.inside.size, int(self.inside.sum())) << flips
 
-    def every(self) -> Iterator[Bools]:
-        """Every arrangement, in blocks: which clusters exchange their sides."""
+    def every(self) -> Iterator[Floats]:
+        """The totals of every arrangement, in blocks."""
         spans, inside = self.spans, self.inside
         one_sided, two_sided = np.flatnonzero(~spans), np.flatnonzero(spans)
         chosen = itertools.combinations(one_sided.tolist(), int(inside.sum()))
@@ -135,26 +135,43 @@ class _Sides(NamedTuple):
                 row[list(members)] = True
                 row[two_sided] = flipped
             block[:, one_sided] ^= inside
-            yield block
+            yield self.totals(block)
 
-    def drawn(self, generator: np.random.Generator, resamples: int) -> Iterator[Bools]:
-        """Random arrangements, in blocks."""
-        spans, inside = self.spans, self.inside
+    def drawn(self, generator: np.random.Generator, resamples: int) -> Iterator[Floats]:
+        """The totals of random arrangements, in blocks."""
+        # Imported here: numba takes half a second, and most runs check nothing.
+        from evenhand.stats import _draws
+
         rows = max(1, _BLOCK // self.n_clusters)
+        one_sided, two_sided = np.flatnonzero(~self.spans), np.flatnonzero(self.spans)
+        straight, change = self._products()
         for start in range(0, resamples, rows):
-            block = np.empty((min(rows, resamples - start), self.n_clusters), dtype=np.bool_)
-            block[:, ~spans] = _shuffled(inside, generator, block.shape[0]) ^ inside
-            block[:, spans] = generator.random((block.shape[0], int(spans.sum())), dtype=np.float32) < 0.5
-            yield block
+            count = min(rows, resamples - start)
+            state = _draws.taken(generator)
+            if state is None:
+                yield self.totals(self.arranged(generator, count))
+                continue
+            found = np.tile(straight.sum(axis=0), (count, 1))
+            _draws.exchanged_totals(self.inside, one_sided, two_sided, change, state, found)
+            _draws.put_back(generator, state)
+            yield found
 
-    def of_means(self, exchanged: Bools) -> Floats:
-        """|gap| / standard error under each arrangement (a row of ``exchanged``).
+    def arranged(self, generator: np.random.Generator, rows: int) -> Bools:
+        """Random arrangements, in plain NumPy: which clusters exchange their sides."""
+        spans, inside = self.spans, self.inside
+        block = np.empty((rows, self.n_clusters), dtype=np.bool_)
+        labels = np.broadcast_to(inside, (rows, inside.size))
+        block[:, ~spans] = generator.permuted(labels, axis=1) ^ inside
+        block[:, spans] = generator.random((rows, int(spans.sum())), dtype=np.float32) < 0.5
+        return block
+
+    def of_means(self, totals: Floats) -> Floats:
+        """|gap| / standard error under each arrangement (a row of ``totals``).
 
         With a cluster's sums s, t and sizes m, n on the two sides, its influence on the gap is (s - A m) /
         M - (t - B n) / N. The sum of its squares needs only the sums of the products of (s, m, t, n), and
         each of those is one matrix product with the exchanged labels.
         """
-        totals = self._totals(exchanged)
         s, m, t, n = totals[:, :4].T
         gap = np.abs(s / m - t / n)
         weights = np.stack([1 / m, -s / m**2, -1 / n, t / n**2], axis=1)
@@ -164,22 +181,26 @@ class _Sides(NamedTuple):
         ratio = np.divide(gap, np.sqrt(np.abs(variance)), out=np.zeros_like(gap), where=has_spread)
         return np.where(has_spread, ratio, np.where(gap > 0, np.inf, 0.0))
 
-    def of_shares(self, centre: float) -> Callable[[Bools], Floats]:
+    def of_shares(self, centre: float) -> Callable[[Floats], Floats]:
         """The statistic for shares, whose values were centred at ``centre``."""
 
-        def statistics(exchanged: Bools) -> Floats:
-            totals = self._totals(exchanged)
+        def statistics(totals: Floats) -> Floats:
             cells = _Shares.of(totals[:, :4], totals[:, 4:].reshape(-1, 4, 4), centre)
             return touching_quantiles(cells.shares, cells.worth(), cells.shared)
 
         return statistics
 
-    def _totals(self, exchanged: Bools) -> Floats:
+    def totals(self, exchanged: Bools) -> Floats:
         """Under each arrangement the sums of (s, m, t, n), then those of their products."""
+        straight, change = self._products()
+        totals: Floats = straight.sum(axis=0) + exchanged.astype(np.float64) @ change
+        return totals
+
+    def _products(self) -> tuple[Floats, Floats]:
+        """What each cluster gives to the totals, and what changes when it exchanges its sides."""
         straight = _products(self.sums[:, 0], self.sizes[:, 0], self.sums[:, 1], self.sizes[:, 1])
         crossed = _products(self.sums[:, 1], self.sizes[:, 1], self.sums[:, 0], self.sizes[:, 0])
-        totals: Floats = straight.sum(axis=0) + exchanged.astype(np.float64) @ (crossed - straight)
-        return totals
+        return straight, crossed - straight
 
 
 class _Shares(NamedTuple):
@@ -223,20 +244,6 @@ class _Shares(NamedTuple):
         likeness = np.divide(self.rows / known - 1, excess, out=np.ones_like(known), where=tells)
         others = np.clip(likeness, 0, 1)[:, ::-1]
         return np.where(plain > 0, known, self.rows / (1 + others * excess))
-
-
-def _shuffled(labels: Bools, generator: np.random.Generator, rows: int) -> Bools:
-    """Rows of the labels, each in an order of its own: ``generator.permuted``, three times as fast."""
-    # Imported here: numba takes half a second, and most runs check nothing.
-    from evenhand.stats import _draws
-
-    state = _draws.taken(generator)
-    if state is None:
-        return generator.permuted(np.broadcast_to(labels, (rows, labels.size)), axis=1)
-    block = np.empty((rows, labels.size), dtype=np.bool_)
-    _draws.shuffled(labels, state, block)
-    _draws.put_back(generator, state)
-    return block
 
 
 def _products(s: Floats, m: Floats, t: Floats, n: Floats) -> Floats:
