@@ -95,8 +95,7 @@ class RunComparer:
             item
             for number in range(1, len(self.runs.names))
             for axis in self.runs.axes
-            for quantity in self.runs.quantities
-            for item in self._of_axis(number, axis, quantity)
+            for item in self._of_axis(number, axis)
         ]
         families = [
             f"{item.suite} / {item.run} against {item.reference} / "
@@ -122,16 +121,18 @@ class RunComparer:
             exploratory=self.runs.exploratory,
         )
 
-    def _of_axis(self, number: int, axis: Axis, quantity: Quantity) -> Iterator[Change]:
-        new, old = (
-            self._comparer(run).compared(self.runs.of_run(axis, run), quantity) for run in (number, 0)
-        )
-        for gaps in zip(new, old, strict=True):
-            yield self._gap(number, axis, quantity, gaps)
-        for code, group in enumerate(axis.groups):
-            chosen = axis.codes == code
-            found = self._contrast(axis, quantity, [(number, chosen, 1.0), (0, chosen, -1.0)])
-            yield self._change(number, axis, quantity, group, found)
+    def _of_axis(self, number: int, axis: Axis) -> Iterator[Change]:
+        parts = [(self._comparer(run), self.runs.of_run(axis, run)) for run in (number, 0)]
+        gaps = [comparer.compared_many(part, self.runs.quantities) for comparer, part in parts]
+        for quantity, new, old in zip(self.runs.quantities, *gaps, strict=True):
+            for both in zip(new, old, strict=True):
+                yield self._gap(number, axis, quantity, both)
+            for code, group in enumerate(axis.groups):
+                chosen = axis.codes == code
+                found = self._contrast(axis, quantity, [(number, chosen, 1.0), (0, chosen, -1.0)])
+                values = [_mean(quantity, part, code) for _, part in parts]
+                change = self._change(number, axis, quantity, group, found)
+                yield replace(change, run_value=values[0], reference_value=values[1])
 
     def _gap(
         self, number: int, axis: Axis, quantity: Quantity, gaps: tuple[Comparison, Comparison]
@@ -143,10 +144,13 @@ class RunComparer:
         signs = [-scale if (gap.estimate or 0) < 0 else scale for gap in (new, old)]
         cells = [(number, group, 1.0), (number, other, -1.0), (0, group, -1.0), (0, other, 1.0)]
         found = self._contrast(axis, quantity, [(run, rows, weight * scale) for run, rows, weight in cells])
-        sizes = [signs[0], signs[0], signs[1], signs[1]]
-        wider = self._contrast(
-            axis, quantity, [(run, rows, w * s) for (run, rows, w), s in zip(cells, sizes, strict=True)]
-        )
+        if signs[0] == signs[1]:
+            wider = found if signs[0] > 0 else _negated(found)
+        else:
+            sizes = [signs[0], signs[0], signs[1], signs[1]]
+            wider = self._contrast(
+                axis, quantity, [(run, rows, w * s) for (run, rows, w), s in zip(cells, sizes, strict=True)]
+            )
         change = self._change(number, axis, quantity, new.group, found)
         return replace(
             change,
@@ -179,8 +183,6 @@ class RunComparer:
         )
 
     def _change(self, number: int, axis: Axis, quantity: Quantity, group: str, found: Difference) -> Change:
-        code = axis.groups.index(group)
-        means = [_mean(quantity, self.runs.of_run(axis, run), code) for run in (number, 0)]
         return Change(
             suite=axis.suite,
             run=self.runs.names[number],
@@ -200,8 +202,8 @@ class RunComparer:
             n_reference=found.n_b,
             n_clusters=found.n_clusters,
             min_detectable=found.min_detectable,
-            run_value=means[0],
-            reference_value=means[1],
+            run_value=None,
+            reference_value=None,
             widens=None,
             widens_low=None,
             widens_high=None,
@@ -213,6 +215,12 @@ class RunComparer:
             method=found.method,
             null_reason=found.null_reason,
         )
+
+
+def _negated(of: Difference) -> Difference:
+    """The same gap of gaps from the other side."""
+    low, high = (None if end is None else -end for end in (of.high, of.low))
+    return replace(of, estimate=None if of.estimate is None else -of.estimate, low=low, high=high)
 
 
 def _share_of_rest(group: Flags, other: Flags) -> float:

@@ -67,14 +67,18 @@ class Axis:
 
 def axes(prompt_ids: Sequence[str], prompts: Mapping[str, Prompt]) -> list[Axis]:
     """Every axis of every suite, in the order the prompts name them."""
+    # Prompts first, then texts as arrays: a million texts have far fewer prompts, or one each at most.
+    number = {prompt_id: place for place, prompt_id in enumerate(dict.fromkeys(prompt_ids))}
+    of_row = np.fromiter(map(number.__getitem__, prompt_ids), dtype=np.int64, count=len(prompt_ids))
     clusters: dict[tuple[str, str], int] = {}
-    members: dict[tuple[str, str], list[tuple[int, str, int]]] = {}
-    for row, prompt_id in enumerate(prompt_ids):
+    members: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    of_prompt = np.empty(len(number), dtype=np.int64)
+    for prompt_id, place in number.items():
         prompt = prompts[prompt_id]
-        cluster = clusters.setdefault((prompt.suite, prompt.cluster), len(clusters))
+        of_prompt[place] = clusters.setdefault((prompt.suite, prompt.cluster), len(clusters))
         for group in prompt.groups:
-            members.setdefault((prompt.suite, group.axis), []).append((row, group.name, cluster))
-    return [_axis(suite, name, rows) for (suite, name), rows in members.items()]
+            members.setdefault((prompt.suite, group.axis), []).append((place, group.name))
+    return [_axis(suite, name, found, of_row, of_prompt[of_row]) for (suite, name), found in members.items()]
 
 
 def quantities(spec: str, info: MetricInfo, scores: pl.DataFrame, text_ids: pl.Series) -> Iterator[Quantity]:
@@ -103,15 +107,22 @@ def _reasons(column: pl.Series) -> tuple[tuple[str, ...], Ints]:
     return names, numbers.fill_null(-1).to_numpy()
 
 
-def _axis(suite: str, name: str, members: Sequence[tuple[int, str, int]]) -> Axis:
-    rows, names, clusters = zip(*members, strict=True)
-    groups = tuple(sorted(set(names)))
+def _axis(suite: str, name: str, members: Sequence[tuple[int, str]], of_row: Ints, clusters: Ints) -> Axis:
+    """The axis whose ``members`` are prompts with a group each; a prompt of two groups is there twice."""
+    groups = tuple(sorted({group for _, group in members}))
     number = {group: code for code, group in enumerate(groups)}
+    places = np.array([place for place, _ in members], dtype=np.int64)
+    codes = np.array([number[group] for _, group in members], dtype=np.int64)
+    counts = np.bincount(places, minlength=int(of_row.max()) + 1)
+    each = counts[of_row]
+    rows = np.repeat(np.arange(of_row.size), each)
+    nth = np.arange(rows.size) - np.repeat(np.cumsum(each) - each, each)
+    starts = np.cumsum(counts) - counts
     return Axis(
         suite=suite,
         name=name,
         groups=groups,
-        rows=np.array(rows, dtype=np.int64),
-        codes=np.array([number[group] for group in names], dtype=np.int64),
-        clusters=np.array(clusters, dtype=np.int64),
+        rows=rows,
+        codes=codes[starts[of_row[rows]] + nth],
+        clusters=clusters[rows],
     )

@@ -112,7 +112,7 @@ def _kept(
     used: set[str] = set()
     notes: list[str] = []
     for suite in suites:
-        of_run = [{key for key in run.keys if run.prompts[key].suite == suite} for run in keyed]
+        of_run = [{key for key in set(run.keys) if run.prompts[key].suite == suite} for run in keyed]
         shared = set.intersection(*of_run)
         paired[suite] = bool(shared)
         used |= shared or set.union(*of_run)
@@ -120,7 +120,10 @@ def _kept(
             notes.append(
                 f"{suite}: the runs share no prompt, so that they are compared as they are, unpaired"
             )
-    kept = [np.array([i for i, key in enumerate(run.keys) if key in used], dtype=np.int64) for run in keyed]
+    kept = [
+        np.flatnonzero(np.fromiter(map(used.__contains__, run.keys), dtype=np.bool_, count=len(run.keys)))
+        for run in keyed
+    ]
     for name, run, rows in zip(names, keyed, kept, strict=True):
         if rows.size < len(run.keys):
             lost = len(run.keys) - rows.size
@@ -135,14 +138,17 @@ def _joined(
     ids: list[str] = []
     prompts: dict[str, Prompt] = {}
     for number, (run, rows) in enumerate(zip(keyed, kept, strict=True)):
-        for row in rows.tolist():
-            prompt = run.prompts[run.keys[row]]
-            apart = not paired[prompt.suite]
-            own = f"{number}:{run.keys[row]}" if apart else run.keys[row]
-            prompts.setdefault(
-                own, replace(prompt, cluster=f"{number}:{prompt.cluster}") if apart else prompt
-            )
-            ids.append(own)
+        keys = [run.keys[row] for row in rows.tolist()]
+        own: dict[str, str] = {}
+        for key in dict.fromkeys(keys):
+            prompt = run.prompts[key]
+            if paired[prompt.suite]:
+                own[key] = key
+            else:
+                own[key] = f"{number}:{key}"
+                prompt = replace(prompt, cluster=f"{number}:{prompt.cluster}")
+            prompts.setdefault(own[key], prompt)
+        ids += map(own.__getitem__, keys)
     return ids, prompts, np.repeat(np.arange(len(kept)), [rows.size for rows in kept])
 
 
