@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.core.digests import canonical_json, digest, file_digest
+from evenhand.core.digests import canonical_json, digest, digests, file_digest
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -41,3 +41,8 @@ def test_file_digest_is_of_the_bytes(tmp_path):
     assert file_digest(first) == file_digest(second)
     second.write_bytes(b"other")
     assert file_digest(first) != file_digest(second)
+
+
+@given(first=JSON, others=st.lists(st.text(st.characters(exclude_categories=()))))
+def test_many_digests_are_those_of_one_at_a_time(first, others):
+    assert digests(first, others) == [digest([first, other]) for other in others]

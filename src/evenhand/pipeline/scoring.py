@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 
 import polars as pl
 
-from evenhand.core.digests import Json, digest
+from evenhand.core.digests import Json, digest, digests
 from evenhand.core.errors import FailureRateError
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import Prompt, Text, Value
@@ -151,8 +151,7 @@ class Scorer:
         """The block with what the cache knows of it; a cheap metric is faster than a cache."""
         if self.metric.info.cheap:
             return block
-        identity = self.metric.info.identity()
-        keys = [digest([identity, text.text]) for text in block.texts if text is not None]
+        keys = digests(self.metric.info.identity(), (text.text for text in block.texts if text is not None))
         known = self.cache.get_many("scores", keys)
         tally.reused += len(known)
         return replace(block, digests=keys, known=known)
