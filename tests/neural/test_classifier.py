@@ -45,6 +45,36 @@ def test_a_text_is_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert asked == ["good", "bad", "the"]
 
 
+@pytest.mark.parametrize("room", [1, 2, 3])
+def test_a_batch_that_memory_refuses_is_read_in_parts(
+    room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Classifier(tiny_folder(tmp_path), device=CPU)
+    wanted, vectors = found.probabilities(TEXTS), found.pooled(TEXTS, "regard")
+    found._memo.clear()
+    refused: list[int] = []
+    encode = found._network.encoder.forward
+
+    def small(ids: torch.Tensor) -> torch.Tensor:
+        if len(ids) > room:
+            refused.append(len(ids))
+            raise torch.OutOfMemoryError("no memory")
+        return encode(ids)
+
+    monkeypatch.setattr(found._network.encoder, "forward", small)
+    assert np.allclose(found.probabilities(TEXTS), wanted, atol=1e-6)
+    assert np.allclose(found.pooled(TEXTS, "regard"), vectors, atol=1e-6)
+    # Five texts at once, then two and three: what fits is not tried smaller.
+    assert refused[0] == 5
+    assert min(refused) > room
+
+
+def test_a_gpu_reads_more_texts_at_once(tmp_path: Path) -> None:
+    # Measured on an H200: 512 at a time are half as fast again as 128, and 1,024 no faster.
+    assert module._most(torch.device("cuda")) > module._most(CPU)
+    assert Classifier(tiny_folder(tmp_path), device=CPU, rows=7)._rows == 7
+
+
 def test_the_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MEMO", 2)
     found = Classifier(tiny_folder(tmp_path), device=CPU)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol, cast
@@ -22,6 +22,7 @@ from evenhand.neural.devices import device_of
 from evenhand.neural.encoder import PAD, ClassifierNetwork, Encoder, EncoderShape, pool, probabilities
 from evenhand.neural.heads import Head, HeadKind
 from evenhand.neural.linear import pack_layers
+from evenhand.neural.memory import done_in_parts
 from evenhand.neural.reading import padded
 
 FORMAT: Final = "evenhand-classifier"
@@ -29,6 +30,8 @@ FORMAT: Final = "evenhand-classifier"
 MEMO: Final = 1 << 16
 """Texts whose answers are remembered, so that four metrics share one forward pass."""
 _ROWS: Final = 256
+_GPU_ROWS: Final = 512
+"""Texts at a time on a GPU, where more are no faster; fewer where its memory says no."""
 _TOKENS: Final = 4096
 """Cells of a batch on a CPU: small enough to stay in its cache."""
 
@@ -86,7 +89,7 @@ class Classifier:
             self._scale, self._shift = (
                 _calibration(config[name], self.heads).to(device) for name in ("scale", "shift")
             )
-            self._device, self._rows, self._longest = device, rows or _ROWS, shape.positions
+            self._device, self._rows, self._longest = device, rows or _most(device), shape.positions
             # Tried here: some sizes that do not fit are met only when a text is read.
             require_numbers(self._compute([PROBE]))
         self._memo: dict[str, Probabilities] = {}
@@ -108,11 +111,12 @@ class Classifier:
     def _compute(self, texts: Sequence[str]) -> Probabilities:
         rows = wordpiece.encode(self._tokenizer, texts, longest=self._longest)
         found = np.zeros((len(rows), len(self._scale)), dtype=np.float32)
-        cells = _TOKENS if self._device.type == "cpu" else None
-        with torch.inference_mode():
-            for batch in length_sorted([len(row) for row in rows], rows=self._rows, tokens=cells):
-                logits = self._network(padded([rows[index] for index in batch], device=self._device))
-                found[batch] = self._calibrated(logits).cpu().numpy()
+
+        def work(batch: Sequence[int]) -> None:
+            logits = self._network(padded([rows[index] for index in batch], device=self._device))
+            found[list(batch)] = self._calibrated(logits).cpu().numpy()
+
+        self._in_batches(rows, work)
         return found
 
     def pooled(self, texts: Sequence[str], name: str) -> Probabilities:
@@ -120,13 +124,22 @@ class Classifier:
         place = [head.name for head in self.heads].index(name)
         rows = wordpiece.encode(self._tokenizer, texts, longest=self._longest)
         found = np.zeros((len(rows), self._network.encoder.shape.width), dtype=np.float32)
-        with torch.inference_mode():
-            for batch in length_sorted([len(row) for row in rows], rows=self._rows, tokens=_TOKENS):
-                ids = padded([rows[index] for index in batch], device=self._device)
-                states = self._network.encoder(ids)
-                query = self._network.queries[place : place + 1].to(states.dtype)
-                found[batch] = pool(states, query, ids != PAD)[:, 0].float().cpu().numpy()
+
+        def work(batch: Sequence[int]) -> None:
+            ids = padded([rows[index] for index in batch], device=self._device)
+            states = self._network.encoder(ids)
+            query = self._network.queries[place : place + 1].to(states.dtype)
+            found[list(batch)] = pool(states, query, ids != PAD)[:, 0].float().cpu().numpy()
+
+        self._in_batches(rows, work)
         return found
+
+    def _in_batches(self, rows: Sequence[Sequence[int]], work: Callable[[Sequence[int]], None]) -> None:
+        """Do the work of all rows in batches of like length; one that memory refuses is halved, not lost."""
+        cells = _TOKENS if self._device.type == "cpu" else None
+        with torch.inference_mode():
+            for batch in length_sorted([len(row) for row in rows], rows=self._rows, tokens=cells):
+                done_in_parts(batch, work)
 
     def _calibrated(self, logits: torch.Tensor) -> torch.Tensor:
         return probabilities(logits * self._scale + self._shift, self.heads)
@@ -164,6 +177,10 @@ class HeadReader:
     def read(self, texts: Sequence[str]) -> Probabilities:
         """One row a text, one column a label."""
         return self._classifier.probabilities(texts)[:, self._columns]
+
+
+def _most(device: torch.device) -> int:
+    return _ROWS if device.type == "cpu" else _GPU_ROWS
 
 
 def heads_of(config: Mapping[str, object]) -> tuple[Head, ...]:
