@@ -38,34 +38,7 @@ print(time.perf_counter() - started, peak_mib())
 def texts(count: int, seed: int) -> pl.DataFrame:
     """Sentences of eight to twenty common words, a few of them with a sentiment."""
     rng = np.random.default_rng(seed)
-    plain = [
-        "the",
-        "a",
-        "of",
-        "to",
-        "and",
-        "in",
-        "that",
-        "was",
-        "for",
-        "on",
-        "with",
-        "as",
-        "at",
-        "by",
-        "from",
-        "her",
-        "his",
-        "they",
-        "people",
-        "city",
-        "work",
-        "day",
-    ]
-    words = np.array(
-        plain * 4
-        + ["good", "bad", "great", "terrible", "happy", "sad", "kind", "cruel", "love", "hate", "she", "he"]
-    )
+    words = np.array(PLAIN.split() * 4 + TOLD.split())
     lengths = rng.integers(8, 20, count)
     drawn = words[rng.integers(0, len(words), int(lengths.sum()))]
     ends = np.cumsum(lengths)

@@ -93,6 +93,30 @@ def test_missed_bars_and_lost_ratios_are_complained_of(
     assert list(run._complaints("sentiment", new)) == ["sentiment / nltk's VADER: 24 x, the bar is 25"]
 
 
+@pytest.mark.parametrize(("vader", "code"), [(10.5, 0), (10.3, 1), (6.9, 1)])
+def test_the_suite_fails_where_a_ratio_fell_by_more_than_a_fifth_or_a_bar_is_missed(
+    vader: float, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # Committed is 13: a fifth less is 10.4. The bar is 7.
+    run = module("run", monkeypatch)
+    (tmp_path / "old").mkdir()
+    monkeypatch.setattr(run, "RESULTS", tmp_path / "old")
+    for folder, ratio in (("old", 13.0), ("new", vader)):
+        found = {"data": "BOLD", "ratios": {"vaderSentiment": {"cpu": ratio}}}
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "sentiment.json").write_text(json.dumps(found))
+    monkeypatch.setattr(run, "_ran", lambda job, out: True)
+    monkeypatch.setattr(sys, "argv", ["run.py", "--only", "sentiment", "--out", str(tmp_path / "new")])
+    assert run.main() == code
+
+
+def test_the_suite_fails_where_a_benchmark_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    run = module("run", monkeypatch)
+    monkeypatch.setattr(run, "_ran", lambda job, out: False)
+    monkeypatch.setattr(sys, "argv", ["run.py", "--only", "sentiment", "--out", str(tmp_path)])
+    assert run.main() == 1
+
+
 def test_every_bar_has_a_job_and_every_job_a_script(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
