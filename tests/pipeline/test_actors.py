@@ -125,6 +125,38 @@ def test_an_item_that_kills_three_actors_ends_the_run(fake: FakeRay) -> None:
         doubled(pool(1), 1)
 
 
+def test_new_actors_that_never_begin_end_the_run(fake: FakeRay) -> None:
+    fake.dies = dict.fromkeys(range(9), 0)
+    with pytest.raises(EvenhandError, match=r"^new workers are lost before they begin\. Accepted: workers"):
+        doubled(pool(1), 3)
+    assert len(fake.actors) == 4
+
+
+def test_a_slot_that_loses_every_actor_is_given_up(fake: FakeRay) -> None:
+    fake.dies = {number: 0 for number in range(9) if number != 1}
+    assert doubled(pool(2), 9) == {value: 2 * value for value in range(9)}
+    assert len(fake.actors) == 5
+    assert len(fake.actors[1].done) == 9
+
+
+def test_a_cluster_that_does_not_answer_is_said_to(fake: FakeRay, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**options: object) -> None:
+        raise ConnectionError("Could not find any running Ray instance")
+
+    monkeypatch.setattr(fake, "init", refuse)
+    with pytest.raises(InputError, match=r"^no Ray cluster answers at auto\. .* Ray says: Could not find"):
+        Pool(Recipe(Execution()), workers=None, address="auto")
+    with pytest.raises(InputError, match=r"^Ray does not start on this machine\. "):
+        pool()
+
+
+def test_without_an_address_no_other_cluster_is_joined(fake: FakeRay) -> None:
+    pool(3)
+    # Ray would take the one that RAY_ADDRESS names.
+    assert fake.started["address"] == "local"
+    assert fake.started["num_cpus"] == 3
+
+
 def test_an_error_of_ours_comes_back_whole(fake: FakeRay) -> None:
     with pytest.raises(InputError, match=r"^a number below 0\. Accepted: others\. What to do: change it\.$"):
         pool().ask("double", -1)

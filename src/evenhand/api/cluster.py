@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -11,11 +12,17 @@ from evenhand.pipeline.actors import Pool, PooledAsker
 from evenhand.pipeline.asking import Asker
 from evenhand.pipeline.workers import ModelRecipe, Recipe
 
+_log = logging.getLogger(__name__)
+
 
 def open_pool(settings: Settings, model: ModelRecipe | None = None) -> Pool | None:
     """The actors of a run; None where it works in this process."""
     execution = settings.execution
     if execution.engine == "local":
+        if execution.address:
+            _log.warning(
+                "the address %s is for --engine ray: the work is done on this machine", execution.address
+            )
         return None
     recipe = Recipe(execution.record(), model)
     return Pool(recipe, workers=execution.workers, address=execution.address)

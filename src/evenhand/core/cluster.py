@@ -16,13 +16,25 @@ def joined(*, address: str | None, cpus: int | None) -> Iterator[Any]:
     ray = _library()
     is_ours = not ray.is_initialized()
     if is_ours:
-        options = {"address": address} if address else {"num_cpus": cpus, "include_dashboard": False}
-        ray.init(log_to_driver=False, **options)
+        _init(ray, address, cpus)
     try:
         yield ray
     finally:
         if is_ours:
             ray.shutdown()
+
+
+def _init(ray: Any, address: str | None, cpus: int | None) -> None:
+    # "local", not nothing: Ray would join the cluster that RAY_ADDRESS names.
+    here = {"address": "local", "num_cpus": cpus, "include_dashboard": False}
+    try:
+        ray.init(log_to_driver=False, **({"address": address} if address else here))
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InputError(
+            f"no Ray cluster answers at {address}" if address else "Ray does not start on this machine",
+            accepted="HOST:PORT of a running cluster, or auto on one of its nodes; none starts one here",
+            todo=f"look at `ray status` there; Ray says: {error}",
+        ) from error
 
 
 def check_nodes(ray: Any, paths: Sequence[str] = ()) -> None:

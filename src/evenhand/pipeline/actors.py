@@ -7,7 +7,7 @@ have here, and tables are joined in the order of the plan: they do not tell wher
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from evenhand.pipeline.asking import Answers
 from evenhand.pipeline.workers import Recipe, Refused, Worker
 
 _LOSSES = 3
-"""How often an item may lose its actor: then the item is what kills it."""
+"""How often an item may lose its actor, and a slot its new one before that is there: then it is to blame."""
 _AT_ONCE = 2
 """Items an actor holds: one is worked on, one waits, so that none waits for the driver."""
 _CPUS = 4
@@ -65,6 +65,7 @@ class Pool:
             self._stack.close()
             raise
         self._actors: dict[int, Any] = {}
+        self._never_there: Counter[int] = Counter()
 
     def close(self) -> None:
         """End the actors, and the cluster where it was started here."""
@@ -95,12 +96,13 @@ class Pool:
             except self._ray.exceptions.RayActorError:
                 self._lost(task, waiting, running)
                 continue
+            del self._never_there[task.slot]
             if task.item is not None:
                 yield task.item.place, _accepted(answer)
 
     def _hand_out(self, work: str, waiting: _Waiting, running: _Running) -> None:
         for held in range(_AT_ONCE):
-            for slot in range(self.size):
+            for slot in filter(self._is_open, range(self.size)):
                 own = [task.item for task in running.values() if task.slot == slot]
                 # A new actor is first asked whether it is there: nothing waits for one that has no place.
                 if len(own) > held or None in own:
@@ -118,18 +120,24 @@ class Pool:
         if task.item is not None:
             task.item.losses += 1
             if task.item.losses >= _LOSSES:
-                raise EvenhandError(
-                    f"a shard lost its worker {task.item.losses} times",
-                    accepted="workers that live as long as a shard takes",
-                    todo="look into Ray's logs (memory is the usual reason) and take fewer --workers or a "
-                    "smaller --batch; finished shards are kept",
-                )
+                raise _too_many(f"a shard lost its worker {task.item.losses} times")
             waiting.put_back(task.item)
+        else:
+            self._never_there[task.slot] += 1
+            if not any(map(self._is_open, range(self.size))):
+                raise _too_many("new workers are lost before they begin")
         # Each of its items tells of a lost actor; the first one has replaced it.
         if self._actors.get(task.slot) is task.actor:
-            _log.warning("a worker was lost and is replaced; what it was doing is done again")
             del self._actors[task.slot]
-            self._start(running, task.slot, None, "ready")
+            if self._is_open(task.slot):
+                _log.warning("a worker was lost and is replaced; what it was doing is done again")
+                self._start(running, task.slot, None, "ready")
+            else:
+                _log.warning("a worker was lost %d times before it began and is not replaced", _LOSSES)
+
+    def _is_open(self, slot: int) -> bool:
+        """Whether a slot is given actors: not one that has lost every new one."""
+        return self._never_there[slot] < _LOSSES
 
     def _actor(self, slot: int) -> Any:
         if slot not in self._actors:
@@ -211,6 +219,15 @@ class PooledAsker:
         """What a metric says of each block, with its place, as they are done."""
         given = ((spec, dict(self.options), list(texts)) for texts in blocks)
         return cast("Iterator[tuple[int, Answers]]", self.pool.each("score", given))
+
+
+def _too_many(came: str) -> EvenhandError:
+    return EvenhandError(
+        came,
+        accepted="workers that live as long as a shard takes",
+        todo="look into Ray's logs (memory is the usual reason) and take fewer --workers or a smaller "
+        "--batch; finished shards are kept",
+    )
 
 
 def _accepted(answer: object) -> object:
