@@ -5,7 +5,7 @@
 The rival is the way of Hugging Face `evaluate`'s measurement `regard`: a `transformers` pipeline that reads
 one text at a time. It gets the same weights as a BERT (the factorised word vectors multiplied out), so that
 only the way of working differs: one call of the tokenizer, batches of like length, packed matrices, texts
-that occur twice read once.
+that occur twice read once. Loading counts on neither side.
 
 First the gate: both must give every text the same label, and probabilities within 0.001. Then both are timed
 in turn on the same texts and the medians are compared. SAMPLES is a file of texts, one a line, such as the
@@ -14,83 +14,65 @@ in turn on the same texts and the medians are compared. SAMPLES is a file of tex
 
 from __future__ import annotations
 
-import argparse
 import json
-import statistics
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import torch
+from harness import Way, gate, parser, result, take_turns, write
 from rivals import rival
 
 from evenhand.core.assets import asset
 from evenhand.neural.classifier import Classifier, HeadReader
 from evenhand.neural.devices import device_of
 
-BAR, GOAL = 4.0, 10.0
 CLOSE = 1e-3
-HEAD = "regard"
+HEAD, OTHER = "regard", "pipeline, one text at a time"
 
 
-def read_texts(path: Path | None, count: int) -> list[str]:
+def read_texts(path: Path | None, count: int) -> tuple[list[str], str]:
+    """Texts spread over a file, whose neighbours are alike, and what they are called."""
     if path is not None:
-        found = [line for line in path.read_text(encoding="utf-8").split("\n") if line]
+        found, data = [line for line in path.read_text(encoding="utf-8").split("\n") if line], path.name
     else:
         lines = asset("regard", "regard.jsonl").read_text(encoding="utf-8").splitlines()
-        found = [json.loads(line)["text"] for line in lines]
-    # Spread over the file, whose neighbours are alike.
+        found, data = [json.loads(line)["text"] for line in lines], "bundled regard sentences"
     step = max(1, len(found) // count)
-    return found[::step][:count]
+    return found[::step][:count], data
 
 
-def ours(texts: list[str], device: str) -> np.ndarray:
-    """A fresh classifier each time: loading counts, and nothing is remembered between rounds."""
-    return HeadReader(Classifier(asset("classifiers"), device=device_of(device)), HEAD).read(texts)
-
-
-def seconds(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
+def ours(texts: list[str], classifier: Classifier) -> np.ndarray:
+    """Nothing is remembered between rounds."""
+    classifier._memo.clear()
+    return HeadReader(classifier, HEAD).read(texts)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("samples", nargs="?", type=Path)
-    parser.add_argument("--texts", type=int, default=6000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--out", type=Path)
-    args = parser.parse_args()
-    texts = read_texts(args.samples, args.texts)
-    theirs = rival(HEAD, args.device)
-    slow, fast = theirs.read(texts), ours(texts, args.device)
-    if np.abs(slow - fast).max() > CLOSE or (slow.argmax(1) != fast.argmax(1)).any():
-        raise SystemExit(f"the answers differ by {np.abs(slow - fast).max():.4f}: no speed is reported")
-    rounds = [
-        (seconds(lambda: ours(texts, args.device)), seconds(lambda: theirs.read(texts)))
-        for _ in range(args.rounds)
-    ]
-    quick, tardy = (statistics.median(times) for times in zip(*rounds, strict=True))
-    result = {
+    options = parser(__doc__)
+    options.add_argument("samples", nargs="?", type=Path)
+    options.add_argument("--texts", type=int, default=6000)
+    options.add_argument("--device", default="cpu")
+    args = options.parse_args()
+    texts, data = read_texts(args.samples, args.texts)
+    theirs, mine = rival(HEAD, args.device), Classifier(asset("classifiers"), device=device_of(args.device))
+    slow, fast = theirs.read(texts), ours(texts, mine)
+    away = float(np.abs(slow - fast).max())
+    gate(away <= CLOSE, f"the probabilities differ by {away:.4f}")
+    gate(bool((slow.argmax(1) == fast.argmax(1)).all()), "the labels differ")
+    turns = take_turns(
+        {
+            "evenhand": Way(lambda: ours(texts, mine), len(texts)),
+            OTHER: Way(lambda: theirs.read(texts), len(texts)),
+        },
+        rounds=args.rounds,
+    )
+    facts = {
         "texts": len(texts),
         "different_texts": len(set(texts)),
         "device": args.device,
-        "threads": torch.get_num_threads(),
-        "largest_difference": float(np.abs(slow - fast).max()),
-        "texts_per_second": {
-            "evenhand": round(len(texts) / quick),
-            "one at a time": round(len(texts) / tardy),
-        },
-        "ratio": round(tardy / quick, 2),
+        "ratio": round(turns.ratio("evenhand", OTHER, "wall"), 2),
     }
-    print(json.dumps(result, indent=1))
-    goal = f"bar {BAR:g}" if args.device == "cpu" else f"bar {GOAL:g}"
-    print(f"{result['ratio']}x one text at a time, same weights, {args.device} ({goal})")
-    if args.out:
-        args.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    said = f"labels the same, probabilities within {away:.0e}, on {len(texts):,} texts"
+    write(result(turns, ours="evenhand", unit="texts/s", gate=said, data=data, **facts), args.out)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ text { fill: #e4e7eb } .small { fill: #9aa5b1 } .grid { stroke: #3e4c59 } .bar {
 </style>"""
 _HOLDS, _MISSED = "#0f766e", "#b45309"
 _COLOURS = ("#0f766e", "#1d4ed8", "#b45309")
-_ROW, _LEFT, _WIDTH, _TOP = 22, 430, 860, 34
+_ROW, _LEFT, _WIDTH, _TOP = 36, 540, 1000, 40
 _PANEL, _HIGH = 330, 220
 
 
@@ -27,23 +27,34 @@ def ratio_chart(rows: Sequence[tuple[Bar, float]]) -> str:
     headroom = [(bar, figure, bar.bar / figure if bar.at_most else figure / bar.bar) for bar, figure in rows]
     top = max([2.0, *(times for _, _, times in headroom)])
     low, high = math.log10(0.5), math.log10(top) + 0.12
-    scale = (_WIDTH - _LEFT - 70) / (high - low)
+    scale = (_WIDTH - _LEFT - 110) / (high - low)
 
     def place(times: float) -> float:
         return _LEFT + (math.log10(max(times, 0.5)) - low) * scale
 
     height = _TOP + _ROW * len(rows) + 12
-    body = [_text(_LEFT, 14, "times the bar", "small"), *_grid(place, top, height)]
+    body = [_text(_LEFT, 14, "times as good as the bar asks", "small"), *_grid(place, top, height)]
     for number, (bar, figure, times) in enumerate(headroom):
         y = _TOP + number * _ROW
         colour = _HOLDS if bar.holds(figure) else _MISSED
-        name = f"{bar.work} / {bar.against}" + (" (GPU)" if bar.machine == "gpu" else "")
-        body.append(_text(_LEFT - 8, y + 13, _cut(name), anchor="end"))
+        work = bar.work + (" (GPU)" if bar.machine == "gpu" else "")
+        body.append(_text(_LEFT - 8, y + 12, _cut(work), anchor="end"))
+        body.append(_text(_LEFT - 8, y + 26, _cut(_code(f"against {bar.against}")), "small", anchor="end"))
         left, right = sorted((place(1), place(times)))
         wide = max(right - left, 1)
-        body.append(f'<rect x="{left:.1f}" y="{y + 3}" width="{wide:.1f}" height="14" fill="{colour}"/>')
-        body.append(_text(max(right, place(1)) + 5, y + 14, _times(figure), "small"))
+        body.append(f'<rect x="{left:.1f}" y="{y + 6}" width="{wide:.1f}" height="16" fill="{colour}"/>')
+        body.append(_text(max(right, place(1)) + 5, y + 18, _verdict(bar, figure), "small"))
     return _svg(_WIDTH, height, "Ratios as multiples of their bars", body)
+
+
+def _verdict(bar: Bar, figure: float) -> str:
+    """The figure and its bar; not by colour alone does one see which is missed."""
+    sign = "≤" if bar.at_most else "≥"
+    return f"{_times(figure)} ({sign} {_times(bar.bar)})" + ("" if bar.holds(figure) else ", missed")
+
+
+def _code(said: str) -> str:
+    return said.replace("`", "")
 
 
 def growth_chart(curves: Mapping[str, Sequence[tuple[float, float, float]]]) -> str:
@@ -94,7 +105,7 @@ def _grid(place, top: float, height: float) -> Iterator[str]:
     for times in (0.5, 1, 2, 5, 10, 20, 50, 100):
         if times <= top * 1.2:
             at, kind = place(times), "bar" if times == 1 else "grid"
-            yield f'<line class="{kind}" x1="{at:.1f}" y1="34" x2="{at:.1f}" y2="{height - 8}"/>'
+            yield f'<line class="{kind}" x1="{at:.1f}" y1="{_TOP - 4}" x2="{at:.1f}" y2="{height - 8}"/>'
             yield _text(at, 30, f"{times:g}", "small", anchor="middle")
 
 
@@ -108,7 +119,7 @@ def _times(figure: float) -> str:
 
 
 def _cut(name: str) -> str:
-    return name if len(name) <= 68 else name[:65] + "..."
+    return name if len(name) <= 98 else name[:95] + "..."
 
 
 def _svg(width: float, height: float, title: str, body: Iterable[str]) -> str:

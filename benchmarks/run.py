@@ -82,6 +82,9 @@ def main() -> int:
     args = _arguments()
     machine: Machine = "gpu" if args.gpu else "cpu"
     jobs = [job for job in JOBS if job.machine == machine and (not args.only or job.name in args.only)]
+    if not jobs:
+        print(f"{', '.join(args.only)}: nothing to run on a {machine}; --gpu chooses", file=sys.stderr)
+        return 2
     args.out.mkdir(parents=True, exist_ok=True)
     failed = [job.name for job in jobs if not _ran(job, args.out)]
     lines = [f"{name}: the benchmark failed" for name in failed]
@@ -90,7 +93,8 @@ def main() -> int:
         print(line)
     if args.keep:
         _keep(jobs, args.out)
-    print("\n".join(["", *lines]) if lines else "\nevery bar holds, no ratio is lost", flush=True)
+    said = lines or ["every bar that was measured holds, no ratio is lost"]
+    print("\n".join(["", *said]), flush=True)
     return int(bool(lines))
 
 
@@ -99,7 +103,8 @@ def _arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--gpu", action="store_true", help="what needs one GPU, instead of the rest")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help=", ".join(job.name for job in JOBS))
+    names = [job.name for job in JOBS]
+    parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--keep", action="store_true", help="make these the committed results")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench")
     return parser.parse_args()
@@ -118,12 +123,12 @@ def _ran(job: Job, out: Path) -> bool:
     return done.returncode == 0 and target.exists()
 
 
-def _figures(name: str, folder: Path) -> Iterator[tuple[Bar, float]]:
+def _figures(name: str, folder: Path) -> Iterator[tuple[Bar, float | None]]:
+    """Every bar of a result with its figure; None where a rival is not installed or the run too small."""
     found = read(folder, name)
     for bar in BARS:
-        figure = bar.figure(found) if found and bar.file == name else None
-        if figure is not None:
-            yield bar, figure
+        if bar.file == name:
+            yield bar, bar.figure(found) if found else None
 
 
 def _complaints(name: str, out: Path) -> Iterator[str]:
@@ -131,6 +136,8 @@ def _complaints(name: str, out: Path) -> Iterator[str]:
     new, old = read(out, name), read(RESULTS, name)
     alike = bool(new and old) and new.get("data") == old.get("data")
     for bar, figure in _figures(name, out):
+        if figure is None:
+            continue
         said = f"{bar.work} / {bar.against}: {figure:g} {bar.unit}"
         if not bar.holds(figure):
             yield f"{said}, the bar is {bar.bar:g}"
@@ -143,8 +150,9 @@ def _table(jobs: list[Job], out: Path) -> Iterator[str]:
     for job in jobs:
         for bar, figure in _figures(job.name, out):
             sign = "<=" if bar.at_most else ">="
-            mark = "ok  " if bar.holds(figure) else "MISS"
-            yield f"{mark} {figure:10.4g} {bar.unit:10s} {sign} {bar.bar:<6g} {bar.work} / {bar.against}"
+            mark = "-" if figure is None else "ok" if bar.holds(figure) else "MISS"
+            told = "unmeasured" if figure is None else f"{figure:10.4g}"
+            yield f"{mark:4s} {told} {bar.unit:10s} {sign} {bar.bar:<6g} {bar.work} / {bar.against}"
 
 
 def _keep(jobs: list[Job], out: Path) -> None:
@@ -152,7 +160,7 @@ def _keep(jobs: list[Job], out: Path) -> None:
         new, old = read(out, job.name), read(RESULTS, job.name)
         if new is None:
             continue
-        if old is not None and old.get("data") != new.get("data"):
+        if old is not None and old.get("data", new.get("data")) != new.get("data"):
             # A smaller run, or bundled texts, must not take the place of the real one.
             print(f"{job.name}: not kept, it was measured on {new.get('data')}, not on {old.get('data')}")
             continue

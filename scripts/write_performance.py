@@ -22,10 +22,14 @@ _HEAD = """\
 *Written by `scripts/write_performance.py` from `benchmarks/results`; do not edit.*
 
 `make bench` measures this table on your machine in under a quarter of an hour on two cores, `make bench-gpu`
-what needs a GPU. Every line is a ratio of two ways that take turns in the same run, the median of five rounds
-or more, after their answers were compared: where they differ, no speed is told. CPU and wall time are both
-in the result files; the table tells CPU time where one core works and wall time where several do.
-`make bench` fails where a bar is missed or a ratio fell by more than a fifth against the committed one.
+what needs a GPU. It fails where a bar is missed or a ratio is a fifth less than the committed one.
+
+- **A ratio (x)** is that of two ways that take turns in the same run, the median over their rounds. First
+  their answers are compared: where they differ, no speed is told. Rounds and gates are in the
+  [last table](#what-it-was-measured-on).
+- **The whole audit** is one run of ours over all texts, between the rounds of the rivals over some of them.
+- **Seconds, memory, growth and requests** have no rival.
+- **The clock** is CPU time where one core works and wall time where several do; both are in the result files.
 
 ![Every ratio as a multiple of its bar](performance/ratios.svg)
 """
@@ -63,7 +67,7 @@ def _figure(bar: Bar, results: Path) -> float | None:
 
 
 def _table(machine: str, results: Path) -> str:
-    lines = ["| work | against | bar | measured | |", "| --- | --- | --- | --- | --- |"]
+    lines = ["| work | against | bar | measured | verdict |", "| --- | --- | --- | --- | --- |"]
     for bar in BARS:
         if bar.machine == machine:
             lines.append("| " + " | ".join(_cells(bar, _figure(bar, results))) + " |")
@@ -72,13 +76,20 @@ def _table(machine: str, results: Path) -> str:
 
 def _cells(bar: Bar, figure: float | None) -> tuple[str, ...]:
     sign = "at most" if bar.at_most else "at least"
-    measured = "not measured yet" if figure is None else _shown(figure, bar.unit)
+    measured = "not measured yet" if figure is None else _measured(bar, figure)
     verdict = "" if figure is None else "holds" if bar.holds(figure) else "**missed**"
     return bar.work, bar.against, f"{sign} {_shown(bar.bar, bar.unit)}", measured, verdict
 
 
-def _shown(figure: float, unit: str) -> str:
-    number = f"{figure:,.0f}" if figure >= 100 else f"{figure:.3g}"
+def _measured(bar: Bar, figure: float) -> str:
+    """A figure with as many digits as tell that it missed its bar."""
+    said = _shown(figure, bar.unit)
+    is_close = not bar.holds(figure) and said == _shown(bar.bar, bar.unit)
+    return _shown(figure, bar.unit, digits=4) if is_close else said
+
+
+def _shown(figure: float, unit: str, *, digits: int = 3) -> str:
+    number = f"{figure:,.0f}" if figure >= 100 else f"{figure:.{digits}g}"
     return f"{number}x" if unit == "x" else f"{number} {unit}"
 
 
@@ -158,43 +169,58 @@ def _curves(found: Result) -> dict[str, list[tuple[float, float, float]]]:
 
 
 def _limits(results: Path) -> str:
-    lines = [
-        f"- **{bar.work}**, {_shown(figure, bar.unit)} where {_shown(bar.bar, bar.unit)} was asked: "
-        f"{bar.next_limit}."
-        for bar in BARS
-        if bar.next_limit and (figure := _figure(bar, results)) is not None
-    ]
-    return "\n".join(lines)
+    """What is in the way, each said once for all works that share it."""
+    shared: dict[str, list[str]] = {}
+    for bar in BARS:
+        if bar.next_limit and (figure := _figure(bar, results)) is not None:
+            asked = _shown(bar.bar, bar.unit)
+            beside = f" beside {bar.against}" if bar.against else ""
+            work = f"**{bar.work}**{beside}, {_measured(bar, figure)} where {asked} was asked"
+            shared.setdefault(bar.next_limit, []).append(work)
+    return "\n".join(f"- {'; '.join(works)}: {limit}." for limit, works in shared.items())
 
 
 def _machines(results: Path) -> str:
     lines = [
-        "| result | gate | data | processor | load | versions |",
+        "| result | rounds | gate | data | machine | load |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
+    known: dict[str, int] = {}
     for name in sorted({bar.file for bar in BARS}):
         found = read(results, name)
         if found is not None:
-            lines.append("| " + " | ".join(_facts(name, found)) + " |")
-    return "\n".join(lines)
+            number = known.setdefault(_machine(found), len(known) + 1)
+            lines.append("| " + " | ".join(_facts(name, found, number)) + " |")
+    return "\n".join([*lines, "", *(f"{number}. {said}" for said, number in known.items())])
 
 
-def _facts(name: str, found: Result) -> tuple[str, ...]:
-    machine = found.get("machine")
-    known: Mapping[str, object] = machine if isinstance(machine, dict) else {}
-    versions = known.get("versions")
-    said = (
-        ", ".join(f"{key} {value}" for key, value in versions.items()) if isinstance(versions, dict) else ""
-    )
-    where = str(known.get("device") or known.get("processor") or found.get("device") or "")
+def _machine(found: Result) -> str:
+    """The machine and its libraries in a line."""
+    known = cast("Mapping[str, object]", found.get("machine") or {})
+    where = known.get("device") or known.get("processor") or found.get("device") or "not told"
+    versions = cast("Mapping[str, str]", known.get("versions") or {})
+    libraries = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return f"{where}: {libraries or 'versions not told'}"
+
+
+def _facts(name: str, found: Result, machine: int) -> tuple[str, ...]:
+    known = cast("Mapping[str, object]", found.get("machine") or {})
     return (
         f"`{name}.json`",
+        _rounds(found),
         str(found.get("gate") or _gates(found)),
         str(found.get("data", "")),
-        where,
+        str(machine),
         str(known.get("load", "")),
-        said,
     )
+
+
+def _rounds(found: Result) -> str:
+    """How often the ways took turns; the least where parts differ."""
+    parts = cast("Mapping[str, Result]", found.get("parts") or {})
+    told = [cast(int, one["rounds"]) for one in (found, *parts.values()) if "rounds" in one]
+    ours = f" ({found['rounds_of_ours']} of ours)" if "rounds_of_ours" in found else ""
+    return f"{min(told)}{ours}" if told else ""
 
 
 def _gates(found: Result) -> str:
