@@ -75,7 +75,11 @@ class JobFolder:
                 accepted="the same data and settings, or another folder",
                 todo="choose another folder with --out, or start again with --fresh",
             )
-        return cast("Mapping[str, float] | None", record.get("measures"))
+        measures = cast("Mapping[str, float] | None", record.get("measures"))
+        if measures is not None:
+            # Killed in `finish`, between the two: the training is done, its checkpoint is still there.
+            self.checkpoint.unlink(missing_ok=True)
+        return measures
 
     def _write(self, record: Mapping[str, object]) -> None:
         write_text(self.path / RECORD, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
