@@ -174,6 +174,8 @@ def _live(job: dict[str, Any], telling: int) -> None:
     counter = _Counter(str(folder), kill, telling)
     sys.addaudithook(counter)
     code = _called()
+    # A Ctrl-C that comes too late is not the command's affair.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
