@@ -37,5 +37,6 @@ for (const button of all("[data-download]"))
     link.href = URL.createObjectURL(new Blob(["\ufeff", csv], { type: "text/csv" }));
     link.download = `${table}.csv`;
     link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    // A busy browser may begin to read it only seconds later.
+    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
   });
