@@ -277,7 +277,7 @@ def test_a_suite_that_changes_its_mind() -> None:
         check_suite(Fickle())
 
 
-NEEDS_INPUT = {"templates", "eec", "bits", "crows", "bold", "bold-subset", "bold-table-3"}
+NEEDS_INPUT = {"templates", "hub", "eec", "bits", "crows", "bold", "bold-subset", "bold-table-3"}
 """Suites that are a user's own file, or published by others."""
 
 
