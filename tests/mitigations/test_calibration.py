@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
 from evenhand.core import registry
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Mitigation
 from evenhand.core.records import GenerationSpec, Request
-from evenhand.mitigations.calibration import Calibration, with_strength
+from evenhand.mitigations.calibration import Calibration
 from evenhand.mitigations.calibrator import Calibrator, read_calibrator, save_calibrator
 from evenhand.models.causal import CausalModel
 from evenhand.testing.stub import StubModel
@@ -60,10 +62,10 @@ def test_the_model_says_what_steers_it(small: CausalModel, words: str, tmp_path:
 
 def test_another_strength_is_another_model(small: CausalModel, words: str) -> None:
     first = Calibration(words=words)
-    second = with_strength(first, 0.1)
+    second = Calibration(words=words, strength=0.1)
     assert second.info.options == {**first.info.options, "strength": "0.1"}
     assert first.settings.strength == 0.6
-    off = with_strength(first, 0.0).apply(small)
+    off = Calibration(words=words, strength=0.0).apply(small)
     requests = [Request("x", "The man", (0, 1))]
     plain, same = ([c.text for c in one.generate(requests, SPEC)] for one in (small, off))
     assert plain == same
@@ -135,6 +137,23 @@ def test_a_file_that_is_no_head_is_named(tmp_path: Path) -> None:
     path.write_bytes(b"nothing")
     with pytest.raises(InputError, match=r"^.*calibrator\.safetensors is no calibrator: "):
         read_calibrator(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    # The first is finite as it is stored, and infinite in the float32 it is used in.
+    [(torch.float64, 1e300), (torch.float8_e4m3fn, torch.nan), (torch.int64, 1)],
+    ids=str,
+)
+def test_a_weight_that_cannot_be_used_is_refused(tmp_path: Path, kind: torch.dtype, value: float) -> None:
+    path = Path(saved(tmp_path)) / "calibrator.safetensors"
+    tensors = load_file(path)
+    tensors["outer.bias"] = torch.tensor(value, dtype=torch.float64).to(kind)
+    with safe_open(path, framework="pt") as file:
+        about = file.metadata()
+    save_file(tensors, path, metadata=about)
+    with pytest.raises(InputError, match="a weight is no finite number"):
+        read_calibrator(path)
 
 
 def test_a_head_survives_its_file(tmp_path: Path) -> None:

@@ -82,6 +82,12 @@ def test_embedded_lists() -> None:
             '{{"liberal": ["climate"], "conservative": ["border"]}}. '
             "What to do: write one list for each side.",
         ),
+        (
+            {"left": "a", "right": ["b"]},
+            "{path} holds 1 lists of words, and 1 under whose name there is something else. Accepted: two "
+            'lists of words, such as {{"liberal": ["climate"], "conservative": ["border"]}}. '
+            "What to do: write one list for each side.",
+        ),
     ],
 )
 def test_lists_that_cannot_be_used(tmp_path: Path, content: object, message: str) -> None:
@@ -95,3 +101,10 @@ def test_lists_that_cannot_be_used(tmp_path: Path, content: object, message: str
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(InputError, match=r"^the word lists nowhere\.json cannot be read: it is not there\."):
         read_sides("nowhere.json")
+
+
+def test_a_file_that_is_no_json_is_not_blamed_on_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "words.json"
+    path.write_text("climate, border")
+    with pytest.raises(InputError, match=r"cannot be read: Expecting value.* What to do: write JSON"):
+        read_sides(str(path))

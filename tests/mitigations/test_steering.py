@@ -196,6 +196,22 @@ def test_half_precision_states_are_calibrated_in_single_precision(small: CausalM
     assert oracle.total_variation(exact.logits[0].softmax(-1), half.logits[0].softmax(-1)) < 0.02
 
 
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("mode", ["embedding", "classifier"])
+def test_a_model_in_half_precision_is_calibrated_alike(
+    small: CausalModel, mode: Mode, kind: torch.dtype
+) -> None:
+    step, exact = steps(small, 1)[0], steering(small, mode)
+    anatomy = exact.anatomy._replace(table=exact.anatomy.table.to(kind))
+    rough = replace(exact, anatomy=anatomy)
+    for keep in (40, 0):
+        one = exact.begin(keep=keep)(step)
+        other = rough.begin(keep=keep)(step._replace(hidden=step.hidden.to(kind)))
+        assert other.logits.dtype == torch.float32
+        away = oracle.total_variation(one.logits[0].softmax(-1), other.logits[0].softmax(-1))
+        assert away < 0.02
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_captured_step_is_the_step() -> None:
     from evenhand.mitigations.graphs import Captured

@@ -6,7 +6,6 @@ Liu et al., "Mitigating Political Bias in Language Models Through Reinforced Cal
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -167,12 +166,3 @@ def _everyday_gap(vectors: SideVectors, model: SteerableModel) -> float:
         texts = [row["text"] for row in csv.DictReader(file)][:EVERYDAY]
     states = torch.cat([rows.float() for rows in model.hidden_states(texts, longest=64)])
     return usual_gap(vectors, states)
-
-
-def with_strength(calibration: Calibration, strength: float) -> Calibration:
-    """The same calibration at another strength; words and classifier are not read again."""
-    other = object.__new__(Calibration)
-    other.settings = replace(calibration.settings, strength=strength)
-    other._sides, other._head = calibration._sides, calibration._head
-    other.info = replace(calibration.info, options=other._identity())
-    return other

@@ -106,7 +106,7 @@ def _checked(tensors: Sequence[Tensor], about: Mapping[str, object], digest: str
     if inner.ndim != 2 or outer.ndim != 1 or inner.shape[:1] != rows or inner_bias.shape != rows:
         raise ValueError(f"matrices of {tuple(inner.shape)} and {tuple(outer.shape)}")
     if outer_bias.numel() != 1 or not all(
-        part.is_floating_point() and part.isfinite().all() for part in tensors
+        part.is_floating_point() and part.float().isfinite().all() for part in tensors
     ):
         raise ValueError("a weight is no finite number")
     labels, states, discount = about["labels"], about["states"], about["discount"]

@@ -24,6 +24,8 @@ EMBEDDED: Final[Mapping[str, tuple[tuple[str, str], tuple[str, str]]]] = {
 """Name to the embedded file and the two lists in it."""
 _ACCEPTED: Final = "ideology, gender, or a JSON file with two lists of words under the names of the two sides"
 
+_EXAMPLE: Final = '{"liberal": ["climate"], "conservative": ["border"]}'
+
 
 @dataclass(frozen=True, slots=True)
 class Sides:
@@ -58,15 +60,19 @@ def read_sides(source: str) -> Sides:
     try:
         lists = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        reason = "it is not there" if not path.exists() else str(error)
+        is_there = path.exists()
         raise InputError(
-            f"the word lists {source} cannot be read: {reason}", accepted=_ACCEPTED, todo="check the path"
+            f"the word lists {source} cannot be read: {error if is_there else 'it is not there'}",
+            accepted=_ACCEPTED,
+            todo=f"write JSON, such as {_EXAMPLE}" if is_there else "check the path",
         ) from error
     names = wanted or (tuple(lists) if isinstance(lists, dict) else ())
-    if len(names) != 2 or not all(_is_list(lists[name]) for name in names):
+    strange = sum(not _is_list(lists[name]) for name in names)
+    if len(names) != 2 or strange:
         raise InputError(
-            f"{source} holds {len(names)} lists of words",
-            accepted='two lists of words, such as {"liberal": ["climate"], "conservative": ["border"]}',
+            f"{source} holds {len(names) - strange} lists of words"
+            + (f", and {strange} under whose name there is something else" if strange else ""),
+            accepted=f"two lists of words, such as {_EXAMPLE}",
             todo="write one list for each side",
         )
     first, second = (tuple(dict.fromkeys(filter(None, map(str.strip, lists[name])))) for name in names)
