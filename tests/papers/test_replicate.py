@@ -143,6 +143,12 @@ def test_wide_tables_use_the_window_say_that_they_go_on_and_are_printed_sideways
     assert "columns: scroll" not in few
 
 
+def test_a_column_in_which_nothing_is_known_is_aligned_as_numbers_are():
+    page = _page(pl.DataFrame({"mode": ["a"], "perplexity": [None], "bias": [0.5]}))
+    assert '<th scope="col" class="num">perplexity</th>' in page
+    assert '<th scope="col">mode</th>' in page
+
+
 def test_a_narrow_screen_gets_its_own_figure_where_there_is_one():
     table = pl.DataFrame({"a": [1.0]})
     svg = figures.lying_bars([figures.Bar("m", "s", -1.0, -1.5, -0.5), figures.Bar("n", "t", None)], unit="x")

@@ -149,12 +149,17 @@ def _rows(exhibit: Table | Figure, decimals: int) -> dict[str, object]:
     heads, rows = joined(frame, decimals)
     return {
         "columns": [_words(head) for head in heads],
-        "numeric": [frame.schema[head].is_numeric() for head in heads],
+        "numeric": [_is_of_numbers(frame.schema[head]) for head in heads],
         "rows": rows,
         "is_many": len(heads) > MANY,
         "printed": [source.startswith("paper") for source in _sources(frame)],
         "left_out": exhibit.frame.height - frame.height,
     }
+
+
+def _is_of_numbers(kind: pl.DataType) -> bool:
+    """Whether a column is; one in which no number is known counts too."""
+    return kind.is_numeric() or kind == pl.Null
 
 
 def _sources(frame: pl.DataFrame) -> list[str]:

@@ -9,9 +9,10 @@ import pytest
 
 from evenhand.api.train import train
 from evenhand.core.errors import InputError
+from evenhand.core.records import Execution
 from evenhand.mitigations.sides import read_sides
 from evenhand.papers.political import judges, replication
-from evenhand.papers.political.figure import silhouette
+from evenhand.papers.political.figure import figure_2, silhouette
 from evenhand.papers.political.people import read_answers, table_6
 from evenhand.papers.political.printed import printed
 from evenhand.papers.political.tables import averaged
@@ -48,6 +49,15 @@ def test_printed_tables_are_whole():
     # Table 3 prints changes; at lambda 0.9 the indirect bias of topics is 0.781 - 0.42.
     row = printed("table_3").filter((pl.col("attribute") == "topic") & (pl.col("lambda") == 0.9))
     assert row["indirect_bias"][0] == pytest.approx(0.361)
+
+
+def test_too_few_texts_to_project_are_not_blamed_on_a_package(monkeypatch):
+    zeros = np.zeros((4, 3), np.float32)
+    monkeypatch.setattr("evenhand.papers.political.figure._judge_vectors", lambda texts, execution: zeros)
+    texts = pl.DataFrame({"text": ["a b"] * 4, "label": ["liberal", "conservative"] * 2})
+    notes = figure_2({"vanilla": texts}, "m", Execution(), 0).notes
+    assert "Not drawn: fewer than 10 texts a panel." in notes
+    assert "umap" not in " ".join(notes)
 
 
 def test_silhouette_by_hand():

@@ -23,6 +23,8 @@ MOST = 1_000
 """Texts of a panel."""
 COLOURS = {"liberal": "#1d5bb8", "conservative": "#ad4706"}
 NO_UMAP = "umap-learn is not installed: pip install 'evenhand[viz]'"
+LEAST = 10
+"""Texts below which a panel is not projected."""
 Matrix: TypeAlias = npt.NDArray[np.float32]
 
 
@@ -44,7 +46,9 @@ def figure_2(judged: Mapping[str, pl.DataFrame], source: str, execution: Executi
     """The four panels of one source, from ``text`` and ``label`` of its indirect texts by condition."""
     panels = list(_panels({name: _drawn(table, seed) for name, table in judged.items()}, execution))
     places = [_umap(panel, seed) for panel in panels]
-    note = () if any(place is not None for place in places) else (f"Not drawn: {NO_UMAP}.",)
+    is_small = all(len(panel.vectors) < LEAST for panel in panels)
+    why = f"fewer than {LEAST} texts a panel" if is_small else NO_UMAP
+    note = () if any(place is not None for place in places) else (f"Not drawn: {why}.",)
     missing = [mode for mode in ("embedding", "classifier") if mode not in judged]
     lost = tuple(f"The panel of mode {mode} is missing: the mode is." for mode in missing)
     return Figure(
@@ -123,7 +127,7 @@ def _judge_vectors(texts: Sequence[str], execution: Execution) -> Matrix:
 
 def _umap(panel: Panel, seed: int) -> npt.NDArray[np.float64] | None:
     """Two coordinates a text; None without umap-learn, or with too few texts."""
-    if len(panel.vectors) < 10:
+    if len(panel.vectors) < LEAST:
         return None
     with warnings.catch_warnings():
         # umap-learn warns of what it was not built with; nothing of it is used here.

@@ -41,7 +41,7 @@ _REMARKS = (
     "are dealt to options at random; bias is found where what is beyond it has an interval above 0 and p "
     "corrected for the options is below 0.05.",
     "The judge that measures is never the classifier that steers, and must have learned from other articles: "
-    "`evenhand.training.articles unread` writes those the embedded judge has not learned from.",
+    "python -m evenhand.training.articles unread writes those the embedded judge has not learned from.",
     "The paper's news data are not public, and its scale of distances is not known: nothing here can be "
     "expected to agree with its numbers to the digit.",
 )

@@ -20,11 +20,11 @@ _SCALE = (
 JUDGE = "The judge is the metric ideology. It never is the classifier that steers."
 CHANGE = (
     "change is the corrected bias less the baseline's, with its interval: the same keywords are resampled "
-    "under both. A mode lowers a bias where change_high is below 0."
+    "under both. A mode lowers a bias where that interval lies below 0."
 )
 HELD_OUT = (
     "n-gram models are trained on one half of the vanilla texts; perplexities are those of the other half's "
-    "prompts and samples. The column on_training_text is the paper's way, which flatters the vanilla text."
+    "prompts and samples. Perplexity on training text is the paper's way, which flatters the vanilla text."
 )
 _PRICES = ("distinct_1", "distinct_2", "distinct_3", "repetition", "length")
 
