@@ -61,6 +61,11 @@ def test_an_interval_above_0_is_not_enough(tmp_path):
     assert not table.lines[0].is_found
 
 
+def test_tables_of_several_models_name_them(tmp_path):
+    titles = [table.title for table in distances(run(tmp_path, ROW, {**ROW, "model": "other"})).tables]
+    assert titles == ["m: topic, indirect (ideology)", "other: topic, indirect (ideology)"]
+
+
 def test_a_missing_interval_says_why(tmp_path):
     lost = {**ROW, "low": None, "high": None, "p_adjusted": None, "null_reason": "one cluster"}
     (table,) = distances(run(tmp_path, lost)).tables

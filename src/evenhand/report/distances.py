@@ -67,17 +67,26 @@ class Distances:
 def distances(run: Run) -> Distances:
     """A table for each attribute, metric and kind of prompt; none where the run has no distances."""
     poles = _poles(run)
-    groups = run.table("distances").group_by(
-        "suite", "model", "metric", "attribute", "bias", maintain_order=True
+    table = run.table("distances")
+    # Suites differ in attribute or bias as a rule; where several models stand side by side each is named.
+    is_shared = table["model"].n_unique() > 1
+    groups = table.group_by("suite", "model", "metric", "attribute", "bias", maintain_order=True)
+    return Distances(
+        tuple(
+            _table(tuple(str(part) for part in key), rows, poles, with_model=is_shared)
+            for key, rows in groups
+        )
     )
-    return Distances(tuple(_table(tuple(str(part) for part in key), rows, poles) for key, rows in groups))
 
 
-def _table(key: tuple[str, ...], rows: pl.DataFrame, poles: Mapping[str, tuple[str, str]]) -> DistanceTable:
-    _, _, metric, attribute, bias = key
+def _table(
+    key: tuple[str, ...], rows: pl.DataFrame, poles: Mapping[str, tuple[str, str]], *, with_model: bool
+) -> DistanceTable:
+    _, model, metric, attribute, bias = key
     lower, higher = poles.get(metric, ("lower", "higher"))
     lines = tuple(_line(row, lower, higher) for row in rows.iter_rows(named=True))
-    return DistanceTable(f"{name(attribute)}, {bias} ({name(metric)})", HEAD, lines)
+    title = f"{name(attribute)}, {bias} ({name(metric)})"
+    return DistanceTable(f"{model}: {title}" if with_model else title, HEAD, lines)
 
 
 def _line(row: Mapping[str, object], lower: str, higher: str) -> DistanceLine:
