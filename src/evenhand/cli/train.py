@@ -95,12 +95,16 @@ def command(
         typer.Option(help="Train this often with other seeds, and average [1].", rich_help_panel=_HOW),
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(help="Times each text is met [5; lstm 20].", rich_help_panel=_HOW)
+        int | None,
+        typer.Option(help="Times each text is met [5; lstm 20; calibrator 3].", rich_help_panel=_HOW),
     ] = None,
     batch: Annotated[int | None, typer.Option(help="Texts at a time [32].", rich_help_panel=_HOW)] = None,
     learning_rate: Annotated[
         float | None,
-        typer.Option(help="The highest learning rate [2e-5; embedded: 1e-4, 2e-4].", rich_help_panel=_HOW),
+        typer.Option(
+            help="The highest learning rate [2e-5; embedded: 1e-4, 2e-4; calibrator 1e-3].",
+            rich_help_panel=_HOW,
+        ),
     ] = None,
     max_length: Annotated[
         int | None, typer.Option(help="Tokens a text is cut to [128].", rich_help_panel=_HOW)
