@@ -24,6 +24,10 @@ def test_defaults_are_the_papers() -> None:
         ),
         ({"steps": 0}, "steps is 0. Accepted: 1 to 1000."),
         ({"gamma": 1.5}, "gamma is 1.5. Accepted: above 0, at most 1."),
+        ({"gamma": "high"}, "gamma is 'high'. Accepted: above 0, at most 1."),
+        ({"steps": 2.5}, "steps is 2.5. Accepted: 1 to 1000."),
+        ({"window": True}, "window is True. Accepted: 0 to 1000."),
+        ({"carry": "yes"}, "carry is 'yes'. Accepted: true or false."),
         ({"ratio": "none"}, "ratio is 'none'. Accepted: expected, sampled."),
     ],
 )

@@ -139,7 +139,7 @@ class Calibration:
                 accepted="word lists; a calibrator is for the mode classifier",
                 todo="leave the calibrator out, or choose the mode classifier",
             )
-        self._sides = read_sides(words)
+        self._sides = read_sides(str(words))
 
     def _read_head(self, calibrator: str | None) -> None:
         from evenhand.mitigations.calibrator import read_calibrator
@@ -150,7 +150,7 @@ class Calibration:
                 accepted="the folder that `evenhand train calibrator` wrote for this model",
                 todo="evenhand train calibrator --model LM DATA --out DIR, then --calibrator DIR",
             )
-        self._head = read_calibrator(Path(calibrator).expanduser())
+        self._head = read_calibrator(Path(str(calibrator)).expanduser())
 
 
 def _everyday_gap(vectors: SideVectors, model: SteerableModel) -> float:

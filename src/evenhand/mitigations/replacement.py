@@ -51,8 +51,8 @@ class Replacement:
         share: float | None = None,
     ) -> None:
         _check(mode, vectors, share)
-        self._mode, self._sides = mode, read_sides(words)
-        self._vectors = read_vectors(Path(vectors).expanduser()) if vectors else embedded_vectors()
+        self._mode, self._sides = mode, read_sides(str(words))
+        self._vectors = read_vectors(Path(str(vectors)).expanduser()) if vectors else embedded_vectors()
         self._share = SHARE[mode] if share is None else share
         self._neighbours = neighbours(self._sides, self._vectors, count=NEAREST[mode])
         self.info = MitigationInfo(
@@ -169,7 +169,7 @@ def _check(mode: str, vectors: str | None, share: float | None) -> None:
             accepted="a file of ideology-neutral word vectors",
             todo="train them: python -m evenhand.training.neutral_vectors ARTICLES.jsonl --out DIR",
         )
-    if share is not None and not 0 <= share <= 1:
+    if share is not None and not (isinstance(share, int | float) and 0 <= share <= 1):
         raise InputError(
             f"share is {share!r}", accepted="0 to 1", todo="change the mitigation's option share"
         )

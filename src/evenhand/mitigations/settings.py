@@ -67,10 +67,19 @@ class Settings:
         return {field.name: f"{getattr(self, field.name)}" for field in fields(self)}
 
 
-def _between(low: float, high: float, *, with_low: bool = True) -> Callable[[float], bool]:
+def _between(low: float, high: float, *, with_low: bool = True) -> Callable[[object], bool]:
     return lambda value: (
-        math.isfinite(value) and (low < value or (with_low and low == value)) and value <= high
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and (low < value or (with_low and low == value))
+        and value <= high
     )
+
+
+def _whole(low: int, high: int) -> Callable[[object], bool]:
+    inside = _between(low, high)
+    return lambda value: isinstance(value, int) and inside(value)
 
 
 def _one_of(literal: object) -> tuple[Callable[[object], bool], str]:
@@ -82,13 +91,14 @@ _RANGES: Final[tuple[tuple[str, Callable[..., bool], str], ...]] = (
     ("mode", *_one_of(Mode)),
     ("strength", _between(0, 1000), "0 (none) to 1000; the paper uses 0.1 to 0.9"),
     ("sigma", _between(0, 10, with_low=False), "above 0, at most 10 nats; the paper uses 0.02 and 0.05"),
-    ("steps", _between(1, 1000), "1 to 1000"),
+    ("steps", _whole(1, 1000), "1 to 1000"),
     ("rate", _between(0, 1, with_low=False), "above 0, at most 1"),
     ("ratio", *_one_of(Ratio)),
     ("scale", *_one_of(Scale)),
     ("balance", _between(0, 1000), "0 to 1000"),
     ("pieces", *_one_of(Pieces)),
-    ("window", _between(0, 1000), "0 to 1000"),
+    ("window", _whole(0, 1000), "0 to 1000"),
     ("gamma", _between(0, 1, with_low=False), "above 0, at most 1"),
-    ("support", _between(1, 1 << 20), "1 or more"),
+    ("carry", lambda value: isinstance(value, bool), "true or false"),
+    ("support", _whole(1, 1 << 20), "1 or more"),
 )
