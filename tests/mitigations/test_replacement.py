@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evenhand.api.audit import prepare
 from evenhand.core.errors import InputError
 from evenhand.core.records import GenerationSpec, Request
 from evenhand.mitigations.replacement import Replacement, Rewriter, _largest, neighbours
@@ -88,6 +89,10 @@ def test_failures_stay_failures(files: tuple[str, str]) -> None:
             {"mode": "glove"},
             "mode is 'glove'. Accepted: naive, in-glove. What to do: for example replacement:naive.",
         ),
+        (
+            {"share": "half"},
+            "share is 'half'. Accepted: 0 to 1. What to do: change the mitigation's option share.",
+        ),
         ({"share": 2.0}, "share is 2.0. Accepted: 0 to 1. What to do: change the mitigation's option share."),
     ],
 )
@@ -101,3 +106,9 @@ def test_vectors_without_any_of_the_words_are_refused() -> None:
     vectors = WordVectors.create(WORDS, MATRIX, source="here")
     with pytest.raises(InputError, match=r"^here has no vector for any of the 2 words\."):
         neighbours(Sides(("a", "b"), (("x",), ("y",))), vectors, count=1)
+
+
+def test_the_plan_of_an_audit_says_what_is_on() -> None:
+    plan = prepare("stub", suite="political", limit=4, mitigate="replacement:naive").plan()
+    assert "with    replacement:naive" in plan.lines
+    assert not any("with " in line for line in prepare("stub", suite="political", limit=4).plan().lines)

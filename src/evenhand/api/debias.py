@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypedDict, Unpack
 
 from evenhand.api.audit import Audit, AuditOptions
 from evenhand.api.audit import prepare as prepare_audit
-from evenhand.api.parts import SILENT, Plan
+from evenhand.api.parts import SILENT, Plan, split_line
 from evenhand.api.settings import resolve
 from evenhand.core import registry
 from evenhand.core.digests import digest
@@ -90,16 +90,12 @@ class Debias:
         if self.audit is not None:
             return self.audit.plan()
         texts = len(self.prompts) * self.spec.samples * (2 if self.vanilla else 1)
-        split = self.mitigated.ref.options.get("mitigation.split_words", "0")
         return Plan(
             f"debias {self.plain.ref.name}",
             (
                 f"mode    {self.mode}: {MODES[self.mode]}",
                 f"texts   {texts:,}, at most {texts * self.spec.max_new_tokens:,} tokens",
-                *(
-                    [f"words   {split} listed words are several tokens; they count by pieces"]
-                    * (split != "0")
-                ),
+                *split_line(self.mitigated.ref),
             ),
             Path(),
         )

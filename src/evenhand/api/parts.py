@@ -14,7 +14,7 @@ from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric, Progress, SetMetric, SilentProgress
-from evenhand.core.records import ALL, REST, Prompt
+from evenhand.core.records import ALL, REST, ModelRef, Prompt
 from evenhand.pipeline.analysis import Analysis
 from evenhand.pipeline.asking import Asker
 from evenhand.pipeline.comparison import Baselines, Comparer
@@ -55,6 +55,18 @@ class Prepared(Protocol):
     def run(self, progress: Progress = ...) -> Run:
         """Do it."""
         ...
+
+
+def mitigation_lines(ref: ModelRef) -> list[str]:
+    """For a plan: what is on while the model writes; nothing without a mitigation."""
+    given = ref.options.get("mitigation")
+    return [f"with    {given}", *split_line(ref)] if given else []
+
+
+def split_line(ref: ModelRef) -> list[str]:
+    """For a plan: how many words of a mitigation's lists are no single tokens; nothing where all are."""
+    split = ref.options.get("mitigation.split_words", "0")
+    return [] if split == "0" else [f"words   {split} listed words are several tokens; they count by pieces"]
 
 
 def duration(seconds: float) -> str:
