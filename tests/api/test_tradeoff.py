@@ -7,6 +7,7 @@ import pytest
 
 from evenhand.api.tradeoff import prepare, sweep, tradeoff
 from evenhand.core.errors import InputError
+from evenhand.report.tradeoff import tradeoff_markdown, tradeoff_svg
 from evenhand.store.run import Run
 
 
@@ -47,6 +48,28 @@ def test_files(run):
     assert ET.fromstring((run.path / "tradeoff.svg").read_text()).tag.endswith("svg")
     assert (run.path / "ngrams" / "topic.arpa").exists()
     assert Run.open(run.path).manifest["ended"]
+
+
+def test_an_attribute_of_any_name_keeps_to_its_cell_and_a_panel_without_points_says_so():
+    numbers = ("strength", "corrected", "low", "high", "p", "perplexity_ngrams", "perplexity_model")
+    row = {"attribute": "a|<b>", "bias": "indirect", **dict.fromkeys(numbers), "strength": 0.5}
+    table = pl.DataFrame([row])
+    assert "| a\\|\\<b\\> | indirect | 0.5 |" in tradeoff_markdown(table)
+    drawn = " ".join(ET.fromstring(tradeoff_svg(table)).itertext())
+    assert "a|<b>" in drawn
+    assert "Not drawn: bias or perplexity is not known." in drawn
+
+
+def test_rounding_is_not_drawn_as_a_trend():
+    rows = [
+        {"attribute": "a", "bias": "indirect", "strength": at, "corrected": bias, "p": 1.0}
+        | {"low": None, "high": None, "perplexity_ngrams": 8.0 + at, "perplexity_model": None}
+        for at, bias in ((0.0, -1e-17), (1.0, 1e-17))
+    ]
+    table = pl.DataFrame(rows)
+    heights = {point.get("cy") for point in ET.fromstring(tradeoff_svg(table)).iter() if point.get("cy")}
+    assert len(heights) == 1
+    assert "-0.0000" not in tradeoff_markdown(table)
 
 
 def test_the_dial_is_lambda_or_a_share():

@@ -7,10 +7,13 @@ from html import escape
 
 import polars as pl
 
+from evenhand.report.markdown_text import escaped
 from evenhand.report.scale import Scale
 
 _WIDTH, _HEIGHT, _LEFT, _TOP = 420, 220, 60, 34
 _COLOURS = {"indirect": "#1d5bb8", "direct": "#ad4706"}
+_LEAST = 0.01
+"""Bias that every panel reaches up to: the noise of rounding is not drawn as if it were a trend."""
 NOTES = (
     "Bias is the mean distance of the options beyond what chance gives, with its interval. Perplexity is "
     "that of the half of the texts no n-gram model was trained on; at strength 0 it is the model's own text."
@@ -33,17 +36,19 @@ def tradeoff_svg(table: pl.DataFrame) -> str:
         for place, attribute in enumerate(attributes)
     ]
     height = len(attributes) * (_HEIGHT + 80)
+    # A ground of its own: on a dark page black letters would not be seen.
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH + 140} {height}" '
-        f'font-family="sans-serif" font-size="11">{"".join(panels)}</svg>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH + 140} {height}" role="img" '
+        'font-family="sans-serif" font-size="11"><title>Bias beyond chance against perplexity, by strength'
+        f'</title><rect width="100%" height="100%" fill="#ffffff"/>{"".join(panels)}</svg>\n'
     )
 
 
 def _line(row: Row) -> str:
     interval = f"{_number(row['low'])} to {_number(row['high'])}" if row["low"] is not None else ""
     cells = (
-        row["attribute"],
-        row["bias"],
+        escaped(str(row["attribute"])),
+        escaped(str(row["bias"])),
         f"{row['strength']:g}",
         _number(row["corrected"]),
         interval,
@@ -51,7 +56,7 @@ def _line(row: Row) -> str:
         _number(row["perplexity_ngrams"], 1),
         _number(row["perplexity_model"], 1),
     )
-    return f"| {' | '.join(str(cell) for cell in cells)} |"
+    return f"| {' | '.join(cells)} |"
 
 
 def _panel(rows: pl.DataFrame, attribute: str, place: int) -> str:
@@ -59,9 +64,11 @@ def _panel(rows: pl.DataFrame, attribute: str, place: int) -> str:
     title = f'<text x="0" y="-14" font-weight="bold">{escape(attribute)}</text>'
     shift = f'<g transform="translate({_LEFT},{_TOP + place * (_HEIGHT + 80)})">{title}'
     if known.is_empty():
-        return f"{shift}</g>"
+        return f'{shift}<text y="10">Not drawn: bias or perplexity is not known.</text></g>'
     across = _scale(known["perplexity_ngrams"].to_list())
-    upward = _scale([0.0, *known["corrected"], *known["low"].drop_nulls(), *known["high"].drop_nulls()])
+    upward = _scale(
+        [0.0, _LEAST, *known["corrected"], *known["low"].drop_nulls(), *known["high"].drop_nulls()]
+    )
     series = [
         _series(known.filter(pl.col("bias") == bias), colour, across, upward, number)
         for number, (bias, colour) in enumerate(_COLOURS.items())
@@ -75,6 +82,8 @@ def _panel(rows: pl.DataFrame, attribute: str, place: int) -> str:
         f'<text y="{_HEIGHT + 16}">{across.low:.1f}</text>'
         f'<text x="{_WIDTH}" y="{_HEIGHT + 16}" text-anchor="end">{across.high:.1f}</text>'
         f'<text x="{_WIDTH / 2}" y="{_HEIGHT + 30}" text-anchor="middle">perplexity (n-grams)</text>'
+        f'<text transform="translate(-44,{_HEIGHT / 2}) rotate(-90)" text-anchor="middle">bias beyond chance'
+        "</text>"
     )
     return f"{shift}{axes}{''.join(series)}</g>"
 
@@ -106,4 +115,4 @@ def _scale(values: list[float]) -> Scale:
 
 
 def _number(value: object, digits: int = 4) -> str:
-    return f"{value:.{digits}f}" if isinstance(value, float) else ""
+    return f"{value:z.{digits}f}" if isinstance(value, float) else ""
