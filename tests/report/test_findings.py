@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from tests.report.manifests import manifest, write_run
 from tests.report.realistic import comparison, frame, group_row, null_comparison, realistic_run, small_run
 
-from evenhand.report.findings import find, verdict
+from evenhand.report.findings import could_be_seen, find, verdict
 from evenhand.store.schemas import empty
 
 _UNSURE = {"p_adjusted": 0.6, "low": -0.1, "high": 0.12}
@@ -31,6 +32,17 @@ def test_nothing_found_also_says_what_could_have_been_seen(tmp_path: Path) -> No
         "gap had to reach 2.9 points in the best measured comparison, and 8.0 in the worst, to be seen (80 % "
         "power); 2 could not be told at this sample size."
     )
+
+
+def test_two_ranges_are_one_sentence() -> None:
+    known = [("share", 0.3), ("share", 0.9), ("mean", 0.05), ("mean", 0.1)]
+    gaps = [
+        SimpleNamespace(measure=SimpleNamespace(kind=kind), comparison=SimpleNamespace(min_detectable=least))
+        for kind, least in known
+    ]
+    said = could_be_seen(gaps)  # type: ignore[arg-type]
+    assert "90.0 in the worst; or 0.050 in a mean" in said
+    assert said.endswith("0.100 in the worst, to be seen (80 % power)")
 
 
 def test_no_comparison_at_all(tmp_path: Path) -> None:

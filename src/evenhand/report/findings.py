@@ -190,7 +190,9 @@ def could_be_seen(gaps: Iterable[Gap]) -> str:
     ]
     if not said:
         return "how large a gap had to be to show is not known"
-    return f"a gap had to reach {'; or '.join(said)} to be seen (80 % power)"
+    # Two ranges end in a comma each; before a semicolon it goes.
+    sizes = "; or ".join(said).replace(",;", ";")
+    return f"a gap had to reach {sizes} to be seen (80 % power)"
 
 
 def _range(sizes: Sequence[float], form: Callable[[float], str], unit: str) -> str:
