@@ -20,6 +20,9 @@ from pathlib import Path
 
 from bars import BARS, RESULTS, Bar, Machine, read
 
+# Benchmarks import torch before evenhand: how its threads wait is set here, for all of them.
+import evenhand  # noqa: F401
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 
