@@ -4,7 +4,8 @@ A comment of HTML right before a block stands in the source and is not shown:
 
 - ``<!-- not run: reason -->``: the block cannot run here. How many there are is pinned by a test.
 - ``<!-- slow: reason -->``: it runs with ``--run-slow`` alone.
-- ``<!-- needs: bold -->``: it needs a folder of published data, and is left out where that is absent.
+- ``<!-- needs: bold -->``: it needs a folder of published data, or a library that is not installed with ours,
+  and is left out where that is absent.
 - ``<!-- given: name -->``: a function of ``tests/docs/given.py`` makes what the reader is said to have.
 - ``<!-- file: name -->``: the block is the content of that file.
 - ``<!-- with: gpt2 = stub; --samples = --limit 20 --samples -->``: words that are replaced by others.

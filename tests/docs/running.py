@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -84,7 +85,7 @@ class Reader:
     def _has(self, data: str) -> bool:
         found = Path(os.environ.get("EVENHAND_DATA", ROOT.parent / "shared" / "data"))
         if not (found / data).is_dir():
-            return False
+            return find_spec(data) is not None
         self.monkeypatch.setenv("EVENHAND_DATA", str(found))
         if not (self.folder / data).exists():
             (self.folder / data).symlink_to(found / data)
