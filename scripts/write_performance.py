@@ -21,7 +21,7 @@ _HEAD = """\
 
 *Written by `scripts/write_performance.py` from `benchmarks/results`; do not edit.*
 
-`make bench` measures this table on your machine in under a quarter of an hour on two cores, `make bench-gpu`
+`make bench` measures this table on your machine in about a quarter of an hour on two cores, `make bench-gpu`
 what needs a GPU. It fails where a bar is missed or a ratio is a fifth less than the committed one.
 
 - **A ratio (x)** is that of two ways that take turns in the same run, the median over their rounds. First
