@@ -10,8 +10,9 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from evenhand.core.digests import file_digest
 from evenhand.core.records import ModelRef
-from evenhand.models.causal import CausalModel, identity_options
-from evenhand.models.decoding import Loop
+from evenhand.models.causal import CausalModel
+from evenhand.models.decoding import VERSION, Loop
+from evenhand.models.local_identity import local_options
 from evenhand.models.spec_limits import known_code
 from evenhand.models.transformers_files import read_model, read_tokenizer
 from evenhand.neural.checkpoints import (
@@ -43,7 +44,7 @@ def load_causal(
 ) -> CausalModel:
     """The causal model of a folder (with its ``config.json``) or of a GGUF file."""
     loaded = _from_gguf(source, dtype, device) if source.gguf else _from_folder(source, config, dtype, device)
-    options = identity_options(loaded.codec, dtype=loaded.dtype, device=device)
+    options = local_options(loaded.codec.digest, dtype=loaded.dtype, device=device, loop=VERSION)
     if control_code is not None:
         options["control_code"] = known_code(control_code, loaded.control_codes, source.name)
     return CausalModel(
