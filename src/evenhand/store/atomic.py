@@ -26,6 +26,7 @@ _REFUSED = frozenset(
 )
 _PROCESS = uuid4().hex[:8]
 """Tells this process from an earlier one of the same id: in a container every first process is number 1."""
+_OS_ERROR = re.compile(r"\(os error (\d{1,5})\)|\bOs \{ code: (\d{1,5}),")
 _TEMPORARY = re.compile(r"\..*?-(?:(?P<id>\d{1,10})-(?P<process>[0-9a-f]{8})-)?[0-9a-f]{32}\.part", re.DOTALL)
 
 
@@ -49,7 +50,11 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 text, whole or not at all."""
+    """Write UTF-8 text, whole or not at all.
+
+    Tables as CSV or JSON lines go this way too: older versions of Polars are silent where a disk is full,
+    and leave a part of the file.
+    """
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
@@ -111,8 +116,8 @@ def _number(error: Exception) -> int | None:
     """The number of a failed write; libraries written in Rust tell it in words only."""
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno
-    told = re.search(r"\(os error (\d{1,5})\)", str(error))
-    return int(told[1]) if told else None
+    told = _OS_ERROR.search(str(error))
+    return int(told[1] or told[2]) if told else None
 
 
 def _flush_to_disk(path: Path) -> None:
