@@ -30,9 +30,7 @@ def test_a_folder_in_the_way_is_said(tmp_path):
 
 
 @pytest.mark.parametrize("error", [RuntimeError, OSError])
-@pytest.mark.parametrize(
-    "told", ["told (os error 27)", "told (os error 28)", "(Os { code: 27, kind: A })"]
-)
+@pytest.mark.parametrize("told", ["told (os error 27)", "told (os error 28)", "(Os { code: 27, kind: A })"])
 def test_a_full_disk_that_is_told_in_words(tmp_path, error, told):
     """As libraries written in Rust tell it: in their own exceptions, or in an OSError without a number."""
     said = r"^the disk is full: .*x\.bin could not be written\."
