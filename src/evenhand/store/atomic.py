@@ -10,7 +10,6 @@ import contextlib
 import errno
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -20,7 +19,8 @@ from polars.exceptions import PolarsError
 from evenhand.core.errors import EvenhandError, StorageError
 
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_NEARLY_FULL = 1 << 20
+_MORE = 1 << 20
+"""Bytes that a disk which is not full still takes."""
 _REFUSED = frozenset(
     {errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENOENT}
 )
@@ -42,8 +42,8 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.replace(path)
         except PolarsError as error:
             # Polars reports a full disk in many words, and not always its number.
-            if _number(error) is None and shutil.disk_usage(path.parent).free < _NEARLY_FULL:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+            if _number(error) is None and (refusal := _refusal(temporary)):
+                raise refusal from error
             raise
         finally:
             temporary.unlink(missing_ok=True)
@@ -118,6 +118,18 @@ def _number(error: Exception) -> int | None:
         return error.errno
     told = _OS_ERROR.search(str(error))
     return int(told[1] or told[2]) if told else None
+
+
+def _refusal(path: Path) -> OSError | None:
+    """Why a file cannot grow: no space, a quota, a limit on its size; None where it can."""
+    try:
+        with path.open("ab") as file:
+            file.write(bytes(_MORE))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error
+    return None
 
 
 def _flush_to_disk(path: Path) -> None:
