@@ -18,6 +18,10 @@ SIGMA: Final[dict[Mode, float]] = {"embedding": 0.02, "classifier": 0.05}
 """Target divergence a token by mode (section 5 of the paper)."""
 RATE: Final[dict[Mode, float]] = {"embedding": 0.01, "classifier": 0.03}
 """Adam's rate by mode, which the paper does not print: large enough to reach the target in 15 steps."""
+BETA1: Final = 0.9
+BETA2: Final = 0.999
+EPSILON: Final = 1e-8
+"""Adam's own numbers, as published; every kernel that steps takes them from here."""
 _MOST_SIGMA: Final = 10.0
 LEAST, MOST = 2.0**-20, 2.0**20
 """What a strength is held between: halving or doubling at every token would end at 0 or infinity."""
