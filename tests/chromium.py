@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+PATIENCE = 120_000
+"""Milliseconds a page is waited for: a machine that is busy with other tests may be slow."""
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",

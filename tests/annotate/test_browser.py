@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 from tests.annotate.study_parts import make_study, serving
-from tests.chromium import opened
+from tests.chromium import PATIENCE, opened
 from tests.report.test_browser import CONTRAST
 
 from evenhand.annotate import people
@@ -32,6 +32,7 @@ class Seat:
 
     def __init__(self, browser: Any, address: str, token: str, **options: object) -> None:
         self.context = browser.new_context(**options)
+        self.context.set_default_timeout(PATIENCE)
         self.page = self.context.new_page()
         self.logged: list[str] = []
         self.page.on("console", lambda message: self.logged.append(message.text))

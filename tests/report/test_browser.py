@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.chromium import opened
+from tests.chromium import PATIENCE, opened
 from tests.report.realistic import comparison, group_row, realistic_run, small_run
 from tests.report.test_html import EVIL, evil_run
 
@@ -60,6 +60,7 @@ class Visit:
 
     def __init__(self, browser: object, file: Path, **options: object) -> None:
         self.page = browser.new_page(**{"viewport": {"width": 1440, "height": 900}} | options)  # type: ignore[attr-defined]
+        self.page.set_default_timeout(PATIENCE)
         self.logged: list[str] = []
         self.asked: list[str] = []
         self.page.on("console", lambda message: self.logged.append(message.text))
