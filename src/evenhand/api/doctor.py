@@ -6,15 +6,30 @@ import os
 import platform
 import shutil
 import sys
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from evenhand._version import __version__
 from evenhand.core import registry
 from evenhand.store.cache import cache_folder
 
-_OPTIONAL = {"models": ("torch", "transformers"), "api": ("httpx",)}
+OPTIONAL: Final[Mapping[str, tuple[str, ...]]] = {
+    "models": ("torch", "transformers"),
+    "api": ("httpx",),
+    "corpus": ("fsspec", "lemminflect", "mwparserfromhell", "zstandard"),
+    "annotate": ("starlette", "sqlalchemy", "uvicorn"),
+    "train": ("textblob",),
+    "viz": ("matplotlib", "umap-learn"),
+    "ray": ("ray",),
+    "mlflow": ("mlflow-skinny",),
+    "wandb": ("wandb",),
+    "kenlm": ("kenlm",),
+    "inspect": ("inspect-ai",),
+    "lm-eval": ("lm-eval",),
+}
+"""Extra to the distributions that show whether it is installed."""
 
 
 class Finding(NamedTuple):
@@ -33,7 +48,7 @@ def examine() -> list[Finding]:
             "machine", f"{platform.platform()}, {os.cpu_count()} cores, {free / 1e9:.0f} GB of disk free here"
         ),
         Finding("accelerator", _accelerator()),
-        *(Finding(f"extra {extra}", _libraries(extra, names)) for extra, names in _OPTIONAL.items()),
+        *(Finding(f"extra {extra}", _libraries(extra, names)) for extra, names in OPTIONAL.items()),
         Finding("cache", f"{cache_folder()}{_cache_size()}"),
         *(
             Finding(kind, ", ".join(entry.name for entry in registry.available(kind)) or "none")
