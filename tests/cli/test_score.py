@@ -129,6 +129,13 @@ def test_a_missing_file_is_said(evenhand):
     assert "none.csv is not there" in done.stderr
 
 
+@pytest.mark.parametrize("option", ["--text", "--cluster", "--mentions"])
+def test_a_column_without_a_file_is_not_looked_for_in_the_example(evenhand, option):
+    done = evenhand("score", option, "answer")
+    assert done.returncode == 2
+    assert "columns were named, but no file" in done.stderr
+
+
 def test_reports_are_written_again(evenhand, tmp_path):
     evenhand("score", "--out", "run")
     (tmp_path / "run" / "report.html").unlink()

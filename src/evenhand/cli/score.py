@@ -71,7 +71,7 @@ def command(
     from evenhand.cli.ending import carry_out
     from evenhand.core.assets import asset
 
-    if file is None and (group or prompt or id_):
+    if file is None and (group or prompt or cluster or id_ or mentions or text != "text"):
         raise InputError(
             "columns were named, but no file", accepted="evenhand score FILE --group AXIS=COLUMN"
         )
