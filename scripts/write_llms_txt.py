@@ -63,7 +63,9 @@ def _sentence(body: str) -> str:
     body = re.sub(
         r"<!--.*?-->|^```.*?^```|^\|.*?$|^#+ .*?$|!\[.*?\]\(.*?\)", "", body, flags=re.DOTALL | re.MULTILINE
     )
-    prose = next((part for part in re.split(r"\n\s*\n", body) if part.strip()), "")
+    # A paragraph that is all slanted says who wrote the page, not what it tells.
+    parts = (part.strip() for part in re.split(r"\n\s*\n", body))
+    prose = next((part for part in parts if part and not re.fullmatch(r"\*[^*]+\*", part)), "")
     prose = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", " ".join(prose.split()))
     prose = re.sub(r"\*\*Context\.\*\* ", "", prose)
     end = re.search(r"[.:?!](?= [A-Z0-9`*]|$)", prose)
