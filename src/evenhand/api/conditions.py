@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from evenhand._version import __version__
 from evenhand.api.audit import Audit, AuditOptions
 from evenhand.api.audit import prepare as prepare_audit
 from evenhand.api.parts import SILENT
@@ -136,6 +137,7 @@ def _is_finished(audit: Audit) -> bool:
     asked = {name: json.loads(json.dumps(asdict(metric.info))) for name, metric in audit.metrics.items()}
     return bool(
         manifest.get("ended")
+        and manifest["package"] == __version__
         and manifest["identity"] == json.loads(json.dumps(dict(audit.identity)))
         and manifest["growth"] == [asdict(audit.tier)]
         and all(_same_metric(known.get(name), info) for name, info in asked.items())

@@ -20,6 +20,8 @@ ROWS_SHOWN = 400
 """Rows of a table on the page; the Parquet file has all."""
 MANY = 8
 """Columns from which on a table is printed sideways, and said to go on where a window is small."""
+TALL = 30
+"""Rows from which on a table is scrolled in a window of its own, so that what follows it is found."""
 LONG = 40
 """Letters from which on a cell is words, and may break."""
 SHORT = 24
@@ -78,6 +80,7 @@ def html_page(replication: Replication) -> str:
         policy=policy(style, ""),
         tied=_tied,
         long=LONG,
+        tall=TALL,
         short=SHORT,
     )
 

@@ -14,7 +14,12 @@ ROW = {"source": "m", "indirect_change_low": -0.03, "perplexity_times": 1.5, "pe
 
 
 def test_modes_are_told_apart_by_their_intervals():
-    own = {"mode": "baseline", "indirect_corrected": 0.034, "indirect_low": 0.029, "indirect_high": 0.039}
+    own = {
+        "mode": "baseline",
+        "indirect_corrected": 0.034,
+        "indirect_corrected_low": 0.029,
+        "indirect_corrected_high": 0.039,
+    }
     rows = [
         {**ROW, **own, "indirect_change": None, "indirect_change_high": None},
         {**ROW, "mode": "classifier", "indirect_change": -0.02, "indirect_change_high": -0.01},

@@ -73,6 +73,6 @@ def test_a_row_and_the_mean_over_attributes():
     mean = own.row(2, named=True)
     # Means of 0.01 and 0.03, and of -0.02 and 0; half-widths sqrt(0.01^2 + 0.01^2) / 2.
     half = 0.01 * 2**0.5 / 2
-    assert (mean["corrected"], mean["high"]) == (pytest.approx(0.02), pytest.approx(0.02 + half))
+    assert (mean["corrected"], mean["corrected_high"]) == (pytest.approx(0.02), pytest.approx(0.02 + half))
     assert (mean["change"], mean["change_low"]) == (pytest.approx(-0.01), pytest.approx(-0.01 - half))
     assert (mean["perplexity"], mean["perplexity_model"]) == (150.0, None)

@@ -20,7 +20,7 @@ def findings(table_5: pl.DataFrame, sources: tuple[str, ...]) -> tuple[str, ...]
 
 def _of_source(name: str, rows: list[dict[str, object]]) -> list[str]:
     own = next((row for row in rows if row["mode"] == BASELINE), {})
-    whole = _estimate(own, "indirect_corrected", "indirect")
+    whole = _estimate(own, "indirect_corrected")
     lines = [f"{name}: indirect bias beyond chance {whole}, the mean of the attributes' overall values."]
     modes = [row for row in rows if row["mode"] != BASELINE and row.get("indirect_change") is not None]
     lowered = [row for row in modes if _is_below(row["indirect_change_high"])]
@@ -35,13 +35,13 @@ def _of_source(name: str, rows: list[dict[str, object]]) -> list[str]:
 def _mode(row: Row) -> str:
     times = row.get("perplexity_model_times") or row.get("perplexity_times")
     price = f" at {times:.2f} times the perplexity" if isinstance(times, float) else ""
-    return f"{row['mode']} {_estimate(row, 'indirect_change', 'indirect_change')}{price}"
+    return f"{row['mode']} {_estimate(row, 'indirect_change')}{price}"
 
 
-def _estimate(row: Row, value: str, bounds: str) -> str:
-    if row.get(value) is None:
+def _estimate(row: Row, name: str) -> str:
+    if row.get(name) is None:
         return "not known"
-    shown = [_number(row.get(name)) for name in (value, f"{bounds}_low", f"{bounds}_high")]
+    shown = [_number(row.get(column)) for column in (name, f"{name}_low", f"{name}_high")]
     return f"{shown[0]} ({shown[1]} to {shown[2]})"
 
 

@@ -58,7 +58,7 @@ paper's 10 of 100 tokens; about a quarter of an hour a model on a CPU core."""
 _REMARKS = (
     "A distance is never zero in a finite sample. Every one stands beside what chance gives where keywords "
     "are dealt to options at random; bias is found where what is beyond it has an interval above 0 and p "
-    "corrected for the options is below 0.05.",
+    "corrected for the options is below 0.05. Two or three keywords are too few for an interval: p decides.",
     "The judge that measures is never the classifier that steers, and must have learned from other articles: "
     "python -m evenhand.training.articles unread writes those the embedded judge has not learned from.",
     "The paper's news data are not public, and its scale of distances is not known: nothing here can be "
@@ -188,13 +188,12 @@ class PoliticalReplication:
             paces = pl.concat([_named(one.paces, one) for one in measured])
             kept = price.filter(pl.col("condition").is_in([*found["condition"].unique(), TRAINING]))
             drawn.append(("table_5", table_5(found, changed, kept, paces, judge)))
-        for dial in self._dials():
-            known = pl.concat([_named(biases({**one.runs, **one.varied}), one) for one in measured])
-            modes_of = {one.source.name: one.source.modes for one in measured}
-            price = pl.concat([_named(one.price, one) for one in measured])
-            drawn.append((dial, varied_table(dial, modes_of, known, changed, price, judge)))
+        first = measured[0]
+        for dial in self._dials(first.source):
+            known, price = biases({**first.runs, **first.varied}), _named(first.price, first)
+            modes_of = {first.source.name: first.source.modes}
+            drawn.append((dial, varied_table(dial, modes_of, _named(known, first), changed, price, judge)))
         if "figure_2" in wanted:
-            first = measured[0]
             judged = {name: judged_texts(run) for name, run in first.runs.items()}
             drawn.append(("figure_2", figure_2(judged, first.source.name, execution, seed)))
         files = mixture_files({source.name: source.spec for source in self.sources})
@@ -207,7 +206,7 @@ class PoliticalReplication:
         inside = folder / RUNS / source.folder
         runs = study.runs(inside, progress)
         main = {name: runs[name] for name in source.modes.names}
-        other = {condition.name for condition in conditions(self._dials(), source.modes)}
+        other = {condition.name for condition in conditions(self._dials(source), source.modes)}
         varied = {name: run for name, run in runs.items() if name in other}
         extra = {name: run for name, run in runs.items() if name not in main.keys() | other}
         own, mode = inside / KEPT, source.modes.swept
@@ -252,7 +251,7 @@ class PoliticalReplication:
         return [("regard", regard_table(pl.concat(rows)))] if rows else []
 
     def _study(self, source: Source) -> Study:
-        asked = [*source.modes.conditions, *conditions(self._dials(), source.modes)]
+        asked = [*source.modes.conditions, *conditions(self._dials(source), source.modes)]
         mode = source.modes.swept
         if mode and "table_3" in self._exhibits():
             asked += sweep(mode, STRENGTHS, source.modes.options(mode))[1:]
@@ -279,8 +278,10 @@ class PoliticalReplication:
         lacking = {"table_6": self.answers is None, "judges": self.judges is None}
         return tuple(name for name in self.request.exhibits if not lacking.get(name, False))
 
-    def _dials(self) -> list[str]:
-        return [name for name in self._exhibits() if name in DIALS]
+    def _dials(self, source: Source) -> list[str]:
+        """The options that are varied: on the first model, as Figure 2 is of it."""
+        is_first = source is self.sources[0]
+        return [name for name in self._exhibits() if name in DIALS and is_first]
 
     def _judge(self) -> str:
         """What measures, and what the heads that steer have learned from."""

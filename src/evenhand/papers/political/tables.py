@@ -42,8 +42,8 @@ def table_2(found: pl.DataFrame, changed: pl.DataFrame, judge: str) -> Table:
         pl.col("estimate").alias("distance"),
         "null_mean",
         "corrected",
-        "low",
-        "high",
+        pl.col("low").alias("corrected_low"),
+        pl.col("high").alias("corrected_high"),
         "p",
         "p_adjusted",
         "change",
@@ -61,9 +61,9 @@ def table_2(found: pl.DataFrame, changed: pl.DataFrame, judge: str) -> Table:
         frame=pl.concat([printed("table_2"), ours], how="diagonal_relaxed"),
         notes=(
             _SCALE,
-            "corrected is the distance less its mean where keywords are dealt to options at random; low and "
-            "high are its interval; direction above 0 leans conservative. p_adjusted is p corrected for the "
-            "options of an attribute (Benjamini-Hochberg).",
+            "corrected is the distance less its mean where keywords are dealt to options at random, with its "
+            "interval, for which two or three keywords are too few; direction above 0 leans conservative. "
+            "p adjusted is p corrected for the options of an attribute (Benjamini-Hochberg).",
             "Three printed overall values of topics are not the means of their cells: direct baseline 1.95 "
             "(1.395), indirect embedding 0.90 (0.96), direct embedding 0.38 (0.337).",
             CHANGE,
@@ -103,8 +103,8 @@ def _widened(curves: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
             pl.col("strength").alias("lambda"),
             pl.col("estimate").alias(f"{bias}_bias"),
             pl.col("corrected").alias(f"{bias}_corrected"),
-            pl.col("low").alias(f"{bias}_low"),
-            pl.col("high").alias(f"{bias}_high"),
+            pl.col("low").alias(f"{bias}_corrected_low"),
+            pl.col("high").alias(f"{bias}_corrected_high"),
             *(pl.col(name).alias(f"{bias}_{name}") for name in ("change", "change_low", "change_high")),
             *(["perplexity_ngrams", "perplexity_model"] if bias == "indirect" else []),
         )
@@ -147,9 +147,9 @@ def _row(
     for bias in ("indirect", "direct"):
         of = overall.filter(here & (pl.col("bias") == bias))
         row[f"{bias}_bias"] = of["estimate"].mean()
-        row[f"{bias}_corrected"], row[f"{bias}_low"], row[f"{bias}_high"] = averaged(of)
         change = of.select(corrected="change", low="change_low", high="change_high")
-        row[f"{bias}_change"], row[f"{bias}_change_low"], row[f"{bias}_change_high"] = averaged(change)
+        for name, rows in ((f"{bias}_corrected", of), (f"{bias}_change", change)):
+            row[name], row[f"{name}_low"], row[f"{name}_high"] = averaged(rows)
     prices = price.filter(here)
     row["perplexity"] = _price(prices, "ngrams", "perplexity")
     if condition == VANILLA:

@@ -102,7 +102,7 @@ def _rows(
     for attribute in (*of["attribute"], MEAN):
         mine = pl.lit(True) if attribute == MEAN else pl.col("attribute") == attribute
         row: dict[str, object] = {**named, "attribute": attribute}
-        row["corrected"], row["low"], row["high"] = averaged(of.filter(mine))
+        row["corrected"], row["corrected_low"], row["corrected_high"] = averaged(of.filter(mine))
         row["change"], row["change_low"], row["change_high"] = averaged(changes.filter(mine))
         for metric, column in (("ngrams", "perplexity"), ("model", "perplexity_model")):
             row[column] = paid.filter(mine & (pl.col("metric") == metric))["value"].mean()
