@@ -16,7 +16,6 @@ import sys
 import tempfile
 import time
 import venv
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -120,12 +119,15 @@ class Typist:
             raise SystemExit(f"{block.place}: ended with {done.returncode}, not {wanted}:\n{block.text}")
 
 
-def report(page: Path, typist: Typist) -> Iterator[str]:
-    """A line for each block that was carried out, with its seconds."""
+def type_all(page: Path, typist: Typist) -> int:
+    """How many blocks were carried out; each is told as it ends, with its seconds."""
+    number = 0
     for block in blocks(page):
         began = time.monotonic()
         if typist.follow(block):
-            yield f"{block.place}: done in {time.monotonic() - began:.1f} s"
+            print(f"{block.place}: done in {time.monotonic() - began:.1f} s", flush=True)
+            number += 1
+    return number
 
 
 def main() -> None:
@@ -136,10 +138,8 @@ def main() -> None:
     given_to = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         typist = Typist(Path(folder), [str(given_to.offline.resolve())] if given_to.offline else [])
-        lines = list(report(ROOT / given_to.page, typist))
-    print("\n".join(lines) or f"{given_to.page}: nothing to type")
-    if not lines:
-        sys.exit(2)
+        if not type_all(ROOT / given_to.page, typist):
+            sys.exit(f"{given_to.page}: nothing to type")
 
 
 if __name__ == "__main__":
