@@ -8,10 +8,13 @@ import threading
 from pathlib import Path
 
 import httpx
+import numpy as np
+import pytest
+import sqlalchemy as sa
 from tests.annotate.study_parts import Reader, free_port, make_study, served
 
 from evenhand.annotate import people
-from evenhand.annotate.database import Database
+from evenhand.annotate.database import Database, answers
 from evenhand.annotate.labels import read_labels
 
 PEOPLE = 4
@@ -67,3 +70,38 @@ def test_an_acknowledged_answer_survives_a_kill(tmp_path: Path, place: str | Non
         reader.close()
     mine = {item: label for (who, item), label in stored.items() if who == "a1"}
     assert shown == len(mine)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_a_page_on_its_way_is_stored_whole_or_not_at_all(
+    seed: int, tmp_path: Path, place: str | None
+) -> None:
+    """Whole pages without a pause, a kill at a seeded moment, and the last page sent once more."""
+    study = make_study(tmp_path / "s", items=20, annotators=1, checks=False)
+    with Database(study, place) as db:
+        token = people.invite(db, 1)[0].token
+    port, turn, label = free_port(), 0, ""
+    with served(study, port, url=place) as process:
+        reader = Reader(f"http://127.0.0.1:{port}", token)
+        reader.open()
+        moment = float(np.random.default_rng(seed).uniform(0.02, 0.5))
+        threading.Timer(moment, process.send_signal, (signal.SIGKILL,)).start()
+        with pytest.raises(httpx.TransportError):
+            for turn in range(100_000):
+                label = ("positive", "neutral", "negative")[turn % 3]
+                reader.send(dict.fromkeys(reader.fields, label), mark=f"{turn:016x}")
+        reader.close()
+    stored = read_labels(study, place)
+    assert stored.height in (0, len(reader.fields))
+    assert stored["label"].n_unique() <= 1
+    with served(study, port, url=place):
+        again = Reader(f"http://127.0.0.1:{port}", token)
+        again.open()
+        sent = again.send(dict.fromkeys(reader.fields, label), mark=f"{turn:016x}")
+        again.close()
+    assert sent.status_code == 200
+    assert read_labels(study, place)["label"].to_list() == [label] * len(reader.fields)
+    with Database(study, place) as db:
+        once = sa.select(sa.func.count()).where(answers.c.study == study.id, answers.c.mark == f"{turn:016x}")
+        assert db.read(lambda connection: connection.execute(once).scalar()) == len(reader.fields)

@@ -86,11 +86,19 @@ def test_an_audit_with_a_killed_actor_has_the_tables_of_a_local_one(
 
 
 def test_scores_from_actors_are_those_of_this_process(
-    mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """One of them is killed at work."""
     file, options = asset("examples", "texts.csv"), {"group": ["profession=group"], "prompt": "prompt"}
     options |= {"metrics": "regard,toxicity", "id": "id", "device": "cpu"}
-    score(file, out=tmp_path / "ray", engine="ray", workers=1, **options)
+    killer = Killer(mark)
+    killer.start()
+    with caplog.at_level(logging.WARNING):
+        score(file, out=tmp_path / "ray", engine="ray", workers=1, **options)
+    killer.stopped = True
+    killer.join()
+    assert killer.killed
+    assert "a worker was lost and is replaced; what it was doing is done again" in caplog.messages
     monkeypatch.setenv("EVENHAND_CACHE", str(tmp_path / "cache"))
     score(file, out=tmp_path / "here", **options)
     same_files(tmp_path / "ray", tmp_path / "here")

@@ -60,6 +60,9 @@ class Guard:
             await refusal(scope, receive, answer)
         elif _declared(headers) > MOST_BYTES:
             await PlainTextResponse("That is too much for one page.", 413)(scope, receive, answer)
+        elif not scope["query_string"].isascii():
+            # Not every server refuses it, and Starlette reads it in more than one way.
+            await PlainTextResponse("This address leads nowhere.", 400)(scope, receive, answer)
         else:
             await self.app(scope, _limited(receive), answer)
 

@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
@@ -181,7 +181,7 @@ def create_app(db: Database, *, host: str = "127.0.0.1", base: str | None = None
     alone answers to local names and to ``base``, so that no other site can speak to it through a browser.
     """
     app = App(db, base=base)
-    refused = (RefusedError, TooLargeError, DatabaseError, 404, 405)
+    refused = (RefusedError, TooLargeError, DatabaseError, ClientDisconnect, 404, 405)
     return Starlette(
         routes=[
             Route("/", app.start),
@@ -218,6 +218,8 @@ def _explained(error: Exception) -> tuple[int, str, str]:
         return error.status, error.title, error.text
     if isinstance(error, TooLargeError):
         return 413, "That is too much for one page", "Nothing was saved."
+    if isinstance(error, ClientDisconnect):
+        return 400, "This was cut off", "Nothing was saved."
     if isinstance(error, DatabaseError):
         text = "The place where answers are kept does not answer. What was saved is safe. Try again soon."
         return 503, "The study cannot be reached", text

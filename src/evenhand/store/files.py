@@ -8,7 +8,7 @@ import io
 import json
 import math
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -76,6 +76,18 @@ def require_columns(table: pl.DataFrame, columns: Mapping[str, str | None], path
                 accepted=", ".join(filter(None, table.columns)) or "a table whose columns have names",
                 todo=f"name one of these columns with {option}",
             )
+
+
+def read_cells(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
+    """The cells of a table's columns, row by row; an empty cell is an empty text."""
+    table = read_table(path)
+    if missing := [name for name in columns if name not in table.columns]:
+        raise InputError(
+            f"{path} has no column {', '.join(missing)}; it has {', '.join(table.columns)[:500]}",
+            accepted=f"the columns {', '.join(columns)}",
+            todo="write the file again, or rename its columns",
+        )
+    return list(table.select(pl.col(*columns).fill_null("")).iter_rows())
 
 
 def read_bytes(path: Path) -> bytes:

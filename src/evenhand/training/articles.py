@@ -16,7 +16,6 @@ that the embedded judge has not learned from: a head that steers must learn from
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ import numpy as np
 
 from evenhand.core.seeds import generator
 from evenhand.store.atomic import write_text
+from evenhand.store.files import read_cells
 from evenhand.training.ideology_words import Article, read_articles
 from evenhand.training.labelled import ideology, outlet
 from evenhand.training.measures import macro_f1, measured
@@ -154,10 +154,9 @@ def _side_f1(given: np.ndarray, truth: np.ndarray) -> tuple[float, int]:
 
 
 def _said(path: Path) -> Iterator[tuple[str, str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            if row["part"] == "test":
-                yield row["text"], row["label"], row["said"]
+    for part, text, label, said in read_cells(path, ("part", "text", "label", "said")):
+        if part == "test":
+            yield text, label, said
 
 
 def _press_names(articles: Sequence[Article]) -> frozenset[str]:
@@ -180,8 +179,7 @@ def _write(parts: Mapping[str, Sequence[Opening]], out: Path) -> None:
 
 def read_openings(path: Path) -> list[Opening]:
     """The openings of a part, as ``prepare`` wrote it."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return [Opening(row["text"], row["label"], row["outlet"]) for row in csv.DictReader(file)]
+    return [Opening(*row) for row in read_cells(path, Opening._fields)]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -63,6 +63,9 @@ _Outlet = tuple[str, bool]
 """An outlet and its side."""
 
 
+_LINE: Final = "an object with text, label (0 or 1) and source"
+
+
 class Article(NamedTuple):
     """A labelled text."""
 
@@ -113,15 +116,32 @@ class Limits:
 
 def read_articles(path: Path) -> list[Article]:
     """The articles of a JSONL file with ``text``, ``label`` (0 liberal, 1 conservative) and ``source``."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    for number, row in enumerate(rows, start=1):
-        if row["label"] not in (0, 1):
-            raise InputError(
-                f"line {number} of {path} has the label {row['label']!r}",
-                accepted="0 for liberal, 1 for conservative",
-                todo="write the labels as numbers",
-            )
-    return [Article(row["text"], bool(row["label"]), row["source"]) for row in rows]
+    try:
+        lines = path.read_bytes().decode("utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{path} cannot be read: {error}", accepted="JSON lines in UTF-8", todo="check the file"
+        ) from error
+    filled = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    return [_article(line, f"line {number} of {path}") for number, line in filled]
+
+
+def _article(line: str, where: str) -> Article:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where} is no JSON: {error}", accepted=_LINE, todo="check the file") from error
+    given = row if isinstance(row, dict) else {}
+    text, label, source = given.get("text"), given.get("label"), given.get("source")
+    if not isinstance(text, str) or not isinstance(source, str):
+        raise InputError(f"{where} has no text or no source", accepted=_LINE, todo="check the file")
+    if label not in (0, 1):
+        raise InputError(
+            f"{where} has the label {str(label)[:80]!r}",
+            accepted="0 for liberal, 1 for conservative",
+            todo="write the labels as numbers",
+        )
+    return Article(text, bool(label), source)
 
 
 def side_words(articles: Sequence[Article], *, limits: Limits | None = None) -> Sides:

@@ -17,6 +17,7 @@ from evenhand.core.protocols import Progress
 from evenhand.core.records import Estimate
 from evenhand.stats.intervals import clustered_proportion
 from evenhand.store.atomic import write_text
+from evenhand.store.files import read_cells
 from evenhand.training.card import table
 from evenhand.training.classifier_job import PREDICTIONS, ClassifierJob
 from evenhand.training.job_folder import JobFolder
@@ -168,8 +169,8 @@ def _measures(found: Sequence[Accuracy]) -> dict[str, float]:
 
 def read_predictions(path: Path) -> list[dict[str, str]]:
     """The rows of a training's ``predictions.csv``."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    columns = ("part", "text", "label", "said")
+    return [dict(zip(columns, row, strict=True)) for row in read_cells(path, columns)]
 
 
 def _as_csv(found: Sequence[Accuracy]) -> str:

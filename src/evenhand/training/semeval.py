@@ -19,7 +19,7 @@ from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError
 from evenhand.store.atomic import write_text
 from evenhand.store.cache import cache_folder
-from evenhand.store.files import read_table
+from evenhand.store.files import read_lines, read_table
 from evenhand.text.utf7 import repaired
 
 EMOTIONS: Final = ("anger", "fear", "joy", "sadness")
@@ -71,19 +71,33 @@ def check_unseen(valid: Path, train: Path) -> None:
 
 def tweets(path: Path) -> Iterator[tuple[str, str]]:
     """Tweet and emotion of every line of an official EI-oc file."""
-    lines = path.read_text(encoding="utf-8").splitlines()[1:]
-    for line in lines:
+    for number, line in enumerate(read_lines(path)[1:], start=2):
         cells = line.split("\t")
-        if len(cells) == 4:
-            yield cells[1], cells[2]
+        if len(cells) != 4:
+            continue
+        if cells[2] not in EMOTIONS:
+            raise _unknown(f"line {number} of {path}", cells[2], ", ".join(EMOTIONS))
+        yield cells[1], cells[2]
 
 
 def validation(path: Path) -> Iterator[tuple[str, str]]:
     """Tweet and emotion of every row of the released test file, repaired."""
     table = read_table(path)
-    text, label = table.columns[:2]
-    for words, number in table.select(text, label).iter_rows():
-        yield repaired(words or ""), EMOTIONS[int(number)]
+    if table.width < 2:
+        raise InputError(
+            f"{path} has one column", accepted="a tweet and the number of its emotion", todo="get it again"
+        )
+    numbers = {str(number): emotion for number, emotion in enumerate(EMOTIONS)}
+    for row, (words, number) in enumerate(table.select(table.columns[:2]).iter_rows(), start=1):
+        if number not in numbers:
+            raise _unknown(f"row {row} of {path}", number, f"0 to {len(EMOTIONS) - 1}")
+        yield repaired(words or ""), numbers[number]
+
+
+def _unknown(where: str, label: str | None, accepted: str) -> InputError:
+    return InputError(
+        f"{where} has the emotion {str(label)[:80]!r}", accepted=accepted, todo="get the published file again"
+    )
 
 
 def _files(folder: Path) -> list[Path]:

@@ -86,7 +86,11 @@ def read_labels(path: Path) -> pl.DataFrame:
                 todo="rename the labels",
             )
     if table.is_empty():
-        raise InputError(f"{path} has no labels", accepted="a row for every text that people labelled")
+        raise InputError(
+            f"{path} has no labels",
+            accepted="a row for every text that people labelled",
+            todo="check the file, and its columns task, text and label",
+        )
     return table
 
 
