@@ -54,6 +54,12 @@ def test_every_page_is_in_the_navigation() -> None:
     assert set(_named(yaml.safe_load(nav)["nav"])) == written - decisions
 
 
+def test_the_built_site_opens_from_disk_and_asks_no_other_host() -> None:
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert site["use_directory_urls"] is False
+    assert site["theme"]["highlightjs"] is False
+
+
 def test_every_decision_is_listed_by_its_title() -> None:
     folder = ROOT / "docs" / "adr"
     titles = {
