@@ -20,6 +20,7 @@ from evenhand.mitigations import accelerator
 from evenhand.mitigations.gains import ClassifierGain, EmbeddingGain
 from evenhand.mitigations.policy import Calibrated, Rest, Support
 from evenhand.mitigations.settings import Settings
+from evenhand.neural.largest import largest
 
 _BETA1: Final = 0.9
 _BETA2: Final = 0.999
@@ -53,7 +54,7 @@ def support_of(hidden: Tensor, logits: Tensor, anatomy: Anatomy, *, size: int, e
 
         return processor.looked(hidden, logits, anatomy, size=size, rest=_REST)
     reach = min(logits.shape[-1], size if exact else max(size, _REST.reach))
-    values, tokens = logits.topk(reach)
+    values, tokens = largest(logits, reach)
     mass = logits.logsumexp(-1)
     inside = values[:, :size].logsumexp(-1)
     # log(exp(mass) - exp(inside)); a rest of nothing is so small that it drops out of every sum.

@@ -48,7 +48,8 @@ class HubEngine:
         tokens = padded(rows, device=self.device, left=True)
         cache = DynamicCache()
         self.forward(tokens, [len(row) for row in rows], cache)
-        return [_prefix(cache, index, len(row)) for index, row in enumerate(rows)]
+        read = _tables(cache)
+        return [Prefix(len(row), read, index) for index, row in enumerate(rows)]
 
     def batch(self, rows: int, length: int) -> HubBatch:
         """An empty batch; it grows as rows come."""
@@ -151,15 +152,16 @@ class HubBatch:
             self._lengths[row : row + 1] = [prefix.length]
         written = [(row, prefix) for row, prefix in zip(rows, prefixes, strict=True) if prefix.length]
         if not self._cache.layers and written:
-            self._cache = DynamicCache([_room(layer, len(self._lengths)) for layer in written[0][1].layers])
+            self._cache = DynamicCache([_room(layer, len(self._lengths)) for layer in _read(written[0][1])])
         tables = self._resized(_tables(self._cache))
         for index, table in enumerate(tables):
             for row, prefix in written:
-                for cells, seen in zip(table, prefix.layers[index], strict=True):
+                for cells, read in zip(table, _read(prefix)[index], strict=True):
+                    seen = read[prefix.row, :, read.shape[2] - prefix.length :]
                     cells[row, :, cells.shape[2] - prefix.length :] = seen
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Drop all rows but these, which are in increasing order."""
+        """Drop all rows but these, the first of which becomes row 0, and so on."""
         self._lengths = [self._lengths[row] for row in rows]
         kept = torch.tensor(rows, dtype=torch.long, device=self._engine.device)
         self._resized([(keys[kept], values[kept]) for keys, values in _tables(self._cache)])
@@ -218,17 +220,13 @@ def _tables(cache: DynamicCache) -> list[_Layer]:
     ]
 
 
-def _prefix(cache: DynamicCache, index: int, length: int) -> Prefix:
-    layers = [
-        (keys[index, :, keys.shape[2] - length :], values[index, :, values.shape[2] - length :])
-        for keys, values in _tables(cache)
-    ]
-    return Prefix(length, tuple(layers))
+def _read(prefix: Prefix) -> list[_Layer]:
+    return cast("list[_Layer]", prefix.read)
 
 
 def _room(layer: _Layer, rows: int) -> _Layer:
     """Empty tables of the sizes of a layer."""
-    keys, values = (part.new_zeros((rows, part.shape[0], 0, part.shape[2])) for part in layer)
+    keys, values = (part.new_zeros((rows, part.shape[1], 0, part.shape[3])) for part in layer)
     return keys, values
 
 
