@@ -13,7 +13,9 @@ import torch
 from tests.models import tiny
 from tests.models.loops import GREEDY, SAMPLED, codec, lean, requests, scripted, texts
 from tests.models.test_steering import Pushing
+from tests.neural.test_engines import Made, bloom, ctrl, neox, sliding
 from torch import Tensor
+from transformers import PreTrainedModel
 
 from evenhand.core.records import GenerationSpec, Request
 from evenhand.models import desk as desks
@@ -22,6 +24,7 @@ from evenhand.models.desk import Desk
 from evenhand.models.recorded import RecordedPen
 from evenhand.neural.engine import Output
 from evenhand.neural.gpt2 import Gpt2Batch
+from evenhand.neural.hub_engine import HubEngine
 from evenhand.neural.recording import CannotRecordError
 
 Written = dict[tuple[str, int], str | None]
@@ -31,19 +34,19 @@ def written(loop: Loop, spec: GenerationSpec, samples: int = 3) -> Written:
     return texts(list(loop.run(requests(samples), spec)))
 
 
-@pytest.mark.parametrize("batch", [1, 3, 5, 32])
 @pytest.mark.parametrize(
-    "spec",
+    ("spec", "batch"),
     [
-        GREEDY,
-        SAMPLED,
-        replace(SAMPLED, top_k=0, top_p=1.0, temperature=0.7),
+        (GREEDY, 3),
+        (SAMPLED, 1),
+        (SAMPLED, 5),
+        (replace(SAMPLED, top_k=0, top_p=1.0, temperature=0.7), 32),
         # Not part of a recording: a nucleus of the whole vocabulary, and a penalty of what was written.
-        replace(SAMPLED, top_k=0, top_p=0.8),
-        replace(SAMPLED, repetition_penalty=1.3),
-        replace(SAMPLED, stop="sentence"),
+        (replace(SAMPLED, top_k=0, top_p=0.8), 5),
+        (replace(SAMPLED, repetition_penalty=1.3), 3),
+        (replace(SAMPLED, stop="sentence"), 4),
     ],
-    ids=["greedy", "top-k", "all", "nucleus", "penalty", "sentence"],
+    ids=["greedy", "alone", "top-k", "all", "nucleus", "penalty", "sentence"],
 )
 def test_the_texts_are_those_of_plain_calls(spec: GenerationSpec, batch: int) -> None:
     engine = lean(tiny.gpt2())
@@ -148,6 +151,24 @@ def test_memory_that_does_not_suffice_halves_the_rows(monkeypatch: pytest.Monkey
     loop = Loop(engine, codec(), batch=8, desk=Desk(records=True))
     assert written(loop, SAMPLED) == written(Loop(engine, codec(), batch=8), SAMPLED)
     assert loop.desk._lying[0].size.places == 4
+
+
+@pytest.mark.parametrize("make", [tiny.llama, tiny.gpt2], ids=["llama", "gpt2"])
+def test_models_of_transformers_are_recorded_too(make: Callable[[], PreTrainedModel]) -> None:
+    engine = HubEngine(make())
+    recording = Loop(engine, codec(), batch=4, desk=Desk(records=True))
+    for spec in (SAMPLED, replace(SAMPLED, temperature=0, stop="sentence")):
+        assert written(recording, spec, 2) == written(Loop(engine, codec(), batch=4), spec, 2)
+    assert recording.desk._lying
+
+
+@pytest.mark.parametrize("make", [neox, ctrl, bloom, sliding], ids=["neox", "ctrl", "bloom", "sliding"])
+def test_odd_models_write_the_same_whether_recorded_or_not(make: Callable[[], Made]) -> None:
+    engine = make()[1]
+    recording = Loop(engine, codec(), batch=4, desk=Desk(records=True))
+    assert written(recording, SAMPLED, 2) == written(Loop(engine, codec(), batch=4), SAMPLED, 2)
+    # Bloom takes no positions, and Mistral's window is 6 tokens here.
+    assert bool(recording.desk._lying) == (make in (neox, ctrl))
 
 
 def test_an_engine_whose_tables_move_is_called_as_ever() -> None:

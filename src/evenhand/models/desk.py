@@ -12,7 +12,7 @@ from evenhand.core.protocols import Steering
 from evenhand.core.records import GenerationSpec
 from evenhand.models.pens import Pen
 from evenhand.models.recorded import RecordedPen, Size
-from evenhand.neural.engine import Engine, FixedBatch
+from evenhand.neural.engine import Engine, FixedEngine
 from evenhand.neural.recording import recorder_of
 
 _SHARE: Final = 16
@@ -40,8 +40,8 @@ class Desk:
             return lying
         # Before new tables are made.
         del lying
-        batch = engine.batch(size.places, size.length)
-        if not isinstance(batch, FixedBatch):
+        batch = engine.fixed_batch(size.places, size.length) if isinstance(engine, FixedEngine) else None
+        if batch is None:
             return None
         return RecordedPen(batch, steering, spec, size, keep=keep, device=device, record=recorder_of(device))
 

@@ -21,12 +21,13 @@ from evenhand.models.pens import drawn, token_of
 from evenhand.models.rows import Row
 from evenhand.models.sampling import choose, is_plain
 from evenhand.neural.engine import FixedBatch, Output, Prefix
+from evenhand.neural.memory import is_out_of_memory
 from evenhand.neural.recording import CannotRecordError, Recorder
 
 _FACTOR: Final = 4
 """A step is recorded for 1, 4, 16 .. rows, so that few recordings serve all numbers of rows."""
 _NEAR: Final = {torch.float32: 1e-3, torch.float64: 1e-3}
-_HALF_NEAR: Final = 0.05
+_HALF_NEAR: Final = 0.1
 
 
 class Size(NamedTuple):
@@ -125,7 +126,8 @@ class RecordedPen:
     def write(self, rows: Sequence[Row]) -> list[int]:
         """The next token of each row."""
         count = len(rows)
-        step = self._recorded(self._bucket(count), self._batch.reach(max(self._lengths) + 1))
+        bucket, reach = self._bucket(count), self._batch.reach(max(self._lengths) + 1)
+        step = self._steps.get((bucket, reach)) or self._recorded(bucket, reach)
         if self._is_checked:
             said = step()
             self._batch.grow()
@@ -152,11 +154,9 @@ class RecordedPen:
         return min(size, self.size.places)
 
     def _recorded(self, rows: int, longest: int) -> Callable[[], _Said]:
-        known = self._steps.get((rows, longest))
-        if known is None:
-            known = self._record(lambda: self._step(rows, longest), self._state)
-            self._steps[rows, longest] = known
-        return known
+        step = self._record(lambda: self._step(rows, longest), self._state)
+        self._steps[rows, longest] = step
+        return step
 
     def _step(self, rows: int, longest: int) -> _Said:
         """One token for each of the first ``rows`` places."""
@@ -180,7 +180,7 @@ class RecordedPen:
     def _checked(self, step: Callable[[], _Said], count: int) -> _Said:
         """The first step, which must leave the hidden states of a plain one; both write the same cells."""
         plain = self._batch.step(self._last[:count]).hidden.float()
-        said = step()
+        said = _tried(step)
         away = said.output.hidden[:count].float() - plain
         near = _NEAR.get(said.output.hidden.dtype, _HALF_NEAR)
         if not bool(away.norm() <= near * plain.norm()):
@@ -197,6 +197,16 @@ class RecordedPen:
             numbers, hidden = [row.number for row in rows], said.output.hidden[:count]
             candidates = self._guide(Step(hidden, logits[:count], numbers, self._last[:count], uniforms))
         return drawn(candidates, uniforms, rows, self._spec)
+
+
+def _tried(step: Callable[[], _Said]) -> _Said:
+    """The first step; what an architecture raises that has no such step differs from one to the next."""
+    try:
+        return step()
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        raise CannotRecordError(f"{type(error).__name__}: {error}") from error
 
 
 def _begun(steering: Steering | None, keep: int) -> tuple[Guide | None, Flow | None]:

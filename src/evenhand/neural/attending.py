@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from typing import Final
 
+import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
+REACH: Final = 64
+"""Without the kernel a recorded step looks at so many columns, or a multiple of them."""
 _TILE: Final = 32
 """Keys a block holds at once."""
 _WARPS: Final = 4
@@ -61,3 +66,9 @@ class Attending:
             num_warps=_WARPS,
         )
         return out
+
+
+def planless(device: torch.device) -> AbstractContextManager[None]:
+    """Attention without cuDNN, which plans anew for every length: 80 ms a token in half precision."""
+    kinds = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+    return sdpa_kernel(kinds) if device.type == "cuda" else nullcontext()

@@ -44,9 +44,11 @@ class Batch(Protocol):
         ...
 
 
-@runtime_checkable
 class FixedBatch(Batch, Protocol):
-    """A batch in tables that stay where they are, so that its step can be recorded (ADR 31)."""
+    """A batch in tables that stay where they are, so that its step can be recorded (ADR 31).
+
+    Its plain ``step`` is what the recorded one is compared with, before anything else is written.
+    """
 
     @property
     def bytes(self) -> int:
@@ -100,4 +102,13 @@ class Engine(Protocol):
 
     def hidden_states(self, rows: Sequence[Sequence[int]]) -> Iterator[Tensor]:
         """For each row, in order, its last hidden states (tokens x width); empty where it has no tokens."""
+        ...
+
+
+@runtime_checkable
+class FixedEngine(Protocol):
+    """An engine that has such batches."""
+
+    def fixed_batch(self, rows: int, length: int) -> FixedBatch | None:
+        """An empty one; None where this model's cannot stay in place."""
         ...

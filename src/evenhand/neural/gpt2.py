@@ -7,16 +7,14 @@ has its own positions, so that a finished row can give its place to another at a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from evenhand.neural.attending import Attending, can_attend
+from evenhand.neural.attending import REACH, Attending, can_attend, planless
 from evenhand.neural.batching import length_sorted
 from evenhand.neural.engine import Output, Prefix
 from evenhand.neural.gpt2_weights import Block, Shape, lay_out
@@ -24,9 +22,6 @@ from evenhand.neural.reading import next_log_probs, padded
 
 _READ_ROWS, _READ_TOKENS = 64, 4096
 """Texts and tokens whose hidden states are held at once while texts are read."""
-
-_REACH = 64
-"""A recorded step looks at so many columns, or a multiple of them."""
 
 Attend = Callable[[int, Tensor], Tensor]
 """(layer, queries, keys and values side by side, rows x length x 3 width) to what is attended to."""
@@ -69,12 +64,17 @@ class Gpt2:
             return [Prefix(0, ()) for _ in rows]
         attend = _Remembering(self.shape.heads)
         self.hidden(padded(rows, device=self.device), attend)
-        read = torch.stack(attend.seen).unflatten(0, (-1, 2))
+        read = torch.stack(attend.seen)
+        read = read.view(-1, 2, *read.shape[1:])
         return [Prefix(len(row), read, index) for index, row in enumerate(rows)]
 
     def batch(self, rows: int, length: int) -> Gpt2Batch:
         """An empty batch for at most ``rows`` rows of at most ``length`` tokens."""
         return Gpt2Batch(self, rows, min(length, self.context))
+
+    def fixed_batch(self, rows: int, length: int) -> Gpt2Batch:
+        """The same: its tables are allocated once."""
+        return self.batch(rows, length)
 
     @torch.no_grad()
     def log_probs(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
@@ -181,7 +181,7 @@ class Gpt2Batch:
     def reach(self, longest: int) -> int:
         """All columns where a kernel stops at a row's end by itself, else the next multiple of 64."""
         length = len(self._columns)
-        return length if self._is_fused else min(-(-longest // _REACH) * _REACH, length)
+        return length if self._is_fused else min(-(-longest // REACH) * REACH, length)
 
     @torch.no_grad()
     def advance(self, tokens: Tensor, positions: Tensor, *, longest: int) -> Output:
@@ -201,7 +201,7 @@ class Gpt2Batch:
         return can_attend(self._tables)
 
     def _advance(self, tokens: Tensor, positions: Tensor, attend: Attend) -> Output:
-        with _planless(self._model.device):
+        with planless(self._model.device):
             hidden = self._model.hidden(tokens[:, None], attend, positions=positions[:, None])[:, 0]
         return Output(hidden, self._model.logits(hidden))
 
@@ -258,12 +258,6 @@ def _split(mixed: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
 def _joined(attended: Tensor) -> Tensor:
     """What the heads attended to, side by side: rows x length x width."""
     return attended.transpose(1, 2).flatten(2)
-
-
-def _planless(device: torch.device) -> AbstractContextManager[None]:
-    """Attention without cuDNN, which plans anew for every length: 80 ms a token in half precision."""
-    kinds = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-    return sdpa_kernel(kinds) if device.type == "cuda" else nullcontext()
 
 
 def _causal(query: Tensor, key: Tensor, value: Tensor) -> Tensor:

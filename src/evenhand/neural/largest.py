@@ -32,7 +32,7 @@ def in_two_rounds(values: Tensor, count: int, width: int) -> tuple[Tensor, Tenso
     """
     groups = values.shape[-1] // width
     whole = groups * width
-    peaks = values[:, :whole].unflatten(-1, (groups, width)).amax(-1)
+    peaks = values[:, :whole].reshape(-1, groups, width).amax(-1)
     best = peaks.topk(count, sorted=False).indices
     inside = torch.arange(width, device=values.device)
     left_over = torch.arange(whole, values.shape[-1], device=values.device).expand(len(values), -1)

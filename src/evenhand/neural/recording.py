@@ -57,7 +57,7 @@ class CudaRecorder:
                 found = step()
         except Exception as error:
             # A capture that fails may leave its own stream behind.
-            torch.cuda.set_stream(stream)  # type: ignore[no-untyped-call]
+            torch.cuda.set_stream(stream)
             if any(map(is_out_of_memory, _chain(error))):
                 raise torch.OutOfMemoryError(str(error)) from error
             raise CannotRecordError(f"{type(error).__name__}: {error}") from error
