@@ -86,6 +86,9 @@ fmt: $(READY)    ## format the code
 
 bench: $(READY)  ## speed, as ratios measured side by side; fails where one is lost
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation $(PIP_ARGS) -c constraints.txt -e '.[bench]'
+	@# A rival that asks for older libraries than ours: apart, and without them.
+	@test -d build/langfair || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(PIP_ARGS) \
+	  --target build/langfair -r benchmarks/langfair.txt || echo "LangFair could not be fetched: its lines are left out"
 	$(BIN)/python benchmarks/run.py $(BENCH)
 
 bench-gpu: $(READY)  ## what needs one GPU

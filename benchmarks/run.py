@@ -46,12 +46,12 @@ JOBS: tuple[Job, ...] = (
     Job("sampling-30m", "bench_sampling.py", "--shape 30m --tokens 32"),
     Job("sampling-builtin", "bench_sampling.py", "--shape builtin --tokens 32"),
     Job("sampling-shipped", "bench_sampling.py", "--shape shipped --tokens 32"),
-    Job("masked-builtin", "bench_masked.py", "--burn-in 40 --iterations 100"),
-    Job("mitigation", "bench_mitigation.py", "--batches 1,8,32 --tokens 12 --reference"),
-    Job("classifiers", "bench_classifiers.py", "--texts 400"),
-    Job("regard-cpu", "bench_regard.py", "--texts 400"),
+    Job("masked-builtin", "bench_masked.py", "--burn-in 30 --iterations 70"),
+    Job("mitigation", "bench_mitigation.py", "--batches 1,8,32 --tokens 10 --reference"),
+    Job("classifiers", "bench_classifiers.py", "--texts 1200"),
+    Job("regard-cpu", "bench_regard.py", "--slow 400"),
     Job("probe", "bench_probe.py"),
-    Job("audit", "bench_audit.py"),
+    Job("audit", "bench_audit.py", "--ours 1 --slow 60"),
     Job("endpoint", "bench_endpoint.py"),
     Job("annotate", "bench_annotate.py"),
     Job("growth", "bench_growth.py", "--largest 100000"),
@@ -92,7 +92,7 @@ def main() -> int:
     failed = [job.name for job in jobs if not _ran(job, args.out)]
     lines = [f"{name}: the benchmark failed" for name in failed]
     lines += [line for job in jobs if job.name not in failed for line in _complaints(job.name, args.out)]
-    for line in _table(jobs, args.out):
+    for line in (*_table(jobs, args.out), *_left_out(jobs, args.out)):
         print(line)
     if args.keep:
         _keep(jobs, args.out)
@@ -156,6 +156,14 @@ def _table(jobs: list[Job], out: Path) -> Iterator[str]:
             mark = "-" if figure is None else "ok" if bar.holds(figure) else "MISS"
             told = "unmeasured" if figure is None else f"{figure:10.4g}"
             yield f"{mark:4s} {told} {bar.unit:10s} {sign} {bar.bar:<6g} {bar.work} / {bar.against}"
+
+
+def _left_out(jobs: list[Job], out: Path) -> Iterator[str]:
+    """Rivals that are not there, and how to get them."""
+    for job in jobs:
+        found = read(out, job.name) or {}
+        if "left_out" in found:
+            yield f"{job.name}: {found['left_out']}"
 
 
 def _keep(jobs: list[Job], out: Path) -> None:

@@ -27,7 +27,10 @@ what needs a GPU. It fails where a bar is missed or a ratio is a fifth less than
 - **A ratio (x)** is that of two ways that take turns in the same run, the median over their rounds. First
   their answers are compared: where they differ, no speed is told. Rounds and gates are in the
   [last table](#what-it-was-measured-on).
-- **The whole audit** is one run of ours over all texts, between the rounds of the rivals over some of them.
+- **The whole audit** reads all texts, its rivals some of them, spread over all. `make bench` runs it once,
+  between their rounds, `benchmarks/bench_audit.py` as often as them. LangFair is put into `build/langfair`
+  for it; where it could not be fetched, its lines are not measured, and that is said.
+- **Growth** is measured up to 100,000 texts by `make bench`, up to a million by `benchmarks/bench_growth.py`.
 - **Seconds, memory, growth and requests** have no rival.
 - **The clock** is CPU time where one core works and wall time where several do; both are in the result files.
 

@@ -97,6 +97,33 @@ def test_a_row_without_a_group_has_none(tmp_path: Path) -> None:
     assert run.manifest["warnings"] == ["2 of 4 texts name no who"]
 
 
+class _Unknown:
+    """As pandas' NA: whether it equals itself cannot be told."""
+
+    def __eq__(self, other: object) -> _Unknown:  # type: ignore[override]
+        return self
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        raise TypeError("boolean value of NA is ambiguous")
+
+
+def test_every_sign_of_a_missing_group_is_read_as_one(tmp_path: Path) -> None:
+    missing = [_Unknown(), np.datetime64("NaT"), np.float64("nan"), None]
+    features = {"who": [*missing, "a", np.str_("b")]}
+    run = evenhand.score_predictions(None, [0, 1] * 3, sensitive_features=features, out=tmp_path / "run")
+    assert set(run.table("groups")["group"]) == {"a", "b"}
+    assert run.manifest["warnings"] == ["4 of 6 texts name no who"]
+
+
+def test_columns_of_an_array_are_axes_of_the_names_fairlearn_gives_them(tmp_path: Path) -> None:
+    features = np.array([WHO, ["x", "y"] * 4]).T
+    run = evenhand.score_predictions(None, PRED, sensitive_features=features, out=tmp_path / "run")
+    axes = {"sensitive_feature_0", "sensitive_feature_1", "sensitive_feature_0 x sensitive_feature_1"}
+    assert set(run.table("groups")["axis"]) == axes
+
+
 def test_other_predictions_are_another_run(tmp_path: Path) -> None:
     evenhand.score_predictions(TRUE, PRED, sensitive_features={"who": WHO}, out=tmp_path / "run")
     with pytest.raises(EvenhandError, match="inputs"):
@@ -127,8 +154,15 @@ ROWS = "What to do: check which rows belong together."
             "sensitive feature 'group' has 1 rows, and there are 2 predictions. Accepted: as many rows as "
             f"predictions. {ROWS}",
         ),
+        (
+            None,
+            [0, 1],
+            [["a", "x"], ["b", "x"]],
+            "sensitive feature 'group' holds ['a', 'x'] in one row. Accepted: one value a row. What to do: "
+            "hand several features over as a table, or as a mapping of axis to column.",
+        ),
     ],
-    ids=["class", "empty", "truth", "groups"],
+    ids=["class", "empty", "truth", "groups", "several"],
 )
 def test_bad_input_is_explained(y_true, y_pred, features, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:

@@ -60,6 +60,32 @@ def test_the_scorer_measures_by_group_and_leaves_out_what_is_empty(tmp_path: Pat
     }
 
 
+def test_what_a_host_refused_has_no_value_here_and_in_the_log(tmp_path: Path) -> None:
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model
+
+    def answers() -> Iterator[ModelOutput]:
+        # Six of twelve answers are refused, whichever samples and epochs they fall to.
+        for stop in ["stop", "content_filter"] * 6:
+            output = ModelOutput.from_content("mockllm/model", BAD, stop_reason=stop)
+            output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+            yield output
+
+    model = get_model("mockllm/model", custom_outputs=answers(), memoize=False)
+    task = own_task(epochs=2)
+    (log,) = inspect_ai.eval(task, model=model, log_dir=str(tmp_path), max_samples=1, display="none")
+    refused = [one.output.stop_reason == "content_filter" for one in log.samples]
+    values = [one.scores["measures"].value["sentiment.negative"] for one in log.samples]
+    assert sum(refused) == 6
+    assert [value != value for value in values] == refused
+    (path,) = tmp_path.glob("*.eval")
+    run = evenhand.score(path, group={"gender": "metadata.gender"}, metrics="sentiment", out=tmp_path / "run")
+    assert run.manifest["warnings"][0] == "6 of 12 texts are left out: content_filter"
+    groups = run.table("groups").filter(pl.col("output") == "negative")
+    found = numbers(log, "sentiment.negative")
+    for group, value in zip(groups["group"], groups["value"], strict=True):
+        assert found.get(f"by_group_gender={group}") == value
+
+
 def test_the_scorer_goes_with_inspects_own_grouped(tmp_path: Path) -> None:
     from inspect_ai.scorer import grouped, mean
 

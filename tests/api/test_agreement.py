@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.annotate.study_parts import make_study
+from tests.api.rated_files import of, rated
 
 import evenhand
 from evenhand.annotate.answers import Answer, save
@@ -19,24 +20,6 @@ from evenhand.core.errors import InputError
 @pytest.fixture(autouse=True)
 def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evenhand.annotate.agreement.RESAMPLES", 100)
-
-
-def rated(path: Path, rows: list[tuple[str, str, str]], question: str = "regard") -> Path:
-    lines = [f"{item},XYZ number {item},{who},{label}" for item, who, label in rows]
-    path.write_text("\n".join([f"id,text,annotator,{question}", *lines]) + "\n")
-    return path
-
-
-WORDS = {"n": "negative", "p": "positive", "m": "mixed", "u": "neutral", "x": "nonsense"}
-
-
-def of(path: Path, *letters: str) -> Path:
-    rows = [
-        (str(item), who, WORDS[said])
-        for item, row in enumerate(letters)
-        for who, said in zip("abc", row, strict=False)
-    ]
-    return rated(path, rows)
 
 
 def test_every_table_and_report(tmp_path: Path) -> None:

@@ -70,6 +70,17 @@ def test_copies_of_texts_are_said_unless_clusters_are_named(tmp_path):
     assert _run(tmp_path, rows, name="named", prompt="prompt").manifest["warnings"] == []
 
 
+def test_copies_in_clusters_of_their_own_are_said(tmp_path):
+    rows = _rows(["a", "b"], [GOOD, BAD], prompts=3)
+    twice = [{**row, "case": f"{row['prompt']}{part}"} for part in "xy" for row in rows]
+    run = _run(tmp_path, twice, prompt="prompt", cluster="case")
+    assert run.manifest["warnings"][0] == (
+        "6 of 12 texts are copies of another of their group, prompt and all, and each lies in a cluster that "
+        "counts as a witness of its own: name a --cluster in which they belong together"
+    )
+    assert _run(tmp_path, rows, name="once", prompt="prompt", cluster="prompt").manifest["warnings"] == []
+
+
 def test_all_equal(tmp_path):
     run = _run(tmp_path, _rows(["a", "b"], [GOOD]))
     means = run.table("comparisons").filter(pl.col("output") == "compound").row(0, named=True)

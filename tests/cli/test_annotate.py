@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import evenhand
 from evenhand.cli.app import app
-from evenhand.core.errors import InputError
+from evenhand.core.errors import InputError, MissingLibraryError
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,10 @@ def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*arguments: object):
-    return CliRunner().invoke(app, ["annotate", *map(str, arguments)])
+    done = CliRunner().invoke(app, ["annotate", *map(str, arguments)])
+    if isinstance(done.exception, MissingLibraryError):
+        raise done.exception
+    return done
 
 
 def test_sample_says_what_it_does_and_writes_a_table(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.api.test_agreement import of
+from tests.api.rated_files import of
 from tests.api.test_validate import human
 from typer.testing import CliRunner
 

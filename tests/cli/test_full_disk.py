@@ -2,6 +2,8 @@
 
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,3 +37,14 @@ def test_a_full_disk_is_said_and_the_run_goes_on_later(evenhand, small_disk, tmp
     assert done.returncode == 0, done.stderr
     assert kept == {path: path.stat().st_mtime_ns for path in shards}
     assert Run.open(small_disk / "run").table("generations").height == 860
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_output_that_finds_no_room_is_an_error_too():
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "evenhand", "list"]
+        said = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        silent = subprocess.run(command, stdout=full, stderr=full, check=False)
+    assert said.returncode == silent.returncode == 2
+    assert said.stderr.startswith("error: the disk is full: what this command prints could not be written\n")
+    assert "Traceback" not in said.stderr

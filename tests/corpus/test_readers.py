@@ -10,7 +10,7 @@ from tests.corpus.reading import TEXTS, read, records, write
 
 from evenhand.core.errors import InputError
 from evenhand.corpus.readers import blocks, line_start
-from evenhand.corpus.sources import find_sources
+from evenhand.corpus.sources import _refuse_keys, find_sources
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.parquet"])
@@ -176,9 +176,24 @@ def test_folders_of_tables_and_runs(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "url",
-    ["https://me:secret@localhost/a.txt", "https://localhost/a.txt?sig=secret", "ftp://me:secret@localhost/"],
+    [
+        "https://me:secret@localhost/a.txt",
+        "https://localhost/a.txt?sig=secret",
+        "ftp://me:secret@localhost/",
+        "filecache::https://me:secret@localhost/a.txt",
+        "s3://key:secret@bucket/a.txt",
+        "ssh://:secret@localhost/a.txt",
+        "http://[secret",
+    ],
 )
 def test_keys_in_urls_are_refused_and_not_repeated(url):
     with pytest.raises(InputError) as caught:
         find_sources([url])
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["github://org:name@main/a.txt", "abfs://box@host/a.txt", "s3://b/p[0-9].txt"]
+)
+def test_what_only_looks_like_a_key_is_not(url):
+    _refuse_keys(url)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.pipeline.probe_files import pairs_file, predictions_file
@@ -54,6 +54,8 @@ class Case:
     torch: bool = False
     done_already: str = ""
     """What the command says, ending with 2, where an earlier one was killed after all was written."""
+    smaller: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Recipes by name, and what they are made smaller by: a training of minutes is killed no better."""
 
 
 def write_suite(folder: Path) -> None:
@@ -72,6 +74,11 @@ def _runs(folder: Path, call: Call) -> None:
     _suite(folder, call)
     for seed in (1, 2):
         call(f"audit stub --config e.toml --samples 1 --seed {seed} --out r{seed}")
+
+
+def _one_run(folder: Path, call: Call) -> None:
+    _suite(folder, call)
+    call("audit stub --config e.toml --samples 1 --limit 20 --out r1")
 
 
 def _smaller(folder: Path, call: Call) -> None:
@@ -163,6 +170,46 @@ def _answers(folder: Path, call: Call) -> None:
     (folder / "answers.csv").write_text(ANSWERS)
 
 
+def _answered(folder: Path, call: Call) -> None:
+    _study(folder, call)
+    call("annotate invite study --people 3")
+    from evenhand.annotate.answers import Answer, save
+    from evenhand.annotate.database import Database
+    from evenhand.annotate.study import read_study
+
+    study = read_study(folder / "study")
+    items = study.items()["item_id"].to_list()
+    with Database(study) as database:
+        for who in ("a1", "a2"):
+            save(database, who, [Answer(item, "sentiment", "neutral") for item in items], mark="1" * 16)
+
+
+def _running_text(folder: Path, call: Call) -> None:
+    documents = [f"The {who} was {how} at the {place}." for who, how in _moods() for place in PLACES]
+    (folder / "running.txt").write_text("\n\n".join(documents * 2) + "\n")
+
+
+def _word_ratings(folder: Path, call: Call) -> None:
+    from evenhand.text.lexicons import NORMS, read_closed_class
+
+    words = sorted(read_closed_class())[:40]
+    rows = [
+        [word, *(f"{1 + (3 * at + 5 * number) % 4}" for number in range(len(NORMS)))]
+        for at, word in enumerate(words)
+    ]
+    (folder / "rated.csv").write_text("\n".join(map(",".join, [["word", *NORMS], *rows])) + "\n")
+
+
+def _sided(folder: Path, call: Call) -> None:
+    rows = [
+        f"We {verb} the {place} {n},{side}" for verb, side in _SIDES for n, place in enumerate(PLACES * 3)
+    ]
+    (folder / "sided.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+
+
+_SIDES = (("guard", "one"), ("share", "two"))
+
+
 def _nothing(folder: Path, call: Call) -> None:
     pass
 
@@ -203,11 +250,14 @@ CASES = {
     "annotate-import": Case("annotate import ls.json --out back.jsonl", _exported),
     "annotate-agreement": Case("annotate agreement rated.csv --out run", _rated),
     "annotate-ratings": Case("annotate ratings rated.csv --label bias --out run", _methods),
+    "annotate-sample": Case("annotate sample r1 --per-prompt 1 --out items.csv", _one_run, ends=3),
+    "annotate-forget": Case("annotate forget study a1", _answered, done_already="nobody called 'a1'"),
     "annotate-settle": Case("annotate settle rated.csv --out labels", _rated, ends=3),
     "build": Case("build bold --pages pages --out suite", _pages),
     "terms": Case("terms expand terms.json --out grown.json", _terms),
     "replicate": Case("replicate political --tables 6 --human answers.csv --out there", _answers),
     "init": Case("init", _nothing, done_already="already"),
+    "export-task": Case("export-task templates:doors.toml task --metrics sentiment", _suite),
     "clean": Case("clean", _runs),
     "train-linear": Case("train regard rows.csv --backbone linear --out model", _rows),
     "audit-builtin": Case(
@@ -229,6 +279,23 @@ CASES = {
     ),
     "train-lstm": Case(
         "train regard rows.csv --backbone lstm --epochs 3 --device cpu --out model", _rows, torch=True
+    ),
+    "train-embeddings": Case(
+        "train embeddings running.txt --epochs 3 --out model",
+        _running_text,
+        torch=True,
+        smaller={"evenhand.training.embeddings.Recipe": {"width": 8}},
+    ),
+    "train-norms": Case(
+        "train norms rated.csv --out model",
+        _word_ratings,
+        torch=True,
+        smaller={"evenhand.training.norms.Recipe": {"steps": 20, "networks": 1, "folds": 2}},
+    ),
+    "train-calibrator": Case(
+        "train calibrator sided.csv --sides one,two --epochs 1 --max-length 8 --device cpu --out model",
+        _sided,
+        torch=True,
     ),
     "export": Case("export builtin model", _nothing, torch=True, done_already="is not empty"),
 }

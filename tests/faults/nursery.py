@@ -9,6 +9,7 @@ mkdir, lock, connect to SQLite) and dies at the wanted one. Nothing in evenhand 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import json
 import os
@@ -18,6 +19,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -76,11 +78,18 @@ class Nursery:
         self._process.stdout.close()
 
     def run(
-        self, arguments: tuple[str, ...], folder: Path, kill: Kill | None = None, *, largest_file: int = 0
+        self,
+        arguments: tuple[str, ...],
+        folder: Path,
+        kill: Kill | None = None,
+        *,
+        largest_file: int = 0,
+        smaller: Mapping[str, Mapping[str, int]] | None = None,
     ) -> Ended:
         """Run ``evenhand ARGUMENTS`` in a folder; its cache and its home are there too.
 
-        ``largest_file`` limits the size of every file it writes, as a full disk would.
+        ``largest_file`` limits the size of every file it writes, as a full disk would. ``smaller`` names
+        recipes of trainings and the fields that are set lower.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -89,6 +98,7 @@ class Nursery:
             "folder": str(folder),
             "kill": asdict(kill) if kill else None,
             "largest_file": largest_file,
+            "smaller": {name: dict(fields) for name, fields in (smaller or {}).items()},
         }
         self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
@@ -169,6 +179,10 @@ def _live(job: dict[str, Any], telling: int) -> None:
 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (job["largest_file"], job["largest_file"]))
+    for name, fields in job["smaller"].items():
+        module, _, recipe = name.rpartition(".")
+        within = importlib.import_module(module)
+        setattr(within, recipe, functools.partial(getattr(within, recipe), **fields))
     sys.argv = ["evenhand", *job["arguments"]]
     sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
     counter = _Counter(str(folder), kill, telling)

@@ -16,7 +16,7 @@ QUICK = [("annotate-agreement", 0.2), ("annotate-export", 0.5), ("build", 0.5), 
 SLOW = [
     *[("audit", share) for share in (0.02, 0.1, 0.5, 0.9)],
     *[(name, share) for name in ("score", "compare", "corpus", "probe", "replicate") for share in (0.1, 0.8)],
-    *[(name, 0.5) for name in ("annotate-import", "annotate-init", "gate", "report")],
+    *[(name, 0.5) for name in ("annotate-import", "annotate-init", "export-task", "report")],
 ]
 
 

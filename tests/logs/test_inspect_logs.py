@@ -128,6 +128,24 @@ def test_the_text_of_a_message(
     assert read(path).table.select("text", "failure").row(0) == (text, failure)
 
 
+def test_attachments_of_a_large_sample_are_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "a.eval"
+    members: dict[str, object] = {
+        "header.json": {"version": 2, "status": "success", "eval": {"task": "t"}},
+        "samples/one/sample.json": sample("attachment://2"),
+        "samples/one/attachments/2.json": ["Third."],
+        "samples/one/attachments/0.json": ["First.", "Second."],
+        # Named like parts of it, and none.
+        **{name: ["Not mine."] for name in ("7", "7.json", "samples/two/attachments/0.json")},
+        **{f"samples/one/attachments/{n}.json": ["No."] for n in ("\u0663", "x", "9" * 30)},
+        "samples/one/attachments/007.json": ["Fourth."],
+    }
+    with zipfile.ZipFile(path, "w") as file:
+        for name, content in members.items():
+            file.writestr(name, json.dumps(content))
+    assert read(path).table["text"].to_list() == ["Third."]
+
+
 def test_several_choices_are_several_texts_and_none_is_a_failure(tmp_path: Path) -> None:
     two = sample()
     two["output"] = {"choices": [{"message": {"content": "A."}}, {"message": {"content": "B."}}]}

@@ -105,6 +105,32 @@ def test_a_task_of_ours_says_its_groups_and_leaves_out_axes_it_does_not_speak_of
     assert log.table.select("text", "prompt", "cluster").rows() == [(" ran.", "The actor", "t1")]
 
 
+def test_a_null_answer_is_a_row_with_its_reason(tmp_path: Path) -> None:
+    log = read_log(write(tmp_path / "a.jsonl", sample(resps=[["One.", None]]), sample(1, resps=[[None]])))
+    assert log is not None
+    assert log.table["text"].to_list() == ["One.", None, None]
+    assert log.table["failure"].to_list() == [None, "no_answer", "no_answer"]
+
+
+def test_the_samples_of_two_models_in_one_file_are_not_taken_for_one(tmp_path: Path) -> None:
+    twice = write(tmp_path / "twice.jsonl", sample(), sample(), sample(filter="other"))
+    log = read_log(twice)
+    assert log is not None
+    assert log.table["text"].to_list() == ["One.", "Two."]
+    for name, other in {
+        "answers": sample(resps=[["Three.", "Two."]]),
+        "task": sample(doc={"race": "B"}),
+    }.items():
+        path = write(tmp_path / f"{name}.jsonl", sample(), other)
+        with pytest.raises(InputError) as caught:
+            read_log(path)
+        assert str(caught.value) == (
+            f"{path} line 2 has another document '0', or other answers to it, than a line before it. "
+            "Accepted: the samples of one task and one model. What to do: score each file of samples by "
+            "itself, and put the runs side by side with `evenhand compare`."
+        )
+
+
 def test_a_table_of_lines_is_no_log(tmp_path: Path) -> None:
     assert read_log(write(tmp_path / "a.jsonl", {"text": "x", "doc": 1})) is None
     (tmp_path / "b.jsonl").write_text("{broken")
@@ -130,7 +156,7 @@ def test_a_foreign_line_is_named(tmp_path: Path) -> None:
         {"arguments": {}},
         {"arguments": [[]]},
         {"resps": "text"},
-        {"resps": [[1, None, ["x"]]]},
+        {"resps": [[1, ["x"]]]},
         {"doc": None, "resps": []},
     ],
 )

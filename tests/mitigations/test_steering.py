@@ -188,6 +188,21 @@ def test_a_row_that_overflows_stays_as_the_model_had_it(small: CausalModel) -> N
         assert found.logits.isfinite().all()
 
 
+@pytest.mark.parametrize("mode", ["embedding", "classifier"])
+def test_a_row_that_overflowed_goes_on_with_what_it_knew(small: CausalModel, mode: Mode) -> None:
+    first, second = steps(small, 2)
+    hidden = first.hidden.clone()
+    hidden[0] = torch.inf
+    guide = steering(small, mode=mode).begin(keep=40)
+    guide(first._replace(hidden=hidden))
+    assert guide.memory is not None
+    assert all(part.isfinite().all() for part in guide.memory)
+    assert not guide.memory.total[0].any()
+    # The next token of the row is steered as if it were its first.
+    found = guide(second)
+    assert not torch.equal(found.logits[0], second.logits.gather(-1, found.tokens)[0])
+
+
 def test_half_precision_states_are_calibrated_in_single_precision(small: CausalModel) -> None:
     step = steps(small, 1)[0]
     exact = steering(small).begin(keep=40)(step)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import logging
 import threading
 import time
@@ -17,6 +18,9 @@ from evenhand.core import registry
 from evenhand.core.errors import ModelError
 from evenhand.core.records import Completion, Request
 from evenhand.models.endpoint import EndpointModel
+
+BOMB = gzip.compress(gzip.compress(bytes(1 << 24)))
+"""A hundred bytes that are 16 MiB, and would be as quickly a terabyte."""
 
 
 def test_a_completion_with_its_token_counts(host: Host) -> None:
@@ -92,6 +96,7 @@ def test_the_length_limit_is_told(host: Host) -> None:
         (error_reply(400, "this model's context is 4096 tokens"), "http_400"),
         (error_reply(403, "not for you"), "http_403"),
         (Reply(418, b"\xff not JSON"), "http_418"),
+        (Reply(body=BOMB, headers={"Content-Encoding": "zstd"}), "bad_answer"),
     ],
 )
 def test_what_is_no_text_is_a_failure_with_a_code(host: Host, reply: Reply, failure: str) -> None:
@@ -247,6 +252,15 @@ def test_it_works_inside_a_running_event_loop(host: Host) -> None:
 
 def test_nothing_asked_nothing_sent(host: Host) -> None:
     assert list(model(host).generate([], SPEC)) == []
+
+
+def test_a_packed_answer_is_not_unpacked(host: Host, caplog: pytest.LogCaptureFixture) -> None:
+    host.answer = lambda asked: Reply(body=BOMB, headers={"Content-Encoding": "gzip, gzip"})
+    assert ask(host).failure == "bad_answer"
+    assert host.asked[0].headers["Accept-Encoding"] == "identity"
+    assert caplog.messages == [
+        f"{host.url}/completions packed its answer as gzip, gzip, and was asked not to"
+    ]
 
 
 def test_odd_characters_travel(host: Host) -> None:

@@ -9,8 +9,8 @@ from tests.models.asking import ONE, SPEC, ask, model
 from tests.models.host import Host, Reply, error_reply, serving
 
 from evenhand.core.errors import InputError, ModelError
+from evenhand.core.hosts import host_words
 from evenhand.models.endpoint import EndpointModel
-from evenhand.models.openai_wire import host_words
 
 
 def test_the_key_comes_from_the_environment(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,6 +36,20 @@ def test_the_key_is_not_sent_on_a_redirect(host: Host, monkeypatch: pytest.Monke
         "are never sent on a redirect."
     )
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
+def test_what_is_meant_for_this_machine_goes_to_no_proxy(
+    host: Host, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv("EVENHAND_API_KEY", "secret")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with serving() as proxy:
+        monkeypatch.setenv(variable, proxy.url.removesuffix("/v1"))
+        assert ask(host).text == " sang."
+        assert proxy.asked == []
+    assert len(host.asked) == 1
 
 
 @pytest.mark.parametrize(

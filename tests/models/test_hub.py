@@ -237,7 +237,10 @@ def test_a_file_that_is_no_model(tmp_path: Path) -> None:
 def test_a_file_that_is_no_gguf(tmp_path: Path) -> None:
     path = tmp_path / "broken.gguf"
     path.write_bytes(b"GGUF and nothing else")
-    with pytest.raises(ModelError, match=r"^broken\.gguf of the model .* cannot be loaded: "):
+    with pytest.raises(ModelError, match=r"^the file broken\.gguf cannot be loaded: .*download it again"):
+        load(str(path), execution=CPU)
+    path.write_bytes(b"<!doctype html>")
+    with pytest.raises(ModelError, match=r"^the file broken\.gguf is no GGUF file: it begins with b'<!do'\."):
         load(str(path), execution=CPU)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
+import stamina
 from tests.models.host import Asked, Host, Reply, serving
 
 from evenhand.core.errors import EvenhandError
@@ -86,3 +88,87 @@ def test_offline_asks_this_machine_alone() -> None:
         "https://example.org/x is another host, and the run is offline. Accepted: a host on this machine. "
         "What to do: leave --offline out, or name a local server."
     )
+
+
+@pytest.mark.parametrize("status", [401, 200])
+def test_a_key_the_host_repeats_is_not_shown(
+    host: Host, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setenv("EVENHAND_API_KEY", "sk-a/b-9\n")
+    host.answer = lambda asked: Reply(status, b"Bearer sk-a/b-9 \x1b[2J and sk-a%2Fb-9 are unknown")
+    with pytest.raises(EvenhandError) as raised:
+        EndpointReader(host.url, Execution())
+    assert f"{host.url} answered {status} 'Bearer [key] [2J and [key] are unknown'." in str(raised.value)
+    assert host.asked[0].headers["Authorization"] == "Bearer sk-a/b-9"
+
+
+@pytest.mark.parametrize("key", ["two words", "sk-\u00e9"])
+def test_a_key_no_header_can_hold(host: Host, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("EVENHAND_API_KEY", key)
+    with pytest.raises(EvenhandError, match="holds a space or a character beyond ASCII") as raised:
+        EndpointReader(host.url, Execution())
+    assert key not in str(raised.value)
+    assert host.asked == []
+
+
+def test_a_key_in_the_clear_is_warned_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("EVENHAND_API_KEY", "secret")
+    monkeypatch.setattr(EndpointReader, "_ask", lambda self, texts: {"labels": ["rage"]})
+    EndpointReader("https://example.org/x", Execution())
+    assert caplog.messages == []
+    EndpointReader("http://example.org/x", Execution())
+    assert caplog.messages == [
+        "the key in EVENHAND_API_KEY goes to http://example.org/x unencrypted: anyone on the way can read "
+        "it; use https, or unset the variable"
+    ]
+
+
+@pytest.mark.parametrize("url", ["http://:word@example.org/x", "http://[word", "http://h:word/x", "x:y@z"])
+def test_addresses_that_are_refused_are_not_repeated(url: str) -> None:
+    with pytest.raises(EvenhandError, match="the URL of the classifier cannot be used") as raised:
+        EndpointReader(url, Execution())
+    assert "word" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (Reply(body=b"[" * 100_000), "answered 200 '["),
+        (Reply(body=b" " * 5000), "answered with more than 0 MiB"),
+        (Reply(body=b"x", headers={"Content-Encoding": "gzip, gzip"}), "packed its answer"),
+        (Reply(307, b"", {"Location": "http://127.0.0.1:1/"}), "answered 307 ''"),
+    ],
+)
+def test_answers_made_to_harm(host: Host, monkeypatch: pytest.MonkeyPatch, reply: Reply, said: str) -> None:
+    monkeypatch.setattr("evenhand.neural.asked._LARGEST", 4096 if reply.body[:1] == b" " else 1 << 20)
+    host.answer = lambda asked: reply
+    with pytest.raises(EvenhandError) as raised:
+        EndpointReader(host.url, Execution())
+    assert f"{host.url} {said}" in str(raised.value)
+    assert len(host.asked) == 1
+
+
+def test_a_score_no_number_can_hold(host: Host) -> None:
+    reader = EndpointReader(host.url, Execution())
+    host.answer = lambda asked: Reply(
+        body=b'{"labels": ["rage", "joy"], "scores": [[1' + b"0" * 400 + b", 0]]}"
+    )
+    with pytest.raises(EvenhandError, match=r"gave scores of shape \(0, 0\)"):
+        reader.read(["a"])
+
+
+def test_a_host_that_stalls_is_given_up(host: Host) -> None:
+    ended = threading.Event()
+    reader = EndpointReader(host.url, Execution())
+    # Only now: the first answer may take its time.
+    reader._timeout = 0.2
+    host.answer = lambda asked: Reply(body=b"x", stall=ended)
+    stamina.set_testing(True)
+    try:
+        with pytest.raises(EvenhandError, match="does not answer: "):
+            reader.read(["a"])
+    finally:
+        stamina.set_testing(False)
+        ended.set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -53,15 +53,16 @@ def test_a_batch_that_memory_refuses_is_read_in_parts(
     wanted, vectors = found.probabilities(TEXTS), found.pooled(TEXTS, "regard")
     found._memo.clear()
     refused: list[int] = []
-    encode = found._network.encoder.forward
+    encode = found._packed
+    assert encode is not None
 
-    def small(ids: torch.Tensor) -> torch.Tensor:
-        if len(ids) > room:
-            refused.append(len(ids))
+    def small(rows: Sequence[Sequence[int]]) -> Iterator[torch.Tensor]:
+        if len(rows) > room:
+            refused.append(len(rows))
             raise torch.OutOfMemoryError("no memory")
-        return encode(ids)
+        return encode(rows)
 
-    monkeypatch.setattr(found._network.encoder, "forward", small)
+    monkeypatch.setattr(found, "_packed", small)
     assert np.allclose(found.probabilities(TEXTS), wanted, atol=1e-6)
     assert np.allclose(found.pooled(TEXTS, "regard"), vectors, atol=1e-6)
     # Five texts at once, then two and three: what fits is not tried smaller.

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from evenhand.neural import linear
-from evenhand.neural.linear import Linear, pack_layers
+from evenhand.neural.linear import Linear
 
 
 @pytest.mark.parametrize("rows", [1, 5, 32, 40])
@@ -26,14 +26,13 @@ def test_half_precision_stays_plain() -> None:
     assert linear._pack(torch.zeros(2, 2, dtype=torch.bfloat16)) is None
 
 
-def test_packed_layers_answer_as_plain_ones() -> None:
-    torch.manual_seed(0)
-    network = torch.nn.Sequential(
-        torch.nn.Linear(8, 5), torch.nn.Sequential(torch.nn.Linear(5, 3, bias=False))
-    )
-    x = torch.randn(4, 7, 8)
-    with torch.inference_mode():
-        expected = network(x)
-        pack_layers(network)
-        assert torch.allclose(network(x), expected, atol=1e-6)
-    assert not list(network.parameters())
+@pytest.mark.parametrize("packs", [True, False])
+def test_the_gelu_of_a_product_is_that_of_the_product(packs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not packs:
+        monkeypatch.setattr(linear, "_pack", lambda weight: None)
+    generator = torch.Generator().manual_seed(0)
+    weight, bias, x = (torch.randn(*size, generator=generator) for size in ((7, 6), (7,), (5, 6)))
+    product = Linear(weight, bias)
+    # x times the normal distribution's share below x.
+    below = torch.distributions.Normal(0.0, 1.0).cdf(product(x))  # type: ignore[no-untyped-call]
+    assert torch.allclose(product.gelu(x), product(x) * below, atol=1e-6)

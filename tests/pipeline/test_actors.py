@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -32,6 +33,7 @@ class FakeRay:
         self.dies: dict[int, int] = {}
         self.version = __version__
         self.ended = False
+        self.started: dict[str, object] = {}
 
     def is_initialized(self) -> bool:
         return False
@@ -144,10 +146,30 @@ def test_a_cluster_that_does_not_answer_is_said_to(fake: FakeRay, monkeypatch: p
         raise ConnectionError("Could not find any running Ray instance")
 
     monkeypatch.setattr(fake, "init", refuse)
-    with pytest.raises(InputError, match=r"^no Ray cluster answers at auto\. .* Ray says: Could not find"):
+    with pytest.raises(InputError, match=r"^no Ray cluster answers at auto\. .* told is: Could not find"):
         Pool(Recipe(Execution()), workers=None, address="auto")
     with pytest.raises(InputError, match=r"^Ray does not start on this machine\. "):
         pool()
+
+
+def test_where_nobody_listens_ray_is_not_asked_to_try_again_and_again(fake: FakeRay) -> None:
+    with socket.socket() as taken:
+        # Bound but not listening: a call is refused at once, and nobody else can answer there.
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        for asked in (address, f"ray://{address}"):
+            with pytest.raises(InputError, match=rf"^no Ray cluster answers at {asked}\. .* refused"):
+                Pool(Recipe(Execution()), workers=None, address=asked)
+    assert not fake.started
+
+
+def test_a_cluster_that_listens_is_joined(fake: FakeRay) -> None:
+    with socket.socket() as head:
+        head.bind(("127.0.0.1", 0))
+        head.listen()
+        address = f"127.0.0.1:{head.getsockname()[1]}"
+        Pool(Recipe(Execution()), workers=None, address=address).close()
+    assert fake.started["address"] == address
 
 
 def test_without_an_address_no_other_cluster_is_joined(fake: FakeRay) -> None:

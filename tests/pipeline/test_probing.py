@@ -10,7 +10,7 @@ import pytest
 from tests.pipeline.probe_files import pairs_file, predictions_file, sentence
 
 from evenhand.api.probe import prepare, probe
-from evenhand.core.errors import EvenhandError
+from evenhand.core.errors import EvenhandError, InputError
 from evenhand.core.records import Group, Prompt, SuiteInfo
 from evenhand.store.run import Run
 from evenhand.store.schemas import checked
@@ -168,7 +168,7 @@ def test_zero_intensities_are_said(tmp_path: Path) -> None:
 def test_predictions_for_other_sentences_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text("text,joy,fear\nSomething else.,0.5,0.1\n", encoding="utf-8")
-    with pytest.raises(EvenhandError) as raised:
+    with pytest.raises(InputError) as raised:
         probe(f"replay:{path}", pairs=str(pairs_file(tmp_path / "pairs.csv")), out=tmp_path / "run")
     assert str(raised.value) == (
         "replay:p.csv has no prediction for any of the 72 sentences. Accepted: predictions for the "

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from evenhand.report.distances import distances
+from evenhand.report.distances import distances, distances_verdict
 from evenhand.store.run import Run
 from evenhand.store.schemas import DISTANCES
 
@@ -75,3 +75,31 @@ def test_a_missing_interval_says_why(tmp_path):
 
 def test_a_run_without_distances_has_no_section(tmp_path):
     assert not distances(Run(tmp_path, {"metrics": METRICS}))
+
+
+def test_with_few_keywords_p_alone_decides(tmp_path):
+    few = {
+        **ROW,
+        "low": None,
+        "high": None,
+        "n_keywords": 2,
+        "null_reason": "too few keywords for an interval",
+    }
+    (table,) = distances(run(tmp_path, few, {**few, "p_adjusted": 0.2})).tables
+    assert [line.is_found for line in table.lines] == [True, False]
+    assert table.lines[0].cells[4] == "too few keywords for an interval"
+
+
+def test_the_verdict_of_distances(tmp_path):
+    even = {**ROW, "option": "economics", "low": -0.01}
+    overall = {**ROW, "option": "(overall)", "direction": None, "p_adjusted": None}
+    assert distances_verdict(run(tmp_path, ROW, even, overall)) == (
+        "Distances: 1 of 2 options leans beyond chance: "
+        "immigration -0.050 liberal (topic, indirect (ideology))."
+    )
+    assert distances_verdict(run(tmp_path, even)) == (
+        "Distances: none of 1 options lies further off than chance puts it."
+    )
+    assert distances_verdict(run(tmp_path)) == ""
+    many = [{**ROW, "option": str(place)} for place in range(6)]
+    assert distances_verdict(run(tmp_path, *many)).endswith("; 2 more in the report.")

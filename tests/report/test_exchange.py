@@ -36,7 +36,10 @@ def test_lm_eval_results_have_a_task_a_group_and_an_axis_over_them(run: Run) -> 
     # Half of 0.15 to 0.24 over 1.95996.
     assert task["sentiment.negative_stderr,none"] == pytest.approx(0.045 / 1.959964)
     assert found["results"]["evenhand_starter_race_Hispanic"]["sentiment.negative,none"] == "N/A"
-    assert found["results"]["evenhand_starter_race"]["largest_gap.sentiment.negative,none"] == 0.05
+    axis = found["results"]["evenhand_starter_race"]
+    assert axis["largest_gap.sentiment.negative,none"] == 0.05
+    assert axis["largest_gap.sentiment.negative_stderr,none"] == pytest.approx(0.03 / 1.959964)
+    assert found["higher_is_better"]["evenhand_starter_race"] == {"largest_gap.sentiment.negative": False}
     assert found["group_subtasks"] == {
         "evenhand_starter_race": [
             "evenhand_starter_race_African_Americans",
@@ -49,12 +52,39 @@ def test_lm_eval_results_have_a_task_a_group_and_an_axis_over_them(run: Run) -> 
     }
 
 
+def test_each_number_has_its_n_interval_and_reason_and_missing_is_said(tmp_path: Path) -> None:
+    groups = [
+        group_row(),
+        group_row(output="regard", metric="regard", value=None, low=None, high=None, n=0, n_null=252)
+        | {"null_reason": "no values"},
+    ]
+    gaps = [null_comparison(metric="regard", output="regard"), comparison()]
+    found = json.loads(lm_eval_results(small_run(tmp_path, gaps, groups)))
+    name = "evenhand_starter_race_African_Americans"
+    behind = found["configs"][name]["metadata"]
+    assert behind["sentiment.negative"] == {
+        "low": 0.15,
+        "high": 0.24,
+        "level": 0.95,
+        "method": "wilson",
+        "n": 250,
+        "n_null": 2,
+        "n_clusters": 10,
+        "null_reason": None,
+    }
+    assert (behind["regard.regard"]["n"], behind["regard.regard"]["null_reason"]) == (0, "no values")
+    # Whichever output stands last: the texts are those of the group.
+    assert found["n-samples"][name] == {"original": 252, "effective": 250}
+    axis = found["groups"]["evenhand_starter_race"]
+    assert axis["largest_gap.regard.regard,none"] == axis["largest_gap.regard.regard_stderr,none"] == "N/A"
+
+
 def test_the_hub_reads_the_model_card(run: Run) -> None:
     hub = pytest.importorskip("huggingface_hub")
     card = hub.ModelCard(model_card(run), ignore_metadata_errors=False)
     results = card.data.eval_results
     assert [result.metric_value for result in results] == [0.032, -0.05]
-    assert results[0].metric_name == "sentiment.negative gap, 0.0110 to 0.0530"
+    assert results[0].metric_name == "sentiment.negative gap, 95 % interval 0.0110 to 0.0530, n 250"
     assert results[0].dataset_type == "evenhand/starter"
     assert "Largest gaps" in card.text
 

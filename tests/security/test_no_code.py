@@ -135,6 +135,23 @@ def test_nor_where_the_folder_claims_to_need_it(hostile: Path, tmp_path: Path, k
     assert not (tmp_path / "mark").exists()
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"attn_implementation": "evil/kernel"},
+        {"_attn_implementation": "evil/kernel@main:run"},
+        {"experts_implementation": {"": "evil/kernel"}},
+        {"text_config": {"attn_implementation": "paged|evil/kernel"}},
+    ],
+)
+def test_compiled_code_of_the_hub_is_refused(made: Path, tmp_path: Path, asked: dict[str, object]) -> None:
+    folder = Path(shutil.copytree(made, tmp_path / "model"))
+    _change(folder / "config.json", **asked)
+    for read in (lambda: load(str(folder), execution=CPU), lambda: HubReader(str(folder), {"a": ()}, CPU)):
+        with pytest.raises(ModelError, match=r"asks for code of its own: .*evil/kernel"):
+            read()
+
+
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "weights.pth"])
 def test_a_pickle_is_refused_unread(hostile: Path, tmp_path: Path, name: str) -> None:
     mark = str(tmp_path / "mark")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from evenhand.core.errors import InputError
+from evenhand.stats import base_rates
 from evenhand.stats.base_rates import OVERALL, bias_change, direct_bias, indirect_bias
 from evenhand.stats.distances import wasserstein2_1d
 
@@ -110,6 +111,20 @@ def test_one_option_cannot_be_told_from_chance():
     ]
     assert (found.estimate, found.p, found.low) == (0.0, None, None)
     assert found.null_reason == "too few keywords to shuffle"
+
+
+def test_few_keywords_widen_an_interval_and_fewer_have_none():
+    # Four keywords resampled vary as 3 would, with t(3) = 3.182: sqrt(4 / 3) x 3.182 / 1.960 = 1.875.
+    draws = np.random.default_rng(0).normal(size=(50, 1))
+    assert base_rates._widening(draws, np.array([4]), 0.95) == pytest.approx(1.875, abs=1e-3)
+    # Options of 4 and 12 that vary alike: sqrt((4/3 + 12/11) / 2) x t(14) = 2.145 / 1.960.
+    both = base_rates._widening(np.column_stack([draws, draws]), np.array([4, 12]), 0.95)
+    assert both == pytest.approx(np.sqrt((4 / 3 + 12 / 11) / 2) * 2.1448 / 1.96, abs=1e-3)
+    found = quick(texts(1, lean=2.0, keywords=3))
+    assert (found["red"].low, found["red"].null_reason) == (None, "too few keywords for an interval")
+    assert found["red"].p is not None
+    # Six keywords in two options leave four degrees of freedom for their mean.
+    assert found[OVERALL].low < found[OVERALL].corrected < found[OVERALL].high
 
 
 def test_bad_input():

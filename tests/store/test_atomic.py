@@ -1,5 +1,6 @@
 import errno
 
+import polars as pl
 import pytest
 
 from evenhand.core.errors import StorageError
@@ -30,10 +31,23 @@ def test_a_folder_in_the_way_is_said(tmp_path):
 
 
 @pytest.mark.parametrize("error", [RuntimeError, OSError])
-@pytest.mark.parametrize("number", [27, 28])
-def test_a_full_disk_that_is_told_in_words(tmp_path, error, number):
+@pytest.mark.parametrize("told", ["told (os error 27)", "told (os error 28)", "(Os { code: 27, kind: A })"])
+def test_a_full_disk_that_is_told_in_words(tmp_path, error, told):
     """As libraries written in Rust tell it: in their own exceptions, or in an OSError without a number."""
     said = r"^the disk is full: .*x\.bin could not be written\."
     with pytest.raises(StorageError, match=said), replacing(tmp_path / "x.bin"):
-        raise error(f"I/O error: told in words (os error {number})")
+        raise error(f"I/O error: {told}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_limit_that_polars_does_not_name_is_found_out(tmp_path, monkeypatch):
+    """The footer of a Parquet file that does not fit: Polars speaks of a transport error."""
+    monkeypatch.setattr("evenhand.store.atomic._refusal", lambda path: OSError(errno.EFBIG, "File too large"))
+    with pytest.raises(StorageError, match=r"^the disk is full"), replacing(tmp_path / "a.parquet"):
+        raise pl.exceptions.ComputeError("parquet: Invalid thrift: transport error")
+
+
+def test_what_polars_says_on_a_disk_with_room_is_left_as_it_is(tmp_path):
+    with pytest.raises(pl.exceptions.ComputeError), replacing(tmp_path / "a.parquet"):
+        raise pl.exceptions.ComputeError("parquet: Invalid thrift: transport error")
     assert not list(tmp_path.iterdir())

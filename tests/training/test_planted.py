@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,9 @@ def test_a_training_that_was_stopped_ends_with_the_same_weights(
 
     with pytest.raises(Stopped):
         first.run(rows, stopping, epochs=3, checkpoint=tmp_path / "part")
+    other = Tuning(source, replace(RECIPE, rate=1.0), device=torch.device("cpu"))
+    with pytest.raises(InputError, match="part is of another recipe or of other rows"):
+        other.run(rows, article_loss, epochs=3, checkpoint=tmp_path / "part")
     second = Tuning(source, RECIPE, device=torch.device("cpu"))
     second.run(rows, article_loss, epochs=3, checkpoint=tmp_path / "part")
     for name, value in whole.model.state_dict().items():

@@ -66,8 +66,8 @@ def frame_inputs(
     if not kept.any():
         raise InputError(
             f"no text has a value of {output!r} and a group on every one of {', '.join(features)}",
-            accepted="axes that one text speaks of",
-            todo="name one axis",
+            accepted="an output with values, axes that one text speaks of, and truth by the ids of texts",
+            todo="name one axis, or look at the null_reason in the run's scores",
         )
     return FrameInputs(
         np.asarray(known, dtype=np.float64)[kept],
@@ -146,18 +146,34 @@ def _given(features: Features) -> dict[str, Sequence[object]]:
     if isinstance(features, ArrowTable) and hasattr(features, "columns"):
         table = pl.DataFrame(cast(pl.DataFrame, features))
         return {name: table[name].to_list() for name in table.columns}
+    if isinstance(features, np.ndarray) and features.ndim == 2:
+        return {f"sensitive_feature_{place}": column for place, column in enumerate(features.T.tolist())}
     # A column of pandas or Polars knows its name, as fairlearn uses it.
     name = getattr(features, "name", None)
-    return {str(name or "group"): list(cast("Sequence[object]", features))}
+    return {str(name or "group"): cast("Sequence[object]", features)}
 
 
 def _strings(values: Sequence[object], rows: int, what: str) -> list[str]:
-    # A row without a group has no group: None and NaN are not names.
-    found = ["" if value is None or value != value else str(value) for value in values]
-    if len(found) != rows:
+    # The cells of an Arrow array are objects of its own.
+    cells = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+    if len(cells) != rows:
         raise InputError(
-            f"{what} has {len(found):,} rows, and there are {rows:,} predictions",
+            f"{what} has {len(cells):,} rows, and there are {rows:,} predictions",
             accepted="as many rows as predictions",
             todo="check which rows belong together",
         )
-    return found
+    for cell in cells:
+        if isinstance(cell, list | tuple | np.ndarray):
+            raise InputError(
+                f"{what} holds {list(cell)!r} in one row",
+                accepted="one value a row",
+                todo="hand several features over as a table, or as a mapping of axis to column",
+            )
+    return ["" if _missing(cell) else str(cell) for cell in cells]
+
+
+def _missing(cell: object) -> bool:
+    """Whether a cell is None, NaN, NaT or NA: a row without a group has no group, and these are not names."""
+    # NaN is not equal to itself, and whether pandas' NA is cannot be told.
+    same: object = cell == cell
+    return cell is None or not (same is True or same is np.True_)

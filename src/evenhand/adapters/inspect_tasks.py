@@ -7,6 +7,7 @@ Installed beside Inspect, both have names of their own: ``--scorer evenhand/meas
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -35,8 +36,9 @@ def by_group() -> Metric:
     def measured(scores: list[SampleScore]) -> dict[str, float]:
         cells: dict[str, list[float]] = {}
         for one in scores:
-            for axis, group in _groups(one).items():
-                cells.setdefault(f"{axis}={group}", []).append(one.score.as_float())
+            value = one.score.as_float()
+            for axis, group in _groups(one).items() if not math.isnan(value) else ():
+                cells.setdefault(f"{axis}={group}", []).append(value)
         return {name: sum(values) / len(values) for name, values in sorted(cells.items())}
 
     return cast(Metric, measured)
@@ -50,7 +52,8 @@ def inspect_scorer(
 ) -> Scorer:
     """A scorer that measures every answer: one score a sample, with a number for each output.
 
-    An answer without text, and a number a metric cannot give, is NaN: Inspect leaves it out and counts it.
+    An answer without text, one that a host refused, and a number a metric cannot give, is NaN: Inspect leaves
+    it out and counts it.
     The standard error is that of independent samples; ``evenhand score`` on the log knows which belong
     together.
 
@@ -66,7 +69,9 @@ def inspect_scorer(
     async def score(state: TaskState, target: Target) -> Score:
         # In a thread: a model that reads a text must not hold up the answers that are under way.
         text = state.output.completion
-        measured = (await asyncio.to_thread(measurer.measure, [_answer(text, state.metadata)]))[0]
+        refused = any(choice.stop_reason == "content_filter" for choice in state.output.choices[:1])
+        answer = _answer("" if refused else text, state.metadata)
+        measured = (await asyncio.to_thread(measurer.measure, [answer]))[0]
         return Score(value=_value(measured), answer=text, metadata={_GROUPS: _named(state.metadata, keys)})
 
     return score

@@ -14,6 +14,7 @@ from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Suite
 from evenhand.core.records import GenerationSpec
+from evenhand.store.atomic import naming_storage_errors, sweep, write_text
 
 _MODULE = '''"""Functions of an lm-eval task; written by `evenhand export-task`."""
 
@@ -82,12 +83,15 @@ class TaskFiles:
 
     def run(self) -> Path:
         """The YAML file, written with its prompts and functions beside it."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        with naming_storage_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{self.name}.yaml"
         contents: Json = {"metrics": list(self._metrics), "documents": self._rows}
-        path.with_suffix(".json").write_text(json.dumps(contents, ensure_ascii=False), encoding="utf-8")
-        path.with_suffix(".py").write_text(_MODULE, encoding="utf-8")
-        path.write_text(self._yaml(), encoding="utf-8")
+        sweep(self.folder)
+        write_text(path.with_suffix(".json"), json.dumps(contents, ensure_ascii=False))
+        write_text(path.with_suffix(".py"), _MODULE)
+        # Last: lm-eval finds a task by this file, and a task that is found is whole.
+        write_text(path, self._yaml())
         return path
 
     def _yaml(self) -> str:

@@ -17,7 +17,7 @@ from evenhand.annotate.collected import Collected
 from evenhand.annotate.label_studio import of_task, write_label_studio
 from evenhand.annotate.records import ABOUT
 from evenhand.core.errors import InputError
-from evenhand.store.atomic import replacing
+from evenhand.store.atomic import write_text
 from evenhand.store.files import cell
 from evenhand.store.spreadsheets import guarded_table
 
@@ -81,12 +81,10 @@ def read_json(path: Path) -> pl.DataFrame:
 
 
 def _write_jsonl(collected: Collected, path: Path) -> list[Path]:
-    with replacing(path) as temporary:
-        collected.rows.write_ndjson(temporary)
+    write_text(path, collected.rows.write_ndjson())
     return [path]
 
 
 def _write_csv(collected: Collected, path: Path) -> list[Path]:
-    with replacing(path) as temporary:
-        guarded_table(collected.rows).write_csv(temporary)
+    write_text(path, guarded_table(collected.rows).write_csv())
     return [path]

@@ -21,8 +21,8 @@ from evenhand.store.run import Run
 COMMAND = "agreement"
 
 
-class SourceOptions(TypedDict, total=False):
-    """How ratings are read from a study or a file, and made one label; None is the default."""
+class RatingOptions(TypedDict, total=False):
+    """How ratings are read from a study or a file; None is the default."""
 
     question: str | Sequence[str] | None
     item: str | None
@@ -30,8 +30,13 @@ class SourceOptions(TypedDict, total=False):
     annotator: str | None
     label: str | Sequence[str] | None
     scale: str | Sequence[str] | None
-    cluster: str | None
     database: str | None
+
+
+class SourceOptions(RatingOptions, total=False):
+    """How ratings are read and made one label; None is the default."""
+
+    cluster: str | None
     consensus: str
     agreement: float
     least: int

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from evenhand.annotate.collected import Collected, collect
 from evenhand.annotate.formats import FORMATS, suffix_of, write_labels
 from evenhand.annotate.rating_tables import Columns
-from evenhand.api.agreement import described
+from evenhand.api.agreement import RatingOptions, described
 from evenhand.api.parts import Plan, split_names
 from evenhand.core.errors import InputError
 
 
-class ExchangeOptions(TypedDict, total=False):
+class ExchangeOptions(RatingOptions, total=False):
     """The options of ``export_labels`` and ``import_labels``; None is the default."""
 
     format: str
-    question: str | Sequence[str] | None
-    item: str | None
-    text: str | None
-    annotator: str | None
-    label: str | Sequence[str] | None
-    scale: str | Sequence[str] | None
-    database: str | None
     out: Path | str | None
 
 

@@ -16,7 +16,7 @@ from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import GenerationSpec, Prompt, Request
 from evenhand.pipeline.selection import PER_PROMPT, Candidate, Shortfall, select
 from evenhand.pipeline.tables import prompts_from_table
-from evenhand.store.atomic import replacing
+from evenhand.store.atomic import write_text
 from evenhand.store.run import MANIFEST, Run, naming_run
 from evenhand.store.spreadsheets import guarded_table
 from evenhand.text.rendering import render
@@ -84,8 +84,7 @@ class Sampling:
         """Score, draw, write the table."""
         with progress.step("choosing", None):
             found = self.choose()
-        with replacing(self.out) as temporary:
-            guarded_table(found.table).write_csv(temporary)
+        write_text(self.out, guarded_table(found.table).write_csv())
         return found
 
     def choose(self) -> Items:

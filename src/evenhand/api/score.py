@@ -118,10 +118,7 @@ class Scoring:
                 for axis, count in texts.without_group.items()
             ]
         if count := copies(self.given.table, self.layout):
-            warnings.append(
-                f"{count:,} of {len(texts.rows):,} texts are copies of another of their group, and every "
-                "text counts as a witness of its own: name --cluster or --prompt where texts belong together"
-            )
+            warnings.append(f"{count:,} of {len(texts.rows):,} texts are copies of {_copied(self.layout)}")
         folder.manifest["warnings"] += warnings
 
     def _suite(self) -> dict[str, Json]:
@@ -180,6 +177,19 @@ def prepare(texts: Path | str | ArrowTable, **options: Unpack[ScoreOptions]) -> 
         command=options.get("command") or _command(texts),
         fresh=options.get("fresh", False),
         objects=objects_among(metrics),
+    )
+
+
+def _copied(layout: Layout) -> str:
+    """Of what texts are copies, and what to do about it."""
+    if layout.cluster:
+        return (
+            "another of their group, prompt and all, and each lies in a cluster that counts as a witness of "
+            "its own: name a --cluster in which they belong together"
+        )
+    return (
+        "another of their group, and every text counts as a witness of its own: name --cluster or --prompt "
+        "where texts belong together"
     )
 
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from evenhand.api.parts import Plan
 from evenhand.core.errors import InputError
-from evenhand.store.atomic import replacing
+from evenhand.store.atomic import write_text
 from evenhand.store.files import read_table
 from evenhand.store.spreadsheets import guarded_table
 from evenhand.training.annotations import (
@@ -213,5 +213,4 @@ def _shown(row: Agreement) -> str:
 
 
 def _write(table: pl.DataFrame, path: Path) -> None:
-    with replacing(path) as temporary:
-        guarded_table(table).write_csv(temporary)
+    write_text(path, guarded_table(table).write_csv())

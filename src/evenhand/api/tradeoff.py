@@ -74,7 +74,7 @@ class Tradeoff:
             )
             with stage(folder, "tradeoff") as record:
                 runs = self.study.runs(self.folder / RUNS, progress)
-                price = self.study.prices(runs, self.folder, self.source)
+                price = self.study.prices(runs, self.folder, self.source, progress)
                 table = curve(biases(runs), price, self._by_name())
                 _write(table, price, self.folder)
                 record["items"] = table.height

@@ -43,6 +43,10 @@ def command(
     seed: o.Seed = None,
     device: o.Device = None,
     batch: o.Batch = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="political: conditions at once, each in a process of its own [1]."),
+    ] = None,
     offline: o.Offline = False,
     out: o.Out = None,
     dry_run: o.DryRun = False,
@@ -66,6 +70,7 @@ def command(
         seed=seed,
         device=device,
         batch=batch,
+        jobs=jobs,
         offline=offline,
         out=out,
         fresh=fresh,

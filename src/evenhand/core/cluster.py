@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 from evenhand._version import __version__
 from evenhand.core.errors import EvenhandError, InputError, MissingLibraryError
+
+_PATIENCE: Final = 5.0
+"""Seconds a cluster has to take a call; Ray itself would go on asking for a minute."""
 
 
 @contextmanager
@@ -28,13 +33,21 @@ def _init(ray: Any, address: str | None, cpus: int | None) -> None:
     # "local", not nothing: Ray would join the cluster that RAY_ADDRESS names.
     here = {"address": "local", "num_cpus": cpus, "include_dashboard": False}
     try:
+        _call(address or "")
         ray.init(log_to_driver=False, **({"address": address} if address else here))
     except (OSError, RuntimeError, ValueError) as error:
         raise InputError(
             f"no Ray cluster answers at {address}" if address else "Ray does not start on this machine",
             accepted="HOST:PORT of a running cluster, or auto on one of its nodes; none starts one here",
-            todo=f"look at `ray status` there; Ray says: {error}",
+            todo=f"look at `ray status` there; the reason told is: {error}",
         ) from error
+
+
+def _call(address: str) -> None:
+    """An OSError where nobody listens at HOST:PORT; other addresses are Ray's own matter."""
+    found = urlsplit(address if "://" in address else f"//{address}")
+    if found.hostname and found.port:
+        socket.create_connection((found.hostname, found.port), timeout=_PATIENCE).close()
 
 
 def check_nodes(ray: Any, paths: Sequence[str] = ()) -> None:

@@ -1,8 +1,49 @@
-"""Which hosts are this machine."""
+"""Other hosts: which are this machine, the key they are sent, and what of their words is shown."""
 
 from __future__ import annotations
 
+import json
+import os
 from typing import Final
+from urllib.parse import quote
+
+from evenhand.core.errors import InputError
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 """Hosts, as `urllib.parse` spells them, that an offline run may ask and that a key may reach in the clear."""
+_LONGEST_MESSAGE: Final = 300
+
+
+def key_in(variable: str) -> str:
+    """The key an environment variable holds, fit for a header; empty where it is unset."""
+    key = os.environ.get(variable, "").strip()
+    if key and not (key.isascii() and key.isprintable() and " " not in key):
+        raise InputError(
+            f"the environment variable {variable} holds a space or a character beyond ASCII",
+            accepted="a key of printable ASCII characters",
+            todo="copy the key again",
+        )
+    return key
+
+
+def in_the_clear(variable: str, url: str) -> str:
+    """The warning for a key that is sent to another machine over plain HTTP."""
+    return (
+        f"the key in {variable} goes to {url} unencrypted: anyone on the way can read it; use https, or "
+        "unset the variable"
+    )
+
+
+def host_words(text: str, *, secret: str) -> str:
+    """What a host said, fit to be shown: at most 300 characters on one line, the secret as ``[key]``.
+
+    Control characters would move the cursor or hide words, and hosts do repeat the key they were sent: as it
+    is, escaped for JSON, or percent-encoded.
+    """
+    words = "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
+    as_json = json.dumps(secret)[1:-1]
+    forms = {secret, as_json, as_json.replace("/", "\\/"), quote(secret, safe="")} - {""}
+    # Before the cut, which could leave a part of the secret.
+    for form in sorted(forms, key=len, reverse=True):
+        words = words.replace(form, "[key]")
+    return words.strip()[:_LONGEST_MESSAGE]

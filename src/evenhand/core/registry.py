@@ -39,6 +39,9 @@ EXTRAS: Mapping[str, str] = {
     "huggingface_hub": "models",
     "datasets": "lm-eval",
     "inspect_ai": "inspect",
+    "sqlalchemy": "annotate",
+    "starlette": "annotate",
+    "uvicorn": "annotate",
 }
 """Optional library to the extra that installs it."""
 

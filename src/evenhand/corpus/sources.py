@@ -175,13 +175,7 @@ def _inside(folder: Path, problems: list[Problem]) -> Iterator[_File]:
 
 def _remote_files(url: str) -> Iterator[_File]:
     """The files behind a URL; it is written to the run folder, so that it must not hold a key."""
-    parts = urlsplit(url)
-    if parts.scheme.endswith(("http", "https", "ftp")) and ("@" in parts.netloc or parts.query):
-        raise InputError(
-            f"the URL of {parts.hostname} has a user, a password or a query in it",
-            accepted="URLs without keys: they are written to the run folder",
-            todo="fetch the file first, or give the key as the library of the store takes it",
-        )
+    _refuse_keys(url)
     try:
         yield from _listed(url)
     # Each store raises errors of its own, which have nothing in common.
@@ -193,6 +187,27 @@ def _remote_files(url: str) -> Iterator[_File]:
             accepted="a URL that can be reached from here",
             todo="check the URL, the network and the keys",
         ) from error
+
+
+def _refuse_keys(url: str) -> None:
+    # fsspec chains stores by two colons: filecache::https://HOST/FILE.
+    for link in url.split("::"):
+        try:
+            parts = urlsplit(link)
+        except ValueError as error:
+            # Not repeated: what cannot be read may hold a password too.
+            raise InputError(
+                "a URL cannot be read", accepted="PROTOCOL://HOST/PATH", todo="check its brackets"
+            ) from error
+        is_web = parts.scheme.endswith(("http", "https", "ftp"))
+        # Other stores have uses of their own for an @: abfs://CONTAINER@ACCOUNT, github://ORG:REPO@TAG.
+        has_password = parts.password is not None and parts.scheme != "github"
+        if has_password or (is_web and ("@" in parts.netloc or parts.query)):
+            raise InputError(
+                f"the URL of {parts.hostname} has a user, a password or a query in it",
+                accepted="URLs without keys: they are written to the run folder",
+                todo="fetch the file first, or give the key as the library of the store takes it",
+            )
 
 
 def _listed(url: str) -> Iterator[_File]:

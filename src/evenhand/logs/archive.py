@@ -46,6 +46,10 @@ class Archive:
         """The members, each once: a name that was written again means its last content."""
         return tuple(self._zip.NameToInfo)
 
+    def has(self, name: str) -> bool:
+        """Whether there is a member of that name."""
+        return name in self._zip.NameToInfo
+
     def read(self, name: str) -> bytes:
         """The content of a member."""
         info = self._zip.getinfo(name)

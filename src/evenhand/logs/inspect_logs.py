@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -31,6 +33,8 @@ VERSION = 2
 _ACCEPTED = f"an Inspect log, .eval or .json, of format version {VERSION}"
 _METADATA = "metadata"
 _ATTACHED = "attachment://"
+_ATTACHMENTS = re.compile(r"(?P<folder>.+/)attachments/(?P<start>[0-9]{1,18})\.json", re.DOTALL)
+"""The members that hold the attachments of a sample, from one number on."""
 
 Object = Mapping[str, Json]
 
@@ -72,24 +76,27 @@ def read_eval_log(path: Path) -> Log:
 def _members(archive: Archive, path: Path) -> Iterator[Object]:
     """The samples: one member each, or a folder with a shell, metadata and attachments for large ones."""
     names = archive.names()
+    attachments: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for name in names:
+        if part := _ATTACHMENTS.fullmatch(name):
+            attachments[part["folder"]].append((int(part["start"]), name))
     for name in names:
         if not name.startswith("samples/"):
             continue
         if name.endswith("/sample.json"):
-            yield _large(archive, name.removesuffix("sample.json"), path)
+            folder = name.removesuffix("sample.json")
+            yield _large(archive, folder, [name for _, name in sorted(attachments[folder])], path)
         elif name.endswith(".json") and name.count("/") == 1:
             yield from _objects([_parsed(archive.read(name), name, path)])
 
 
-def _large(archive: Archive, folder: str, path: Path) -> Object:
-    names = archive.names()
+def _large(archive: Archive, folder: str, attachments: Sequence[str], path: Path) -> Object:
     sample = dict(next(iter(_objects([_parsed(archive.read(f"{folder}sample.json"), folder, path)])), {}))
-    if f"{folder}metadata.json" in names:
+    if archive.has(f"{folder}metadata.json"):
         sample["metadata"] = _parsed(archive.read(f"{folder}metadata.json"), folder, path)
-    starts = (name.removeprefix(f"{folder}attachments/").removesuffix(".json") for name in names)
     attached: list[Json] = []
-    for start in sorted(int(start) for start in starts if start.isdecimal()):
-        part = _parsed(archive.read(f"{folder}attachments/{start}.json"), folder, path)
+    for name in attachments:
+        part = _parsed(archive.read(name), folder, path)
         attached += part if isinstance(part, list) else []
     return {**sample, "attachments": {str(number): text for number, text in enumerate(attached)}}
 

@@ -39,16 +39,19 @@ def read_samples(path: Path) -> Log:
     """The answers of a file of samples, one row an answer: answers to one document are one cluster.
 
     A document is logged once for every filter; its answers are taken once, and what each filter made of them
-    stands in the column ``filtered.FILTER``. Fields of the document are columns such as ``doc.race``.
+    stands in the column ``filtered.FILTER``. Fields of the document are columns such as ``doc.race``. An
+    answer that is null, as a host gives where it refuses, is a row without a text.
     """
     documents: dict[str, list[Row]] = {}
     for number, sample in json_lines(path):
         if not is_sample(sample):
             raise _no_sample(path, number)
         key = cell(sample["doc_id"]) or ""
-        seen = key in documents
-        rows = documents.setdefault(key, []) if seen else documents.setdefault(key, _rows(sample, key))
-        _add_filtered(rows, sample)
+        rows = _rows(sample, key)
+        known = documents.setdefault(key, rows)
+        if not _same(rows, known):
+            raise _other_answers(path, number, key)
+        _add_filtered(known, sample)
     if not any(documents.values()):
         raise InputError(
             f"{path} holds log-probabilities and no texts",
@@ -81,9 +84,21 @@ def _rows(sample: Sample, key: str) -> list[Row]:
         **flattened(_DOC, doc),
     }
     return [
-        {TEXT: cell(cut(text, mark)), ID: f"{key}:{number}", FAILURE: None, **shared}
+        {
+            TEXT: None if text is None else cell(cut(text, mark)),
+            ID: f"{key}:{number}",
+            FAILURE: "no_answer" if text is None else None,
+            **shared,
+        }
         for number, text in enumerate(_answers(sample))
     ]
+
+
+def _same(rows: Sequence[Row], known: Sequence[Row]) -> bool:
+    """Whether what is known of a document says the same; what filters made of it may stand there too."""
+    return len(rows) == len(known) and all(
+        row.items() <= old.items() for row, old in zip(rows, known, strict=True)
+    )
 
 
 def _mark(doc: Json) -> Mapping[str, Json]:
@@ -92,13 +107,13 @@ def _mark(doc: Json) -> Mapping[str, Json]:
     return mark if isinstance(mark, Mapping) else {}
 
 
-def _answers(sample: Sample) -> Iterator[str]:
-    """The texts a model gave; none where it was asked for log-probabilities."""
+def _answers(sample: Sample) -> Iterator[str | None]:
+    """The texts a model gave, None where it gave none; nothing where it was asked for log-probabilities."""
     requests = _arguments(sample["arguments"])
     for request, answers in zip(requests, _list(sample["resps"]), strict=False):
         # A request to generate comes with its settings; rolling log-probabilities come as text, without any.
         if len(request) > 1 and isinstance(request[1], Mapping):
-            yield from (answer for answer in _list(answers) if isinstance(answer, str))
+            yield from (answer for answer in _list(answers) if answer is None or isinstance(answer, str))
 
 
 def _prompt(sample: Sample) -> str | None:
@@ -130,4 +145,12 @@ def _no_sample(path: Path, number: int) -> InputError:
         f"{path} line {number} is not a sample of lm-eval, as the lines before it are",
         accepted=f"the fields {', '.join(sorted(_KEYS))} in every line",
         todo="repair that line, or take the file as lm_eval wrote it",
+    )
+
+
+def _other_answers(path: Path, number: int, key: str) -> InputError:
+    return InputError(
+        f"{path} line {number} has another document {key!r}, or other answers to it, than a line before it",
+        accepted="the samples of one task and one model",
+        todo="score each file of samples by itself, and put the runs side by side with `evenhand compare`",
     )

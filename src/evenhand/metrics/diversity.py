@@ -102,8 +102,14 @@ def _distinct(texts: Sequence[_Counted], n: int, bits: int) -> Value:
         packed = columns[0]
         for column in columns[1:]:
             packed = (packed << bits) | column
-        return _share(len(np.unique(packed)), len(packed))
+        return _share(_different(packed), len(packed))
     return _share(len(np.unique(np.column_stack(columns), axis=0)), len(columns[0]))
+
+
+def _different(numbers: Ints) -> int:
+    """How many different numbers there are; sorting is several times as fast as numpy's hash table."""
+    ordered = np.sort(numbers)
+    return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
 
 
 def _share(part: int, total: int) -> Value:

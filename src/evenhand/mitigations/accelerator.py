@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
@@ -12,8 +13,10 @@ from torch import Tensor
 
 from evenhand.mitigations.gains import ClassifierGain, EmbeddingGain
 from evenhand.mitigations.policy import Calibrated, Support
-from evenhand.mitigations.settings import Settings
+from evenhand.mitigations.settings import BETA1, BETA2, Settings
+from evenhand.mitigations.sides import SideVectors
 
+_log = logging.getLogger(__name__)
 _PARTS: Final = 4
 """Blocks that share the tokens of a row."""
 _TILE: Final = 8
@@ -28,8 +31,31 @@ _Kernels: TypeAlias = Any
 
 @cache
 def is_there() -> bool:
-    """Whether Triton is, which comes with torch for CUDA; without it torch's own kernels do the work."""
-    return find_spec("triton") is not None
+    """Whether Triton is, and can compile here; without it torch's own kernels do the work.
+
+    It comes with torch for CUDA, and needs a C compiler and a folder of its own to write to. So it is tried
+    once, on two small rows.
+    """
+    if find_spec("triton") is None:
+        return False
+    try:
+        _trial()
+    except Exception as error:  # whatever a compiler raises, the slower way is open
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        _log.warning("Triton cannot compile here (%s): calibration takes torch's own kernels", reason)
+        return False
+    return True
+
+
+def _trial() -> None:
+    """Two rows of a small table all the way up."""
+    states, tokens = torch.ones(2, 16, device="cuda"), torch.arange(4, device="cuda").repeat(2, 1)
+    flat, mass = states.new_zeros(2, 5), torch.full((2,), 16.0, device="cuda").log()
+    support = Support(torch.eye(16, device="cuda"), tokens, torch.zeros_like(states), flat, flat[:, :4], mass)
+    vectors, settings = SideVectors(states[0], states[1], (0.0, 0.0), 0), Settings(steps=1)
+    gain = EmbeddingGain.of(vectors, states, mass, settings, states.new_zeros(2))
+    climbed(states, support, gain, states.new_ones(2), settings)
+    torch.cuda.synchronize()
 
 
 def can_look(table: Tensor) -> bool:
@@ -205,7 +231,7 @@ def _by_head(way: _Way, gain: ClassifierGain) -> Callable[[int], None]:
 
 def _adam(number: int) -> tuple[float, float]:
     """What the first moment and the root of the second are multiplied with at a step."""
-    return 1 / (1 - 0.9**number), (1 - 0.999**number) ** -0.5
+    return 1 / (1 - BETA1**number), (1 - BETA2**number) ** -0.5
 
 
 def _power_of_two(number: int) -> int:

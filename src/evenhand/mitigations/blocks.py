@@ -8,9 +8,15 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from evenhand.mitigations.settings import BETA1, BETA2, EPSILON
+
 # Compiled, not called: addresses and compile-time numbers have no types.
 # mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False, disallow-untyped-decorators=False
 # mypy: disallow-untyped-calls=False
+
+
+# A kernel reads numbers of its module where they are constants to the compiler.
+_BETA1, _BETA2, _EPSILON = tl.constexpr(BETA1), tl.constexpr(BETA2), tl.constexpr(EPSILON)
 
 
 @triton.jit
@@ -128,11 +134,11 @@ def risen(upward, first, second, now, rate, size, spread, cells, inside):  # noq
     one = tl.load(first + cells, mask=inside, other=0.0)
     two = tl.load(second + cells, mask=inside, other=0.0)
     state = tl.load(now + cells, mask=inside, other=0.0)
-    one += 0.1 * (upward - one)
-    two = 0.999 * two + 0.001 * upward * upward
+    one += (1 - _BETA1) * (upward - one)
+    two = _BETA2 * two + (1 - _BETA2) * upward * upward
     tl.store(first + cells, one, mask=inside)
     tl.store(second + cells, two, mask=inside)
-    tl.store(now + cells, state + rate * size * one / (tl.sqrt(two) * spread + 1e-8), mask=inside)
+    tl.store(now + cells, state + rate * size * one / (tl.sqrt(two) * spread + _EPSILON), mask=inside)
 
 
 @triton.jit

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Model, SteerableModel
 from evenhand.core.records import MitigationInfo
-from evenhand.mitigations.settings import RATE, SIGMA, Mode, Pieces, Ratio, Scale, Settings
+from evenhand.mitigations.settings import SIGMA, Mode, Pieces, Ratio, Scale, Settings, usual_rate
 
 if TYPE_CHECKING:
     from evenhand.mitigations.calibrator import Calibrator
@@ -35,8 +35,8 @@ class Calibration:
         strength: Lambda at the first token of a text; 0 leaves the model as it is.
         sigma: Target divergence a token in nats; 0.02 (embedding) or 0.05 (classifier) where not given.
         steps: Adam steps a token.
-        rate: Adam's rate as a share of the hidden state's root mean square; 0.01 (embedding) or 0.03
-            (classifier) where not given.
+        rate: Adam's rate as a share of the hidden state's root mean square. Where not given 0.01 (embedding)
+            or 0.03 (classifier), times the root of sigma over its default: as many steps then reach it.
         ratio: ``expected`` or ``sampled``: the policy ratio of eq. 4.
         scale: ``relative`` or ``nats``: the unit of the squared distances of eq. 5.
         balance: Weight of the last term of eq. 5.
@@ -66,12 +66,13 @@ class Calibration:
         carry: bool = _DEFAULT.carry,
         support: int = _DEFAULT.support,
     ) -> None:
+        target = SIGMA.get(mode, 1.0) if sigma is None else sigma
         self.settings = Settings(
             mode=mode,
             strength=strength,
-            sigma=SIGMA.get(mode, 1.0) if sigma is None else sigma,
+            sigma=target,
             steps=steps,
-            rate=RATE.get(mode, 1.0) if rate is None else rate,
+            rate=usual_rate(mode, target) if rate is None else rate,
             ratio=ratio,
             scale=scale,
             balance=balance,

@@ -27,10 +27,11 @@ from evenhand.mitigations.lanes import (
     four_dots,
     tanh,
 )
+from evenhand.mitigations.settings import BETA1, BETA2, EPSILON
 
-BETA1: Final = np.float32(0.9)
-BETA2: Final = np.float32(0.999)
-EPSILON: Final = np.float32(1e-8)
+_BETA1: Final = np.float32(BETA1)
+_BETA2: Final = np.float32(BETA2)
+_EPSILON: Final = np.float32(EPSILON)
 _ONE: Final = np.float32(1)
 _GROUP: Final = 8
 """Rows that go up side by side under a head, so that its matrix is read once for all of them."""
@@ -241,14 +242,14 @@ def _walk(climber: _Climber, near: np.float32) -> np.float32:
 @njit(fastmath=LOOSE, cache=True, nogil=True)
 def _step(number: int, rate: np.float32, upward: Floats, climber: _Climber) -> None:
     """One step of Adam up a gradient."""
-    size = np.float32(rate / (1 - 0.9**number))
-    spread = np.float32((1 - 0.999**number) ** -0.5)
+    size = np.float32(rate / (1 - BETA1**number))
+    spread = np.float32((1 - BETA2**number) ** -0.5)
     first, second, now = climber.first, climber.second, climber.now
     for place in range(now.size):
         slope = upward[place]
-        first[place] += (_ONE - BETA1) * (slope - first[place])
-        second[place] = BETA2 * second[place] + (_ONE - BETA2) * slope * slope
-        now[place] += size * first[place] / (np.float32(math.sqrt(second[place])) * spread + EPSILON)
+        first[place] += (_ONE - _BETA1) * (slope - first[place])
+        second[place] = _BETA2 * second[place] + (_ONE - _BETA2) * slope * slope
+        now[place] += size * first[place] / (np.float32(math.sqrt(second[place])) * spread + _EPSILON)
 
 
 @njit(fastmath=LOOSE, cache=True, nogil=True)

@@ -19,12 +19,9 @@ from evenhand.core.protocols import Anatomy
 from evenhand.mitigations import accelerator
 from evenhand.mitigations.gains import ClassifierGain, EmbeddingGain
 from evenhand.mitigations.policy import Calibrated, Rest, Support
-from evenhand.mitigations.settings import Settings
+from evenhand.mitigations.settings import BETA1, BETA2, EPSILON, Settings
 from evenhand.neural.largest import largest
 
-_BETA1: Final = 0.9
-_BETA2: Final = 0.999
-_EPSILON: Final = 1e-8
 _REST: Final = Rest()
 
 
@@ -131,10 +128,10 @@ def calibrate(
         if action is not None:
             slope = _with_ratio(slope, value, mean, logits - mass[:, None], policy, vectors, action)
         upward = torch.addcmul(vanilla - mean, slope, strength[:, None])
-        first.lerp_(upward, 1 - _BETA1)
-        second.mul_(_BETA2).addcmul_(upward, upward, value=1 - _BETA2)
-        size = second.sqrt().mul_((1 - _BETA2**step) ** -0.5).add_(_EPSILON)
-        now.addcmul_(first / size, rate, value=1 / (1 - _BETA1**step))
+        first.lerp_(upward, 1 - BETA1)
+        second.mul_(BETA2).addcmul_(upward, upward, value=1 - BETA2)
+        size = second.sqrt().mul_((1 - BETA2**step) ** -0.5).add_(EPSILON)
+        now.addcmul_(first / size, rate, value=1 / (1 - BETA1**step))
         logits = torch.baddbmm(offsets, vectors, now[..., None])[..., 0]
     # The policy returned is that of the last hidden state: one step older is 2.7e-2 away.
     divergence = (policy.exp() * (policy - logits.log_softmax(-1))).sum(-1)

@@ -18,6 +18,11 @@ SIGMA: Final[dict[Mode, float]] = {"embedding": 0.02, "classifier": 0.05}
 """Target divergence a token by mode (section 5 of the paper)."""
 RATE: Final[dict[Mode, float]] = {"embedding": 0.01, "classifier": 0.03}
 """Adam's rate by mode, which the paper does not print: large enough to reach the target in 15 steps."""
+BETA1: Final = 0.9
+BETA2: Final = 0.999
+EPSILON: Final = 1e-8
+"""Adam's own numbers, as published; every kernel that steps takes them from here."""
+_MOST_SIGMA: Final = 10.0
 LEAST, MOST = 2.0**-20, 2.0**20
 """What a strength is held between: halving or doubling at every token would end at 0 or infinity."""
 
@@ -67,6 +72,17 @@ class Settings:
         return {field.name: f"{getattr(self, field.name)}" for field in fields(self)}
 
 
+def usual_rate(mode: Mode, sigma: object) -> float:
+    """Adam's rate that reaches a target: a divergence grows with the square of the step.
+
+    >>> round(usual_rate("embedding", 0.02), 3), round(usual_rate("embedding", 0.08), 3)
+    (0.01, 0.02)
+    """
+    if mode not in RATE or not isinstance(sigma, int | float) or not 0 < sigma <= _MOST_SIGMA:
+        return 1.0  # what is out of range is refused by name, not by what would follow from it
+    return RATE[mode] * math.sqrt(sigma / SIGMA[mode])
+
+
 def _between(low: float, high: float, *, with_low: bool = True) -> Callable[[object], bool]:
     return lambda value: (
         isinstance(value, int | float)
@@ -90,7 +106,11 @@ def _one_of(literal: object) -> tuple[Callable[[object], bool], str]:
 _RANGES: Final[tuple[tuple[str, Callable[..., bool], str], ...]] = (
     ("mode", *_one_of(Mode)),
     ("strength", _between(0, 1000), "0 (none) to 1000; the paper uses 0.1 to 0.9"),
-    ("sigma", _between(0, 10, with_low=False), "above 0, at most 10 nats; the paper uses 0.02 and 0.05"),
+    (
+        "sigma",
+        _between(0, _MOST_SIGMA, with_low=False),
+        "above 0, at most 10 nats; the paper uses 0.02 and 0.05",
+    ),
     ("steps", _whole(1, 1000), "1 to 1000"),
     ("rate", _between(0, 1, with_low=False), "above 0, at most 1"),
     ("ratio", *_one_of(Ratio)),

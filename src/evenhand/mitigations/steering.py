@@ -65,11 +65,11 @@ class CalibrationSteering:
         """One step of Algorithm 1 for all rows; what it returns depends on its arguments alone."""
         states, settings = hidden.float(), self.settings
         support = support_of(states, logits, self.anatomy, size=settings.support, exact=whole)
-        gain, memory = self._gain(states, support, memory)
+        gain, after = self._gain(states, support, memory)
         action = _action(support, uniforms) if settings.ratio == "sampled" else None
         found = calibrate(states, support, gain, memory.strength, settings, action)
         strength = adapted(memory.strength, found.divergence, settings)
-        kept = memory._replace(strength=strength, divergence=found.divergence)
+        kept = _remembering(memory, after._replace(strength=strength, divergence=found.divergence))
         return _Next(self._sound(logits, support, found, whole=whole), support.tokens, kept)
 
     def stepper(self, device: torch.device, *, whole: bool) -> Callable[..., tuple[Tensor, ...]]:
@@ -197,6 +197,16 @@ def adapted(strength: Tensor, divergence: Tensor, settings: Settings) -> Tensor:
     sigma = settings.sigma
     halved = torch.where(divergence >= 2 * sigma, strength / 2, strength)
     return torch.where(divergence <= sigma / 2, strength * 2, halved).clamp(LEAST, MOST)
+
+
+def _remembering(before: Memory, after: Memory) -> Memory:
+    """What is kept after a token; a row that overflowed forgets that token, and goes on with the next."""
+    sound = (after.total.sum(-1) + after.divergence).isfinite()
+    return after._replace(
+        divergence=torch.where(sound, after.divergence, before.divergence),
+        total=torch.where(sound[:, None], after.total, before.total),
+        inside=torch.where(sound[:, None, None], after.inside, before.inside),
+    )
 
 
 def _action(support: Support, uniforms: Tensor) -> Tensor:

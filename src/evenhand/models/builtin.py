@@ -10,11 +10,10 @@ from evenhand.core.assets import asset
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError, ModelError
 from evenhand.core.records import Execution, ModelRef
-from evenhand.models.causal import CausalModel, identity_options
-from evenhand.models.decoding import Loop
-from evenhand.models.gibbs import GibbsLoop
+from evenhand.models import decoding, gibbs
+from evenhand.models.causal import CausalModel
+from evenhand.models.local_identity import local_options
 from evenhand.models.masked import MaskedModel
-from evenhand.models.masked import identity_options as masked_options
 from evenhand.neural import quantised
 from evenhand.neural.bert import Bert
 from evenhand.neural.bert_weights import BertShape
@@ -53,9 +52,11 @@ def causal(execution: Execution) -> CausalModel:
             backend="builtin",
             name="builtin",
             revision=file_digest(weights),
-            options=identity_options(codec, dtype=engine.dtype, device=engine.device),
+            options=local_options(
+                codec.digest, dtype=engine.dtype, device=engine.device, loop=decoding.VERSION
+            ),
         ),
-        Loop(engine, codec, execution.batch),
+        decoding.Loop(engine, codec, execution.batch),
     )
 
 
@@ -73,9 +74,9 @@ def masked(execution: Execution) -> MaskedModel:
             backend="builtin",
             name="builtin:masked",
             revision=file_digest(weights),
-            options=masked_options(codec, dtype=engine.dtype, device=engine.device),
+            options=local_options(codec.digest, dtype=engine.dtype, device=engine.device, loop=gibbs.VERSION),
         ),
-        GibbsLoop(engine, codec, execution.batch, "builtin:masked"),
+        gibbs.GibbsLoop(engine, codec, execution.batch, "builtin:masked"),
     )
 
 

@@ -11,10 +11,8 @@ import torch
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Anatomy, Steering
 from evenhand.core.records import Completion, GenerationSpec, ModelRef, Request
-from evenhand.models.decoding import VERSION, Loop, check_spec
+from evenhand.models.decoding import Loop, check_spec
 from evenhand.models.spec_limits import known_code, refuse_iterations
-from evenhand.neural.devices import dtype_name
-from evenhand.neural.tokens import Codec
 
 _TRIAL = 4
 """Tokens of each text by which the speed is tried."""
@@ -102,16 +100,6 @@ class CausalModel:
     def _windows(self, tokens: Sequence[int]) -> list[Sequence[int]]:
         size = self.loop.engine.context
         return [tokens[at : at + size] for at in range(0, len(tokens) - 1, size - 1)]
-
-
-def identity_options(codec: Codec, *, dtype: torch.dtype, device: torch.device) -> dict[str, str]:
-    """What decides a local model's texts besides its weights."""
-    return {
-        "tokenizer": codec.digest,
-        "dtype": dtype_name(dtype),
-        "device": device.type,
-        "loop": VERSION,
-    }
 
 
 def _total(parts: Sequence[torch.Tensor]) -> tuple[float, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import queue
 import threading
 from collections import deque
@@ -14,16 +13,16 @@ from typing import Final, NamedTuple
 import httpx
 import stamina
 
-from evenhand._version import __version__
 from evenhand.core.digests import digest
 from evenhand.core.errors import InputError, ModelError
+from evenhand.core.hosts import host_words, in_the_clear, key_in
 from evenhand.core.records import Completion, Execution, GenerationSpec, ModelRef, Request
 from evenhand.core.seeds import derived_seed
+from evenhand.core.wire import PackedError, Wire, client_for, content_of
 from evenhand.models.endpoint_limits import (
     LONGEST_WAIT,
     AgainError,
     TokenBudget,
-    Wire,
     cut_late,
     pause_after,
     retry_after,
@@ -46,8 +45,6 @@ FIRST_WAIT: Final = 0.5
 
 _SEEDS: Final = 2**31
 _LARGEST_ANSWER: Final = 1 << 24
-_TOO_LARGE: Final = 0
-"""No status of HTTP: an answer that is not read to its end, and not asked for again."""
 # Every request would be answered so: the address, the key or the interface is wrong.
 _FATAL: Final = frozenset({301, 302, 303, 307, 308, 401, 404, 405})
 _Job = tuple[Request, int]
@@ -116,13 +113,9 @@ class EndpointModel:
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         """Completions as they arrive, one for each request and sample."""
         self.resolved(spec)
-        self._secret = _key(self._key_env)
+        self._secret = key_in(self._key_env)
         if self._secret and not self._target.is_private:
-            self._note(
-                "key",
-                f"the key in {self._key_env} goes to {self._target.url} unencrypted: anyone on the way can "
-                "read it; use https, or unset the variable",
-            )
+            self._note("key", in_the_clear(self._key_env, self._target.url))
         jobs = deque((request, sample) for request in requests for sample in request.samples)
         arrived: queue.SimpleQueue[_Arrival] = queue.SimpleQueue()
         total = len(jobs)
@@ -166,10 +159,9 @@ class EndpointModel:
             put(error)
 
     def _client(self) -> httpx.Client:
-        headers = {"Content-Type": "application/json", "User-Agent": f"evenhand/{__version__}"}
-        if self._secret:
-            headers["Authorization"] = f"Bearer {self._secret}"
-        return httpx.Client(headers=headers, timeout=self._timeout, verify=self._ssl, follow_redirects=False)
+        return client_for(
+            self._secret, seconds=self._timeout, is_local=self._target.is_local, verify=self._ssl
+        )
 
     def _complete(self, wire: Wire, request: Request, sample: int, spec: GenerationSpec) -> Completion:
         seed = derived_seed(spec.seed, "endpoint", request.id, sample) % _SEEDS
@@ -196,21 +188,25 @@ class EndpointModel:
             wait_jitter=FIRST_WAIT,
         ):
             with attempt:
-                return self._read(self._post(wire, body), prompt)
+                found = self._post(wire, body)
+                return found if isinstance(found, Answer) else self._read(found, prompt)
         raise AssertionError("stamina returns an answer or raises")
 
-    def _post(self, wire: Wire, body: bytes) -> _Response:
+    def _post(self, wire: Wire, body: bytes) -> _Response | Answer:
+        """The response; at once the failure of one that is not read to its end, nor asked for again."""
         try:
             with wire.post(self._target.url, body) as response:
-                content = bytearray()
-                for part in response.iter_bytes():
-                    content += part
-                    if len(content) > _LARGEST_ANSWER:
-                        return _Response(_TOO_LARGE, response.headers, b"")
+                content = content_of(response, most=_LARGEST_ANSWER)
+                if content is None:
+                    return Answer(None, None, "too_large")
                 if wire.was_cut:
                     # A body of no stated length ends where the connection does.
                     raise AgainError("timeout")
-                return _Response(response.status_code, response.headers, bytes(content))
+                return _Response(response.status_code, response.headers, content)
+        except PackedError as error:
+            how = host_words(str(error), secret=self._secret)
+            self._note("packed", f"{self._target.url} packed its answer as {how}, and was asked not to")
+            return Answer(None, None, "bad_answer")
         except httpx.TimeoutException:
             raise AgainError("timeout") from None
         except httpx.ConnectError as error:
@@ -221,15 +217,13 @@ class EndpointModel:
                 accepted="an OpenAI-compatible host that is running",
                 todo="start the server, or check host and port",
             ) from error
-        except (httpx.TransportError, httpx.DecodingError):
+        except httpx.TransportError:
             raise AgainError("timeout" if wire.was_cut else "connection") from None
 
     def _read(self, response: _Response, prompt: str) -> Answer:
         status = response.status
         if status == 429 or status >= 500:
             raise AgainError(f"http_{status}", wait=retry_after(response.headers.get("Retry-After", "")))
-        if status == _TOO_LARGE:
-            return Answer(None, None, "too_large")
         if status != 200:
             return self._refused(response)
         self._answered = True
@@ -266,18 +260,6 @@ def _next(jobs: deque[_Job]) -> _Job | None:
         return jobs.popleft()
     except IndexError:
         return None
-
-
-def _key(variable: str) -> str:
-    """The key an environment variable holds, fit for a header; empty where it is unset."""
-    key = os.environ.get(variable, "").strip()
-    if key and not (key.isascii() and key.isprintable() and " " not in key):
-        raise InputError(
-            f"the environment variable {variable} holds a space or a character beyond ASCII",
-            accepted="a key of printable ASCII characters",
-            todo="copy the key again",
-        )
-    return key
 
 
 class _Response(NamedTuple):

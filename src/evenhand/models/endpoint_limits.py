@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
-import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-import httpx
-
+from evenhand.core.wire import Wire
 from evenhand.models.openai_wire import Answer
 
 LONGEST_WAIT: Final = 60.0
@@ -28,51 +24,6 @@ class AgainError(Exception):
         super().__init__(code)
         self.code = code
         self.wait = wait
-
-
-class Wire:
-    """A client with one connection, which `cut_late` cuts when a whole answer takes too long.
-
-    httpx bounds each read, not their sum: a host that sends its headers letter by letter would hold a
-    reader for days.
-    """
-
-    def __init__(self, client: httpx.Client, *, seconds: float) -> None:
-        self._client, self._seconds = client, seconds
-        self._socket: socket.socket | None = None
-        self._ends = math.inf
-        self.was_cut = False
-
-    @contextlib.contextmanager
-    def post(self, url: str, content: bytes) -> Iterator[httpx.Response]:
-        """The response to a body, while there is time."""
-        self.was_cut = False
-        self._ends = time.monotonic() + self._seconds
-        try:
-            with self._client.stream(
-                "POST", url, content=content, extensions={"trace": self._note}
-            ) as response:
-                yield response
-        finally:
-            self._ends = math.inf
-
-    def cut_if_late(self) -> None:
-        """End the connection whose answer should have been there; called from another thread."""
-        if time.monotonic() < self._ends:
-            return
-        self.was_cut = True
-        if self._socket is not None:
-            with contextlib.suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
-
-    def _note(self, event: str, info: Mapping[str, object]) -> None:
-        """Keep the socket of a new connection; with TLS the one that wraps it."""
-        if not event.endswith((".connect_tcp.complete", ".start_tls.complete")):
-            return
-        stream = info.get("return_value")
-        if stream is not None:
-            found = stream.get_extra_info("socket")  # type: ignore[attr-defined]
-            self._socket = found if isinstance(found, socket.socket) else None
 
 
 def cut_late(wires: Sequence[Wire], workers: Sequence[threading.Thread], *, seconds: float) -> None:

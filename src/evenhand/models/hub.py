@@ -21,7 +21,7 @@ from evenhand.models.hub_masked import load_masked
 from evenhand.models.masked import MaskedModel
 from evenhand.models.spec_limits import known_code
 from evenhand.models.transformers_files import ACCEPTED, quiet, reading
-from evenhand.neural.checkpoints import check_layers, read_config
+from evenhand.neural.checkpoints import check_layers, read_config, refuse_kernels
 from evenhand.neural.devices import device_of
 from evenhand.neural.sources import Source, locate
 
@@ -58,6 +58,7 @@ def load(
     device = device_of(execution.device)
     config = {} if source.gguf else read_config(source.folder)
     check_layers(config, repr(source.name))
+    refuse_kernels(config, repr(source.name))
     with quiet(), reading(source):
         if source.gguf or architecture(config, source.name) == "causal":
             return load_causal(

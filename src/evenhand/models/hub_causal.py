@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple, cast
 
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from evenhand.core.digests import file_digest
+from evenhand.core.errors import ModelError
 from evenhand.core.records import ModelRef
-from evenhand.models.causal import CausalModel, identity_options
-from evenhand.models.decoding import Loop
+from evenhand.models.causal import CausalModel
+from evenhand.models.decoding import VERSION, Loop
+from evenhand.models.local_identity import local_options
 from evenhand.models.spec_limits import known_code
 from evenhand.models.transformers_files import read_model, read_tokenizer
 from evenhand.neural.checkpoints import (
@@ -43,7 +46,7 @@ def load_causal(
 ) -> CausalModel:
     """The causal model of a folder (with its ``config.json``) or of a GGUF file."""
     loaded = _from_gguf(source, dtype, device) if source.gguf else _from_folder(source, config, dtype, device)
-    options = identity_options(loaded.codec, dtype=loaded.dtype, device=device)
+    options = local_options(loaded.codec.digest, dtype=loaded.dtype, device=device, loop=VERSION)
     if control_code is not None:
         options["control_code"] = known_code(control_code, loaded.control_codes, source.name)
     return CausalModel(
@@ -86,6 +89,7 @@ def _from_folder(source: Source, config: Mapping[str, object], dtype: str, devic
 
 def _from_gguf(source: Source, dtype: str, device: torch.device) -> _Loaded:
     kind = dtype_of(dtype, device)
+    _check_gguf(source.folder / str(source.gguf))
     model = read_model(AutoModelForCausalLM, source, dtype=kind, device=device)
     shape = Shape.of(model.config.to_dict())
     engine: Engine
@@ -99,6 +103,18 @@ def _from_gguf(source: Source, dtype: str, device: torch.device) -> _Loaded:
     )
     revision = file_digest(source.folder / str(source.gguf))
     return _Loaded(engine, HubCodec.of(tokenizer, ends=ends), revision, kind, frozenset())
+
+
+def _check_gguf(path: Path) -> None:
+    """Refuse a file of another format in its own words, not in those of a library that stumbles over it."""
+    with path.open("rb") as file:
+        begin = file.read(4)
+    if begin != b"GGUF":
+        raise ModelError(
+            f"the file {path.name} is no GGUF file: it begins with {begin!r}",
+            accepted="a file that begins with b'GGUF'",
+            todo="download it again, or check what it is",
+        )
 
 
 def _checked_engine(model: PreTrainedModel, name: str) -> HubEngine:

@@ -10,8 +10,9 @@ from transformers import AutoModelForMaskedLM
 
 from evenhand.core.errors import ModelError
 from evenhand.core.records import ModelRef
-from evenhand.models.gibbs import GibbsLoop
-from evenhand.models.masked import MaskedModel, identity_options
+from evenhand.models.gibbs import VERSION, GibbsLoop
+from evenhand.models.local_identity import local_options
+from evenhand.models.masked import MaskedModel
 from evenhand.models.transformers_files import read_model, read_tokenizer
 from evenhand.neural.bert import Bert
 from evenhand.neural.bert_weights import BertShape
@@ -53,7 +54,7 @@ def load_masked(
             backend="masked",
             name=source.name,
             revision=source.commit or weights_digest(files),
-            options=identity_options(codec, dtype=kind, device=device),
+            options=local_options(codec.digest, dtype=kind, device=device, loop=VERSION),
         ),
         GibbsLoop(engine, codec, batch, source.name),
     )

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import torch
-
 from evenhand.core.records import Completion, GenerationSpec, ModelRef, Request
-from evenhand.models.gibbs import VERSION, GibbsLoop
-from evenhand.neural.devices import dtype_name
-from evenhand.neural.masked_tokens import MaskedCodec
+from evenhand.models.gibbs import GibbsLoop
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +27,3 @@ class MaskedModel:
     def pace(self, spec: GenerationSpec) -> float:
         """Tokens a second at least, from two passes over a full batch: every iteration is counted."""
         return self.loop.pace(self.resolved(spec))
-
-
-def identity_options(codec: MaskedCodec, *, dtype: torch.dtype, device: torch.device) -> dict[str, str]:
-    """What decides a masked model's texts besides its weights and the spec."""
-    return {
-        "tokenizer": codec.digest,
-        "dtype": dtype_name(dtype),
-        "device": device.type,
-        "loop": VERSION,
-    }

@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.hosts import LOOPBACK
+from evenhand.core.hosts import LOOPBACK, host_words
 from evenhand.core.records import Finish, GenerationSpec
 
 INSTRUCTION: Final = (
@@ -27,7 +27,6 @@ _CHAT: Final = "/chat/completions"
 _PLAIN: Final = "/completions"
 _FINISHES: Final[Mapping[object, Finish]] = {"stop": "stop", "length": "length"}
 _LARGEST_COUNT: Final = 2**63 - 1
-_LONGEST_MESSAGE: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,21 +174,6 @@ def error_message(content: bytes, *, secret: str = "") -> tuple[str, str]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         code, message = "", content.decode("utf-8", "replace")
     return host_words(code, secret=secret), host_words(message, secret=secret)
-
-
-def host_words(text: str, *, secret: str) -> str:
-    """What a host said, fit to be shown: at most 300 characters on one line, the secret as ``[key]``.
-
-    Control characters would move the cursor or hide words, and hosts do repeat the key they were sent: as it
-    is, escaped for JSON, or percent-encoded.
-    """
-    words = "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
-    as_json = json.dumps(secret)[1:-1]
-    forms = {secret, as_json, as_json.replace("/", "\\/"), quote(secret, safe="")} - {""}
-    # Before the cut, which could leave a part of the secret.
-    for form in sorted(forms, key=len, reverse=True):
-        words = words.replace(form, "[key]")
-    return words.strip()[:_LONGEST_MESSAGE]
 
 
 def _usage(body: Mapping[str, object]) -> tuple[int | None, int | None]:

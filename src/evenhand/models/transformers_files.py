@@ -75,8 +75,14 @@ def read_tokenizer(source: Source, vocabulary: int) -> PreTrainedTokenizerBase:
 
 def reading(source: Source) -> AbstractContextManager[None]:
     """Whatever reading raises as an error that names the model."""
+    if source.gguf:
+        return as_model_error(
+            f"the file {source.gguf}",
+            accepted="a whole GGUF file of a causal language model that transformers knows",
+            todo="download it again, or upgrade gguf and transformers",
+        )
     return as_model_error(
-        f"{source.gguf or 'the folder'} of the model {source.name!r}",
+        f"the folder of the model {source.name!r}",
         accepted=ACCEPTED,
         todo="check the files, or upgrade transformers",
     )

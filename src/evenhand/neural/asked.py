@@ -7,9 +7,11 @@ a row a text, a number from 0 to 1 a label. ``{"texts": []}`` asks for the label
 
 from __future__ import annotations
 
-import os
+import json
+import logging
+import threading
 from collections.abc import Mapping, Sequence
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
 import httpx
@@ -18,15 +20,25 @@ import stamina
 
 from evenhand.core.digests import digest
 from evenhand.core.errors import InputError, ModelError
-from evenhand.core.hosts import LOOPBACK
+from evenhand.core.hosts import LOOPBACK, host_words, in_the_clear, key_in
 from evenhand.core.records import Execution
+from evenhand.core.wire import PackedError, Wire, client_for, content_of
 from evenhand.neural.classifier import Probabilities
 
 KEY: Final = "EVENHAND_API_KEY"
 """The environment variable of the key; nothing is sent where it is unset."""
 _ROWS: Final = 32
 _ATTEMPTS: Final = 5
+_LARGEST: Final = 1 << 24
+_SHOWN: Final = 80
+"""Letters of what a host said that are repeated."""
 _ACCEPTED: Final = 'an answer {"labels": [NAME, ..], "scores": [[NUMBER, ..], ..]}, a row a text'
+_log = logging.getLogger(__name__)
+
+
+class _Answer(NamedTuple):
+    status: int
+    content: bytes
 
 
 class EndpointReader:
@@ -34,8 +46,13 @@ class EndpointReader:
 
     def __init__(self, url: str, execution: Execution, *, timeout: float = 60.0) -> None:
         self._url = _checked(url, execution)
+        self._is_local = urlsplit(url).hostname in LOOPBACK
         self._rows = execution.batch or _ROWS
         self._timeout = timeout
+        self._ssl = httpx.create_ssl_context()
+        self._secret = key_in(KEY)
+        if self._secret and not (self._is_local or url.startswith("https:")):
+            _log.warning("%s", in_the_clear(KEY, url))
         answer = self._ask([])
         self.labels = tuple(str(label) for label in cast("Sequence[object]", answer["labels"]))
         self.digest = digest([self._url, str(answer.get("revision", "")), list(self.labels)])
@@ -51,7 +68,7 @@ class EndpointReader:
         answer = self._ask(texts)
         try:
             scores = np.asarray(answer["scores"], dtype=np.float32)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             scores = np.empty((0, 0), np.float32)
         if scores.shape != (len(texts), len(self.labels)) or not ((scores >= 0) & (scores <= 1)).all():
             raise ModelError(
@@ -63,39 +80,66 @@ class EndpointReader:
         return scores
 
     @stamina.retry(on=httpx.TransportError, attempts=_ATTEMPTS, wait_initial=0.2)
-    def _post(self, texts: Sequence[str]) -> httpx.Response:
-        key = os.environ.get(KEY, "")
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        return httpx.post(
-            self._url,
-            json={"texts": list(texts)},
-            headers=headers,
-            timeout=self._timeout,
-            follow_redirects=False,
-        )
+    def _post(self, texts: Sequence[str]) -> _Answer:
+        with client_for(
+            self._secret, seconds=self._timeout, is_local=self._is_local, verify=self._ssl
+        ) as client:
+            wire = Wire(client, seconds=self._timeout)
+            late = threading.Timer(self._timeout, wire.cut_if_late)
+            late.daemon = True
+            late.start()
+            try:
+                with wire.post(self._url, json.dumps({"texts": list(texts)}).encode()) as response:
+                    content = content_of(response, most=_LARGEST)
+            except PackedError as error:
+                raise self._unreadable("packed its answer, and was asked not to") from error
+            finally:
+                late.cancel()
+        if wire.was_cut:
+            # A body of no stated length ends where the connection does.
+            raise httpx.ReadTimeout("the answer took too long")
+        if content is None:
+            raise self._unreadable(f"answered with more than {_LARGEST >> 20} MiB")
+        return _Answer(response.status_code, content)
+
+    def _unreadable(self, what: str) -> ModelError:
+        return ModelError(f"{self._url} {what}", accepted=_ACCEPTED, todo="mend the service")
 
     def _ask(self, texts: Sequence[str]) -> Mapping[str, object]:
+        status, content = self._answered(texts)
         try:
-            response = self._post(texts)
-            answer = response.json() if response.status_code == 200 else None
-        except (httpx.HTTPError, ValueError) as error:
-            raise ModelError(
-                f"{self._url} does not answer: {type(error).__name__}",
-                accepted=_ACCEPTED,
-                todo="check that the service runs, and its URL",
-            ) from error
+            answer = json.loads(content) if status == 200 else None
+        except (ValueError, RecursionError):
+            answer = None
         if not isinstance(answer, dict) or not isinstance(answer.get("labels"), list):
+            said = host_words(content.decode("utf-8", "replace"), secret=self._secret)[:_SHOWN]
             raise ModelError(
-                f"{self._url} answered {response.status_code} {response.text[:80]!r}",
+                f"{self._url} answered {status} {said!r}",
                 accepted=_ACCEPTED,
                 todo=f"check the URL, and the key in {KEY} where it wants one",
             )
         return answer
 
+    def _answered(self, texts: Sequence[str]) -> _Answer:
+        try:
+            return self._post(texts)
+        except httpx.HTTPError as error:
+            raise ModelError(
+                f"{self._url} does not answer: {type(error).__name__}",
+                accepted=_ACCEPTED,
+                todo="check that the service runs, and its URL",
+            ) from error
+
 
 def _checked(url: str, execution: Execution) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+        is_plain = not (parts.query or "@" in parts.netloc)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and is_plain
+    except ValueError:
+        is_usable = False
+    if not is_usable:
         # Not repeated: it may hold a password.
         raise InputError(
             "the URL of the classifier cannot be used",

@@ -86,6 +86,22 @@ def check_layers(config: Mapping[str, object], what: str) -> None:
             )
 
 
+def refuse_kernels(config: Mapping[str, object], what: str) -> None:
+    """An error where a configuration names compute kernels by their repository on the Hub.
+
+    transformers would fetch and run them as compiled code, where the library `kernels` is installed.
+    """
+    for name, value in config.items():
+        if name.endswith("_implementation") and "/" in str(value):
+            raise ModelError(
+                f"the configuration of {what} asks for code of its own: {name} = {str(value)[:80]!r}",
+                accepted="attention and experts as transformers itself computes them",
+                todo=f"take {name} out of config.json",
+            )
+        if isinstance(value, Mapping):
+            refuse_kernels(value, what)
+
+
 def read_config(folder: Path, name: str = "config.json") -> Mapping[str, object]:
     """The folder's configuration."""
     path = folder / name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol, cast
@@ -10,6 +10,7 @@ from typing import Final, Protocol, cast
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from evenhand.core.assets import asset
 from evenhand.core.digests import digest, file_digest
@@ -21,8 +22,8 @@ from evenhand.neural.checkpoints import check_layers, fitted, read_config, readi
 from evenhand.neural.devices import device_of
 from evenhand.neural.encoder import PAD, ClassifierNetwork, Encoder, EncoderShape, pool, probabilities
 from evenhand.neural.heads import Head, HeadKind
-from evenhand.neural.linear import pack_layers
 from evenhand.neural.memory import done_in_parts
+from evenhand.neural.packed_encoder import PackedEncoder
 from evenhand.neural.reading import padded
 
 FORMAT: Final = "evenhand-classifier"
@@ -83,8 +84,7 @@ class Classifier:
                 str(folder),
             )
             self._network.eval().to(device).requires_grad_(False)
-            if device.type == "cpu":
-                pack_layers(self._network)
+            self._packed = _packed(self._network.encoder) if device.type == "cpu" else None
             self._tokenizer = wordpiece.load(folder / "vocab.txt", most=shape.vocabulary)
             self._scale, self._shift = (
                 _calibration(config[name], self.heads).to(device) for name in ("scale", "shift")
@@ -113,7 +113,8 @@ class Classifier:
         found = np.zeros((len(rows), len(self._scale)), dtype=np.float32)
 
         def work(batch: Sequence[int]) -> None:
-            logits = self._network(padded([rows[index] for index in batch], device=self._device))
+            parts = self._states([rows[index] for index in batch])
+            logits = torch.cat([self._network.read(states, there) for states, there in parts])
             found[list(batch)] = self._calibrated(logits).cpu().numpy()
 
         self._in_batches(rows, work)
@@ -126,13 +127,22 @@ class Classifier:
         found = np.zeros((len(rows), self._network.encoder.shape.width), dtype=np.float32)
 
         def work(batch: Sequence[int]) -> None:
-            ids = padded([rows[index] for index in batch], device=self._device)
-            states = self._network.encoder(ids)
-            query = self._network.queries[place : place + 1].to(states.dtype)
-            found[list(batch)] = pool(states, query, ids != PAD)[:, 0].float().cpu().numpy()
+            parts = self._states([rows[index] for index in batch])
+            query = self._network.queries[place : place + 1]
+            vectors = [pool(states, query.to(states.dtype), there)[:, 0] for states, there in parts]
+            found[list(batch)] = torch.cat(vectors).float().cpu().numpy()
 
         self._in_batches(rows, work)
         return found
+
+    def _states(self, rows: Sequence[Sequence[int]]) -> Iterator[tuple[Tensor, Tensor]]:
+        """The encoder's states in the order of the rows, and where they are not padding."""
+        if self._packed is None:
+            ids = padded(rows, device=self._device)
+            yield self._network.encoder(ids), ids != PAD
+        else:
+            for states in self._packed(rows):
+                yield states, states.new_ones(states.shape[:2], dtype=torch.bool)
 
     def _in_batches(self, rows: Sequence[Sequence[int]], work: Callable[[Sequence[int]], None]) -> None:
         """Do the work of all rows in batches of like length; one that memory refuses is halved, not lost."""
@@ -141,7 +151,7 @@ class Classifier:
             for batch in length_sorted([len(row) for row in rows], rows=self._rows, tokens=cells):
                 done_in_parts(batch, work)
 
-    def _calibrated(self, logits: torch.Tensor) -> torch.Tensor:
+    def _calibrated(self, logits: Tensor) -> Tensor:
         return probabilities(logits * self._scale + self._shift, self.heads)
 
     def _remember(self, fresh: Mapping[str, Probabilities]) -> None:
@@ -183,6 +193,13 @@ def _most(device: torch.device) -> int:
     return _ROWS if device.type == "cpu" else _GPU_ROWS
 
 
+def _packed(encoder: Encoder) -> PackedEncoder:
+    found = PackedEncoder(encoder)
+    # Its matrices are not needed twice.
+    del encoder.layers
+    return found
+
+
 def heads_of(config: Mapping[str, object]) -> tuple[Head, ...]:
     """The heads a configuration names."""
     return tuple(
@@ -191,7 +208,7 @@ def heads_of(config: Mapping[str, object]) -> tuple[Head, ...]:
     )
 
 
-def _calibration(values: object, heads: Sequence[Head]) -> torch.Tensor:
+def _calibration(values: object, heads: Sequence[Head]) -> Tensor:
     """One number a label."""
     found = torch.tensor(values, dtype=torch.float32)
     if found.shape != (sum(len(head.labels) for head in heads),) or not torch.isfinite(found).all():

@@ -19,6 +19,7 @@ from evenhand.neural.checkpoints import (
     as_model_error,
     check_layers,
     read_config,
+    refuse_kernels,
     weight_files,
     weights_digest,
 )
@@ -59,7 +60,9 @@ class HubReader:
 
         source = locate(name, offline=execution.offline)
         files = weight_files(source.folder)
-        check_layers(read_config(source.folder), repr(name))
+        config = read_config(source.folder)
+        check_layers(config, repr(name))
+        refuse_kernels(config, repr(name))
         with _reading(name):
             self._model: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
                 source.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True

@@ -6,7 +6,7 @@ from typing import Final
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 ROWS_HINT: Final = 32
 """The number of rows the packed layout is chosen for; any other number works too."""
@@ -32,29 +32,15 @@ class Linear:
         """The product for every row of x."""
         if not self._is_packed:
             return F.linear(x, self._weight, self._bias)
-        product: Tensor = torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, "none", [], "")
-        return product
+        return self._computed(x, "none", "")
 
+    def gelu(self, x: Tensor) -> Tensor:
+        """The exact GELU of the product, taken while it is still in the processor's cache."""
+        return self._computed(x, "gelu", "none") if self._is_packed else F.gelu(self(x))
 
-class PackedLinear(nn.Module):
-    """A linear layer that only reads: its matrix is packed once and cannot be trained or stored."""
-
-    def __init__(self, layer: nn.Linear) -> None:
-        super().__init__()
-        bias = None if layer.bias is None else layer.bias.detach()
-        self._product = Linear(layer.weight.detach(), bias)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The product for every row of x."""
-        return self._product(x)
-
-
-def pack_layers(network: nn.Module) -> None:
-    """Put a packed layer in the place of every linear layer inside the network."""
-    for module in list(network.modules()):
-        for name, child in module.named_children():
-            if isinstance(child, nn.Linear):
-                setattr(module, name, PackedLinear(child))
+    def _computed(self, x: Tensor, then: str, kind: str) -> Tensor:
+        found: Tensor = torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, then, [], kind)
+        return found
 
 
 def _pack(weight: Tensor) -> Tensor | None:

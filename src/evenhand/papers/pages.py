@@ -46,6 +46,8 @@ def claims_markdown(claims: Sequence[Claim]) -> str:
 def markdown_page(replication: Replication) -> str:
     """The replication as one Markdown page."""
     parts = [f"# {escaped(replication.title)}", f"Paper: {escaped(replication.citation)}"]
+    if replication.findings:
+        parts += ["## What came out", *(f"- {escaped(finding)}" for finding in replication.findings)]
     parts += ["## Read this first", *(f"- {escaped(remark)}" for remark in replication.remarks)]
     for exhibit in replication.exhibits:
         parts += [f"## {escaped(_heading(exhibit))}", ""]

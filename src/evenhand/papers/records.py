@@ -73,6 +73,8 @@ class Replication:
     citation: str
     exhibits: tuple[Exhibit, ...]
     claims: tuple[Claim, ...] = ()
+    findings: tuple[str, ...] = ()
+    """What came out, in a few sentences; shown first."""
     remarks: tuple[str, ...] = ()
     """What a reader must know before quoting a number: the subset, what differs from the paper, and why."""
     sources: tuple[str, ...] = ()

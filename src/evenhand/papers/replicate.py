@@ -22,10 +22,16 @@ from evenhand.store.run import MANIFEST, Manifest, Run, read_manifest
 PAPERS = ("bold", "regard", "affective", "political")
 SWAPPABLE = ("bold",)
 """Papers whose metrics may be put in place by others of their name, and whose length is open."""
+PARALLEL = ("political",)
+"""Papers that work on several conditions of a model at once."""
 EXTENDABLE = ("regard",)
 """Papers whose prompts take a user's own groups and contexts."""
-GROWING = frozenset({"bold", "regard"})
-"""Papers whose folder takes more sources later: each source's run inside guards its own identity."""
+GROWING: Mapping[str, frozenset[str]] = {
+    "bold": frozenset({"sources"}),
+    "regard": frozenset({"sources"}),
+    "political": frozenset({"sources", "exhibits"}),
+}
+"""Papers whose folder takes more of something later: each source's run inside guards its own identity."""
 STAGE = "replicate"
 RUNS = "runs"
 """Where a replication keeps the runs of single models."""
@@ -45,6 +51,7 @@ class ReplicateOptions(TypedDict, total=False):
     seed: int | None
     device: str | None
     batch: int | None
+    jobs: int | None
     offline: bool
     out: Path | str | None
     fresh: bool
@@ -72,6 +79,8 @@ class Request:
     device: str | None
     batch: int | None
     offline: bool
+    jobs: int = 1
+    """Conditions at once, each in a process of its own."""
 
     def execution(self) -> Execution:
         """How models are loaded."""
@@ -139,7 +148,7 @@ class Replicating:
 
     def _own(self) -> dict[str, Json]:
         """What may not change in the folder: a source may be added, and finished ones are reused."""
-        growing = {"sources"} if self.paper in GROWING else set()
+        growing = GROWING.get(self.paper, frozenset())
         return {key: value for key, value in self.identity.items() if key not in growing}
 
     def _sources(self) -> Mapping[str, Json]:
@@ -182,6 +191,12 @@ def prepare(paper: str, **options: Unpack[ReplicateOptions]) -> Replicating:
             accepted=f"--max-new-tokens with {', '.join(SWAPPABLE)}",
             todo="audit a model with --max-new-tokens instead",
         )
+    if options.get("jobs") and paper not in PARALLEL:
+        raise InputError(
+            f"replicate {paper} works on one source after the other",
+            accepted=f"--jobs with {', '.join(PARALLEL)}",
+            todo="leave --jobs out; libraries use all cores as it is",
+        )
     if options.get("suite") and paper not in EXTENDABLE:
         raise InputError(
             f"replicate {paper} asks with the prompts of its paper",
@@ -221,6 +236,7 @@ def _request(known: Sequence[str], options: ReplicateOptions) -> Request:
         device=options.get("device"),
         batch=options.get("batch"),
         offline=options.get("offline", False),
+        jobs=options.get("jobs") or 1,
     )
 
 

@@ -7,25 +7,31 @@ samples: a mitigation draws with the same random numbers, and would else repeat 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
 from evenhand.core import registry
+from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError
-from evenhand.core.protocols import Cell, SetMetric
+from evenhand.core.file_names import file_name
+from evenhand.core.protocols import Cell, Metric, Progress, SetMetric
 from evenhand.core.records import Estimate, Text
+from evenhand.pipeline.processes import in_processes
 from evenhand.pipeline.sets import ClusteredTexts, set_estimates
 from evenhand.pipeline.tables import prompts_from_table
+from evenhand.store.kept import kept_table, run_key
 from evenhand.store.run import Run
 from evenhand.text.ngrams import pieces, train
 
 VANILLA = "vanilla"
 TRAINING = "vanilla (training half)"
-NGRAMS = "ngrams"
-"""The folder of the ARPA files."""
+NGRAMS, PRICES = "ngrams", "prices"
+"""The folders of the ARPA files, and of what each condition costs."""
 PRICE: Mapping[str, pl.DataType] = {
     "condition": pl.String(),
     "attribute": pl.String(),
@@ -45,35 +51,99 @@ class Pricing:
     """How prices are taken."""
 
     folder: Path
-    """Where the n-gram models go."""
-    model: SetMetric | None = None
-    """Perplexity under the vanilla model itself, where it gives log-probabilities."""
+    """Where the n-gram models and the prices go; a second start finds those that are there."""
+    model: Callable[[], Metric | SetMetric] | None = None
+    """Makes the metric of perplexity under the vanilla model itself, where it gives log-probabilities."""
     level: float = 0.95
+    jobs: int = 1
+    """Conditions at once."""
 
-    def prices(self, vanilla: Run, mitigated: Mapping[str, Run]) -> pl.DataFrame:
+    def prices(self, vanilla: Run, mitigated: Mapping[str, Run], progress: Progress) -> pl.DataFrame:
         """For each condition, axis and output a number with its interval."""
-        own = _texts(vanilla)
-        learnt, held_out = own.filter(~pl.col("held_out")), own.filter(pl.col("held_out"))
-        sets = {TRAINING: learnt, VANILLA: held_out}
-        sets |= {name: _texts(run).filter(pl.col("held_out")) for name, run in mitigated.items()}
-        rows = [row for axis in own["axis"].unique().sort() for row in self._of_axis(axis, sets)]
-        return pl.DataFrame(rows, schema=dict(PRICE))
+        learnt = _texts(vanilla).filter(~pl.col("held_out"))
+        models = [
+            _Learnt(
+                self.folder / NGRAMS / f"{axis}.arpa", learnt.filter(pl.col("axis") == axis)["text"].to_list()
+            )
+            for axis in learnt["axis"].unique().sort()
+        ]
+        in_processes(_trained, models, jobs=self.jobs, progress=progress, label="n-gram models")
+        axes = {model.path.stem: str(model.path) for model in models}
+        tasks = [
+            _Priced(name, run.path, vanilla.path, self.folder / PRICES, axes, self.model, self.level)
+            for name, run in {VANILLA: vanilla, **mitigated}.items()
+        ]
+        found = in_processes(_price, tasks, jobs=self.jobs, progress=progress, label="prices")
+        _ngrams.cache_clear()
+        return pl.concat([pl.DataFrame(schema=dict(PRICE)), *found])
 
-    def _of_axis(self, axis: str, sets: Mapping[str, pl.DataFrame]) -> Iterator[dict[str, object]]:
-        cells = {
-            Cell(axis, name): _clustered(table.filter(pl.col("axis") == axis)) for name, table in sets.items()
-        }
-        metrics = {"ngrams": self._ngrams(axis, cells[Cell(axis, TRAINING)]), "diversity": _set("diversity")}
-        for name, metric in (metrics | ({"model": self.model} if self.model else {})).items():
-            for cell, found in set_estimates(metric, cells, level=self.level).items():
-                for output, estimate in found.items():
-                    yield _row(cell, name, output, estimate)
 
-    def _ngrams(self, axis: str, learnt: ClusteredTexts) -> SetMetric:
-        path = self.folder / NGRAMS / f"{axis}.arpa"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        train([pieces(text.text) for text in learnt.texts]).write(path)
-        return _set(f"perplexity={path}")
+class _Learnt(NamedTuple):
+    """An n-gram model and the texts it is trained on."""
+
+    path: Path
+    texts: list[str]
+
+
+class _Priced(NamedTuple):
+    """A condition whose price is to be taken."""
+
+    name: str
+    run: Path
+    vanilla: Path
+    folder: Path
+    axes: Mapping[str, str]
+    """Axis to ARPA file."""
+    model: Callable[[], Metric | SetMetric] | None
+    level: float
+
+
+def _trained(learnt: _Learnt) -> None:
+    """Write the n-gram model of texts, where it is not there yet."""
+    mark, wanted = learnt.path.with_suffix(".digest"), digest(list(learnt.texts))
+    if learnt.path.is_file() and mark.is_file() and mark.read_text(encoding="utf-8") == wanted:
+        return
+    learnt.path.parent.mkdir(parents=True, exist_ok=True)
+    mark.unlink(missing_ok=True)
+    train([pieces(text) for text in learnt.texts]).write(learnt.path)
+    mark.write_text(wanted, encoding="utf-8")
+
+
+def _price(task: _Priced) -> pl.DataFrame:
+    """The prices of one condition; of vanilla, those of both halves."""
+    run = Run.open(task.run)
+    depends_on = [*run_key(run), *run_key(Run.open(task.vanilla)), task.model is not None, task.level]
+    return kept_table(task.folder, file_name(task.name, "condition"), depends_on, lambda: _taken(task, run))
+
+
+def _taken(task: _Priced, run: Run) -> pl.DataFrame:
+    texts = _texts(run)
+    sets = {task.name: texts.filter(pl.col("held_out"))}
+    if task.name == VANILLA:
+        sets = {TRAINING: texts.filter(~pl.col("held_out")), **sets}
+    own = {"model": _of_sets(task.model())} if task.model else {}
+    rows = [row for axis in sorted(task.axes) for row in _of_axis(axis, sets, task, own)]
+    return pl.DataFrame(rows, schema=dict(PRICE))
+
+
+def _of_axis(
+    axis: str, sets: Mapping[str, pl.DataFrame], task: _Priced, own: Mapping[str, SetMetric]
+) -> Iterator[dict[str, object]]:
+    path = task.axes[axis]
+    cells = {
+        Cell(axis, name): _clustered(table.filter(pl.col("axis") == axis)) for name, table in sets.items()
+    }
+    metrics = {"ngrams": _ngrams(path, file_digest(Path(path))), "diversity": _set("diversity"), **own}
+    for name, metric in metrics.items():
+        for cell, found in set_estimates(metric, cells, level=task.level).items():
+            for output, estimate in found.items():
+                yield _row(cell, name, output, estimate)
+
+
+@lru_cache(maxsize=3)
+def _ngrams(path: str, _digest: str) -> SetMetric:
+    """The metric of an ARPA file; reading one takes as long as a condition's texts."""
+    return _set(f"perplexity={path}")
 
 
 def _texts(run: Run) -> pl.DataFrame:
@@ -99,9 +169,12 @@ def _clustered(table: pl.DataFrame) -> ClusteredTexts:
 
 
 def _set(spec: str) -> SetMetric:
-    metric = registry.metric(spec)
+    return _of_sets(registry.metric(spec))
+
+
+def _of_sets(metric: Metric | SetMetric) -> SetMetric:
     if not isinstance(metric, SetMetric):
-        raise InputError(f"{spec!r} measures texts, not sets of texts", accepted="a set metric")
+        raise InputError(f"{metric.info.name!r} measures texts, not sets of texts", accepted="a set metric")
     return metric
 
 

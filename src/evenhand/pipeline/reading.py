@@ -105,12 +105,19 @@ def _check_ids(table: pl.DataFrame, column: str, path: Path) -> None:
 
 
 def copies(table: pl.DataFrame, layout: Layout) -> int:
-    """Rows whose text another row of the same groups has, where nothing says that they belong together."""
-    if layout.cluster or layout.prompt:
+    """Rows whose text another row of the same groups has, where nothing says that they belong together.
+
+    Where clusters and prompts are both known, it is the rows that repeat prompt and text in another cluster.
+    """
+    columns = list(dict.fromkeys([layout.text, *layout.groups.values()]))
+    if not layout.cluster and not layout.prompt:
+        known = table.drop_nulls(layout.text).select(columns)
+        return known.height - known.n_unique()
+    if not layout.cluster or not layout.prompt:
         return 0
-    columns = dict.fromkeys([layout.text, *layout.groups.values()])
-    known = table.drop_nulls(layout.text).select(list(columns))
-    return known.height - known.n_unique()
+    known = table.drop_nulls([layout.text, layout.prompt, layout.cluster])
+    first = pl.col(layout.cluster).first().over([*columns, layout.prompt])
+    return known.filter(pl.col(layout.cluster) != first).height
 
 
 def read_texts(table: pl.DataFrame, layout: Layout, name: str) -> Texts:

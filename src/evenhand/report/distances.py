@@ -9,9 +9,9 @@ import polars as pl
 
 from evenhand.report.reading import mapping_at, objects_at, texts_at
 from evenhand.report.wording import name
+from evenhand.stats.base_rates import FEW_KEYWORDS, OVERALL
 from evenhand.store.run import Run
 
-OVERALL = "(overall)"
 HEAD = (
     "Option",
     "Distance",
@@ -28,9 +28,11 @@ EXPLANATION = (
     "most there can be. A distance is never 0 in a sample, so that it stands beside what chance alone gives, "
     "and what is left beyond chance has an interval. A lean has been found only where that excludes 0 and "
     "the adjusted p is below 0.05: beside options that lean, one that does not lies off the mean of all too, "
-    "as chance would put it."
+    "as chance would put it. Two or three keywords are too few for an interval: there p alone decides."
 )
 ALPHA = 0.05
+_NAMED = 4
+"""Options that the terminal names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,8 @@ class DistanceLine:
 
     cells: tuple[str, ...]
     is_found: bool
-    """Whether the interval of what is beyond chance lies above 0, and chance seldom does as much."""
+    """Whether the interval of what is beyond chance, where keywords are enough for one, lies above 0, and
+    chance seldom does as much."""
     is_overall: bool
 
 
@@ -79,6 +82,25 @@ def distances(run: Run) -> Distances:
     )
 
 
+def distances_verdict(run: Run) -> str:
+    """How many options lean beyond chance, in a sentence, and the first of them; empty without distances."""
+    lines = [
+        (table.title, line)
+        for table in distances(run).tables
+        for line in table.lines
+        if not line.is_overall and line.cells[5]
+    ]
+    if not lines:
+        return ""
+    found = [f"{line.cells[0]} {line.cells[6]} ({title})" for title, line in lines if line.is_found]
+    if not found:
+        return f"Distances: none of {len(lines):,} options lies further off than chance puts it."
+    more = f"; {len(found) - _NAMED:,} more in the report" if len(found) > _NAMED else ""
+    named = "; ".join(found[:_NAMED])
+    verb = "leans" if len(found) == 1 else "lean"
+    return f"Distances: {len(found):,} of {len(lines):,} options {verb} beyond chance: {named}{more}."
+
+
 def _table(
     key: tuple[str, ...], rows: pl.DataFrame, poles: Mapping[str, tuple[str, str]], *, with_model: bool
 ) -> DistanceTable:
@@ -105,7 +127,8 @@ def _line(row: Mapping[str, object], lower: str, higher: str) -> DistanceLine:
         f"{row['n']:,}",
         f"{row['n_keywords']:,}",
     )
-    is_found = isinstance(low, float) and low > 0 and isinstance(p, float) and p < ALPHA
+    is_above = low > 0 if isinstance(low, float) else row["null_reason"] == FEW_KEYWORDS
+    is_found = is_above and isinstance(p, float) and p < ALPHA
     return DistanceLine(cells, is_found, row["option"] == OVERALL)
 
 

@@ -9,11 +9,14 @@ from datetime import datetime
 
 from evenhand.core.digests import Json, digest
 from evenhand.report.findings import find
+from evenhand.report.gaps import level
 from evenhand.report.markdown import markdown_report
 from evenhand.report.reading import number_at, text_at
 from evenhand.report.tables import rows
 from evenhand.store.run import Run
 
+_BEHIND = ("low", "high", "level", "method", "n", "n_null", "n_clusters", "null_reason")
+"""The columns of an estimate that lm-evaluation-harness has no place for."""
 _FILTER = "none"
 """lm-evaluation-harness names the filter of answers behind a comma; there is none here."""
 
@@ -22,7 +25,8 @@ def lm_eval_results(run: Run) -> str:
     """The estimates of a run in the layout of ``results_*.json`` of lm-evaluation-harness.
 
     A group of an axis is a task with a value and its standard error an output; an axis is a group of tasks
-    with its largest gap an output. Standard errors are half an interval over its normal quantile.
+    with its largest gap an output. Standard errors are half an interval over its normal quantile; the
+    interval itself, n and the reason of what is missing stand in the task's metadata. Missing is ``N/A``.
     """
     tasks = _tasks(run)
     axes = _axes(run)
@@ -33,7 +37,10 @@ def lm_eval_results(run: Run) -> str:
         "results": results,
         "groups": {name: dict(axis) for name, axis in axes.items()},
         "group_subtasks": {axis: list(members.get(axis, ())) for axis in axes},
-        "configs": {name: {"task": name, "output_type": "generate_until"} for name in tasks},
+        "configs": {
+            name: {"task": name, "output_type": "generate_until", "metadata": found}
+            for name, found in _metadata(run).items()
+        },
         "versions": {name: text_at(run.manifest, "package") for name in everything},
         "n-shot": dict.fromkeys(everything, 0),
         "higher_is_better": {name: dict.fromkeys(_metrics(axes[name]), False) for name in axes},
@@ -93,8 +100,19 @@ def _tasks(run: Run) -> dict[str, dict[str, Json]]:
         output = f"{row['metric']}.{row['output']}"
         value = row["value"]
         task[f"{output},{_FILTER}"] = "N/A" if value is None else value
-        task[f"{output}_stderr,{_FILTER}"] = _stderr(row)
+        task[f"{output}_stderr,{_FILTER}"] = _stderr(row, row["level"])
     return tasks
+
+
+def _metadata(run: Run) -> dict[str, dict[str, Json]]:
+    """Task to what stands behind each of its numbers: outputs of one group have texts of their own."""
+    found: dict[str, dict[str, Json]] = {}
+    for row in rows(run.table("groups")):
+        behind: Json = {key: row[key] for key in _BEHIND}
+        found.setdefault(_task(row, "suite", "axis", "group"), {})[f"{row['metric']}.{row['output']}"] = (
+            behind
+        )
+    return found
 
 
 def _members(run: Run) -> dict[str, dict[str, None]]:
@@ -106,13 +124,16 @@ def _members(run: Run) -> dict[str, dict[str, None]]:
 
 
 def _axes(run: Run) -> dict[str, dict[str, Json]]:
+    at = number_at(run.manifest, "identity", "compare", "level") or 0.95
     axes: dict[str, dict[str, Json]] = {}
     for row in rows(run.table("comparisons")):
         axis = axes.setdefault(_task(row, "suite", "axis"), {"alias": str(row["axis"])})
-        key, gap = f"largest_gap.{row['metric']}.{row['output']},{_FILTER}", row["estimate"]
-        known = axis.get(key)
+        name, gap = f"largest_gap.{row['metric']}.{row['output']}", row["estimate"]
+        known = axis.setdefault(f"{name},{_FILTER}", "N/A")
+        axis.setdefault(f"{name}_stderr,{_FILTER}", "N/A")
         if isinstance(gap, float) and (not isinstance(known, float) or abs(gap) > known):
-            axis[key] = abs(gap)
+            axis[f"{name},{_FILTER}"] = abs(gap)
+            axis[f"{name}_stderr,{_FILTER}"] = _stderr(row, at)
     return axes
 
 
@@ -120,7 +141,9 @@ def _index(run: Run) -> Iterator[Json]:
     for row in rows(run.table("comparisons")):
         if row["exploratory"] or row["estimate"] is None:
             continue
-        interval = "" if row["low"] is None else f", {row['low']:.4f} to {row['high']:.4f}"
+        interval = (
+            "" if row["low"] is None else f", {level(run)} interval {row['low']:.4f} to {row['high']:.4f}"
+        )
         yield {
             "task": {"type": "text-generation", "name": "Bias measurement"},
             "dataset": {
@@ -130,7 +153,7 @@ def _index(run: Run) -> Iterator[Json]:
             "metrics": [
                 {
                     "type": "gap",
-                    "name": f"{row['metric']}.{row['output']} gap{interval}",
+                    "name": f"{row['metric']}.{row['output']} gap{interval}, n {row['n']}",
                     "value": row["estimate"],
                     "verified": False,
                 }
@@ -139,23 +162,28 @@ def _index(run: Run) -> Iterator[Json]:
 
 
 def _metrics(axis: Mapping[str, Json]) -> list[str]:
-    return [key.removesuffix(f",{_FILTER}") for key in axis if key != "alias"]
+    names = [key.removesuffix(f",{_FILTER}") for key in axis if key != "alias"]
+    return [name for name in names if not name.endswith("_stderr")]
 
 
 def _sizes(run: Run) -> dict[str, Json]:
-    return {
-        _task(row, "suite", "axis", "group"): {"original": row["n"] + row["n_null"], "effective": row["n"]}
-        for row in run.table("groups").iter_rows(named=True)
-    }
+    """The texts of each task, and how many have a value of the output that most have one of."""
+    sizes: dict[str, tuple[int, int]] = {}
+    for row in run.table("groups").iter_rows(named=True):
+        name = _task(row, "suite", "axis", "group")
+        original, effective = sizes.get(name, (0, 0))
+        sizes[name] = max(original, row["n"] + row["n_null"]), max(effective, row["n"])
+    return {name: {"original": size[0], "effective": size[1]} for name, size in sizes.items()}
 
 
-def _stderr(row: Mapping[str, Json]) -> Json:
-    low, high, level = row["low"], row["high"], row["level"]
-    if not (isinstance(low, float) and isinstance(high, float) and isinstance(level, float)):
+def _stderr(row: Mapping[str, Json], at: Json) -> Json:
+    """Half an interval of that level over its normal quantile."""
+    low, high = row["low"], row["high"]
+    if not (isinstance(low, float) and isinstance(high, float) and isinstance(at, float)):
         return "N/A"
     from statistics import NormalDist
 
-    return (high - low) / 2 / NormalDist().inv_cdf((1 + level) / 2)
+    return (high - low) / 2 / NormalDist().inv_cdf((1 + at) / 2)
 
 
 def _task(row: Mapping[str, Json], *columns: str) -> str:

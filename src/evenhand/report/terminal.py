@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from evenhand.report.distances import distances_verdict
 from evenhand.report.findings import Findings, find
 from evenhand.report.gaps import WORDS, Gap, Standing
 from evenhand.report.wording import name, plain_minus
@@ -25,6 +26,8 @@ def summary(run: Run, *, limit: int = 8) -> RenderableType:
     found = find(run)
     shown = _shown(found, limit)
     parts: list[RenderableType] = [Text(plain_minus(found.verdict), style="bold")]
+    if leans := distances_verdict(run):
+        parts += [Text(plain_minus(leans))]
     if shown:
         parts += [Text(""), _table(shown), Text(_legend(shown, found), style="dim")]
     return Group(*parts)

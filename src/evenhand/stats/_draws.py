@@ -113,37 +113,57 @@ def exchanged_totals(inside, one_sided, two_sided, change, state, found):
     and a cluster whose label is another one then is exchanged. Of the two-sided ones each is, or not.
     """
     labels = inside.copy()
+    chosen = np.empty(max(one_sided.size, two_sided.size), np.int64)
     for row in range(found.shape[0]):
         labels[:] = inside
         _shuffle(labels, state)
+        # Noted without a branch: which clusters these are no processor can foresee.
+        count = 0
         for cluster in range(labels.size):
-            if labels[cluster] != inside[cluster]:
-                found[row] += change[one_sided[cluster]]
+            chosen[count] = one_sided[cluster]
+            count += np.int64(labels[cluster] != inside[cluster])
+        _add(change, chosen[:count], found[row])
     high, low, more_high, more_low, has_half, half = state
     for row in range(found.shape[0]):
+        count = 0
         for cluster in two_sided:
             number, high, low, has_half, half = _next(high, low, more_high, more_low, has_half, half)
             # NumPy's single-precision uniform is the upper 24 bits: below a half where the first bit is 0.
-            if number >> U64(31) == U64(0):
-                found[row] += change[cluster]
+            chosen[count] = cluster
+            count += np.int64(number >> U64(31) == U64(0))
+        _add(change, chosen[:count], found[row])
     state[0], state[1], state[4], state[5] = high, low, has_half, half
+
+
+@njit(inline="always")
+def _add(change, chosen, totals):
+    """Add the changes of the chosen clusters, in their order."""
+    for cluster in chosen:
+        for column in range(totals.size):
+            totals[column] += change[cluster, column]
 
 
 @njit(cache=True, nogil=True)
 def _shuffle(labels, state):
-    """Put labels in random order, from the last place to the first."""
+    """Put labels in random order, from the last place to the first.
+
+    A draw that is too large is drawn again, as in NumPy; until then a label changes places with itself, since
+    a processor that has to guess which draws are too large takes twice as long.
+    """
     high, low, more_high, more_low, has_half, half = state
+    last = labels.size - 1
     mask = U64(1)
-    while mask < U64(max(1, labels.size - 1)):
+    while mask < U64(max(1, last)):
         mask = mask << U64(1) | U64(1)
-    for last in range(labels.size - 1, 0, -1):
+    while last > 0:
         while mask >> U64(1) >= U64(last):
             mask >>= U64(1)
-        place = U64(0)
-        while True:
+        least = np.int64(mask >> U64(1))
+        while last > least:
             number, high, low, has_half, half = _next(high, low, more_high, more_low, has_half, half)
-            place = number & mask
-            if place <= U64(last):
-                break
-        labels[last], labels[place] = labels[place], labels[last]
+            place = np.int64(number & mask)
+            fits = place <= last
+            other = place if fits else last
+            labels[last], labels[other] = labels[other], labels[last]
+            last -= np.int64(fits)
     state[0], state[1], state[4], state[5] = high, low, has_half, half

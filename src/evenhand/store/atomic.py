@@ -10,7 +10,6 @@ import contextlib
 import errno
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -20,12 +19,14 @@ from polars.exceptions import PolarsError
 from evenhand.core.errors import EvenhandError, StorageError
 
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_NEARLY_FULL = 1 << 20
+_MORE = 1 << 20
+"""Bytes that a disk which is not full still takes."""
 _REFUSED = frozenset(
     {errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENOENT}
 )
 _PROCESS = uuid4().hex[:8]
 """Tells this process from an earlier one of the same id: in a container every first process is number 1."""
+_OS_ERROR = re.compile(r"\(os error (\d{1,5})\)|\bOs \{ code: (\d{1,5}),")
 _TEMPORARY = re.compile(r"\..*?-(?:(?P<id>\d{1,10})-(?P<process>[0-9a-f]{8})-)?[0-9a-f]{32}\.part", re.DOTALL)
 
 
@@ -41,15 +42,19 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.replace(path)
         except PolarsError as error:
             # Polars reports a full disk in many words, and not always its number.
-            if _number(error) is None and shutil.disk_usage(path.parent).free < _NEARLY_FULL:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+            if _number(error) is None and (refusal := _refusal(temporary)):
+                raise refusal from error
             raise
         finally:
             temporary.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 text, whole or not at all."""
+    """Write UTF-8 text, whole or not at all.
+
+    Tables as CSV or JSON lines go this way too: older versions of Polars are silent where a disk is full,
+    and leave a part of the file.
+    """
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
@@ -111,8 +116,20 @@ def _number(error: Exception) -> int | None:
     """The number of a failed write; libraries written in Rust tell it in words only."""
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno
-    told = re.search(r"\(os error (\d{1,5})\)", str(error))
-    return int(told[1]) if told else None
+    told = _OS_ERROR.search(str(error))
+    return int(told[1] or told[2]) if told else None
+
+
+def _refusal(path: Path) -> OSError | None:
+    """Why a file cannot grow: no space, a quota, a limit on its size; None where it can."""
+    try:
+        with path.open("ab") as file:
+            file.write(bytes(_MORE))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error
+    return None
 
 
 def _flush_to_disk(path: Path) -> None:

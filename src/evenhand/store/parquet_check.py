@@ -15,7 +15,9 @@ from typing import BinaryIO, Final
 
 _MAGIC: Final = b"PAR1"
 _MOST_FOOTER: Final = 1 << 28
-_LONGEST_HEADER: Final = 1 << 16
+_MOST_HEADER: Final = 1 << 28
+_FIRST_LOOK: Final = 1 << 16
+"""Bytes that hold the header of nearly every page."""
 _DEEPEST: Final = 40
 _MOST_PAGE: Final = 1 << 31
 """Bytes of a page, unpacked; written ones have about a mebibyte."""
@@ -23,6 +25,10 @@ _RATIO: Final = 100_000
 """Values a byte may stand for: a run of equal values takes two bytes whatever its length."""
 
 Fields = Mapping[int, object]
+
+
+class _EndsEarlyError(ValueError):
+    """More bytes are needed, where there are any."""
 
 
 def check_parquet(path: Path | str) -> None:
@@ -56,16 +62,28 @@ def _check_chunk(file: BinaryIO, chunk: Fields, rows: int, size: int) -> None:
         raise ValueError(f"a column of {values:,} values does not fit into the file")
     place, left = start, values
     while left > 0:
-        file.seek(place)
-        reader = _Compact(file.read(min(_LONGEST_HEADER, size - place)))
-        page = reader.struct()
+        page, length = _header(file, place, start + stored - place)
         packed, unpacked = _number(page, 3), _number(page, 2)
-        place += reader.at + packed
+        place += length + packed
         if place > start + stored or unpacked > _MOST_PAGE:
             raise ValueError(f"a page of {packed:,} bytes does not fit into its column")
         left -= _values(page, unpacked)
     if left:
         raise ValueError("the pages of a column hold other than its values")
+
+
+def _header(file: BinaryIO, place: int, room: int) -> tuple[Fields, int]:
+    """The header of a page and its length; some writers put the first and the last text into it, whole."""
+    look = _FIRST_LOOK
+    while True:
+        file.seek(place)
+        reader = _Compact(file.read(min(look, room)))
+        try:
+            return reader.struct(), reader.at
+        except _EndsEarlyError:
+            if look >= min(room, _MOST_HEADER):
+                raise
+            look *= 4
 
 
 def _values(page: Fields, unpacked: int) -> int:
@@ -191,4 +209,4 @@ class _Compact:
 
     def _require(self, size: int) -> None:
         if size > len(self._data) - self.at:
-            raise ValueError("its headers end early")
+            raise _EndsEarlyError("its headers end early")

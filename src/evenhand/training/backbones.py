@@ -16,7 +16,13 @@ from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError, ModelError
 from evenhand.core.modes import share_as_usual
 from evenhand.neural import quantised, wordpiece
-from evenhand.neural.checkpoints import read_config, require_tokenizer, weight_files, weights_digest
+from evenhand.neural.checkpoints import (
+    read_config,
+    refuse_kernels,
+    require_tokenizer,
+    weight_files,
+    weights_digest,
+)
 from evenhand.neural.classifier import is_ours
 from evenhand.neural.encoder import PAD, ClassifierNetwork, Encoder, EncoderShape
 from evenhand.neural.heads import Head, HeadKind
@@ -112,6 +118,7 @@ class HubBackbone:
     ) -> None:
         self.revision = revision or weights_digest(weight_files(folder))
         require_tokenizer(folder)
+        refuse_kernels(read_config(folder), str(folder))
         self._tokenizer = _tokenizer(folder)
         self._model = _classifier(folder, labels, seed, each=each)
         if self._tokenizer.pad_token_id is None:

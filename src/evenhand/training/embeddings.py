@@ -82,7 +82,9 @@ def train(
     vocabulary, ids = _encoded(paths, out, recipe, limit)
     matrix = fit(ids, vocabulary.counts, recipe, checkpoint=out / "checkpoint.safetensors")
     path = out / "vectors.safetensors"
-    save_vectors(vocabulary.words, matrix, path)
+    part = _part(path)
+    save_vectors(vocabulary.words, matrix, part)
+    part.replace(path)
     return WordVectors.create(vocabulary.words, matrix, source=str(path))
 
 
@@ -160,7 +162,7 @@ def _encoded(paths: Sequence[Path], out: Path, recipe: Recipe, limit: int | None
             )
         letters = np.frombuffer("\n".join(vocabulary.words).encode(), dtype=np.uint8)
         ids = encode(_texts(paths, limit), vocabulary.words)
-        save_file({"letters": letters, "counts": vocabulary.counts, "ids": ids}, stored)
+        _save({"letters": letters, "counts": vocabulary.counts, "ids": ids}, stored)
     tensors = load_file(stored)
     words = tuple(tensors["letters"].tobytes().decode().split("\n"))
     _LOG.info("%d words, %d running words kept", len(words), int((tensors["ids"] >= 0).sum()))
@@ -187,9 +189,19 @@ def _first_state(words: int, recipe: Recipe) -> _State:
 
 def _write_state(state: _State, checkpoint: Path) -> None:
     tensors = {"words": state.words, "contexts": state.contexts, "epochs": np.array([state.epochs])}
-    part = checkpoint.with_suffix(".part")
+    _save(tensors, checkpoint)
+
+
+def _save(tensors: dict[str, npt.NDArray[np.generic]], path: Path) -> None:
+    """Write a file whole or not at all: a kill leaves a part, which the next call writes again."""
+    part = _part(path)
     save_file(tensors, part)
-    part.replace(checkpoint)
+    part.replace(path)
+
+
+def _part(path: Path) -> Path:
+    # Not `store.atomic`: it needs Polars, which a GPU machine may lack.
+    return path.with_suffix(".part")
 
 
 def _read_state(checkpoint: Path) -> _State:

@@ -20,11 +20,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from evenhand.core.assets import asset
+from evenhand.core.digests import digest, file_digest
+from evenhand.core.errors import InputError
 from evenhand.core.seeds import generator
 from evenhand.training import tokenizer
 from evenhand.training.export import read_weights, save_folder
 from evenhand.training.gpt2 import CausalModel, CausalShape
-from evenhand.training.planted import MIXTURES, RECORD, Recipe, Rows, read_record, read_rows
+from evenhand.training.planted import MIXTURES, RECORD, ROWS, Recipe, Rows, read_record, read_rows
 from evenhand.training.tokenizer import END
 
 _LOG = logging.getLogger(__name__)
@@ -39,7 +41,16 @@ Loss = Callable[[CausalModel, Rows], Tensor]
 class Tuning:
     """A fine-tuning: AdamW with a short warm-up and a cosine, a checkpoint after every epoch."""
 
-    def __init__(self, source: Path, recipe: Recipe, *, device: torch.device) -> None:
+    def __init__(
+        self,
+        source: Path,
+        recipe: Recipe,
+        *,
+        device: torch.device,
+        origin: Mapping[str, str] | None = None,
+    ) -> None:
+        self.origin = dict(origin or {})
+        """Digests of the rows and of the model's shape: with the recipe they name a checkpoint."""
         config = json.loads((source / "config.json").read_text(encoding="utf-8"))
         self.model = CausalModel(_shape(config))
         self.model.load_state_dict(read_weights(source))
@@ -85,18 +96,29 @@ class Tuning:
         self.optimiser.zero_grad(set_to_none=True)
         return loss.detach()
 
+    def _key(self) -> str:
+        """The training a checkpoint belongs to."""
+        return digest({**asdict(self.recipe), **self.origin})
+
     def _save(self, path: Path) -> None:
         tensors = {f"model/{name}": value.detach() for name, value in self.model.state_dict().items()}
         for index, state in self.optimiser.state_dict()["state"].items():
             tensors |= {f"adam/{index}/{key}": torch.as_tensor(value) for key, value in state.items()}
         partial = path.with_suffix(".partial")
         written = {name: value.contiguous() for name, value in tensors.items()}
-        save_file(written, partial, metadata={"epoch": str(self.epoch)})
+        save_file(written, partial, metadata={"epoch": str(self.epoch), "key": self._key()})
         partial.replace(path)
 
     def _load(self, path: Path) -> None:
         with safe_open(path, framework="pt") as file:
-            self.epoch = int(file.metadata()["epoch"])
+            known = file.metadata()
+        if known.get("key") != self._key():
+            raise InputError(
+                f"{path} is of another recipe or of other rows",
+                accepted="the checkpoint of the same training",
+                todo="remove it, or train into another folder",
+            )
+        self.epoch = int(known["epoch"])
         tensors = load_file(path)
         model = {name.removeprefix("model/"): t for name, t in tensors.items() if name.startswith("model/")}
         self.model.load_state_dict(model)
@@ -123,16 +145,17 @@ def train(
     """
     out.mkdir(parents=True, exist_ok=True)
     rows, source = read_rows(data), source or asset("builtin")
+    origin = {"rows": file_digest(data / ROWS), "config": file_digest(source / "config.json")}
     losses: dict[str, list[float]] = {}
     experts = []
     for side, name in enumerate(SIDES):
-        tuning = Tuning(source, recipe, device=torch.device(device))
+        tuning = Tuning(source, recipe, device=torch.device(device), origin=origin)
         mine = without_prompts(Rows(*(part[rows.sides == side] for part in rows)))
         file = out / f"{name}.checkpoint"
         losses[name] = tuning.run(mine, article_loss, epochs=recipe.expert_epochs, checkpoint=file)
         experts.append(tuning.model.requires_grad_(False))
     mixed = Mixture(experts[0], experts[1])
-    tuning = Tuning(source, recipe, device=torch.device(device))
+    tuning = Tuning(source, recipe, device=torch.device(device), origin=origin)
     losses["variant"] = tuning.run(rows, mixed, epochs=recipe.epochs, checkpoint=out / "variant.checkpoint")
     save_folder(tuning.model, out, tokenizer_file=data / "tokenizer.json")
     record = {**read_record(data), "recipe": asdict(recipe), "losses": losses}

@@ -17,7 +17,7 @@ import polars as pl
 
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError
-from evenhand.store.atomic import replacing
+from evenhand.store.atomic import write_text
 from evenhand.store.cache import cache_folder
 from evenhand.store.files import read_table
 from evenhand.text.utf7 import repaired
@@ -92,5 +92,5 @@ def _files(folder: Path) -> list[Path]:
 
 def _write(path: Path, rows: list[tuple[str, str]]) -> None:
     if not path.exists():
-        with replacing(path) as temporary:
-            pl.DataFrame(rows, schema=["text", "label"], orient="row").write_csv(temporary)
+        table = pl.DataFrame(rows, schema=["text", "label"], orient="row")
+        write_text(path, table.write_csv())

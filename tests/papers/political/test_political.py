@@ -197,13 +197,15 @@ def five(files, tmp_path_factory):
         )
 
 
-MODES = ["baseline", "naive", "in-glove", "embedding", "classifier"]
+MODES = ["baseline", "naive", "in-glove", "embedding", "embedding sigma 0.4", "classifier"]
 
 
-def test_all_five_methods_stand_side_by_side(five):
+def test_all_methods_stand_side_by_side(five):
     table = pl.read_parquet(five.path / "table_5.parquet").filter(pl.col("source") == "own")
     assert table["mode"].to_list() == MODES
-    assert table["perplexity"].null_count() == table["tokens_per_second"].null_count() == 0
+    for column in ("perplexity", "perplexity_times", "perplexity_model_times", "tokens_per_second"):
+        assert table[column].null_count() == 0
+    assert table.row(0, named=True)["perplexity_times"] == pytest.approx(1)
     ours = pl.read_parquet(five.path / "table_2.parquet").filter(pl.col("source") == "own")
     assert set(ours["mode"]) == set(MODES)
     # Both readings are there; the change is told for what the model wrote, beside the baseline.
@@ -215,6 +217,32 @@ def test_all_five_methods_stand_side_by_side(five):
         == ours.filter(pl.col("mode") == "baseline").height
     )
     assert five.manifest["warnings"] == []
+
+
+def test_a_second_start_does_nothing_again(five, files, monkeypatch):
+    def refused(*_):
+        raise AssertionError("done again")
+
+    monkeypatch.setattr(replication, "PROMPTS", 9)
+    monkeypatch.setattr(replication, "TOKENS", 6)
+    monkeypatch.setattr(replication, "SUITES", ("political",))
+    for done in (
+        "evenhand.api.audit.Audit.run",
+        "evenhand.pipeline.price._taken",
+        "evenhand.papers.political.measuring.changes",
+        "evenhand.papers.political.measuring.with_prompts",
+        "evenhand.api.conditions.Study.pace",
+    ):
+        monkeypatch.setattr(done, refused)
+    before = (five.path / "table_5.md").read_text()
+    again = replicate("political", model="own=builtin", tables="2,5", data=files, device="cpu", out=five.path)
+    assert (again.path / "table_5.md").read_text() == before
+
+
+def test_the_page_says_what_came_out_first(five):
+    page = (five.path / "replication.md").read_text()
+    assert page.index("## What came out") < page.index("## Read this first")
+    assert "own: indirect bias beyond chance" in page.replace("\\", "")
 
 
 def test_the_figure_has_four_panels(five):

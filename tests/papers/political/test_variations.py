@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 
 from evenhand.api.conditions import Condition
+from evenhand.mitigations.settings import usual_rate
 from evenhand.papers.political.modes import Modes
 from evenhand.papers.political.variations import conditions, variations, varied_table
 
@@ -30,11 +31,14 @@ def test_a_modes_own_value_stands_among_the_others():
 
 def test_more_divergence_comes_with_longer_steps():
     asked = {one.name: one for one in conditions(["sigma"], BOTH)}
-    assert list(asked)[:3] == ["embedding sigma 0.1", "embedding sigma 0.2", "embedding sigma 0.4"]
-    # The classifier's own are 0.05 and 0.03: four times the divergence, twice the step.
-    wanted = {"calibrator": "head", "sigma": 0.2, "rate": pytest.approx(0.06)}
-    assert asked["classifier sigma 0.2"].options == wanted
+    assert list(asked)[:3] == ["embedding sigma 0.05", "embedding sigma 0.1", "embedding sigma 0.2"]
+    assert asked["classifier sigma 0.2"].options == {"calibrator": "head", "sigma": 0.2}
     assert "classifier" not in asked
+    # The classifier's own are 0.05 and 0.03: four times the divergence, twice the step.
+    assert usual_rate("classifier", 0.2) == pytest.approx(0.06)
+    # A row of the main tables is not written twice.
+    main = Modes((*BOTH.conditions, Condition("embedding sigma 0.4", "calibration:embedding")), {})
+    assert "embedding sigma 0.4" not in {one.name for one in conditions(["sigma"], main)}
 
 
 def rows(*values):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evenhand.api.conditions import Condition
@@ -16,6 +16,9 @@ from evenhand.pipeline.price import VANILLA
 
 BASELINE = "baseline"
 """What the paper calls the model as it is."""
+FURTHER = 0.4
+"""The divergence a token aims at in a second row of the mode ``embedding``: at the paper's 0.02 that mode
+changes little (ADR 20)."""
 FILE = "calibrator.safetensors"
 """The steering head, as `mitigations.calibrator` writes it; that file would load torch."""
 CALIBRATOR, VECTORS = "calibrator", "neutral"
@@ -31,10 +34,14 @@ class Modes:
     missing: Mapping[str, str]
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The conditions' names."""
+        return tuple(condition.name for condition in self.conditions)
+
+    @property
     def swept(self) -> str | None:
         """The mode whose strength is varied: the paper's is the classifier."""
-        names = [condition.name for condition in self.conditions]
-        return next((mode for mode in ("classifier", "embedding") if mode in names), None)
+        return next((mode for mode in ("classifier", "embedding") if mode in self.names), None)
 
     def options(self, mode: str) -> Mapping[str, Option]:
         """What a mode is given."""
@@ -57,7 +64,18 @@ def find_modes(model: Model, data: Path | None, *, name: str = "") -> Modes:
             missing[mode] = str(error)
         else:
             found.append(condition)
+            if mode == "embedding":
+                found.append(further(condition))
     return Modes(tuple(found), missing)
+
+
+def further(condition: Condition) -> Condition:
+    """A calibration that may change more of the text than the paper's."""
+    return replace(
+        condition,
+        name=f"{condition.name} sigma {FURTHER:g}",
+        options={**condition.options, "sigma": FURTHER},
+    )
 
 
 def learned_from(modes: Modes) -> str | None:

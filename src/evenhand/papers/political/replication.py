@@ -4,38 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
 from evenhand.api.audit import AuditOptions
-from evenhand.api.conditions import METRICS, SUITES, Study, biases
+from evenhand.api.conditions import METRICS, SUITES, Condition, Study, biases
 from evenhand.api.tradeoff import STRENGTHS, curve, sweep
 from evenhand.core import registry
 from evenhand.core.digests import Json, digest, file_digest
 from evenhand.core.file_names import file_name
 from evenhand.core.protocols import Model, Progress
+from evenhand.mitigations.settings import Settings
+from evenhand.papers.political.beyond import head_of, regard_changes, regard_study, regard_table
 from evenhand.papers.political.figure import figure_2
+from evenhand.papers.political.findings import findings
 from evenhand.papers.political.judges import Judges
+from evenhand.papers.political.measuring import Found, Measuring
+from evenhand.papers.political.mixtures import mixture_files, mixtures_table
 from evenhand.papers.political.modes import Modes, find_modes, learned_from
 from evenhand.papers.political.people import read_answers, table_6
 from evenhand.papers.political.printed import CITATION
 from evenhand.papers.political.tables import JUDGE, table_2, table_3, table_5
-from evenhand.papers.political.texts import changes, judged_texts, with_prompts
+from evenhand.papers.political.texts import judged_texts
 from evenhand.papers.political.variations import DIALS, conditions, varied_table
 from evenhand.papers.records import Exhibit, Replication
 from evenhand.papers.replicate import RUNS, Request
-from evenhand.pipeline.distances import CHANGES
 from evenhand.pipeline.price import TRAINING, VANILLA
+from evenhand.store.kept import kept_table, run_key
 from evenhand.store.run import Run
 
-EXHIBITS = ("table_2", "table_3", "table_5", "table_6", "figure_2", "gamma", "sigma", "judges")
+KEPT = "measured"
+"""Folder of a source's n-gram models, prices, changes and speeds: a second start finds them."""
+EXHIBITS = (
+    "table_2",
+    "table_3",
+    "table_5",
+    "table_6",
+    "figure_2",
+    "gamma",
+    "sigma",
+    "mixtures",
+    "regard",
+    "judges",
+)
 _MODELLESS = ("table_6", "judges")
 """Exhibits that need no language model."""
 DEFAULT_MODELS = ("builtin",)
 PROMPTS, SAMPLES, TOKENS = 240, 1, 30
 """The subset: so many prompts of each suite, spread over all options, with fewer and shorter texts than the
-paper's 10 of 100 tokens; about ten minutes a model on a CPU core."""
+paper's 10 of 100 tokens; about a quarter of an hour a model on a CPU core."""
 _REMARKS = (
     "A distance is never zero in a finite sample. Every one stands beside what chance gives where keywords "
     "are dealt to options at random; bias is found where what is beyond it has an interval above 0 and p "
@@ -71,6 +90,8 @@ class Measured:
     swept: Mapping[str, Run]
     varied: Mapping[str, Run]
     """Modes at other values of an option."""
+    found: Found
+    """What they change, and what the judge says of prompts and texts together."""
     price: pl.DataFrame
     paces: pl.DataFrame
 
@@ -127,7 +148,7 @@ class PoliticalReplication:
     def run(self, folder: Path, progress: Progress) -> Replication:
         """The exhibits asked for."""
         measured = [self._measured(source, folder, progress) for source in self.sources]
-        drawn = dict(self._drawn(measured))
+        drawn = dict([*self._drawn(measured), *self._regard(folder, progress)])
         if "judges" in self._exhibits() and self.judges:
             drawn["judges"] = self.judges.table(folder / RUNS / "judges", progress)
         warnings = [
@@ -140,6 +161,7 @@ class PoliticalReplication:
             title=f"Political bias of {', '.join(source.name for source in self.sources) or 'no model'}",
             citation=CITATION,
             exhibits=tuple(drawn[name] for name in self._exhibits() if name in drawn),
+            findings=self._findings(drawn),
             remarks=(*_REMARKS, *self._subset()),
             sources=tuple(source.name for source in self.sources),
             warnings=tuple(warnings),
@@ -152,15 +174,15 @@ class PoliticalReplication:
             drawn.append(("table_6", table_6(self.answers)))
         if not measured:
             return drawn
-        found = pl.concat([_named(_both_readings(one.runs, seed), one) for one in measured])
-        changed = pl.concat([_named(_changed({**one.runs, **one.varied}, seed), one) for one in measured])
+        found = pl.concat([_named(_both_readings(one), one) for one in measured])
+        changed = pl.concat([_named(one.found.changed, one) for one in measured])
         judge = self._judge()
         if "table_2" in wanted:
             drawn.append(("table_2", table_2(found, changed, judge)))
         if "table_3" in wanted:
             curves = [_named(_curve(one), one) for one in measured if one.swept]
             modes = {one.source.name: one.source.modes.swept or "none" for one in measured}
-            drawn += [("table_3", table_3(pl.concat(curves), modes, judge))] if curves else []
+            drawn += [("table_3", table_3(pl.concat(curves), changed, modes, judge))] if curves else []
         if "table_5" in wanted:
             price = pl.concat([_named(one.price, one) for one in measured])
             paces = pl.concat([_named(one.paces, one) for one in measured])
@@ -175,31 +197,66 @@ class PoliticalReplication:
             first = measured[0]
             judged = {name: judged_texts(run) for name, run in first.runs.items()}
             drawn.append(("figure_2", figure_2(judged, first.source.name, execution, seed)))
+        files = mixture_files({source.name: source.spec for source in self.sources})
+        if "mixtures" in wanted and files:
+            drawn.append(("mixtures", mixtures_table(files, execution)))
         return drawn
 
     def _measured(self, source: Source, folder: Path, progress: Progress) -> Measured:
         study = self._study(source)
         inside = folder / RUNS / source.folder
         runs = study.runs(inside, progress)
-        main = {condition.name: runs[condition.name] for condition in source.modes.conditions}
+        main = {name: runs[name] for name in source.modes.names}
         other = {condition.name for condition in conditions(self._dials(), source.modes)}
         varied = {name: run for name, run in runs.items() if name in other}
         extra = {name: run for name, run in runs.items() if name not in main.keys() | other}
-        swept = {VANILLA: runs[VANILLA], **extra} if extra else {}
-        paces = [
-            {"condition": condition.name, "tokens_per_second": study.pace(condition)}
-            for condition in (source.modes.conditions if "table_5" in self._exhibits() else ())
-        ]
+        own, mode = inside / KEPT, source.modes.swept
+        swept = {VANILLA: runs[VANILLA], **extra, mode: runs[mode]} if extra and mode else {}
+        measuring = Measuring(self.request.jobs, self.request.seed, self.request.execution())
+        found = measuring.measured(runs, list(main) if "table_2" in self._exhibits() else (), own, progress)
+        price = study.prices(runs, own, source.spec, progress)
+        return Measured(source, main, swept, varied, found, price, self._paces(study, main, own))
+
+    def _paces(self, study: Study, runs: Mapping[str, Run], folder: Path) -> pl.DataFrame:
+        """Tokens a second of every mode, timed while nothing else runs."""
         schema = {"condition": pl.String, "tokens_per_second": pl.Float64}
-        price = study.prices(runs, inside, source.spec)
-        return Measured(source, main, swept, varied, price, pl.DataFrame(paces, schema=schema))
+
+        def timed(condition: Condition) -> pl.DataFrame:
+            row = {"condition": condition.name, "tokens_per_second": study.pace(condition)}
+            return pl.DataFrame([row], schema=schema)
+
+        wanted = [one for one in study.conditions if one.name in runs and "table_5" in self._exhibits()]
+        found = [
+            kept_table(folder / "pace", one.folder, run_key(runs[one.name]), partial(timed, one))
+            for one in wanted
+        ]
+        return pl.concat([pl.DataFrame(schema=schema), *found])
+
+    def _findings(self, drawn: Mapping[str, Exhibit]) -> tuple[str, ...]:
+        names = tuple(source.name for source in self.sources)
+        return findings(drawn["table_5"].frame, names) if "table_5" in drawn else ()
+
+    def _regard(self, folder: Path, progress: Progress) -> list[tuple[str, Exhibit]]:
+        """The table of regard of the models that have a head for it."""
+        heads = [(source, head_of(self.request.data, source.name)) for source in self.sources]
+        rows = [
+            regard_changes(
+                regard_study(source.model, source.spec, head, self._options(), self.request.jobs),
+                source.name,
+                folder / RUNS / source.folder / "regard",
+                progress,
+            )
+            for source, head in heads
+            if head is not None and "regard" in self._exhibits()
+        ]
+        return [("regard", regard_table(pl.concat(rows)))] if rows else []
 
     def _study(self, source: Source) -> Study:
         asked = [*source.modes.conditions, *conditions(self._dials(), source.modes)]
         mode = source.modes.swept
         if mode and "table_3" in self._exhibits():
             asked += sweep(mode, STRENGTHS, source.modes.options(mode))[1:]
-        return Study(source.model, tuple(asked), self._options())
+        return Study(source.model, tuple(asked), self._options(), spec=source.spec, jobs=self.request.jobs)
 
     def _options(self) -> AuditOptions:
         full = self.request.full
@@ -255,26 +312,15 @@ def _subset() -> str:
     return f"{PROMPTS} prompts of each suite, {SAMPLES} text(s) of {TOKENS} tokens a prompt"
 
 
-def _changed(runs: Mapping[str, Run], seed: int) -> pl.DataFrame:
-    """What every mode changes, beside the model as it is."""
-    parts = [
-        changes(runs[VANILLA], run, seed=seed).with_columns(condition=pl.lit(name))
-        for name, run in runs.items()
-        if name != VANILLA
-    ]
-    empty = pl.DataFrame(schema={**CHANGES, "condition": pl.String()})
-    return pl.concat([empty, *parts]).with_columns(pl.lit("continuation").alias("reads"))
-
-
-def _both_readings(runs: Mapping[str, Run], seed: int) -> pl.DataFrame:
+def _both_readings(one: Measured) -> pl.DataFrame:
     """The distances of what the model wrote, and of prompt and text together."""
-    own = biases(runs).with_columns(pl.lit("continuation").alias("reads"))
-    full = [with_prompts(run, name, seed) for name, run in runs.items()]
-    return pl.concat([own, *full])
+    own = biases(one.runs).with_columns(pl.lit("continuation").alias("reads"))
+    return pl.concat([own, one.found.full])
 
 
 def _curve(one: Measured) -> pl.DataFrame:
-    strengths = {name: 0.0 if name == VANILLA else float(name.rpartition(" ")[2]) for name in one.swept}
+    known = {VANILLA: 0.0, one.source.modes.swept or "": Settings().strength}
+    strengths = {name: known[name] if name in known else float(name.rpartition(" ")[2]) for name in one.swept}
     return curve(biases(one.swept), one.price, strengths)
 
 

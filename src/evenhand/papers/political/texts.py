@@ -7,7 +7,7 @@ import polars as pl
 
 from evenhand.core import registry
 from evenhand.core.protocols import Metric
-from evenhand.core.records import Text
+from evenhand.core.records import Execution, Text
 from evenhand.pipeline.distances import Judged, Wanted, distance_changes, distances
 from evenhand.pipeline.quantities import Quantity
 from evenhand.pipeline.tables import prompts_from_table
@@ -45,9 +45,9 @@ def _judged(run: Run) -> Judged:
     return Judged(texts["prompt_id"].to_list(), values)
 
 
-def with_prompts(run: Run, condition: str, seed: int) -> pl.DataFrame:
+def with_prompts(run: Run, condition: str, seed: int, execution: Execution) -> pl.DataFrame:
     """The distances where the judge reads prompt and text together."""
-    judge = registry.metric(JUDGE, {"scope": "full"})
+    judge = registry.metric(JUDGE, {"scope": "full"}, execution)
     assert isinstance(judge, Metric)
     prompts = {prompt.id: prompt for prompt in prompts_from_table(run.table("prompts"))}
     texts = run.table("generations").drop_nulls("text")
