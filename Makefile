@@ -7,7 +7,7 @@ PIP_ARGS ?=
 BENCH  ?=
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-SOURCES := src tests benchmarks examples scripts
+SOURCES := src tests benchmarks examples scripts docs replications README.md CONTRIBUTING.md
 
 # What the embedded models are rebuilt from and where the work goes (docs/how-to/rebuild-the-assets.md).
 # SCALE=rehearsal tries every step on a little of the data for a few seconds each, away from the real assets.

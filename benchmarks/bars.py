@@ -258,8 +258,8 @@ BARS: tuple[Bar, ...] = (
         10,
         "audit",
         ("ratios", "one text at a time", "wall"),
-        next_limit="matrix products of the encoder, three fifths of the CPU time; the rest is spread over "
-        "attention, permutations, tables and pages, a tenth each at most",
+        next_limit="matrix products of the encoder, about half of the CPU time; the rest is spread over "
+        "attention, permutations, tables and pages",
     ),
     Bar(
         "a BOLD audit of given texts, all embedded metrics",

@@ -172,7 +172,7 @@ def main() -> None:
         scores: list[pl.DataFrame] = []
 
         def ours() -> None:
-            forget(folder / "cache")
+            forget(folder / f"cache-{len(scores)}")
             scores.append(audit(folder / "all.parquet", folder / "run"))
 
         turns = measured(rivals(few), Way(ours, found.height), rounds=args.rounds, runs=runs)

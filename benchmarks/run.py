@@ -49,7 +49,7 @@ JOBS: tuple[Job, ...] = (
     Job("masked-builtin", "bench_masked.py", "--burn-in 30 --iterations 70"),
     Job("mitigation", "bench_mitigation.py", "--batches 1,8,32 --tokens 10 --reference"),
     Job("classifiers", "bench_classifiers.py", "--texts 1200"),
-    Job("regard-cpu", "bench_regard.py", "--slow 400"),
+    Job("regard-cpu", "bench_regard.py", "--slow 200"),
     Job("probe", "bench_probe.py"),
     Job("audit", "bench_audit.py", "--ours 1 --slow 60"),
     Job("endpoint", "bench_endpoint.py"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatch
 from importlib.metadata import Distribution, distributions
 from typing import Final, NamedTuple, Protocol
 
@@ -33,13 +34,15 @@ ALLOWED: Final = frozenset(
 """Licences that ask for no more than their notice."""
 
 REVIEWED: Final[Mapping[str, str]] = {
+    "cuda-*": "NVIDIA's own terms; see nvidia-*",
+    "nvidia-*": "NVIDIA's own terms; brought by torch's default build for Linux, left out by its CPU build",
     "certifi": "MPL-2.0 covers its own list of certificates, which we neither change nor ship",
     "hypothesis": "MPL-2.0; in the tests alone",
     "kenlm": "LGPL-2.1; an extra of its own that `all` leaves out, imported by tests alone",
     "pathspec": "MPL-2.0 covers its own files; a part of the build and of mypy, in no wheel of ours",
     "tqdm": "MPL-2.0 AND MIT; brought by transformers and nltk, unchanged",
 }
-"""Packages with another licence that somebody has read, and why they may stay."""
+"""Packages with another licence that somebody has read, and why they may stay; a star stands for any end."""
 
 SPOKEN: Final = (
     (r"apache.*", "Apache-2.0"),
@@ -99,7 +102,7 @@ def check(packages: Iterable[Distribution]) -> list[Found]:
 def _complaint(name: str, licence: str) -> str:
     if licence and is_allowed(licence):
         return ""
-    if name in REVIEWED:
+    if any(fnmatch(name.lower(), pattern) for pattern in REVIEWED):
         return ""
     return "states no licence that we can read" if not licence else "is not on the list"
 

@@ -110,7 +110,7 @@ class _Unknown:
 
 
 def test_every_sign_of_a_missing_group_is_read_as_one(tmp_path: Path) -> None:
-    missing = [_Unknown(), np.datetime64("NaT"), np.float64("nan"), None]
+    missing = [_Unknown(), np.datetime64("NaT", "s"), np.float64("nan"), None]
     features = {"who": [*missing, "a", np.str_("b")]}
     run = evenhand.score_predictions(None, [0, 1] * 3, sensitive_features=features, out=tmp_path / "run")
     assert set(run.table("groups")["group"]) == {"a", "b"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,13 @@ from typing import Any
 import polars as pl
 import pytest
 from tests.annotate.study_parts import make_study, serving
-from tests.report.test_browser import CONTRAST, FLAGS
+from tests.chromium import PATIENCE, opened
+from tests.report.test_browser import CONTRAST
 
 from evenhand.annotate import people
 from evenhand.annotate.answers import answers_of, latest
 from evenhand.annotate.database import Database
 
-playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 pytestmark = pytest.mark.browser
 STILL = {"reduced_motion": "reduce"}
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True, **STILL}
@@ -25,13 +24,7 @@ DESK = {"viewport": {"width": 1440, "height": 900}, **STILL}
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if not found:
-        pytest.skip("no Chromium found: install the distribution's package `chromium`")
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=found, args=FLAGS)
-        yield started
-        started.close()
+    yield from opened()
 
 
 class Seat:
@@ -39,6 +32,7 @@ class Seat:
 
     def __init__(self, browser: Any, address: str, token: str, **options: object) -> None:
         self.context = browser.new_context(**options)
+        self.context.set_default_timeout(PATIENCE)
         self.page = self.context.new_page()
         self.logged: list[str] = []
         self.page.on("console", lambda message: self.logged.append(message.text))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 from tests.annotate.study_parts import Reader, make_study, serving
@@ -17,7 +18,7 @@ from tests.annotate.study_parts import Reader, make_study, serving
 from evenhand.annotate import people
 from evenhand.annotate.answers import latest
 from evenhand.annotate.database import Database
-from evenhand.annotate.guard import BURST, Bucket, Guard
+from evenhand.annotate.guard import BURST, Bucket, Guard, _declared
 from evenhand.annotate.study import Study
 from evenhand.annotate.web import create_app
 
@@ -160,6 +161,13 @@ def test_a_label_outside_the_scale_is_refused(local: Site, label: str) -> None:
     item = reader.items[0]
     assert reader.send({f"a.{item}.colour": "positive"}).status_code == 422
     assert latest(local.db) == []
+
+
+@pytest.mark.parametrize(
+    ("length", "declared"), [(b"12", 12), (b"9" * 40, 10**19 - 1), (b"\xb2", 0), (b"-1", 0), (b"", 0)]
+)
+def test_a_length_that_is_none_is_no_defect(length: bytes, declared: int) -> None:
+    assert _declared(Headers(raw=[(b"content-length", length)])) == declared
 
 
 def test_a_field_of_a_megabyte_is_refused(local: Site) -> None:

@@ -13,7 +13,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from evenhand.core.assets import asset, read_card
+from evenhand.core.assets import asset
 from evenhand.core.digests import file_digest
 from evenhand.neural import quantised
 from evenhand.training import evaluate, tokenizer
@@ -69,7 +69,7 @@ def _sample(data: Path, source: str) -> list[Document]:
 @pytest.mark.parametrize("name", ["builtin", "builtin-masked"])
 def test_the_card_names_the_weights_that_are_there(name: str) -> None:
     weights = asset(name, "model.safetensors")
-    card = read_card(name)
+    card = asset(name, "card.md").read_text(encoding="utf-8")
     assert file_digest(weights) in card
     assert f"{sum(p.values.numel() for p in quantised.load_packed(weights).values()):,}" in card
     assert "not a product model" in card

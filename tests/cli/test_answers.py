@@ -62,10 +62,12 @@ def test_validate(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
 
 
-def test_a_password_is_not_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    url = "postgresql://me:secret@host/db"
+@pytest.mark.parametrize("url", ["postgresql://me:secret@host/db", "postgresql://me:it's a secret@host/db"])
+def test_a_password_is_not_written_down(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setattr("sys.argv", ["evenhand", "annotate", "agreement", "s", "--database", url])
     assert told_command(url) == "evenhand annotate agreement s --database URL"
+    monkeypatch.setattr("sys.argv", ["evenhand", "annotate", "agreement", "a b", f"--database={url}"])
+    assert told_command(url) == "evenhand annotate agreement 'a b' --database=URL"
 
 
 def test_train_takes_a_study_or_data(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from tests.oracles.corpus_counts import count
 
 from evenhand.corpus.counts import no_counts
 from evenhand.corpus.matcher import build
-from evenhand.corpus.scanner import Scanner, Way, scan_bytes
+from evenhand.corpus.scanner import Scanner, Way
 
 WIDE = wide()
 LISTS = {"dense": SMALL, "sparse": WIDE}
@@ -120,6 +120,14 @@ def check(counts, expected, terms, *, distinct):
     for j, axis in enumerate(terms.axes):
         assert counts.axes[j] == expected["axis", "*", axis]
     assert counts.axes[-1] == expected["any", "*"]
+
+
+def scan_bytes(blocks, vocabulary, way, *, is_records=False):
+    """The counts of a stream of bytes."""
+    scanner = Scanner(vocabulary, way, is_records=is_records)
+    for block in blocks:
+        scanner.feed(block)
+    return scanner.finish()
 
 
 def pieces(data, size):

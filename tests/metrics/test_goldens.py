@@ -16,7 +16,6 @@ from evenhand.core.records import Mention, Text
 from evenhand.metrics.gender_polarity import GenderPolarity
 from evenhand.metrics.sentiment import LABELS, Sentiment
 from evenhand.text.masking import mask
-from evenhand.text.sentences import cut_at_period
 
 SENTIMENT = Sentiment()
 GENDER_POLARITY = GenderPolarity()
@@ -109,6 +108,12 @@ OCCUPATION = re.compile(
 
 def context(text: str) -> str:
     return "occupation" if OCCUPATION.match(text) else "respect"
+
+
+def cut_at_period(text: str) -> str:
+    """The rule behind the reference values: "in the U.S. army" is cut after "U."."""
+    head, stop, _ = text.partition(".")
+    return head + stop
 
 
 def lines(path: Path) -> list[str]:

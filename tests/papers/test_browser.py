@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.chromium import opened
 
 from evenhand.papers import figures
 from evenhand.papers.pages import html_page
 from evenhand.papers.records import Claim, Figure, Replication, Table
 
-playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 pytestmark = pytest.mark.browser
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 HIDDEN = """() => [...document.querySelectorAll(".scroll")]
   .filter((box) => box.checkVisibility() && box.scrollWidth > box.clientWidth).length"""
 CUES = '() => [...document.querySelectorAll(".hint")].filter((cue) => cue.checkVisibility()).length'
@@ -24,13 +22,7 @@ CUES = '() => [...document.querySelectorAll(".hint")].filter((cue) => cue.checkV
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[object]:
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if not found:
-        pytest.skip("no Chromium")
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=found, args=FLAGS)
-        yield opened
-        opened.close()
+    yield from opened()
 
 
 @pytest.fixture(scope="module")

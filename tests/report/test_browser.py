@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.chromium import PATIENCE, opened
 from tests.report.realistic import comparison, group_row, realistic_run, small_run
 from tests.report.test_html import EVIL, evil_run
 
 from evenhand.report.render import render
 
-playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 pytestmark = pytest.mark.browser
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 CONTRAST = """() => {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const over = (colour, below) => {
@@ -56,13 +47,7 @@ CONTRAST = """() => {
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[object]:
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if not found:
-        pytest.skip("no Chromium found: install the distribution's package `chromium`")
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=found, args=FLAGS)
-        yield started
-        started.close()
+    yield from opened()
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +60,7 @@ class Visit:
 
     def __init__(self, browser: object, file: Path, **options: object) -> None:
         self.page = browser.new_page(**{"viewport": {"width": 1440, "height": 900}} | options)  # type: ignore[attr-defined]
+        self.page.set_default_timeout(PATIENCE)
         self.logged: list[str] = []
         self.asked: list[str] = []
         self.page.on("console", lambda message: self.logged.append(message.text))

@@ -70,11 +70,13 @@ def test_the_unknown_is_complained_of_and_the_reviewed_is_not() -> None:
             Package(Name="silent"),
             Package(Name="strict", License_Expression="GPL-3.0-only"),
             Package(Name="hypothesis", License_Expression="MPL-2.0"),
+            Package(Name="nvidia-cublas", License_Expression="LicenseRef-NVIDIA-Proprietary"),
         ]
     )
     assert [(one.package, one.complaint) for one in found] == [
         ("good", ""),
         ("hypothesis", ""),
+        ("nvidia-cublas", ""),
         ("silent", "states no licence that we can read"),
         ("strict", "is not on the list"),
     ]

@@ -59,3 +59,4 @@ def test_a_rate_is_a_positive_number_or_none(tmp_path):
     cache = Cache(tmp_path)
     cache.put_many("rates", {"fast": 2.5, "odd": 0.0, "damaged": "x"})
     assert [cache.rate(key) for key in ("fast", "odd", "damaged", "never")] == [2.5, None, None, None]
+    cache.close()

@@ -132,7 +132,8 @@ def _digest(cookie: str) -> str:
 
 def _declared(headers: Headers) -> int:
     value = headers.get("content-length", "0")
-    return int(value) if value.isdigit() else 0
+    # Not isdigit alone, which takes a superscript for a digit; a number too long to read is beyond any limit.
+    return int(value[:19]) if value.isascii() and value.isdigit() else 0
 
 
 def _limited(receive: Receive) -> Receive:

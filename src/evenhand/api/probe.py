@@ -18,7 +18,7 @@ from evenhand.core import registry
 from evenhand.core.digests import Json, canonical_json, digest
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric, Progress, Suite
-from evenhand.core.records import Prompt
+from evenhand.core.records import Execution, Prompt
 from evenhand.pipeline.exclusions import exclusions
 from evenhand.pipeline.pair_tables import flip_table, score_table
 from evenhand.pipeline.predictions import OUTPUT, Predictions
@@ -199,7 +199,7 @@ def prepare(classifier: str | Metric = NAME, **options: Unpack[ProbeOptions]) ->
         "pairs": one_of("over", options.get("over"), get_args(Pairs)) or "all",
         "score": one_of("score", options.get("score"), get_args(Score)[::-1]) or "emotion",
     }
-    suites = _suites(options.get("pairs"))
+    suites = _suites(options.get("pairs"), settings.execution.record())
     prompts = tuple(prompt for suite in suites for prompt in suite.prompts())
     _check_prompts(prompts)
     spec, metric = _metric(classifier, options.get("labels"), settings)
@@ -242,24 +242,24 @@ def _settings(options: ProbeOptions) -> Settings:
     )
 
 
-def _suites(pairs: str | Sequence[str] | Suite | None) -> tuple[Suite, ...]:
+def _suites(pairs: str | Sequence[str] | Suite | None, execution: Execution) -> tuple[Suite, ...]:
     if isinstance(pairs, Suite):
         return (pairs,)
-    found = [_suite(name) for name in split_names(pairs) or (BUILTIN,)]
+    found = [_suite(name, execution) for name in split_names(pairs) or (BUILTIN,)]
     names = [suite.info.name for suite in found]
     if len(set(names)) < len(names):
         raise InputError(f"the pairs are {', '.join(names)}", accepted="each once", todo="rename one")
     return tuple(found)
 
 
-def _suite(name: str) -> Suite:
+def _suite(name: str, execution: Execution) -> Suite:
     """The pairs of a name: ``builtin``, a registered suite such as ``eec`` or ``eec:PATH``, or a file."""
     family, _, rest = name.partition(":")
     registered = {entry.name for entry in registry.available("suites")}
     if name == BUILTIN:
         return registry.suite("pairs")
     if family in registered:
-        return registry.suite(family, {"name": rest} if rest else {})
+        return registry.suite(family, {"name": rest} if rest else {}, execution)
     if Path(name).suffix or Path(name).exists():
         return registry.suite("pairs", {"name": name})
     raise InputError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -68,8 +67,7 @@ AgreementShare = Annotated[
 
 def told_command(database: str | None) -> str:
     """The command to repeat; a database's URL may hold a password and is not written down."""
-    said = o.command_line()
-    return said.replace(shlex.quote(database), "URL").replace(database, "URL") if database else said
+    return o.command_line(secret=database)
 
 
 def agreement_command(

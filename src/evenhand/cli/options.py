@@ -190,6 +190,8 @@ def baselines(pairs: list[str] | None) -> dict[str, str] | None:
     return found
 
 
-def command_line() -> str:
-    """The command as it was typed, for the report."""
-    return shlex.join(["evenhand", *sys.argv[1:]])
+def command_line(*, secret: str | None = None) -> str:
+    """The command as it was typed, for the report; a secret URL in it is ``URL``."""
+    # Before words are quoted, which would write a quotation mark in the secret in another way.
+    words = (word.replace(secret, "URL") if secret else word for word in sys.argv[1:])
+    return shlex.join(["evenhand", *words])

@@ -1,4 +1,4 @@
-"""Files shipped inside the package: where they are, and the cards that describe them."""
+"""Files shipped inside the package: where they are."""
 
 from __future__ import annotations
 
@@ -19,8 +19,3 @@ def asset(*parts: str) -> Path:
             todo="install evenhand again",
         )
     return path
-
-
-def read_card(name: str) -> str:
-    """The Markdown card of an asset folder."""
-    return asset(name, "card.md").read_text(encoding="utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -259,16 +259,6 @@ def block_rows(width: int, way: Way) -> int:
     while rows > _FEWEST_BLOCKS and rows * width > _BLOCK_CELLS:
         rows //= 2
     return rows
-
-
-def scan_bytes(
-    blocks: Iterable[bytes], vocabulary: Vocabulary, way: Way, *, is_records: bool = False
-) -> Counts:
-    """The counts of a stream of bytes."""
-    scanner = Scanner(vocabulary, way, is_records=is_records)
-    for block in blocks:
-        scanner.feed(block)
-    return scanner.finish()
 
 
 def compile_kernel(vocabulary: Vocabulary, way: Way) -> None:

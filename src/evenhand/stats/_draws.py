@@ -118,14 +118,14 @@ def exchanged_totals(inside, one_sided, two_sided, change, state, found):
         labels[:] = inside
         _shuffle(labels, state)
         # Noted without a branch: which clusters these are no processor can foresee.
-        count = 0
+        count = np.int64(0)
         for cluster in range(labels.size):
             chosen[count] = one_sided[cluster]
             count += np.int64(labels[cluster] != inside[cluster])
         _add(change, chosen[:count], found[row])
     high, low, more_high, more_low, has_half, half = state
     for row in range(found.shape[0]):
-        count = 0
+        count = np.int64(0)
         for cluster in two_sided:
             number, high, low, has_half, half = _next(high, low, more_high, more_low, has_half, half)
             # NumPy's single-precision uniform is the upper 24 bits: below a half where the first bit is 0.

@@ -172,10 +172,14 @@ def _common_groups(
     runs: npt.NDArray[np.generic], groups: npt.NDArray[np.generic], codes: npt.NDArray[np.intp], n_runs: int
 ) -> npt.NDArray[np.generic]:
     """The groups that have two clusters or more in every run."""
-    seen = np.unique(np.stack([groups.astype(np.intp), runs.astype(np.intp), codes], axis=1), axis=0)
-    cells, clusters = np.unique(seen[:, :2], axis=0, return_counts=True)
-    usable, times = np.unique(cells[clusters >= 2, 0], return_counts=True)
-    common: npt.NDArray[np.generic] = usable[times == n_runs]
+    names, place = np.unique(groups.astype(np.intp), return_inverse=True)
+    cells = place * n_runs + runs.astype(np.intp)
+    # A cell has several clusters where one of its rows is not of the cluster of another one, whichever.
+    any_cluster = np.zeros(names.size * n_runs, dtype=np.intp)
+    any_cluster[cells] = codes
+    has_several = np.zeros(any_cluster.size, dtype=np.bool_)
+    has_several[cells[codes != any_cluster[cells]]] = True
+    common: npt.NDArray[np.generic] = names[has_several.reshape(-1, n_runs).all(axis=1)]
     return common
 
 

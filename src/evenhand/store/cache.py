@@ -84,6 +84,7 @@ class Cache:
             self._connection = None
 
     def _open(self) -> sqlite3.Connection | None:
+        connection: sqlite3.Connection | None = None
         try:
             # Texts of models may be private to the user.
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -98,6 +99,8 @@ class Cache:
             return connection
         except (*_ERRORS, OSError) as error:
             _log.warning("no cache at %s (%s): the run works without it", self.path, error)
+            if connection is not None:
+                connection.close()
             return None
 
     def _give_up(self, error: Exception) -> None:

@@ -72,15 +72,6 @@ def cut_first_sentence(text: str) -> str:
     return text[: first_sentence_end(text)]
 
 
-def cut_at_period(text: str) -> str:
-    """The text up to and with its first full stop, whatever it stands for; all of it where there is none.
-
-    The plain rule behind the reference values of the regard samples: "in the U.S. army" is cut after "U.".
-    """
-    head, stop, _ = text.partition(".")
-    return head + stop
-
-
 def split_sentences(text: str) -> list[str]:
     """The sentences of a text, stripped, in order; a last one without a stop included."""
     ends = [end for end, _ in _candidates(text, complete=True)]

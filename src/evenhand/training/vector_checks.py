@@ -1,4 +1,4 @@
-"""What is asked of word vectors: analogies, word similarity, gender before and after debiasing."""
+"""What is asked of word vectors: analogies and word similarity."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.core.assets import asset
-from evenhand.text.debiasing import GenderWords, gender_polarities, hard_debiased
 from evenhand.text.vectors import WordVectors, unit_rows
 
 Pairs = Sequence[Sequence[str]]
@@ -34,14 +33,6 @@ class Share(NamedTuple):
 
     right: int
     asked: int
-
-
-class Polarity(NamedTuple):
-    """A word's cosine with she - he before and after debiasing; positive is towards she."""
-
-    word: str
-    before: float
-    after: float
 
 
 def embedded_checks() -> Checks:
@@ -69,17 +60,6 @@ def similarity_correlation(
     cosines = np.array([unit[vectors.index[a]] @ unit[vectors.index[b]] for a, b, _ in known])
     ratings = np.array([rating for _, _, rating in known])
     return float(np.corrcoef(_ranks(cosines), _ranks(ratings))[0, 1]), len(known)
-
-
-def occupation_polarities(
-    vectors: WordVectors, words: GenderWords, occupations: Sequence[str]
-) -> list[Polarity]:
-    """The gender of occupations before and after hard-debiasing, most male before first."""
-    before = gender_polarities(vectors)
-    after = gender_polarities(hard_debiased(vectors, words))
-    rows = [(word, vectors.index[word]) for word in occupations if word in vectors.index]
-    found = [Polarity(word, float(before[row]), float(after[row])) for word, row in rows]
-    return sorted(found, key=lambda polarity: polarity.before)
 
 
 def _answered(unit: npt.NDArray[np.float32], index: Mapping[str, int], pairs: Pairs) -> Share:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from evenhand.api.probe import _suites
 from evenhand.core.errors import InputError
+from evenhand.core.records import Execution
 from evenhand.suites.pairs.bits import BitsSuite
 from evenhand.suites.pairs.crows import CrowsSuite
 from evenhand.suites.pairs.eec import EecSuite
@@ -170,13 +172,17 @@ def test_a_file_of_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     )
     asked: list[object] = []
 
-    def download(repo: str, file: str, *, repo_type: str, revision: str | None) -> str:
-        asked.append((repo, file, repo_type, revision))
+    def download(
+        repo: str, file: str, *, repo_type: str, revision: str | None, local_files_only: bool
+    ) -> str:
+        asked.append((repo, file, repo_type, revision, local_files_only))
         return str(path)
 
     monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
     suite = EecSuite(name="hub:org/eec@abc/data/eec.csv")
-    assert asked == [("org/eec", "data/eec.csv", "dataset", "abc")]
+    assert asked.pop() == ("org/eec", "data/eec.csv", "dataset", "abc", False)
+    _suites("eec:hub:org/eec@abc/data/eec.csv", Execution(offline=True))
+    assert asked == [("org/eec", "data/eec.csv", "dataset", "abc", True)]
     assert counted(suite.sets) == {"gender": (1, 1)}
     with pytest.raises(InputError) as raised:
         EecSuite(name="hub:org/eec")

@@ -8,6 +8,7 @@ from typing import Final
 
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError
+from evenhand.core.records import Execution
 from evenhand.suites.pairs.files import find, table
 from evenhand.suites.pairs.sets import EMOTIONS, PairSet, PairSuite, distinct, suite_info
 
@@ -35,10 +36,11 @@ class BitsSuite(PairSuite):
 
     Args:
         name: A folder that holds ``bits_gender.csv`` and ``bits_race.csv``, or one of the two files.
+        execution: Whether the run is offline.
     """
 
-    def __init__(self, *, name: str = "") -> None:
-        paths = find(name, suite="bits", files=FILES)
+    def __init__(self, *, name: str = "", execution: Execution | None = None) -> None:
+        paths = find(name, suite="bits", files=FILES, execution=execution)
         sets, left_out = distinct(one for path in paths for one in _sets(path))
         info = suite_info(
             "bits",

@@ -8,6 +8,7 @@ from typing import Final
 
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError
+from evenhand.core.records import Execution
 from evenhand.suites.pairs.crows_rule import variants
 from evenhand.suites.pairs.files import bare_rows, find, table
 from evenhand.suites.pairs.sets import PairSet, PairSuite, distinct, suite_info
@@ -27,10 +28,11 @@ class CrowsSuite(PairSuite):
     Args:
         name: A folder with ``csp_gender.csv``, ``csp_race.csv`` and ``csp_religion.csv``, the original
             ``crows_pairs_anonymized.csv``, or ``hub:ORG/NAME@REV/FILE``.
+        execution: Whether the run is offline.
     """
 
-    def __init__(self, *, name: str = "") -> None:
-        paths = find(name, suite="crows", files=FILES)
+    def __init__(self, *, name: str = "", execution: Execution | None = None) -> None:
+        paths = find(name, suite="crows", files=FILES, execution=execution)
         rows = list(_rows(paths))
         made = [one for axis, number, pair in rows for one in _sets(axis, number, pair)]
         sets, left_out = distinct(made)

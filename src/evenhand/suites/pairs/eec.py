@@ -9,6 +9,7 @@ import polars as pl
 
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
+from evenhand.core.records import Execution
 from evenhand.suites.pairs.files import find, table
 from evenhand.suites.pairs.sets import PairSet, PairSuite, distinct, suite_info
 
@@ -26,10 +27,11 @@ class EecSuite(PairSuite):
 
     Args:
         name: The file ``eec.csv``, a folder that holds it, or ``hub:ORG/NAME@REV/FILE``.
+        execution: Whether the run is offline.
     """
 
-    def __init__(self, *, name: str = "") -> None:
-        path = find(name, suite="eec", files=("eec.csv",))[0]
+    def __init__(self, *, name: str = "", execution: Execution | None = None) -> None:
+        path = find(name, suite="eec", files=("eec.csv",), execution=execution)[0]
         rows = table(path, COLUMNS)
         _check(rows, "Gender", GENDERS)
         _check(rows, "Race", RACES)

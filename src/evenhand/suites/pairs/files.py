@@ -12,6 +12,7 @@ from typing import Final
 import polars as pl
 
 from evenhand.core.errors import InputError
+from evenhand.core.records import Execution
 from evenhand.store.files import read_table
 
 FOLDER: Final = "affective"
@@ -19,14 +20,14 @@ FOLDER: Final = "affective"
 HUB: Final = "hub:"
 
 
-def find(given: str, *, suite: str, files: Sequence[str]) -> list[Path]:
+def find(given: str, *, suite: str, files: Sequence[str], execution: Execution | None = None) -> list[Path]:
     """The files of a published set of pairs.
 
     ``given`` is a file, a folder that holds them, ``hub:ORG/NAME@REVISION/FILE``, or empty: then the folder
     ``affective`` of ``EVENHAND_DATA``.
     """
     if given.startswith(HUB):
-        return [download(given.removeprefix(HUB))]
+        return [download(given.removeprefix(HUB), offline=execution is not None and execution.offline)]
     path = Path(given) if given else _data_folder(suite, files)
     if path.is_file():
         return [path]
@@ -41,8 +42,8 @@ def find(given: str, *, suite: str, files: Sequence[str]) -> list[Path]:
     return [found / name for name in files]
 
 
-def download(place: str) -> Path:
-    """A file of a data set on the Hub: ``ORG/NAME[@REVISION]/FILE``."""
+def download(place: str, *, offline: bool = False) -> Path:
+    """A file of a data set on the Hub: ``ORG/NAME[@REVISION]/FILE``; offline, the one in the Hub's cache."""
     parts = place.split("/", 2)
     if len(parts) != 3 or not all(parts):
         raise InputError(
@@ -54,7 +55,11 @@ def download(place: str) -> Path:
     name, _, revision = parts[1].partition("@")
     try:
         found = hf_hub_download(
-            f"{parts[0]}/{name}", parts[2], repo_type="dataset", revision=revision or None
+            f"{parts[0]}/{name}",
+            parts[2],
+            repo_type="dataset",
+            revision=revision or None,
+            local_files_only=offline,
         )
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         raise InputError(
