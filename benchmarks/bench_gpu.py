@@ -2,11 +2,12 @@
 
     python benchmarks/bench_gpu.py --work sampling|classifiers|memory [--shape gpt2-medium] [--out FILE.json]
 
-Sampling: tokens a second, vanilla and with both modes of calibration, of a model of GPT-2-medium's sizes with
-random weights, and the share of the device's memory bandwidth that reading all weights once a step takes.
+Sampling: tokens a second, vanilla (recorded and, beside it, by plain calls) and with both modes of
+calibration, of a model of GPT-2-medium's sizes with random weights; for each the share of the device's memory
+bandwidth that reading all weights once a step takes, and the share of its matrix rate their products take.
 Classifiers: texts a second of the embedded encoder, and the share of the matrix rate that its products take.
 What the device can do at most is measured here too, by one large copy and one large product. First the gate:
-the texts of a greedy row, or the probabilities, must not depend on the batch.
+the texts of a greedy row, or the probabilities, must not depend on the batch, nor on recording.
 Memory: this process is allowed a few GiB only, and writes more rows than fit: once with the automatic batch
 size, which grows until memory says no, and once with all rows asked for at once, which must be halved in the
 middle of the work. No text may be missing, and all must be those of 32 rows at a time.
@@ -40,6 +41,7 @@ from evenhand.core.assets import asset
 from evenhand.core.records import GenerationSpec, Request
 from evenhand.mitigations.settings import SIGMA
 from evenhand.models.decoding import Loop
+from evenhand.models.desk import Desk
 from evenhand.neural import wordpiece
 from evenhand.neural.classifier import Classifier
 from evenhand.neural.gpt2 import Gpt2
@@ -83,11 +85,15 @@ def sampling(args: argparse.Namespace, device: torch.device, dtype: torch.dtype)
     shape = SHAPES[args.shape]
     made = weights(shape)
     engine = Gpt2(shape, made, device=device, dtype=dtype)
-    size = sum(tensor.numel() for tensor in made.values()) * engine.output()[0].element_size()
+    cells = sum(tensor.numel() for tensor in made.values())
+    size = cells * engine.output()[0].element_size()
     spec = GenerationSpec(max_new_tokens=args.tokens, top_k=40, top_p=1.0, stop="none")
     greedy = GenerationSpec(max_new_tokens=8, temperature=0, stop="none")
-    alone, many = (sampled(Loop(engine, IdCodec(), batch=rows), 8, greedy) for rows in (1, 8))
-    agree = sum(alone[key] == many[key] for key in alone)
+    plain, alone, many = (
+        sampled(Loop(engine, IdCodec(), batch=rows, desk=Desk(records)), 8, greedy)
+        for rows, records in ((8, False), (1, None), (8, None))
+    )
+    agree = sum(plain[key] == alone[key] == many[key] for key in alone)
     gate(agree >= (8 if dtype == torch.float32 else 6), f"greedy texts agree on {agree} of 8")
     steerings = {"vanilla": None, **{mode: guides(engine, mode)[0] for mode in SIGMA}}
     limit, parts = most(device, dtype), {}
@@ -96,11 +102,20 @@ def sampling(args: argparse.Namespace, device: torch.device, dtype: torch.dtype)
         for name, steering in steerings.items():
             loop = Loop(engine, IdCodec(), batch=rows, steering=steering)
             ways[name] = Way(lambda loop=loop, rows=rows: sampled(loop, rows, spec), rows * args.tokens)
+        loop = Loop(engine, IdCodec(), batch=rows, desk=Desk(records=False))
+        ways["plain calls"] = Way(lambda loop=loop, rows=rows: sampled(loop, rows, spec), rows * args.tokens)
         turns = take_turns(ways, rounds=args.rounds, warm=1)
-        steps = turns.rate("vanilla", "wall") / rows
-        said = f"greedy texts alike at 1 and 8 rows on {agree} of 8"
+        said = f"greedy texts alike at 1 and 8 rows, recorded and not, on {agree} of 8"
         found = result(turns, ours="vanilla", unit="tokens/s", gate=said, data="random weights")
-        parts[str(rows)] = found | {"share_of_bandwidth": round(steps * size / limit["bytes_per_second"], 3)}
+        rates = {name: turns.rate(name, "wall") for name in ways}
+        shares = {name: rate / rows * size / limit["bytes_per_second"] for name, rate in rates.items()}
+        work = {name: rate * 2 * cells / limit["operations_per_second"] for name, rate in rates.items()}
+        parts[str(rows)] = found | {
+            "share_of_bandwidth": round(shares["vanilla"], 3),
+            "share_of_matrix_rate": round(work["vanilla"], 4),
+            "shares_of_bandwidth": {name: round(share, 4) for name, share in shares.items()},
+            "shares_of_matrix_rate": {name: round(share, 4) for name, share in work.items()},
+        }
     return joined(parts) | {"shape": args.shape, "weights_bytes": size, "at_most": limit}
 
 

@@ -1,11 +1,11 @@
 """What reinforced calibration costs: tokens a second against vanilla sampling of the same model and batch.
 
     python benchmarks/bench_mitigation.py [--shape gpt2|gpt2-medium|builtin] [--device cpu|cuda]
-        [--batches 1,8,32] [--top-k 40] [--out FILE.json]
+        [--batches 1,8,32] [--top-k 40] [--reference [1,32]] [--out FILE.json]
 
 First the gate: at the same hidden states the fast path's policy must be near that of autograd over the
-whole vocabulary (`tests/oracles/calibration.py`), in total variation. Then vanilla, both modes and, with
-`--reference` at one row, autograd are timed in turn, round after round, and the medians are compared.
+whole vocabulary (`tests/oracles/calibration.py`), in total variation. Then vanilla, both modes and, at the
+batches that `--reference` names, autograd are timed in turn, round after round, and the medians are compared.
 Weights are random: they cost what trained ones cost. How near the fast path is on a trained model is a test.
 Random policies have long tails: over the whole vocabulary a head needs a `--support` of 512 to come as near.
 """
@@ -179,12 +179,14 @@ def timed(engine: Gpt2, rows: int, spec: GenerationSpec, args: argparse.Namespac
     """Tokens a second by way at one batch size; ``cost`` is how many times as long as vanilla each takes."""
     steerings: dict[str, Steering | None] = {"vanilla": None}
     steerings |= {mode: guides(engine, mode, args.support)[0] for mode in SIGMA}
-    slow = list(SIGMA) if args.reference and rows == 1 else []
+    slow = list(SIGMA) if str(rows) in args.reference.split(",") else []
     steerings |= {f"autograd {mode}": Autograd(engine, mode) for mode in slow}
     ways = {}
     for name, steering in steerings.items():
         loop = Loop(engine, IdCodec(), batch=rows, steering=steering)
-        asked = replace(spec, max_new_tokens=max(2, spec.max_new_tokens // 4)) if "autograd" in name else spec
+        # Autograd deals with one row after the other.
+        few = 2 if rows > 1 else max(2, spec.max_new_tokens // 4)
+        asked = replace(spec, max_new_tokens=few) if "autograd" in name else spec
         work = partial(write_all, loop, asked, rows)
         ways[name] = Way(work, rows * asked.max_new_tokens)
     # The first round warms caches, allocators and graphs.
@@ -227,7 +229,9 @@ def main() -> None:
     options.add_argument("--support", type=int, default=128, help="tokens that are followed one by one")
     options.add_argument("--tokens", type=int, default=24)
     options.add_argument("--threads", type=int, default=2)
-    options.add_argument("--reference", action="store_true", help="time autograd too (slow)")
+    options.add_argument(
+        "--reference", nargs="?", const="1", default="", help="batches at which autograd is timed too (slow)"
+    )
     args = options.parse_args()
     write(measure(args), args.out)
 

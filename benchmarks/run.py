@@ -61,7 +61,7 @@ JOBS: tuple[Job, ...] = (
     Job(
         "mitigation-gpu",
         "bench_mitigation.py",
-        "--shape gpt2-medium --device cuda --reference --batches 1,32",
+        "--shape gpt2-medium --device cuda --reference 1,32 --batches 1,32",
         "gpu",
     ),
     Job(

@@ -16,6 +16,19 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+def test_masses_and_means_are_torchs() -> None:
+    table, hidden = (tensor.cuda() for tensor in model(2, tokens=5000, width=24, rows=5))
+    logits = hidden @ table.T
+    logits[1, 7] = -torch.inf
+    mass, said = accelerator.masses(logits)
+    policy = logits.softmax(-1)
+    assert torch.allclose(mass, logits.logsumexp(-1), atol=1e-4)
+    assert torch.allclose(said, (policy * logits.clamp(min=-1e4)).sum(-1), atol=1e-3)
+    tokens, weights = torch.randint(0, 5000, (5, 37)).cuda(), torch.rand(5, 37).cuda()
+    expected = torch.bmm(weights[:, None], table[tokens])[:, 0]
+    assert torch.allclose(accelerator.weighed(table, tokens, weights), expected, atol=1e-4)
+
+
 @pytest.mark.parametrize("guide", ["words", "written", "hidden"])
 def test_the_climb_is_torchs(guide: str) -> None:
     table, hidden = (tensor.cuda() for tensor in model(2, tokens=300, width=24, rows=5))

@@ -134,6 +134,33 @@ class Guide(Protocol):
         ...
 
 
+class Flow(Protocol):
+    """A guide without anything of Python's in it: what it remembers is tensors, a row a text."""
+
+    def fresh(self, rows: int, device: torch.device) -> Sequence[torch.Tensor]:
+        """What is remembered of texts that are about to begin."""
+        ...
+
+    def advance(
+        self,
+        hidden: torch.Tensor,
+        logits: torch.Tensor,
+        uniforms: torch.Tensor,
+        memory: Sequence[torch.Tensor],
+    ) -> tuple[Candidates, Sequence[torch.Tensor]]:
+        """What may come next and what is then remembered; no row looks at another, nothing is waited for."""
+        ...
+
+
+@runtime_checkable
+class Flowing(Protocol):
+    """A guide whose step can be recorded together with the model's (ADR 31)."""
+
+    def flow(self) -> Flow | None:
+        """The step; None where rows depend on each other, so that it cannot be."""
+        ...
+
+
 class Steering(Protocol):
     """Steers a model while it writes."""
 

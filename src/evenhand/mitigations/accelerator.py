@@ -21,6 +21,8 @@ _PARTS: Final = 4
 """Blocks that share the tokens of a row."""
 _TILE: Final = 8
 """Vectors a block holds at once."""
+_COLUMNS: Final = 4096
+"""Logits a block holds at once."""
 _WARPS: Final = 8
 _WIDEST: Final = 8192
 # Triton has no type stubs: its kernels stay inside this file.
@@ -56,11 +58,48 @@ def _trial() -> None:
     torch.cuda.synchronize()
 
 
-def can_walk(support: Support) -> bool:
-    """Whether these rows can be dealt with here."""
-    table = support.table
+def can_look(table: Tensor) -> bool:
+    """Whether rows over this table can be dealt with here."""
     fits = table.device.type == "cuda" and table.is_contiguous() and table.shape[1] <= _WIDEST
     return fits and is_there()
+
+
+def can_walk(support: Support) -> bool:
+    """Whether these rows can be dealt with here."""
+    return can_look(support.table)
+
+
+def masses(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Of each row the log of its mass, and the mean of its logits under its own policy."""
+    from evenhand.mitigations import blocks
+
+    mass, said = logits.new_empty(len(logits)), logits.new_empty(len(logits))
+    rows = logits if logits.stride(1) == 1 else logits.contiguous()
+    blocks.masses[len(rows),](
+        rows, mass, said, rows.shape[1], rows.stride(0), TILE=_COLUMNS, num_warps=_WARPS
+    )
+    return mass, said
+
+
+def weighed(table: Tensor, tokens: Tensor, weights: Tensor) -> Tensor:
+    """Of each row the sum of its tokens' vectors, each times its weight, in float32."""
+    from evenhand.mitigations import blocks
+
+    rows, width = len(tokens), table.shape[1]
+    sums = weights.new_empty(rows, _PARTS, width)
+    blocks.weigh[rows, _PARTS](
+        table,
+        tokens.contiguous(),
+        weights.contiguous(),
+        sums,
+        tokens.shape[1],
+        width,
+        W=_power_of_two(width),
+        PARTS=_PARTS,
+        TILE=_TILE,
+        num_warps=_WARPS,
+    )
+    return sums.sum(1)
 
 
 def climbed(

@@ -68,6 +68,56 @@ def walk(  # noqa: PLR0913 (a kernel has no structures)
 
 
 @triton.jit
+def masses(logits, mass, said, count, stride, TILE: tl.constexpr):
+    """Write the log of a row's mass and the mean of its logits under its own policy, in one reading."""
+    row = tl.program_id(0).to(tl.int64)
+    begin = logits + row * stride
+    most = tl.load(begin)
+    total, told = 0.0, 0.0
+    for first in range(0, count, TILE):
+        columns = first + tl.arange(0, TILE)
+        heard = tl.load(begin + columns, mask=columns < count, other=float("-inf"))
+        higher = tl.maximum(most, tl.max(heard, 0))
+        faded = tl.exp(most - higher)
+        # So far below that nothing is left of it, but a number.
+        below = tl.maximum(heard - higher, -87.0)
+        share = tl.where(columns < count, tl.exp(below), 0.0)
+        told = faded * (told + total * (most - higher)) + tl.sum(share * below, 0)
+        total = faded * total + tl.sum(share, 0)
+        most = higher
+    tl.store(mass + row, most + tl.log(total))
+    tl.store(said + row, most + told / total)
+
+
+@triton.jit
+def weigh(  # noqa: PLR0913
+    table,
+    tokens,
+    weights,
+    sums,
+    count,
+    width,
+    W: tl.constexpr,
+    PARTS: tl.constexpr,
+    TILE: tl.constexpr,
+):
+    """Write each part's sum of a row's vectors, each times its weight."""
+    row, part = tl.program_id(0), tl.program_id(1)
+    columns = tl.arange(0, W)
+    inside = columns < width
+    total = tl.zeros([W], tl.float32)
+    for begin in range(part * TILE, count, PARTS * TILE):
+        places = begin + tl.arange(0, TILE)
+        valid = places < count
+        token = tl.load(tokens + row * count + places, mask=valid, other=0)
+        weight = tl.load(weights + row * count + places, mask=valid, other=0.0)
+        cells = table + token[:, None] * width + columns[None, :]
+        vectors = tl.load(cells, mask=valid[:, None] & inside[None, :], other=0.0).to(tl.float32)
+        total += tl.sum(weight[:, None] * vectors, 0)
+    tl.store(sums + (row * PARTS + part) * width + columns, total, mask=inside)
+
+
+@triton.jit
 def gathered(totals, means, near, row, columns, inside, width, PARTS: tl.constexpr):
     """The expected vector of a row and the log of its mass, from all parts."""
     total = tl.load(totals + row * PARTS)

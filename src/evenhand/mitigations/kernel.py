@@ -20,6 +20,7 @@ from evenhand.mitigations import accelerator
 from evenhand.mitigations.gains import ClassifierGain, EmbeddingGain
 from evenhand.mitigations.policy import Calibrated, Rest, Support
 from evenhand.mitigations.settings import BETA1, BETA2, EPSILON, Settings
+from evenhand.neural.largest import largest
 
 _REST: Final = Rest()
 
@@ -50,15 +51,15 @@ def support_of(hidden: Tensor, logits: Tensor, anatomy: Anatomy, *, size: int, e
 
         return processor.looked(hidden, logits, anatomy, size=size, rest=_REST)
     reach = min(logits.shape[-1], size if exact else max(size, _REST.reach))
-    values, tokens = logits.topk(reach)
-    mass = logits.logsumexp(-1)
+    values, tokens = largest(logits, reach)
+    mass, said = _masses(logits, anatomy.table, exact=exact)
     inside = values[:, :size].logsumexp(-1)
     # log(exp(mass) - exp(inside)); a rest of nothing is so small that it drops out of every sum.
     rest = mass + torch.log1p(-(inside - mass).exp().clamp(max=1)).clamp(min=_REST.nothing)
     if exact:
         last = _whole_rest(logits, tokens, rest, anatomy.table)
     else:
-        last = _near_rest(hidden, logits, anatomy.table, Near(values, tokens, mass, size))
+        last = _near_rest(hidden, said, anatomy.table, Near(values, tokens, mass, size))
     chosen = tokens[:, :size]
     offsets = values[:, :size].new_zeros(chosen.shape)
     offsets = offsets if anatomy.bias is None else anatomy.bias[chosen].float()
@@ -157,7 +158,18 @@ class Near(NamedTuple):
     size: int
 
 
-def _near_rest(hidden: Tensor, logits: Tensor, table: Tensor, near: Near) -> Tensor:
+def _masses(logits: Tensor, table: Tensor, *, exact: bool) -> tuple[Tensor, Tensor]:
+    """The log of each row's mass, and the mean of its logits under its policy (0 where nobody asks)."""
+    if not exact and accelerator.can_look(table):
+        return accelerator.masses(logits)
+    mass = logits.logsumexp(-1)
+    if exact:
+        return mass, torch.zeros_like(mass)
+    policy = (logits - mass[:, None]).exp_()
+    return mass, torch.linalg.vecdot(policy, logits)
+
+
+def _near_rest(hidden: Tensor, said: Tensor, table: Tensor, near: Near) -> Tensor:
     """The mean direction of the rest, estimated without reading the table.
 
     The next likeliest tokens give theirs exactly. Of all others the mean logit is known, and so is their part
@@ -166,10 +178,12 @@ def _near_rest(hidden: Tensor, logits: Tensor, table: Tensor, near: Near) -> Ten
     shares = (near.values - near.mass[:, None]).exp()
     close = shares[:, near.size :]
     weight = close.sum(-1).clamp(min=1e-30)
-    weights = (close / weight[:, None]).to(table.dtype)
-    direction = torch.bmm(weights[:, None], table[near.tokens[:, near.size :]])[:, 0].float()
-    policy = (logits - near.mass[:, None]).exp_()
-    said: Tensor = torch.linalg.vecdot(policy, logits) - (shares * near.values).sum(-1)
+    weights, others = close / weight[:, None], near.tokens[:, near.size :]
+    if accelerator.can_look(table):
+        direction = accelerator.weighed(table, others, weights)
+    else:
+        direction = torch.bmm(weights.to(table.dtype)[:, None], table[others])[:, 0].float()
+    said = said - (shares * near.values).sum(-1)
     far = (1 - shares.sum(-1)).clamp(min=1e-9)
     length = hidden.square().sum(-1).clamp(min=1e-30)
     along = (direction * hidden).sum(-1) / length

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -122,6 +122,29 @@ class _Flat:
         return (found.logits, found.tokens, *found.memory)
 
 
+@dataclass(frozen=True, slots=True)
+class CalibrationFlow:
+    """Calibration as a step on tensors: a ``Flow``."""
+
+    steering: CalibrationSteering
+    whole: bool
+
+    def fresh(self, rows: int, device: torch.device) -> Sequence[Tensor]:
+        """What is remembered of texts that are about to begin."""
+        if self.steering.settings.strength == 0:
+            return ()
+        return self.steering.fresh(rows, start=self.steering.settings.strength, device=device)
+
+    def advance(
+        self, hidden: Tensor, logits: Tensor, uniforms: Tensor, memory: Sequence[Tensor]
+    ) -> tuple[Candidates, Sequence[Tensor]]:
+        """What may come next, and what is then remembered."""
+        if not memory:
+            return Candidates(logits), ()
+        found = self.steering.advance(hidden, logits, uniforms, Memory(*memory), whole=self.whole)
+        return Candidates(found.logits, None if self.whole else found.tokens), found.memory
+
+
 @dataclass(slots=True)
 class CalibrationGuide:
     """Calibrates the rows of one batch, token by token."""
@@ -142,6 +165,10 @@ class CalibrationGuide:
         logits, tokens, *kept = self.steering.stepper(step.hidden.device, whole=self.whole)(*inputs)
         self.memory = Memory(*kept)
         return Candidates(logits, None if self.whole else tokens)
+
+    def flow(self) -> CalibrationFlow | None:
+        """The same step on tensors; None where a text begins with what others ended with."""
+        return None if self.steering.settings.carry else CalibrationFlow(self.steering, self.whole)
 
     def _remembered(self, rows: list[int], device: torch.device) -> Memory:
         """The memory in the order of these rows; texts met for the first time begin anew."""

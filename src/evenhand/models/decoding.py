@@ -12,20 +12,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 
-import numpy as np
-import numpy.typing as npt
 import torch
 
 from evenhand.core.errors import InputError
-from evenhand.core.protocols import Steering, Step
-from evenhand.core.records import Completion, Finish, GenerationSpec, Request
+from evenhand.core.protocols import Guide, Steering
+from evenhand.core.records import Completion, GenerationSpec, Request
 from evenhand.core.seeds import row_uniforms
-from evenhand.models.sampling import choose, penalise
+from evenhand.models.desk import Desk
+from evenhand.models.pens import Pen, PlainPen
+from evenhand.models.recorded import Size
+from evenhand.models.rows import Job, Row
 from evenhand.neural.batching import length_sorted
-from evenhand.neural.engine import Batch, Engine, Prefix
+from evenhand.neural.engine import Engine, Prefix
 from evenhand.neural.memory import halved, is_out_of_memory, most_rows
+from evenhand.neural.recording import CannotRecordError
 from evenhand.neural.tokens import Codec
-from evenhand.text.sentences import first_sentence_end
 
 VERSION = "1"
 """Part of every key: raised when the loop writes other texts from the same model, spec and seed."""
@@ -35,7 +36,6 @@ DEFAULT_BATCH = 32
 LARGEST_BATCH = 1024
 
 _PREFILL_TOKENS = 4096
-_HALF_WRITTEN = "\ufffd"
 _LENGTHS = 64
 """How many rows fit is asked once for all lengths up to the next multiple of this."""
 
@@ -53,6 +53,8 @@ class Loop:
     """Numbers the rows for the steering, never twice, so that it may keep something for each."""
     fitting: dict[int, int] = field(default_factory=dict)
     """Length of a row, rounded up, to the rows that were found to fit."""
+    desk: Desk = field(default_factory=Desk)
+    """Whether steps are recorded, and what was recorded before."""
 
     @property
     def rows(self) -> int:
@@ -71,11 +73,11 @@ class Loop:
         shorter text would not be comparable.
         """
         check_spec(spec, self.engine.context)
-        jobs: list[_Job] = []
+        jobs: list[Job] = []
         for request, tokens in zip(requests, self._prompts(requests), strict=True):
             failure = self._failure(tokens, spec)
             if failure is None:
-                jobs += [_Job(request.id, sample, tokens) for sample in request.samples]
+                jobs += [Job(request.id, sample, tokens) for sample in request.samples]
             else:
                 yield from _failed(request, len(tokens), failure)
         yield from _Table(self, spec, jobs).run()
@@ -111,72 +113,11 @@ def check_spec(spec: GenerationSpec, context: int) -> None:
             raise InputError(f"{name} is {value}", accepted=accepted, todo=f"change {name}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """One text to be written."""
-
-    request_id: str
-    sample: int
-    prompt: tuple[int, ...]
-
-
-@dataclass(slots=True)
-class _Row:
-    """A text being written."""
-
-    number: int
-    job: _Job
-    uniforms: npt.NDArray[np.float64]
-    prompt_text: str
-    tokens: list[int] = field(default_factory=list)
-    finish: Finish | None = None
-
-    @property
-    def last(self) -> int:
-        return self.tokens[-1] if self.tokens else self.job.prompt[-1]
-
-    @property
-    def uniform(self) -> float:
-        return float(self.uniforms[len(self.tokens)])
-
-    @property
-    def history(self) -> Sequence[int]:
-        return [*self.job.prompt, *self.tokens]
-
-    def take(self, token: int, codec: Codec, spec: GenerationSpec) -> None:
-        """Append a token, and notice the end."""
-        self.tokens.append(token)
-        if token in codec.ends:
-            self.finish = "end"
-        elif spec.stop == "sentence" and first_sentence_end(self.text(codec), complete=False) is not None:
-            self.finish = "sentence"
-        elif len(self.tokens) == spec.max_new_tokens:
-            self.finish = "length"
-
-    def text(self, codec: Codec) -> str:
-        # Decoded with the prompt: some tokenizers write a word differently at the start of a text.
-        written = self.tokens[:-1] if self.finish == "end" else self.tokens
-        return codec.decode([*self.job.prompt, *written])[len(self.prompt_text) :]
-
-    def completion(self, codec: Codec, spec: GenerationSpec) -> Completion:
-        # The budget may end in the middle of a character of several bytes.
-        text = self.text(codec).rstrip(_HALF_WRITTEN)
-        end = first_sentence_end(text) if spec.stop == "sentence" else None
-        return Completion(
-            self.job.request_id,
-            self.job.sample,
-            text[:end],
-            self.finish if end is None else "sentence",
-            prompt_tokens=len(self.job.prompt),
-            new_tokens=len(self.tokens),
-        )
-
-
 class _Table:
     """The rows being written and the jobs that wait for a place."""
 
     def __init__(
-        self, loop: Loop, spec: GenerationSpec, jobs: Sequence[_Job], places: int | None = None
+        self, loop: Loop, spec: GenerationSpec, jobs: Sequence[Job], places: int | None = None
     ) -> None:
         self._loop = loop
         self._spec = spec
@@ -184,7 +125,7 @@ class _Table:
         self._waiting = deque(sorted(jobs, key=lambda job: (len(job.prompt), job.prompt)))
         self._longest = max((len(job.prompt) for job in jobs), default=0) + spec.max_new_tokens
         self._places = places or self._fitting_places()
-        self._guide = None if loop.steering is None else loop.steering.begin(keep=_kept(spec))
+        self._guide: Guide | None = None
         self._open()
 
     def _fitting_places(self) -> int:
@@ -192,7 +133,7 @@ class _Table:
         loop = self._loop
         if not loop.grows:
             return max(1, loop.rows)
-        length = min(-(-self._longest // _LENGTHS) * _LENGTHS, loop.engine.context)
+        length = _rounded(self._longest, loop.engine.context)
         known = loop.fitting.get(length, 0)
         wanted = min(len(self._waiting), LARGEST_BATCH)
         if known < wanted:
@@ -203,8 +144,12 @@ class _Table:
     def _fits(self, rows: int, length: int) -> bool:
         """Whether so many rows of that length can be written, from a first token of each."""
         prompt = (self._waiting[0].prompt[0],) * (length - self._spec.max_new_tokens)
-        jobs = [_Job("trial", number, prompt) for number in range(rows)]
-        fits = _Table(self._loop, self._spec, jobs, places=rows)._moved()
+        jobs = [Job("trial", number, prompt) for number in range(rows)]
+        trial = _Table(self._loop, self._spec, jobs, places=rows)
+        fits = trial._moved()
+        if fits:
+            trial._close()
+        del trial
         torch.cuda.empty_cache()
         return fits
 
@@ -216,19 +161,38 @@ class _Table:
             for row in self._rows:
                 if row.finish is not None:
                     yield row.completion(self._loop.codec, self._spec)
+        self._close()
 
     def _open(self) -> None:
         """Begin with an empty batch."""
-        self._rows: list[_Row] = []
+        self._rows: list[Row] = []
         self._read: dict[tuple[int, ...], Prefix] = {}
-        self._opened: Batch | None = None
+        self._opened: Pen | None = None
 
     @property
-    def _batch(self) -> Batch:
+    def _pen(self) -> Pen:
         # Not before it is needed: its tables may be what does not fit into memory.
         if self._opened is None:
-            self._opened = self._loop.engine.batch(self._places, self._longest)
+            self._opened = self._recorded() or self._plain()
         return self._opened
+
+    def _recorded(self) -> Pen | None:
+        loop, length = self._loop, _rounded(self._longest, self._loop.engine.context)
+        return loop.desk.open(
+            loop.engine, loop.steering, self._spec, Size(self._places, length), keep=_kept(self._spec)
+        )
+
+    def _plain(self) -> Pen:
+        loop = self._loop
+        if loop.steering is not None and self._guide is None:
+            self._guide = loop.steering.begin(keep=_kept(self._spec))
+        batch = loop.engine.batch(self._places, self._longest)
+        return PlainPen(batch, self._guide, self._spec, loop.engine.device)
+
+    def _close(self) -> None:
+        """Leave the pen to those who write next."""
+        if self._opened is not None:
+            self._loop.desk.close(self._opened)
 
     def _moved(self) -> bool:
         """Write one token in every row; False where memory did not suffice."""
@@ -237,17 +201,27 @@ class _Table:
             self._drop_finished()
             if self._rows:
                 self._advance()
+        except CannotRecordError as error:
+            self._loop.desk.give_up(str(error))
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
             return False
-        return True
+        else:
+            return True
+        self._begin_again()
+        return self._moved()
 
     def _halve(self) -> None:
-        """Begin again with half the rows; what they had written comes out the same."""
+        """Begin again with half the rows."""
+        # What does not fit is let go before memory is given back.
+        self._begin_again()
         self._places = halved(self._places)
         for length, rows in self._loop.fitting.items():
             self._loop.fitting[length] = min(rows, self._places)
+
+    def _begin_again(self) -> None:
+        """Put the rows back among those that wait; what they had written comes out the same."""
         self._waiting.extendleft(row.job for row in reversed(self._rows) if row.finish is None)
         self._open()
 
@@ -256,21 +230,23 @@ class _Table:
         free = [place for place, row in enumerate(self._rows) if row.finish is not None]
         free += range(len(self._rows), self._places)
         jobs = list(islice(self._waiting, len(free)))
-        places = free[: len(jobs)]
-        if jobs:
-            self._batch.fill(places, self._prefixes(jobs))
-        for place, job in zip(places, jobs, strict=True):
-            self._rows[place : place + 1] = [self._start(job)]
+        if not jobs:
+            return
+        places, rows = free[: len(jobs)], [self._start(job) for job in jobs]
+        self._pen.fill(places, rows, self._prefixes(jobs))
+        for place, row in zip(places, rows, strict=True):
+            self._rows[place : place + 1] = [row]
             self._waiting.popleft()
 
     def _drop_finished(self) -> None:
         """Close the places nobody waits for."""
         left = [place for place, row in enumerate(self._rows) if row.finish is None]
         if len(left) < len(self._rows):
-            self._batch.keep(left)
+            left = _closed_up(left)
+            self._pen.keep(left)
             self._rows = [self._rows[place] for place in left]
 
-    def _prefixes(self, jobs: Sequence[_Job]) -> list[Prefix]:
+    def _prefixes(self, jobs: Sequence[Job]) -> list[Prefix]:
         """What each job's prompt leaves in the cache: all but its last token, which the next step reads."""
         if any(job.prompt not in self._read for job in jobs):
             ahead = dict.fromkeys(job.prompt for job in islice(self._waiting, self._places))
@@ -287,26 +263,28 @@ class _Table:
             found.update(zip(indices, prefixes, strict=True))
         return [found[index] for index in range(len(prompts))]
 
-    def _start(self, job: _Job) -> _Row:
+    def _start(self, job: Job) -> Row:
         uniforms = row_uniforms(self._spec.seed, job.request_id, job.sample, self._spec.max_new_tokens)
-        return _Row(next(self._loop.numbers), job, uniforms, self._loop.codec.decode(job.prompt))
+        return Row(next(self._loop.numbers), job, uniforms, self._loop.codec.decode(job.prompt))
 
     def _advance(self) -> None:
-        device = self._loop.engine.device
-        last = torch.tensor([row.last for row in self._rows], device=device)
-        output = self._batch.step(last)
-        uniforms = torch.tensor([row.uniform for row in self._rows], dtype=torch.float64, device=device)
-        logits, tokens = output.logits, None
-        if self._guide is not None:
-            numbers = [row.number for row in self._rows]
-            logits, tokens = self._guide(Step(output.hidden, logits, numbers, last, uniforms))
-        if self._spec.repetition_penalty != 1:
-            logits = penalise(logits, [row.history for row in self._rows], self._spec.repetition_penalty)
-        chosen = choose(logits, uniforms, self._spec)
-        if tokens is not None:
-            chosen = tokens.gather(-1, chosen[:, None])[:, 0]
-        for row, token in zip(self._rows, chosen.tolist(), strict=True):
+        for row, token in zip(self._rows, self._pen.write(self._rows), strict=True):
             row.take(token, self._loop.codec, self._spec)
+
+
+def _rounded(length: int, context: int) -> int:
+    """The length for which rows are tried and recorded: a few serve all."""
+    return min(-(-length // _LENGTHS) * _LENGTHS, context)
+
+
+def _closed_up(left: Sequence[int]) -> list[int]:
+    """The rows in an order in which only those move whose place is beyond the last one.
+
+    >>> _closed_up([0, 2, 3, 5])
+    [0, 5, 2, 3]
+    """
+    staying, moving = set(left), iter([place for place in left if place >= len(left)])
+    return [place if place in staying else next(moving) for place in range(len(left))]
 
 
 def _kept(spec: GenerationSpec) -> int:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from evenhand.core.records import GenerationSpec
+from evenhand.neural.largest import largest
 
 _NUCLEUS = 1024
 """How many of the likeliest tokens are looked at before a row's whole vocabulary is sorted."""
@@ -27,13 +28,19 @@ def choose(logits: Tensor, uniforms: Tensor, spec: GenerationSpec) -> Tensor:
     """
     if spec.temperature == 0:
         return logits.argmax(-1)
+    if 0 < spec.top_k < logits.shape[-1]:
+        likeliest, tokens = largest(logits, spec.top_k)
+        return _draw_sorted((likeliest / spec.temperature).softmax(-1), tokens, uniforms, spec.top_p)
     scores = logits / spec.temperature
-    if 0 < spec.top_k < scores.shape[-1]:
-        likeliest, tokens = scores.topk(spec.top_k)
-        return _draw_sorted(likeliest.softmax(-1), tokens, uniforms, spec.top_p)
     if spec.top_p < 1:
         return _draw_nucleus(scores.softmax(-1), uniforms, spec.top_p)
     return _draw(scores.softmax(-1), uniforms)
+
+
+def is_plain(spec: GenerationSpec) -> bool:
+    """Whether `choose` alone decides, by the same operations whatever the logits are: then it is recorded."""
+    is_cut = spec.temperature == 0 or 0 < spec.top_k <= _NUCLEUS or spec.top_p == 1
+    return is_cut and spec.repetition_penalty == 1
 
 
 @torch.no_grad()
@@ -55,6 +62,8 @@ def _draw_nucleus(probabilities: Tensor, uniforms: Tensor, top_p: float) -> Tens
     """Draw from the nucleus; only rows whose nucleus is wide pay for a sort of the vocabulary."""
     likeliest, tokens = probabilities.topk(min(_NUCLEUS, probabilities.shape[-1]))
     drawn = _draw_sorted(likeliest, tokens, uniforms, top_p)
+    if tokens.shape == probabilities.shape:
+        return drawn
     wide = likeliest.double().sum(-1) < top_p
     if wide.any():
         likeliest, tokens = probabilities[wide].sort(-1, descending=True)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 
 class Prefix(NamedTuple):
-    """Tokens already read: their keys and values, layer by layer, each heads x length x size."""
+    """Tokens already read, as a row of what was read together."""
 
     length: int
-    layers: tuple[tuple[Tensor, Tensor], ...]
+    read: object
+    """What the engine keeps of all those rows, for its own batches. Not cut apart: on a GPU a view of each
+    row and layer costs more than reading the row."""
+    row: int = 0
 
 
 class Output(NamedTuple):
@@ -33,11 +36,38 @@ class Batch(Protocol):
         ...
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Drop all rows but these, which are in increasing order."""
+        """Drop all rows but these, the first of which becomes row 0, and so on."""
         ...
 
     def step(self, tokens: Tensor) -> Output:
         """Append one token to every row and say what may follow."""
+        ...
+
+
+class FixedBatch(Batch, Protocol):
+    """A batch in tables that stay where they are, so that its step can be recorded (ADR 31).
+
+    Its plain ``step`` is what the recorded one is compared with, before anything else is written.
+    """
+
+    @property
+    def bytes(self) -> int:
+        """The memory its tables take."""
+        ...
+
+    def reach(self, longest: int) -> int:
+        """The ``longest`` of a recorded step that serves rows of up to so many tokens: equal for most."""
+        ...
+
+    def advance(self, tokens: Tensor, positions: Tensor, *, longest: int) -> Output:
+        """A step of the first rows, whose tokens stand at these positions, below ``longest``.
+
+        Nothing is asked of the device and nothing sent to it; the lengths stay as they were (``grow``).
+        """
+        ...
+
+    def grow(self) -> None:
+        """Count the tokens that ``advance`` has appended, one to every row."""
         ...
 
 
@@ -72,4 +102,13 @@ class Engine(Protocol):
 
     def hidden_states(self, rows: Sequence[Sequence[int]]) -> Iterator[Tensor]:
         """For each row, in order, its last hidden states (tokens x width); empty where it has no tokens."""
+        ...
+
+
+@runtime_checkable
+class FixedEngine(Protocol):
+    """An engine that has such batches."""
+
+    def fixed_batch(self, rows: int, length: int) -> FixedBatch | None:
+        """An empty one; None where this model's cannot stay in place."""
         ...

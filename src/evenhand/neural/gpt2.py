@@ -7,14 +7,14 @@ has its own positions, so that a finished row can give its place to another at a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from evenhand.neural.attending import REACH, Attending, can_attend, planless
 from evenhand.neural.batching import length_sorted
 from evenhand.neural.engine import Output, Prefix
 from evenhand.neural.gpt2_weights import Block, Shape, lay_out
@@ -23,8 +23,10 @@ from evenhand.neural.reading import next_log_probs, padded
 _READ_ROWS, _READ_TOKENS = 64, 4096
 """Texts and tokens whose hidden states are held at once while texts are read."""
 
-Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-"""(layer, query, key, value), each rows x heads x length x size, to the attended values."""
+Attend = Callable[[int, Tensor], Tensor]
+"""(layer, queries, keys and values side by side, rows x length x 3 width) to what is attended to."""
+_AT_ONCE = 1 << 28
+"""Bytes of prefixes that are copied into the tables at once."""
 
 
 class Gpt2:
@@ -60,21 +62,19 @@ class Gpt2:
         """Read each row of tokens once; an empty row gives an empty prefix."""
         if not any(rows):
             return [Prefix(0, ()) for _ in rows]
-        attend = _Remembering()
+        attend = _Remembering(self.shape.heads)
         self.hidden(padded(rows, device=self.device), attend)
-        # Row by row at once: on a GPU a view costs as much time as a small product.
-        layers = [(key.unbind(), value.unbind()) for key, value in attend.seen]
-        return [
-            Prefix(
-                len(row),
-                tuple((keys[index][:, : len(row)], values[index][:, : len(row)]) for keys, values in layers),
-            )
-            for index, row in enumerate(rows)
-        ]
+        read = torch.stack(attend.seen)
+        read = read.view(-1, 2, *read.shape[1:])
+        return [Prefix(len(row), read, index) for index, row in enumerate(rows)]
 
     def batch(self, rows: int, length: int) -> Gpt2Batch:
         """An empty batch for at most ``rows`` rows of at most ``length`` tokens."""
         return Gpt2Batch(self, rows, min(length, self.context))
+
+    def fixed_batch(self, rows: int, length: int) -> Gpt2Batch:
+        """The same: its tables are allocated once."""
+        return self.batch(rows, length)
 
     @torch.no_grad()
     def log_probs(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
@@ -82,7 +82,7 @@ class Gpt2:
         found: dict[int, Tensor] = {}
         for indices in length_sorted([len(row) for row in rows], rows=_READ_ROWS, tokens=_READ_TOKENS):
             some = [rows[index] for index in indices]
-            hidden = self.hidden(padded([row[:-1] for row in some], device=self.device), _causal)
+            hidden = self.hidden(padded([row[:-1] for row in some], device=self.device), self._causal)
             parts = next_log_probs(hidden, some, logits=self.logits, vocabulary=self.shape.vocabulary)
             found.update(zip(indices, parts, strict=True))
         return [found[index] for index in range(len(rows))]
@@ -96,7 +96,7 @@ class Gpt2:
         """For each row, in order, its last hidden states (tokens x width); empty where it has no tokens."""
         for at in range(0, len(rows), _READ_ROWS // 2):
             some = rows[at : at + _READ_ROWS // 2]
-            hidden = self.hidden(padded([row or [0] for row in some], device=self.device), _causal)
+            hidden = self.hidden(padded([row or [0] for row in some], device=self.device), self._causal)
             yield from (hidden[index, : len(row)] for index, row in enumerate(some))
 
     def hidden(self, tokens: Tensor, attend: Attend, *, positions: Tensor | None = None) -> Tensor:
@@ -113,12 +113,11 @@ class Gpt2:
         """The next-token scores of hidden states, in float32."""
         return self._weights.head(hidden).float()
 
+    def _causal(self, layer: int, mixed: Tensor) -> Tensor:
+        return _joined(_causal(*_split(mixed, self.shape.heads)))
+
     def _run(self, layer: int, block: Block, x: Tensor, attend: Attend) -> Tensor:
-        rows, length, width = x.shape
-        mixed = block.attention(block.before_attention(x))
-        parts = mixed.view(rows, length, 3, self.shape.heads, -1).permute(2, 0, 3, 1, 4)
-        attended = attend(layer, parts[0], parts[1], parts[2]).transpose(1, 2).reshape(rows, length, width)
-        x = x + block.projection(attended)
+        x = x + block.projection(attend(layer, block.attention(block.before_attention(x))))
         return x + block.down(F.gelu(block.up(block.before_feedforward(x)), approximate="tanh"))
 
 
@@ -127,101 +126,139 @@ class Gpt2Batch:
 
     def __init__(self, model: Gpt2, rows: int, length: int) -> None:
         shape = model.shape
-        size = (rows, shape.heads, length, shape.width // shape.heads)
         self._model = model
-        self._tables = [
-            (_zeros(size, model.device, model.dtype), _zeros(size, model.device, model.dtype))
-            for _ in range(shape.layers)
-        ]
+        # Zeros, not uninitialised memory: a masked NaN would still poison a sum.
+        self._tables = torch.zeros(
+            (shape.layers, 2, rows, shape.heads, length, shape.width // shape.heads),
+            device=model.device,
+            dtype=model.dtype,
+        )
         self._lengths: list[int] = []
         self._columns = torch.arange(length, device=model.device)
         self._rows = torch.arange(rows, device=model.device)
 
+    @property
+    def bytes(self) -> int:
+        """The memory its tables take."""
+        return self._tables.nbytes
+
     def fill(self, rows: Sequence[int], prefixes: Sequence[Prefix]) -> None:
         """Begin each of those rows with a prefix; a row just after the last one is added."""
-        alike: dict[int, list[tuple[int, Prefix]]] = {}
+        together: dict[int, list[tuple[int, Prefix]]] = {}
         for row, prefix in zip(rows, prefixes, strict=True):
             self._lengths[row : row + 1] = [prefix.length]
-            alike.setdefault(prefix.length, []).append((row, prefix))
-        for length, group in alike.items():
-            if length:
-                self._fill(torch.tensor([row for row, _ in group], device=self._model.device), group, length)
+            if prefix.length:
+                together.setdefault(id(prefix.read), []).append((row, prefix))
+        for group in together.values():
+            read = cast(Tensor, group[0][1].read)
+            size = max(1, _AT_ONCE // (read[:, :, 0].nbytes))
+            for at in range(0, len(group), size):
+                self._copy(read, [(row, prefix.row) for row, prefix in group[at : at + size]], read.shape[4])
 
-    def _fill(self, rows: Tensor, group: Sequence[tuple[int, Prefix]], length: int) -> None:
-        """Begin rows with prefixes of one length: two copies a layer, however many rows."""
-        layers = zip(*(prefix.layers for _, prefix in group), strict=True)
-        for table, seen in zip(self._tables, layers, strict=True):
-            for cells, parts in zip(table, zip(*seen, strict=True), strict=True):
-                cells[rows, :, :length] = torch.stack(parts)
+    def _copy(self, read: Tensor, places: Sequence[tuple[int, int]], length: int) -> None:
+        """Write rows (to, from) of all layers at once, of which copies are made first.
+
+        A row shorter than ``length`` gets columns beyond its end too: it writes over them before it looks.
+        """
+        to, of = (torch.tensor(some, device=self._model.device) for some in zip(*places, strict=True))
+        self._tables[:, :, to, :, :length] = read[:, :, of, :, :length]
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Drop all rows but these, which are in increasing order."""
+        """Drop all rows but these, the first of which becomes row 0, and so on."""
         longest = max(self._lengths, default=0)
-        for new, old in enumerate(rows):
-            if new != old:
-                for table in self._tables:
-                    for cells in table:
-                        cells[new, :, :longest] = cells[old, :, :longest]
+        moved = [(new, old) for new, old in enumerate(rows) if new != old]
+        if moved:
+            self._copy(self._tables, moved, longest)
         self._lengths = [self._lengths[row] for row in rows]
 
     @torch.no_grad()
     def step(self, tokens: Tensor) -> Output:
         """Append one token to every row and say what may follow."""
         positions = torch.tensor(self._lengths, device=self._model.device)
+        self.grow()
+        return self._advance(tokens, positions, self._attending(positions, max(self._lengths)))
+
+    def reach(self, longest: int) -> int:
+        """All columns where a kernel stops at a row's end by itself, else the next multiple of 64."""
+        length = len(self._columns)
+        return length if self._is_fused else min(-(-longest // REACH) * REACH, length)
+
+    @torch.no_grad()
+    def advance(self, tokens: Tensor, positions: Tensor, *, longest: int) -> Output:
+        """A step of the first rows, whose tokens stand at these positions, below ``longest``."""
+        if self._is_fused:
+            return self._advance(
+                tokens, positions, Attending(self._tables, positions, self._model.shape.heads)
+            )
+        return self._advance(tokens, positions, self._attending(positions, longest))
+
+    def grow(self) -> None:
+        """Count one more token in every row."""
         self._lengths = [length + 1 for length in self._lengths]
-        attend = _Cached(
-            self._tables, self._rows[: len(positions)], positions, self._mask(positions), max(self._lengths)
-        )
-        with _planless(self._model.device):
+
+    @property
+    def _is_fused(self) -> bool:
+        return can_attend(self._tables)
+
+    def _advance(self, tokens: Tensor, positions: Tensor, attend: Attend) -> Output:
+        with planless(self._model.device):
             hidden = self._model.hidden(tokens[:, None], attend, positions=positions[:, None])[:, 0]
         return Output(hidden, self._model.logits(hidden))
 
-    def _mask(self, positions: Tensor) -> Tensor:
-        beyond = self._columns[: max(self._lengths)] > positions[:, None]
+    def _attending(self, positions: Tensor, longest: int) -> _Cached:
+        beyond = self._columns[:longest] > positions[:, None]
         mask = torch.zeros(beyond.shape, device=beyond.device, dtype=self._model.dtype)
-        return mask.masked_fill_(beyond, -torch.inf)[:, None, None]
+        mask = mask.masked_fill_(beyond, -torch.inf)[:, None, None]
+        heads = self._model.shape.heads
+        return _Cached(heads, self._tables, self._rows[: len(positions)], positions, mask, longest)
 
 
 @dataclass(frozen=True, slots=True)
 class _Cached:
     """Attention of each row's new token to all that the row holds."""
 
-    tables: Sequence[tuple[Tensor, Tensor]]
+    heads: int
+    tables: Tensor
     rows: Tensor
     positions: Tensor
     mask: Tensor
     longest: int
 
-    def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        keys, values = self.tables[layer]
+    def __call__(self, layer: int, mixed: Tensor) -> Tensor:
+        query, key, value = _split(mixed, self.heads)
+        keys, values = self.tables[layer].unbind()
         keys[self.rows, :, self.positions] = key[:, :, 0]
         values[self.rows, :, self.positions] = value[:, :, 0]
         count = len(self.rows)
         seen = keys[:count, :, : self.longest], values[:count, :, : self.longest]
-        return F.scaled_dot_product_attention(query, *seen, attn_mask=self.mask)
+        return _joined(F.scaled_dot_product_attention(query, *seen, attn_mask=self.mask))
 
 
 @dataclass(frozen=True, slots=True)
 class _Remembering:
     """Causal attention that keeps the keys and values it saw."""
 
-    seen: list[tuple[Tensor, Tensor]] = field(default_factory=list)
+    heads: int
+    seen: list[Tensor] = field(default_factory=list)
+    """Keys and values in turn, each rows x heads x length x size."""
 
-    def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        self.seen.append((key, value))
-        return _causal(layer, query, key, value)
-
-
-def _planless(device: torch.device) -> AbstractContextManager[None]:
-    """Attention without cuDNN, which plans anew for every length: 80 ms a token in half precision."""
-    kinds = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-    return sdpa_kernel(kinds) if device.type == "cuda" else nullcontext()
+    def __call__(self, layer: int, mixed: Tensor) -> Tensor:
+        query, key, value = _split(mixed, self.heads)
+        self.seen.extend((key, value))
+        return _joined(_causal(query, key, value))
 
 
-def _causal(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+def _split(mixed: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Query, key and value, each rows x heads x length x size."""
+    rows, length, _ = mixed.shape
+    query, key, value = mixed.view(rows, length, 3, heads, -1).permute(2, 0, 3, 1, 4).unbind()
+    return query, key, value
+
+
+def _joined(attended: Tensor) -> Tensor:
+    """What the heads attended to, side by side: rows x length x width."""
+    return attended.transpose(1, 2).flatten(2)
+
+
+def _causal(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(query, key, value, is_causal=True)
-
-
-def _zeros(size: Sequence[int], device: torch.device, dtype: torch.dtype) -> Tensor:
-    # Zeros, not uninitialised memory: a masked NaN would still poison a sum.
-    return torch.zeros(size, device=device, dtype=dtype)

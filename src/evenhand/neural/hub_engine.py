@@ -17,7 +17,7 @@ from transformers import DynamicCache
 
 from evenhand.core.errors import ModelError
 from evenhand.neural.batching import length_sorted
-from evenhand.neural.engine import Output, Prefix
+from evenhand.neural.engine import FixedBatch, Output, Prefix
 from evenhand.neural.reading import SCORES_AT_ONCE, padded, token_log_probs
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ _Layer = tuple[Tensor, Tensor]
 _READ_ROWS = 32
 _UNLIMITED = 1 << 20
 _CONTEXT_FIELDS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len")
+_WINDOW_FIELDS = ("sliding_window", "attention_chunk_size")
 
 
 class HubEngine:
@@ -48,11 +49,26 @@ class HubEngine:
         tokens = padded(rows, device=self.device, left=True)
         cache = DynamicCache()
         self.forward(tokens, [len(row) for row in rows], cache)
-        return [_prefix(cache, index, len(row)) for index, row in enumerate(rows)]
+        read = _tables(cache)
+        return [Prefix(len(row), read, index) for index, row in enumerate(rows)]
 
     def batch(self, rows: int, length: int) -> HubBatch:
         """An empty batch; it grows as rows come."""
         return HubBatch(self)
+
+    def fixed_batch(self, rows: int, length: int) -> FixedBatch | None:
+        """An empty batch in tables that stay.
+
+        None where rows cannot have positions of their own, or would outgrow what a layer looks at.
+        """
+        from evenhand.neural.hub_fixed import HubFixedBatch
+
+        config = self._model.config.get_text_config()
+        windows = [getattr(config, name, None) for name in _WINDOW_FIELDS]
+        is_cut = any(window is not None and window < length for window in windows)
+        if is_cut or "position_ids" not in self._accepted:
+            return None
+        return HubFixedBatch(self, rows, min(length, self.context))
 
     @torch.no_grad()
     def log_probs(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
@@ -105,19 +121,26 @@ class HubEngine:
     def forward(
         self, tokens: Tensor, lengths: Sequence[int], cache: DynamicCache, *, hidden: bool = False
     ) -> CausalLMOutputWithPast:
-        """Run the model on new tokens; the last of each row is its ``length``-th."""
+        """Run the model on new tokens of rows that end together; the last of each is its ``length``-th."""
         size = tokens.shape[1]
         width = cache.get_seq_length() + size
         ends = torch.tensor(lengths, device=self.device)[:, None]
         # Counted from the right: rows end together.
         counted = torch.arange(width, device=self.device) - width + ends
+        mask = (counted >= 0).long()
+        return self.run(tokens, counted[:, -size:].clamp(min=0), mask, cache, hidden=hidden)
+
+    def run(
+        self, tokens: Tensor, positions: Tensor, mask: Tensor, cache: DynamicCache, *, hidden: bool
+    ) -> CausalLMOutputWithPast:
+        """Run the model on new tokens at these positions."""
         answer: CausalLMOutputWithPast = self._model(
             input_ids=tokens,
-            attention_mask=(counted >= 0).long(),
+            attention_mask=mask,
             past_key_values=cache,
             use_cache=True,
             output_hidden_states=hidden,
-            **self._optional(counted[:, -size:].clamp(min=0)),
+            **self._optional(positions),
         )
         return answer
 
@@ -151,15 +174,16 @@ class HubBatch:
             self._lengths[row : row + 1] = [prefix.length]
         written = [(row, prefix) for row, prefix in zip(rows, prefixes, strict=True) if prefix.length]
         if not self._cache.layers and written:
-            self._cache = DynamicCache([_room(layer, len(self._lengths)) for layer in written[0][1].layers])
+            self._cache = DynamicCache([_room(layer, len(self._lengths)) for layer in _read(written[0][1])])
         tables = self._resized(_tables(self._cache))
         for index, table in enumerate(tables):
             for row, prefix in written:
-                for cells, seen in zip(table, prefix.layers[index], strict=True):
+                for cells, read in zip(table, _read(prefix)[index], strict=True):
+                    seen = read[prefix.row, :, read.shape[2] - prefix.length :]
                     cells[row, :, cells.shape[2] - prefix.length :] = seen
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Drop all rows but these, which are in increasing order."""
+        """Drop all rows but these, the first of which becomes row 0, and so on."""
         self._lengths = [self._lengths[row] for row in rows]
         kept = torch.tensor(rows, dtype=torch.long, device=self._engine.device)
         self._resized([(keys[kept], values[kept]) for keys, values in _tables(self._cache)])
@@ -168,9 +192,7 @@ class HubBatch:
     def step(self, tokens: Tensor) -> Output:
         """Append one token to every row and say what may follow."""
         self._lengths = [length + 1 for length in self._lengths]
-        answer = self._engine.forward(tokens[:, None], self._lengths, self._cache, hidden=True)
-        states, logits = cast("tuple[Tensor, ...]", answer.hidden_states), cast(Tensor, answer.logits)
-        return Output(states[-1][:, -1], logits[:, -1].float())
+        return last_of(self._engine.forward(tokens[:, None], self._lengths, self._cache, hidden=True))
 
     def _resized(self, tables: Sequence[_Layer]) -> list[_Layer]:
         """The tables, cut or padded to the rows there are and the longest of them, and put into the cache."""
@@ -179,6 +201,12 @@ class HubBatch:
         for layer, table in zip(cast("list[DynamicLayer]", self._cache.layers), fitted, strict=True):
             layer.keys, layer.values = table
         return fitted
+
+
+def last_of(answer: CausalLMOutputWithPast) -> Output:
+    """What a model said after the last token of each row."""
+    states, logits = cast("tuple[Tensor, ...]", answer.hidden_states), cast(Tensor, answer.logits)
+    return Output(states[-1][:, -1], logits[:, -1].float())
 
 
 def check_cache(engine: HubEngine, name: str) -> None:
@@ -218,17 +246,13 @@ def _tables(cache: DynamicCache) -> list[_Layer]:
     ]
 
 
-def _prefix(cache: DynamicCache, index: int, length: int) -> Prefix:
-    layers = [
-        (keys[index, :, keys.shape[2] - length :], values[index, :, values.shape[2] - length :])
-        for keys, values in _tables(cache)
-    ]
-    return Prefix(length, tuple(layers))
+def _read(prefix: Prefix) -> list[_Layer]:
+    return cast("list[_Layer]", prefix.read)
 
 
 def _room(layer: _Layer, rows: int) -> _Layer:
     """Empty tables of the sizes of a layer."""
-    keys, values = (part.new_zeros((rows, part.shape[0], 0, part.shape[2])) for part in layer)
+    keys, values = (part.new_zeros((rows, part.shape[1], 0, part.shape[3])) for part in layer)
     return keys, values
 
 

@@ -1,0 +1,72 @@
+"""What writes the next token of every row: the model's step, what steers it, and the draw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from evenhand.core.protocols import Candidates, Guide, Step
+from evenhand.core.records import GenerationSpec
+from evenhand.models.rows import Row
+from evenhand.models.sampling import choose, penalise
+from evenhand.neural.engine import Batch, Prefix
+
+
+class Pen(Protocol):
+    """Writes the rows of a batch."""
+
+    def fill(self, places: Sequence[int], rows: Sequence[Row], prefixes: Sequence[Prefix]) -> None:
+        """Begin rows, each with its prefix; a place just after the last one is added."""
+        ...
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Drop all rows but those at these places, the first of which becomes row 0, and so on."""
+        ...
+
+    def write(self, rows: Sequence[Row]) -> list[int]:
+        """The next token of each row; the rows do not have it yet."""
+        ...
+
+
+class PlainPen:
+    """Writes by one call after the other, on any engine and device."""
+
+    def __init__(self, batch: Batch, guide: Guide | None, spec: GenerationSpec, device: torch.device) -> None:
+        self._batch, self._guide, self._spec, self._device = batch, guide, spec, device
+
+    def fill(self, places: Sequence[int], rows: Sequence[Row], prefixes: Sequence[Prefix]) -> None:
+        """Begin rows, each with its prefix."""
+        self._batch.fill(places, prefixes)
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Drop all rows but those at these places."""
+        self._batch.keep(places)
+
+    def write(self, rows: Sequence[Row]) -> list[int]:
+        """The next token of each row."""
+        last = torch.tensor([row.last for row in rows], device=self._device)
+        output = self._batch.step(last)
+        uniforms = torch.tensor([row.uniform for row in rows], dtype=torch.float64, device=self._device)
+        candidates = Candidates(output.logits)
+        if self._guide is not None:
+            numbers = [row.number for row in rows]
+            candidates = self._guide(Step(output.hidden, output.logits, numbers, last, uniforms))
+        chosen: list[int] = drawn(candidates, uniforms, rows, self._spec).tolist()
+        return chosen
+
+
+def drawn(candidates: Candidates, uniforms: Tensor, rows: Sequence[Row], spec: GenerationSpec) -> Tensor:
+    """The tokens that come next."""
+    logits = candidates.logits
+    if spec.repetition_penalty != 1:
+        logits = penalise(logits, [row.history for row in rows], spec.repetition_penalty)
+    return token_of(candidates, choose(logits, uniforms, spec))
+
+
+def token_of(candidates: Candidates, chosen: Tensor) -> Tensor:
+    """The token behind each row's chosen candidate."""
+    tokens = candidates.tokens
+    return chosen if tokens is None else tokens.gather(-1, chosen[:, None])[:, 0]

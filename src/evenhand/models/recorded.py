@@ -1,0 +1,218 @@
+"""Writing by a recorded step: model, steering and draw as one graph, replayed token after token (ADR 31).
+
+All a step needs lies in tensors that stay where they are, one place a row: the last token, its position, the
+row's numbers, what a steering remembers. A step reads them and moves them on, so that between two steps
+nothing is sent to the device but the order to repeat it. Places without a row are written too, and ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from evenhand.core.protocols import Candidates, Flow, Flowing, Guide, Steering, Step
+from evenhand.core.records import GenerationSpec
+from evenhand.models.pens import drawn, token_of
+from evenhand.models.rows import Row
+from evenhand.models.sampling import choose, is_plain
+from evenhand.neural.engine import FixedBatch, Output, Prefix
+from evenhand.neural.memory import is_out_of_memory
+from evenhand.neural.recording import CannotRecordError, Recorder
+
+_FACTOR: Final = 4
+"""A step is recorded for 1, 4, 16 .. rows, so that few recordings serve all numbers of rows."""
+_NEAR: Final = {torch.float32: 1e-3, torch.float64: 1e-3}
+_HALF_NEAR: Final = 0.1
+
+
+class Size(NamedTuple):
+    """How much room a pen has."""
+
+    places: int
+    length: int
+    """Tokens a row, prompt included."""
+
+
+class _Said(NamedTuple):
+    """What a recorded step leaves behind, always in the same memory."""
+
+    output: Output
+    uniforms: Tensor
+    candidates: Candidates
+    tokens: Tensor | None
+    """What was drawn; None where that is not part of the recording."""
+
+
+class RecordedPen:
+    """Writes rows by replaying a step; a ``Pen``."""
+
+    def __init__(
+        self,
+        batch: FixedBatch,
+        steering: Steering | None,
+        spec: GenerationSpec,
+        size: Size,
+        *,
+        keep: int,
+        device: torch.device,
+        record: Recorder,
+    ) -> None:
+        self.size, self._batch, self._spec, self._record = size, batch, spec, record
+        self._steering, self._keep = steering, keep
+        self._guide, self._flow = _begun(steering, keep)
+        self._draws = is_plain(spec) and self._guide is None
+        self._last, self._positions, self._written = (
+            torch.zeros(size.places, dtype=torch.long, device=device) for _ in range(3)
+        )
+        self._uniforms = torch.zeros(size.places, spec.max_new_tokens, dtype=torch.float64, device=device)
+        self._memory = () if self._flow is None else tuple(self._flow.fresh(size.places, device))
+        self._lengths: list[int] = []
+        self._steps: dict[tuple[int, int], Callable[[], _Said]] = {}
+        self._is_checked = False
+
+    @property
+    def device(self) -> torch.device:
+        """Where it writes."""
+        return self._last.device
+
+    @property
+    def bytes(self) -> int:
+        """The memory it takes at least."""
+        return self._batch.bytes
+
+    def can_serve(self, steering: Steering | None, spec: GenerationSpec, size: Size) -> bool:
+        """Whether texts that are asked for so can be written with what is there."""
+        same = steering is self._steering and replace(spec, seed=0, samples=0, stop="none") == replace(
+            self._spec, seed=0, samples=0, stop="none"
+        )
+        return same and size.places <= self.size.places and size.length <= self.size.length
+
+    def clear(self) -> None:
+        """Forget all rows, not the recordings."""
+        self.keep([])
+        self._guide, self._flow = _begun(self._steering, self._keep)
+
+    def fill(self, places: Sequence[int], rows: Sequence[Row], prefixes: Sequence[Prefix]) -> None:
+        """Begin rows, each with its prefix."""
+        self._batch.fill(places, prefixes)
+        for place, prefix in zip(places, prefixes, strict=True):
+            self._lengths[place : place + 1] = [prefix.length]
+        device = self._last.device
+        at = torch.tensor(places, device=device)
+        self._last[at] = torch.tensor([row.last for row in rows], device=device)
+        self._positions[at] = torch.tensor([prefix.length for prefix in prefixes], device=device)
+        self._written[at] = 0
+        self._uniforms[at] = torch.from_numpy(np.stack([row.uniforms for row in rows])).to(device)
+        if self._flow is not None:
+            for cells, fresh in zip(self._memory, self._flow.fresh(len(rows), device), strict=True):
+                cells[at] = fresh
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Drop all rows but those at these places."""
+        self._batch.keep(places)
+        self._lengths = [self._lengths[place] for place in places]
+        moved = [(new, old) for new, old in enumerate(places) if new != old]
+        if moved:
+            to, of = (torch.tensor(some, device=self._last.device) for some in zip(*moved, strict=True))
+            for cells in self._state:
+                cells[to] = cells[of]
+
+    @torch.no_grad()
+    def write(self, rows: Sequence[Row]) -> list[int]:
+        """The next token of each row."""
+        count = len(rows)
+        bucket, reach = self._bucket(count), self._batch.reach(max(self._lengths) + 1)
+        step = self._steps.get((bucket, reach)) or self._recorded(bucket, reach)
+        if self._is_checked:
+            said = step()
+            self._batch.grow()
+        else:
+            said = self._checked(step, count)
+        self._lengths = [length + 1 for length in self._lengths]
+        tokens = said.tokens
+        if tokens is None:
+            tokens = self._drawn(said, rows)
+            self._last[:count] = tokens
+        written: list[int] = tokens[:count].tolist()
+        return written
+
+    @property
+    def _state(self) -> tuple[Tensor, ...]:
+        """What belongs to rows, besides the batch's own tables."""
+        return (self._last, self._positions, self._written, self._uniforms, *self._memory)
+
+    def _bucket(self, rows: int) -> int:
+        """The rows of the recording that serves so many."""
+        size = 1
+        while size < rows:
+            size *= _FACTOR
+        return min(size, self.size.places)
+
+    def _recorded(self, rows: int, longest: int) -> Callable[[], _Said]:
+        step = self._record(lambda: self._step(rows, longest), self._state)
+        self._steps[rows, longest] = step
+        return step
+
+    def _step(self, rows: int, longest: int) -> _Said:
+        """One token for each of the first ``rows`` places."""
+        last, positions, written = self._last[:rows], self._positions[:rows], self._written[:rows]
+        output = self._batch.advance(last, positions, longest=longest)
+        uniforms = self._uniforms[:rows].gather(1, written[:, None])[:, 0]
+        candidates, tokens = Candidates(output.logits), None
+        if self._flow is not None:
+            memory = [cells[:rows] for cells in self._memory]
+            candidates, kept = self._flow.advance(output.hidden, output.logits, uniforms, memory)
+            for cells, new in zip(memory, kept, strict=True):
+                cells.copy_(new)
+        if self._draws:
+            tokens = token_of(candidates, choose(candidates.logits, uniforms, self._spec))
+            last.copy_(tokens)
+        # Places without a row go on too, but never beyond their room.
+        positions.add_(1).clamp_(max=self.size.length - 1)
+        written.add_(1).clamp_(max=self._spec.max_new_tokens - 1)
+        return _Said(output, uniforms, candidates, tokens)
+
+    def _checked(self, step: Callable[[], _Said], count: int) -> _Said:
+        """The first step, which must leave the hidden states of a plain one; both write the same cells."""
+        plain = self._batch.step(self._last[:count]).hidden.float()
+        said = _tried(step)
+        away = said.output.hidden[:count].float() - plain
+        near = _NEAR.get(said.output.hidden.dtype, _HALF_NEAR)
+        if not bool(away.norm() <= near * plain.norm()):
+            raise CannotRecordError(f"hidden states differ by {float(away.norm() / plain.norm()):.1e}")
+        self._is_checked = True
+        return said
+
+    def _drawn(self, said: _Said, rows: Sequence[Row]) -> Tensor:
+        """The next tokens where a recording cannot hold the steering, or the draw."""
+        count = len(rows)
+        uniforms, (logits, tokens) = said.uniforms[:count], said.candidates
+        candidates = Candidates(logits[:count], None if tokens is None else tokens[:count])
+        if self._guide is not None:
+            numbers, hidden = [row.number for row in rows], said.output.hidden[:count]
+            candidates = self._guide(Step(hidden, logits[:count], numbers, self._last[:count], uniforms))
+        return drawn(candidates, uniforms, rows, self._spec)
+
+
+def _tried(step: Callable[[], _Said]) -> _Said:
+    """The first step; what an architecture raises that has no such step differs from one to the next."""
+    try:
+        return step()
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        raise CannotRecordError(f"{type(error).__name__}: {error}") from error
+
+
+def _begun(steering: Steering | None, keep: int) -> tuple[Guide | None, Flow | None]:
+    """What steers new texts: a flow where there is one, else a guide."""
+    if steering is None:
+        return None, None
+    guide = steering.begin(keep=keep)
+    flow = guide.flow() if isinstance(guide, Flowing) else None
+    return (guide, None) if flow is None else (None, flow)

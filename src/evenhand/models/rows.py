@@ -1,0 +1,81 @@
+"""A text to be written, and one that is being written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.core.records import Completion, Finish, GenerationSpec
+from evenhand.neural.tokens import Codec
+from evenhand.text.sentences import first_sentence_end
+
+_HALF_WRITTEN = "\ufffd"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One text to be written."""
+
+    request_id: str
+    sample: int
+    prompt: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Row:
+    """A text being written."""
+
+    number: int
+    job: Job
+    uniforms: npt.NDArray[np.float64]
+    prompt_text: str
+    tokens: list[int] = field(default_factory=list)
+    finish: Finish | None = None
+
+    @property
+    def last(self) -> int:
+        """The token the model reads next."""
+        return self.tokens[-1] if self.tokens else self.job.prompt[-1]
+
+    @property
+    def uniform(self) -> float:
+        """The number the next token is drawn with."""
+        return float(self.uniforms[len(self.tokens)])
+
+    @property
+    def history(self) -> Sequence[int]:
+        """Prompt and text so far."""
+        return [*self.job.prompt, *self.tokens]
+
+    def take(self, token: int, codec: Codec, spec: GenerationSpec) -> None:
+        """Append a token, and notice the end."""
+        self.tokens.append(token)
+        if token in codec.ends:
+            self.finish = "end"
+        elif spec.stop == "sentence" and first_sentence_end(self.text(codec), complete=False) is not None:
+            self.finish = "sentence"
+        elif len(self.tokens) == spec.max_new_tokens:
+            self.finish = "length"
+
+    def text(self, codec: Codec) -> str:
+        """The text so far, without the prompt."""
+        # Decoded with the prompt: some tokenizers write a word differently at the start of a text.
+        written = self.tokens[:-1] if self.finish == "end" else self.tokens
+        return codec.decode([*self.job.prompt, *written])[len(self.prompt_text) :]
+
+    def completion(self, codec: Codec, spec: GenerationSpec) -> Completion:
+        """What the loop says of the finished text."""
+        # The budget may end in the middle of a character of several bytes.
+        text = self.text(codec).rstrip(_HALF_WRITTEN)
+        end = first_sentence_end(text) if spec.stop == "sentence" else None
+        return Completion(
+            self.job.request_id,
+            self.job.sample,
+            text[:end],
+            self.finish if end is None else "sentence",
+            prompt_tokens=len(self.job.prompt),
+            new_tokens=len(self.tokens),
+        )

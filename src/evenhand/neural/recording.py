@@ -1,0 +1,90 @@
+"""A step over tensors that stay where they are, recorded once and then replayed: one launch for hundreds.
+
+On a CPU nothing is recorded and the step is called as it is, so that all but the recording itself is the same
+there, and tested there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+from evenhand.neural.memory import is_out_of_memory
+
+R = TypeVar("R")
+_WARM_UPS: Final = 2
+
+
+class CannotRecordError(Exception):
+    """A step that a graph cannot hold; the caller goes on without."""
+
+
+class Recorder(Protocol):
+    """Turns a step into something that repeats it."""
+
+    def __call__(self, step: Callable[[], R], state: Sequence[Tensor]) -> Callable[[], R]:
+        """What repeats the step, whose results stay in one place; ``state`` is what a step changes."""
+        ...
+
+
+def recorder_of(device: torch.device) -> Recorder:
+    """The recorder of a device."""
+    return CudaRecorder() if device.type == "cuda" else as_it_is
+
+
+def as_it_is(step: Callable[[], R], state: Sequence[Tensor]) -> Callable[[], R]:
+    """The step itself."""
+    return step
+
+
+class CudaRecorder:
+    """Records CUDA graphs that share one pool of memory: each is done before another is replayed."""
+
+    def __init__(self) -> None:
+        self._pool = torch.cuda.graph_pool_handle()
+
+    def __call__(self, step: Callable[[], R], state: Sequence[Tensor]) -> Callable[[], R]:
+        """What replays the step; an error where a graph cannot hold it, or memory does not suffice."""
+        before, stream = [cells.clone() for cells in state], torch.cuda.current_stream()
+        try:
+            _warm_up(step)
+            graph = torch.cuda.CUDAGraph()
+            # Other threads may use the device meanwhile.
+            with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+                found = step()
+        except Exception as error:
+            # A capture that fails may leave its own stream behind.
+            torch.cuda.set_stream(stream)
+            if any(map(is_out_of_memory, _chain(error))):
+                raise torch.OutOfMemoryError(str(error)) from error
+            raise CannotRecordError(f"{type(error).__name__}: {error}") from error
+        finally:
+            for cells, old in zip(state, before, strict=True):
+                cells.copy_(old)
+
+        def replay() -> R:
+            graph.replay()
+            return found
+
+        return replay
+
+
+def _warm_up(step: Callable[[], object]) -> None:
+    """Let libraries choose and compile what they need, which a capture does not allow."""
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(_WARM_UPS):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+
+
+def _chain(error: BaseException | None) -> Iterator[Exception]:
+    """An error and those behind it."""
+    while error is not None:
+        if isinstance(error, Exception):
+            yield error
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,182 @@
+"""Writing by a recorded step: the same texts as by plain calls, whatever comes and goes.
+
+On this machine nothing is recorded and the step is called as it is; buffers, places and checks are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+import torch
+from tests.models import tiny
+from tests.models.loops import GREEDY, SAMPLED, codec, lean, requests, scripted, texts
+from tests.models.test_steering import Pushing
+from tests.neural.test_engines import Made, bloom, ctrl, neox, sliding
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from evenhand.core.records import GenerationSpec, Request
+from evenhand.models import desk as desks
+from evenhand.models.decoding import Loop, _closed_up
+from evenhand.models.desk import Desk
+from evenhand.models.recorded import RecordedPen
+from evenhand.neural.engine import Output
+from evenhand.neural.gpt2 import Gpt2Batch
+from evenhand.neural.hub_engine import HubEngine
+from evenhand.neural.recording import CannotRecordError
+
+Written = dict[tuple[str, int], str | None]
+
+
+def written(loop: Loop, spec: GenerationSpec, samples: int = 3) -> Written:
+    return texts(list(loop.run(requests(samples), spec)))
+
+
+@pytest.mark.parametrize(
+    ("spec", "batch"),
+    [
+        (GREEDY, 3),
+        (SAMPLED, 1),
+        (SAMPLED, 5),
+        (replace(SAMPLED, top_k=0, top_p=1.0, temperature=0.7), 32),
+        # Not part of a recording: a nucleus of the whole vocabulary, and a penalty of what was written.
+        (replace(SAMPLED, top_k=0, top_p=0.8), 5),
+        (replace(SAMPLED, repetition_penalty=1.3), 3),
+        (replace(SAMPLED, stop="sentence"), 4),
+    ],
+    ids=["greedy", "alone", "top-k", "all", "nucleus", "penalty", "sentence"],
+)
+def test_the_texts_are_those_of_plain_calls(spec: GenerationSpec, batch: int) -> None:
+    engine = lean(tiny.gpt2())
+    recording = Loop(engine, codec(), batch=batch, desk=Desk(records=True))
+    assert written(recording, spec) == written(Loop(engine, codec(), batch=batch), spec)
+    # And again with what the first run left on the desk.
+    assert recording.desk._lying
+    assert written(recording, replace(spec, seed=9)) == written(
+        Loop(engine, codec(), batch=batch), replace(spec, seed=9)
+    )
+
+
+def test_a_steering_of_any_kind_is_asked_between_two_steps() -> None:
+    engine, token = lean(tiny.gpt2(end=None)), codec().encode(["e"])[0][0]
+    items, spec = [Request("x", "The man", (0, 1, 2, 3))], replace(SAMPLED, max_new_tokens=6)
+    both = []
+    for records in (False, True):
+        pushing = Pushing(token)
+        loop = Loop(engine, codec(frozenset()), batch=2, steering=pushing, desk=Desk(records))
+        both.append((texts(list(loop.run(items, spec))), pushing.seen))
+    assert both[0] == both[1]
+
+
+def test_what_was_recorded_serves_the_next_run_where_it_fits() -> None:
+    engine = lean(tiny.gpt2(end=None))
+    loop = Loop(engine, codec(frozenset()), batch=4, desk=Desk(records=True))
+    list(loop.run(requests(2), GREEDY))
+    first = loop.desk._lying[0]
+    # Rows of 4 at first; 12 jobs of which the last ones are fewer.
+    assert {rows for rows, _ in first._steps} <= {1, 4}
+    list(loop.run(requests(1), replace(GREEDY, seed=3)))
+    assert loop.desk._lying == [first]
+    list(loop.run(requests(1), replace(GREEDY, max_new_tokens=5)))
+    assert loop.desk._lying != [first]
+
+
+def test_large_tables_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = Loop(lean(tiny.gpt2()), codec(), batch=2, desk=Desk(records=True))
+    monkeypatch.setattr(desks, "_memory", lambda device: 1000)
+    list(loop.run(requests(1), GREEDY))
+    assert loop.desk._lying == []
+
+
+def test_two_runs_at_once_do_not_share_a_pen() -> None:
+    engine = lean(tiny.gpt2(end=None))
+    loop = Loop(engine, codec(frozenset()), batch=2, desk=Desk(records=True))
+    expected = written(Loop(engine, codec(frozenset()), batch=2), SAMPLED)
+    list(loop.run(requests(3), SAMPLED))
+    runs = [loop.run(requests(3), SAMPLED) for _ in range(2)]
+    pairs = list(zip(*runs, strict=True))
+    assert texts([pair[0] for pair in pairs]) == texts([pair[1] for pair in pairs]) == expected
+
+
+@pytest.mark.parametrize("at", [1, 4])
+def test_a_step_that_cannot_be_recorded_is_called_instead(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, at: int
+) -> None:
+    engine, calls = lean(tiny.gpt2()), [0]
+    plain = RecordedPen.write
+
+    def failing(self: RecordedPen, rows: Sequence[object]) -> list[int]:
+        calls[0] += 1
+        if calls[0] == at:
+            raise CannotRecordError("no such operation")
+        return plain(self, rows)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(RecordedPen, "write", failing)
+    loop = Loop(engine, codec(), batch=5, desk=Desk(records=True))
+    assert written(loop, SAMPLED) == written(Loop(engine, codec(), batch=5), SAMPLED)
+    assert caplog.messages == ["steps are not recorded, which is slower: no such operation"]
+    assert loop.desk.records is False
+    assert calls[0] == at
+
+
+def test_a_recording_that_says_something_else_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    plain: Callable[..., Output] = Gpt2Batch.advance
+
+    def wrong(self: Gpt2Batch, tokens: Tensor, positions: Tensor, *, longest: int) -> Output:
+        said = plain(self, tokens, positions, longest=longest)
+        return said._replace(hidden=1.01 * said.hidden)
+
+    monkeypatch.setattr(Gpt2Batch, "advance", wrong)
+    engine = lean(tiny.gpt2())
+    loop = Loop(engine, codec(), desk=Desk(records=True))
+    assert written(loop, SAMPLED) == written(Loop(engine, codec()), SAMPLED)
+    assert caplog.messages == ["steps are not recorded, which is slower: hidden states differ by 1.0e-02"]
+
+
+def test_memory_that_does_not_suffice_halves_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, calls = RecordedPen.write, [0]
+
+    def scarce(self: RecordedPen, rows: Sequence[object]) -> list[int]:
+        calls[0] += 1
+        if calls[0] == 3:
+            raise torch.OutOfMemoryError("no memory")
+        return plain(self, rows)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(RecordedPen, "write", scarce)
+    engine = lean(tiny.gpt2())
+    loop = Loop(engine, codec(), batch=8, desk=Desk(records=True))
+    assert written(loop, SAMPLED) == written(Loop(engine, codec(), batch=8), SAMPLED)
+    assert loop.desk._lying[0].size.places == 4
+
+
+@pytest.mark.parametrize("make", [tiny.llama, tiny.gpt2], ids=["llama", "gpt2"])
+def test_models_of_transformers_are_recorded_too(make: Callable[[], PreTrainedModel]) -> None:
+    engine = HubEngine(make())
+    recording = Loop(engine, codec(), batch=4, desk=Desk(records=True))
+    for spec in (SAMPLED, replace(SAMPLED, temperature=0, stop="sentence")):
+        assert written(recording, spec, 2) == written(Loop(engine, codec(), batch=4), spec, 2)
+    assert recording.desk._lying
+
+
+@pytest.mark.parametrize("make", [neox, ctrl, bloom, sliding], ids=["neox", "ctrl", "bloom", "sliding"])
+def test_odd_models_write_the_same_whether_recorded_or_not(make: Callable[[], Made]) -> None:
+    engine = make()[1]
+    recording = Loop(engine, codec(), batch=4, desk=Desk(records=True))
+    assert written(recording, SAMPLED, 2) == written(Loop(engine, codec(), batch=4), SAMPLED, 2)
+    # Bloom takes no positions, and Mistral's window is 6 tokens here.
+    assert bool(recording.desk._lying) == (make in (neox, ctrl))
+
+
+def test_an_engine_whose_tables_move_is_called_as_ever() -> None:
+    loop = Loop(scripted("abc"), codec(), batch=4, desk=Desk(records=True))
+    assert len(list(loop.run(requests(2), GREEDY))) == 12
+
+
+def test_few_rows_move_when_others_end() -> None:
+    assert _closed_up([0, 2, 3, 5]) == [0, 5, 2, 3]
+    assert _closed_up([]) == []
+    assert _closed_up([4, 5]) == [4, 5]
