@@ -73,8 +73,7 @@ def _rows(name: str, before: Run, after: Run, changed: Run) -> pl.DataFrame:
         p_adjusted="p_adjusted",
     )
     for when, run in (("before", before), ("after", after)):
-        gaps = run.table("comparisons").filter(pl.col("effect") == "gap")
-        named = gaps.select(
+        named = run.table("comparisons").select(
             *keys,
             pl.col("estimate").alias(when),
             pl.col("low").alias(f"{when}_low"),
