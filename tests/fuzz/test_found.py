@@ -8,12 +8,15 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.fuzz.app import served
 from tests.fuzz.contents import as_json
 from tests.fuzz.harness import Outcome, try_input
 from tests.fuzz.models import _masked_tokenizer
 from tests.fuzz.registry import READERS
 from tests.fuzz.runs import ARGILLA
 from tests.fuzz.tables import _parquet
+
+from evenhand.core.errors import InputError
 
 BY_NAME = {reader.name: reader for reader in READERS}
 DEEP = "[" * 20_000
@@ -110,6 +113,21 @@ FOUND: tuple[tuple[str, bytes, Outcome], ...] = (
     ("run: run.json", b'{"format": 2, "identity": {}, "stages": 7}', "refused"),
     ("norms .csv", b"word,valence\ncalm\n", "read"),
     ("norms .csv", b"\xff,valence\n", "refused"),
+    ("affective data: EI-oc tweets", b"ID\tTweet\tA\tI\n1\t\xff\tanger\t0\n", "read"),
+    ("affective data: EI-oc tweets", b"ID\tTweet\tA\tI\n1\ta\tspite\t0\n", "refused"),
+    ("affective data: semeval_test.csv", b"Tweets,Label\na,\n", "refused"),
+    ("affective data: semeval_test.csv", b"Tweets,Label\na,-1\n", "refused"),
+    ("affective data: semeval_test.csv", b"Tweets\na\n", "refused"),
+    ("articles .jsonl", b"\xff", "refused"),
+    ("articles .jsonl", DEEP.encode(), "refused"),
+    ("articles .jsonl", b'{"text": 1, "label": 0, "source": "a"}\n', "refused"),
+    ("articles .jsonl", '{"text": "a\u2028b", "label": 0, "source": "c"}\n'.encode(), "read"),
+    ("articles in parts", b"text,label\na,liberal\n", "refused"),
+    ("predictions of a training", b"part,text,label\ntest,a,liberal\n", "refused"),
+    ("bold data: labels of people", b"task,text,label\n,,\n", "refused"),
+    ("app: address", b"/work/?page=\xb1", "refused"),
+    ("app: headers", b"content-length: \xb2", "read"),
+    ("app: headers", b"content-length: " + MANY.encode(), "refused"),
 )
 
 
@@ -119,6 +137,12 @@ def test_it_is_read_or_refused_now(number: int, tmp_path: Path) -> None:
     reader = BY_NAME[name]
     reader.prepare(tmp_path)
     assert try_input(reader, tmp_path, data) == outcome
+
+
+def test_a_request_that_breaks_off_is_refused() -> None:
+    """It was a trace in the server's log."""
+    with pytest.raises(InputError, match=r"^400\."):
+        served().ask("POST", b"/answers", None)
 
 
 def test_a_classifier_of_a_billion_words_takes_no_memory(tmp_path: Path) -> None:
