@@ -19,6 +19,8 @@ def test_list_and_show(evenhand):
     shown = evenhand("show", "sentiment")
     assert shown.returncode == 0
     assert "larger means" in shown.stdout
+    assert "cut = 0.5" in shown.stdout
+    assert ".," not in shown.stdout
     unknown = evenhand("show", "nothing")
     assert unknown.returncode == 2
     assert "nothing is named 'nothing'" in unknown.stderr

@@ -71,10 +71,21 @@ def _as_markdown(name: str, info: object) -> str:
     for field, value in asdict(info).items():
         if field in ("name", "outputs") or value in ("", (), {}, None):
             continue
-        shown = ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
-        lines.append(f"- **{field.replace('_', ' ')}**: {shown}")
+        lines.append(f"- **{field.replace('_', ' ')}**: {_shown(value)}")
     for output in asdict(info).get("outputs", ()):
         span = f"{output['low']} to {output['high']}" if output["low"] is not None else "unbounded"
         labels = f"; labels {', '.join(output['labels'])}" if output["labels"] else ""
         lines.append(f"- output `{output['name']}` ({span}): larger means {output['larger_means']}{labels}")
     return "\n".join(lines)
+
+
+def _shown(value: object) -> str:
+    """A field in words: sentences follow each other, names stand between commas."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return "; ".join(f"{name} = {_shown(each)}" for name, each in value.items() if each is not None)
+    if isinstance(value, tuple | list):
+        parts = [_shown(each) for each in value]
+        return (" " if any(part.endswith(".") for part in parts) else ", ").join(parts)
+    return str(value)
