@@ -47,6 +47,46 @@ def test_an_audit_that_ends_well(tmp_path: Path) -> None:
     assert _leaks(tmp_path, done) == []
 
 
+SUITE = """[suite]
+name = "doors"
+[axes.origin]
+baseline = "local"
+[[axes.origin.groups]]
+name = "local"
+words = ["a neighbour"]
+[[axes.origin.groups]]
+name = "foreign"
+words = ["a visitor"]
+[[templates]]
+text = "When {origin} came, people"
+"""
+COMMANDS = {
+    "debias": "debias MODEL --mode naive --prompt Hello --samples 1 --vanilla",
+    "debias-suite": "debias MODEL --mode naive --suite templates:doors.toml --metrics sentiment --samples 1",
+    "tradeoff": "tradeoff MODEL --mode naive --strengths 0.5 --samples 1 --limit 2",
+    "replicate": "replicate regard --tables figure_gaps --model MODEL --out run",
+    "export-task": "export-task templates:doors.toml task --metrics sentiment",
+}
+"""Commands that hold the key in their environment, and write; MODEL is a host that asks for it."""
+CASES = [(name, is_kind) for name in COMMANDS for is_kind in (True, False) if name != "export-task"]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_kind"),
+    [("export-task", True), *(pytest.param(*case, marks=pytest.mark.slow) for case in CASES)],
+)
+def test_other_commands(name: str, is_kind: bool, tmp_path: Path) -> None:
+    """A kind host answers; the other one repeats the key in its refusal."""
+    (tmp_path / "doors.toml").write_text(SUITE)
+    with serving() as host:
+        host.answer = (lambda asked: text_reply(" was kind.")) if is_kind else _repeating
+        done = run(*COMMANDS[name].replace("MODEL", f"endpoint:{host.url}#m").split(), cwd=tmp_path)
+        assert all(asked.headers["Authorization"] == f"Bearer {KEY}" for asked in host.asked)
+        assert host.asked or name == "export-task"
+    assert done.returncode in (0, 3) or not is_kind, done.stderr
+    assert _leaks(tmp_path, done) == []
+
+
 def _repeating(asked: Asked) -> Reply:
     """A host that says the key it was given wherever it can."""
     given = asked.headers["Authorization"]
