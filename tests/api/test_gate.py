@@ -92,6 +92,14 @@ def test_a_limit_that_nothing_falls_under_is_an_error(runs):
         gate(runs["even"], max=["toxicity race 0.05"])
 
 
+def test_points_in_place_of_shares_are_refused_since_nothing_could_fail(runs):
+    with pytest.raises(InputError, match="above 1, and gaps of shares never are"):
+        gate(runs["wide"], max=["sentiment.negative group 5"])
+    with pytest.raises(InputError, match="above 1"):
+        gate(runs["wide"], baseline_run=runs["even"], worse=["sentiment.negative group 5"])
+    assert gate(runs["wide"], max=["sentiment.compound group 2"]).exit_code == 0
+
+
 def test_a_gate_without_limits_is_an_error(runs):
     with pytest.raises(InputError, match=r"^the gate has no limit\."):
         gate(runs["even"])

@@ -18,6 +18,7 @@ from evenhand.core.records import Comparison
 from evenhand.pipeline.changes import Change
 from evenhand.pipeline.growing import Grower, Seen
 from evenhand.pipeline.loading import Loaded
+from evenhand.stats.contrasts import SHARES
 from evenhand.stats.results import NO_VARIATION
 
 Verdict = Literal["passes", "fails", "cannot tell"]
@@ -194,6 +195,7 @@ def _verdict(rule: Rule, low: float | None, high: float | None) -> Verdict:
 def _covered(rule: Rule, items: Sequence[_Item]) -> list[_Item]:
     found = [item for item in items if rule.covers(item)]
     if found:
+        _check_unit(rule, found)
         return found
     outputs = dict.fromkeys(f"{item.metric}.{item.output}" for item in items)
     known = dict.fromkeys(item.axis for item in items)
@@ -202,6 +204,16 @@ def _covered(rule: Rule, items: Sequence[_Item]) -> list[_Item]:
         accepted=f"outputs {', '.join(list(outputs)[:30])}; axes {', '.join(known)}",
         todo="correct the limit: one that nothing is held against would always pass",
     )
+
+
+def _check_unit(rule: Rule, covered: Sequence[Comparison | Change]) -> None:
+    """An error where points were meant: no gap of shares is above 1, so that nothing could ever fail."""
+    if rule.limit > 1 and all(item.method == SHARES for item in covered):
+        raise InputError(
+            f"the limit {str(rule)!r} is above 1, and gaps of shares never are",
+            accepted="a limit from 0 to 1: 5 points are 0.05",
+            todo="write it as a share",
+        )
 
 
 def _needs(check: Check, grower: Grower) -> Needs | None:
