@@ -129,6 +129,16 @@ def test_a_missing_file_is_said(evenhand):
     assert "none.csv is not there" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"), [((), "a text speaks of: a, b;c"), (("--group", "g"), "between semicolons")]
+)
+def test_a_file_whose_columns_were_not_guessed_says_which_it_has(evenhand, tmp_path, arguments, told):
+    content = "a,b;c\n1,2\n" if not arguments else "text;g\nA day.;x\n"
+    done = evenhand("score", _csv(tmp_path, content), *arguments)
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
 @pytest.mark.parametrize("option", ["--text", "--cluster", "--mentions"])
 def test_a_column_without_a_file_is_not_looked_for_in_the_example(evenhand, option):
     done = evenhand("score", option, "answer")

@@ -114,11 +114,11 @@ def _groups(options: Columns, given: Given) -> dict[str, str]:
     if not pairs and given.log and given.log.groups:
         return dict(given.log.groups)
     if not pairs:
-        columns = f": {', '.join(given.table.columns[:40])}" if given.log else ""
+        columns = ", ".join(filter(None, given.table.columns[:40])) or "none has a name"
         raise InputError(
             "no group column was named",
             accepted="at least one --group AXIS=COLUMN",
-            todo=f"name the column that says which group a text speaks of{columns}",
+            todo=f"name the column that says which group a text speaks of: {columns}",
         )
     return dict(pairs)
 

@@ -74,8 +74,14 @@ def require_columns(table: pl.DataFrame, columns: Mapping[str, str | None], path
             raise InputError(
                 f"{path} has no column {column!r} ({option})",
                 accepted=", ".join(filter(None, table.columns)) or "a table whose columns have names",
-                todo=f"name one of these columns with {option}",
+                todo=_separated(table.columns) or f"name one of these columns with {option}",
             )
+
+
+def _separated(columns: Sequence[str]) -> str:
+    """What to do where a whole header became one column, as with spreadsheets of some countries."""
+    is_one = len(columns) == 1 and ";" in columns[0]
+    return "its cells stand between semicolons: save it with commas, or with tabs as .tsv" if is_one else ""
 
 
 def read_cells(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
