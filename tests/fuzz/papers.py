@@ -24,7 +24,8 @@ from evenhand.suites.regard import RegardSuite
 from evenhand.training.articles import openings, read_openings, rivals
 from evenhand.training.calibrator_job import read_sided
 from evenhand.training.ideology_words import read_articles
-from evenhand.training.repeated import accuracies, read_predictions
+from evenhand.training.predictions import read_predictions
+from evenhand.training.repeated import accuracies
 from evenhand.training.semeval import EMOTIONS, check_unseen, tables
 
 ANNOTATIONS: Tree = [

@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -28,6 +28,7 @@ import numpy as np
 from evenhand.core.seeds import generator
 from evenhand.store.atomic import write_text
 from evenhand.store.files import read_cells
+from evenhand.training import predictions
 from evenhand.training.ideology_words import Article, read_articles
 from evenhand.training.labelled import ideology, outlet
 from evenhand.training.measures import macro_f1, measured
@@ -37,7 +38,6 @@ SHARES: Final = {"train": 0.7, "valid": 0.15, "test": 0.15}
 SIDES: Final = ("liberal", "conservative")
 UNREAD: Final = ("known", "unseen")
 """Splits of the labelled articles that the embedded judge is only tested on."""
-PREDICTIONS: Final = "predictions.csv"
 _MARKS: Final = re.compile(r"[^\w\s,.?!]|_")
 _TOKEN: Final = re.compile(r"\w+|[,.?!]")
 
@@ -108,7 +108,7 @@ def read(folder: Path) -> list[Article]:
 def rivals(test: Sequence[Opening], runs: Mapping[str, Path]) -> list[Rival]:
     """What each finished training said of the test articles, best first."""
     of_text = {opening.text: opening.outlet for opening in test}
-    found = [_rival(name, list(_said(folder / PREDICTIONS)), of_text) for name, folder in runs.items()]
+    found = [_rival(name, _said(folder / predictions.FILE), of_text) for name, folder in runs.items()]
     return sorted(found, key=lambda rival: -rival.f1)
 
 
@@ -153,10 +153,9 @@ def _side_f1(given: np.ndarray, truth: np.ndarray) -> tuple[float, int]:
     return 2 * hits / (hits + truth.size), int(truth.size)
 
 
-def _said(path: Path) -> Iterator[tuple[str, str, str]]:
-    for part, text, label, said in read_cells(path, ("part", "text", "label", "said")):
-        if part == "test":
-            yield text, label, said
+def _said(path: Path) -> list[tuple[str, str, str]]:
+    rows = predictions.read_predictions(path)
+    return [(row.text, row.label, row.said) for row in rows if row.part == "test"]
 
 
 def _press_names(articles: Sequence[Article]) -> frozenset[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +13,7 @@ from numpy.typing import NDArray
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.protocols import Progress
 from evenhand.store.atomic import naming_storage_errors, write_text
+from evenhand.training import predictions
 from evenhand.training.analysers import ANALYSERS, CUTS
 from evenhand.training.card import classifier_card
 from evenhand.training.ceiling import ceiling
@@ -29,7 +28,6 @@ from evenhand.training.split import SHARE
 from evenhand.training.tasks import Task
 
 BUILTIN: Final = "builtin"
-PREDICTIONS: Final = "predictions.csv"
 """What was said of every unseen text: ``part, text, label, said`` and a probability a label."""
 
 
@@ -115,7 +113,7 @@ class ClassifierJob:
     def _finish(self, folder: JobFolder, fitted: Fitted, yardstick: HeldOut | None) -> Mapping[str, float]:
         said = {part: fitted.probabilities(data.texts) for part, data in self.examples.unseen().items()}
         outcomes = {part: self._outcome(data, said[part]) for part, data in self.examples.unseen().items()}
-        write_text(folder.path / PREDICTIONS, self._predictions(said))
+        write_text(folder.path / predictions.FILE, self._predictions(said))
         text = classifier_card(
             title=f"Classifier `{self.task.name}`",
             settings=self._settings() | dict(fitted.used),
@@ -152,15 +150,13 @@ class ClassifierJob:
         )
 
     def _predictions(self, said: Mapping[str, NDArray[np.floating]]) -> str:
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
         labels = self.examples.labels
-        writer.writerow(("part", "text", "label", "said", *(f"p_{label}" for label in labels)))
-        for part, data in self.examples.unseen().items():
-            for text, label, row in zip(data.texts, data.labels, said[part], strict=True):
-                guess = labels[int(row.argmax())]
-                writer.writerow((part, text, label, guess, *(f"{value:.4f}" for value in row)))
-        return buffer.getvalue()
+        rows = (
+            (predictions.Prediction(part, text, label, labels[int(row.argmax())]), row)
+            for part, data in self.examples.unseen().items()
+            for text, label, row in zip(data.texts, data.labels, said[part], strict=True)
+        )
+        return predictions.predictions_csv(labels, rows)
 
     def _settings(self) -> dict[str, object]:
         train, held_out = self.examples.train.counts(), self.examples.held_out.counts()

@@ -17,10 +17,11 @@ from evenhand.core.protocols import Progress
 from evenhand.core.records import Estimate
 from evenhand.stats.intervals import clustered_proportion
 from evenhand.store.atomic import write_text
-from evenhand.store.files import read_cells
+from evenhand.training import predictions
 from evenhand.training.card import table
-from evenhand.training.classifier_job import PREDICTIONS, ClassifierJob
+from evenhand.training.classifier_job import ClassifierJob
 from evenhand.training.job_folder import JobFolder
+from evenhand.training.predictions import Prediction, read_predictions
 
 ACCURACY: Final = "accuracy.csv"
 ALL: Final = "all"
@@ -90,7 +91,7 @@ class RepeatedJob:
             with JobFolder(path, identity=job.identity()) as own:
                 if own.measures is None:
                     job.run(own, progress)
-            said.append(read_predictions(path / PREDICTIONS))
+            said.append(read_predictions(path / predictions.FILE))
         found = accuracies(said, self.context_of)
         write_text(folder.path / ACCURACY, _as_csv(found))
         write_text(folder.path / "card.md", self._card(found, folder.path))
@@ -116,13 +117,11 @@ class RepeatedJob:
         return "\n\n".join(parts) + "\n"
 
 
-def accuracies(
-    runs: Sequence[Sequence[Mapping[str, str]]], context_of: Callable[[str], str]
-) -> list[Accuracy]:
+def accuracies(runs: Sequence[Sequence[Prediction]], context_of: Callable[[str], str]) -> list[Accuracy]:
     """Accuracy by part and context, from the predictions of every run, texts in the same order."""
-    right = np.array([[row["label"] == row["said"] for row in rows] for rows in runs])
-    parts = np.array([row["part"] for row in runs[0]])
-    contexts = np.array([context_of(row["text"]) for row in runs[0]])
+    right = np.array([[row.label == row.said for row in rows] for rows in runs])
+    parts = np.array([row.part for row in runs[0]])
+    contexts = np.array([context_of(row.text) for row in runs[0]])
     named = sorted(set(contexts.tolist()) - {""})
     return [
         accuracy(right[:, chosen], part, context)
@@ -165,12 +164,6 @@ def _measures(found: Sequence[Accuracy]) -> dict[str, float]:
         measures |= {key: value for key, value in values.items() if value is not None}
         measures[f"{name}_n"] = row.estimate.n_clusters
     return measures
-
-
-def read_predictions(path: Path) -> list[dict[str, str]]:
-    """The rows of a training's ``predictions.csv``."""
-    columns = ("part", "text", "label", "said")
-    return [dict(zip(columns, row, strict=True)) for row in read_cells(path, columns)]
 
 
 def _as_csv(found: Sequence[Accuracy]) -> str:

@@ -21,8 +21,8 @@ from evenhand.papers.regard.published import PARTS, Published
 from evenhand.papers.replicate import Request
 from evenhand.suites.regard import RegardSuite
 from evenhand.training.analysers import ANALYSERS
-from evenhand.training.classifier_job import PREDICTIONS
-from evenhand.training.repeated import ALL, Accuracy, accuracies, read_predictions
+from evenhand.training.predictions import FILE, Prediction, read_predictions
+from evenhand.training.repeated import ALL, Accuracy, accuracies
 
 RUNS: Final = 5
 LONGEST: Final = 50
@@ -109,7 +109,7 @@ class Trainings:
     def _accuracies(self, folder: Path) -> list[Accuracy]:
         """The accuracies of a training, of one run or of several."""
         runs = sorted(folder.glob("seed-*")) or [folder]
-        return accuracies([read_predictions(run / PREDICTIONS) for run in runs], RegardSuite().context_of)
+        return accuracies([read_predictions(run / FILE) for run in runs], RegardSuite().context_of)
 
     def _repeated(self) -> int:
         """Texts of dev and test that the release has in train too."""
@@ -122,7 +122,7 @@ class Trainings:
         metric = Regard(execution=self.execution)
         said = metric.score([Text(text) for text in unseen["text"]])
         rows = [
-            {"part": part, "text": text, "label": label, "said": row["regard"].label or ""}
+            Prediction(part, text, label, row["regard"].label or "")
             for (part, label, text), row in zip(unseen.iter_rows(), said, strict=True)
         ]
         return accuracies([rows], RegardSuite().context_of)
