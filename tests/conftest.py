@@ -8,7 +8,12 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from tests.extras import CORE_ALONE, FOLDERS, CoreModule, missing
+
+# A busy machine is no defect: examples have no deadline.
+settings.register_profile("evenhand", deadline=None)
+settings.load_profile("evenhand")
 
 ROOT = Path(__file__).resolve().parent.parent
 
