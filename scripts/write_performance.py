@@ -99,8 +99,9 @@ def _shown(figure: float, unit: str, *, digits: int = 3) -> str:
 _SAMPLING = """\
 Tokens a second while a model of GPT-2-medium's sizes writes in bfloat16 with top-k 40. One step reads all
 weights once; the last column is the share of the device's memory bandwidth that this takes, measured beside
-it by one large copy. From 1 to 128 rows a step takes about the same 11 ms, all of it a processor's time: the
-device waits for the loop, which starts its kernels one by one.
+it by one large copy. From 1 to 128 rows a step took about the same 11 ms, all of it a processor's time: the
+device waited for a loop that started its kernels one by one. These figures are of before the step was
+recorded as one graph ([decision 31](adr/0031-recorded-steps.md) has first figures of that).
 """
 _READING = """\
 Texts a second of the embedded encoder with its four heads on BOLD's sentences, tokenizer included, in
