@@ -24,9 +24,18 @@ def test_masses_and_means_are_torchs() -> None:
     policy = logits.softmax(-1)
     assert torch.allclose(mass, logits.logsumexp(-1), atol=1e-4)
     assert torch.allclose(said, (policy * logits.clamp(min=-1e4)).sum(-1), atol=1e-3)
-    tokens, weights = torch.randint(0, 5000, (5, 37)).cuda(), torch.rand(5, 37).cuda()
-    expected = torch.bmm(weights[:, None], table[tokens])[:, 0]
-    assert torch.allclose(accelerator.weighed(table, tokens, weights), expected, atol=1e-4)
+
+
+def test_the_rest_is_torchs() -> None:
+    table, hidden = (tensor.cuda() for tensor in model(2, tokens=2000, width=24, rows=5))
+    both = []
+    for fast in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            if not fast:
+                patch.setattr(accelerator, "can_look", lambda table: False)
+            both.append(support_of(hidden, hidden @ table.T, plain(table), size=50, exact=False))
+    for one, other in zip(*both, strict=True):
+        assert torch.allclose(one, other, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("guide", ["words", "written", "hidden"])

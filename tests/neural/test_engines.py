@@ -22,6 +22,7 @@ from transformers import (
 )
 
 from evenhand.core.errors import ModelError
+from evenhand.neural import gpt2_weights
 from evenhand.neural.engine import Engine
 from evenhand.neural.gpt2 import Gpt2
 from evenhand.neural.gpt2_weights import Shape
@@ -190,6 +191,31 @@ def test_missing_and_misshapen_weights_are_named() -> None:
         Gpt2(Shape(300, 64, 2, 32, 4), tensors)
     with pytest.raises(ModelError, match=r"'wte\.weight' is 300 x 32, not 301 x 32"):
         Gpt2(Shape(301, 64, 2, 32, 4), model.state_dict())
+
+
+@pytest.mark.parametrize("untied", [False, True])
+def test_rows_of_zeros_below_the_output_table_are_not_seen(
+    monkeypatch: pytest.MonkeyPatch, untied: bool
+) -> None:
+    model = tiny.gpt2()
+    tensors = dict(model.state_dict())
+    if untied:
+        tensors["lm_head.weight"] = tensors["lm_head.weight"].flip(0)
+    engines = []
+    for multiple in (1, 64):
+        # 300 tokens, so 20 rows of zeros.
+        monkeypatch.setattr(gpt2_weights, "_MULTIPLE", {"cpu": multiple})
+        engines.append(Gpt2(Shape(300, 64, 2, 32, 4), tensors))
+    for found in zip(*(engine.log_probs([[1, 2, 3]]) for engine in engines), strict=True):
+        assert torch.allclose(*found, atol=1e-5)
+    for engine in engines:
+        batch = engine.batch(1, 3)
+        batch.fill([0], engine.prefill([[7]]))
+        said = batch.step(torch.tensor([9]))
+        assert said.logits.shape == (1, 300)
+        assert engine.output()[0].shape == (300, 32)
+        assert engine.output()[0].is_contiguous()
+        assert torch.allclose(said.hidden @ engine.output()[0].T, said.logits, atol=1e-4)
 
 
 def test_an_untied_head_is_used() -> None:

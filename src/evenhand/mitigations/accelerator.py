@@ -12,18 +12,18 @@ import torch
 from torch import Tensor
 
 from evenhand.mitigations.gains import ClassifierGain, EmbeddingGain
-from evenhand.mitigations.policy import Calibrated, Support
+from evenhand.mitigations.policy import Calibrated, Near, Rest, Support
 from evenhand.mitigations.settings import BETA1, BETA2, Settings
 from evenhand.mitigations.sides import SideVectors
 
 _log = logging.getLogger(__name__)
-_PARTS: Final = 4
+_PARTS: Final = 8
 """Blocks that share the tokens of a row."""
-_TILE: Final = 8
+_TILE: Final = 4
 """Vectors a block holds at once."""
 _COLUMNS: Final = 4096
 """Logits a block holds at once."""
-_WARPS: Final = 8
+_WARPS: Final = 4
 _WIDEST: Final = 8192
 # Triton has no type stubs: its kernels stay inside this file.
 _Kernels: TypeAlias = Any
@@ -81,25 +81,22 @@ def masses(logits: Tensor) -> tuple[Tensor, Tensor]:
     return mass, said
 
 
-def weighed(table: Tensor, tokens: Tensor, weights: Tensor) -> Tensor:
-    """Of each row the sum of its tokens' vectors, each times its weight, in float32."""
+def rest_of(hidden: Tensor, table: Tensor, near: Near, said: Tensor, rest: Rest) -> tuple[Tensor, Tensor]:
+    """What `kernel._near_rest` says, and what is added to its product with the hidden state."""
     from evenhand.mitigations import blocks
 
-    rows, width = len(tokens), table.shape[1]
-    sums = weights.new_empty(rows, _PARTS, width)
-    blocks.weigh[rows, _PARTS](
-        table,
-        tokens.contiguous(),
-        weights.contiguous(),
-        sums,
-        tokens.shape[1],
-        width,
-        W=_power_of_two(width),
-        PARTS=_PARTS,
-        TILE=_TILE,
-        num_warps=_WARPS,
+    rows, width = hidden.shape
+    reach = near.values.shape[1]
+    sums, last = hidden.new_empty(rows, _PARTS, width), torch.empty_like(hidden)
+    offset, values = hidden.new_empty(rows), near.values.contiguous()
+    sizes = {"W": _power_of_two(width), "PARTS": _PARTS, "num_warps": _WARPS}
+    seen = (table, near.tokens.contiguous(), values, near.mass, sums)
+    blocks.weigh[rows, _PARTS](*seen, near.size, reach, width, TILE=_TILE, **sizes)
+    found = (sums, values, near.mass, said, hidden.contiguous(), last, offset)
+    blocks.bend[rows,](
+        *found, rest.follow, rest.nothing, near.size, reach, width, R=_power_of_two(reach), **sizes
     )
-    return sums.sum(1)
+    return last, offset
 
 
 def climbed(

@@ -93,28 +93,77 @@ def masses(logits, mass, said, count, stride, TILE: tl.constexpr):
 def weigh(  # noqa: PLR0913
     table,
     tokens,
-    weights,
+    values,
+    mass,
     sums,
-    count,
+    size,
+    reach,
     width,
     W: tl.constexpr,
     PARTS: tl.constexpr,
     TILE: tl.constexpr,
 ):
-    """Write each part's sum of a row's vectors, each times its weight."""
+    """Write each part's sum of the vectors of a row's tokens beyond ``size``, each times its share."""
     row, part = tl.program_id(0), tl.program_id(1)
     columns = tl.arange(0, W)
     inside = columns < width
+    base = tl.load(mass + row)
     total = tl.zeros([W], tl.float32)
-    for begin in range(part * TILE, count, PARTS * TILE):
+    for begin in range(size + part * TILE, reach, PARTS * TILE):
         places = begin + tl.arange(0, TILE)
-        valid = places < count
-        token = tl.load(tokens + row * count + places, mask=valid, other=0)
-        weight = tl.load(weights + row * count + places, mask=valid, other=0.0)
+        valid = places < reach
+        token = tl.load(tokens + row * reach + places, mask=valid, other=0)
+        heard = tl.load(values + row * reach + places, mask=valid, other=float("-inf"))
         cells = table + token[:, None] * width + columns[None, :]
         vectors = tl.load(cells, mask=valid[:, None] & inside[None, :], other=0.0).to(tl.float32)
-        total += tl.sum(weight[:, None] * vectors, 0)
+        total += tl.sum(tl.exp(heard - base)[:, None] * vectors, 0)
     tl.store(sums + (row * PARTS + part) * width + columns, total, mask=inside)
+
+
+@triton.jit
+def bend(  # noqa: PLR0913
+    sums,
+    values,
+    mass,
+    said,
+    hidden,
+    last,
+    offset,
+    follow,
+    nothing,
+    size,
+    reach,
+    width,
+    R: tl.constexpr,
+    W: tl.constexpr,
+    PARTS: tl.constexpr,
+):
+    """Write the direction of a row's rest, and what is added to its product with the state."""
+    row = tl.program_id(0)
+    places = tl.arange(0, R)
+    known = places < reach
+    base = tl.load(mass + row)
+    heard = tl.load(values + row * reach + places, mask=known, other=0.0)
+    shares = tl.where(known, tl.exp(heard - base), 0.0)
+    within = tl.sum(tl.where(places < size, shares, 0.0), 0)
+    weight = tl.maximum(tl.sum(tl.where(places >= size, shares, 0.0), 0), 1e-30)
+    far = tl.maximum(1 - tl.sum(shares, 0), 1e-9)
+    beyond = tl.load(said + row) - tl.sum(shares * heard, 0)
+    columns = tl.arange(0, W)
+    inside = columns < width
+    state = tl.load(hidden + row * width + columns, mask=inside, other=0.0)
+    near = tl.zeros([W], tl.float32)
+    for part in tl.static_range(PARTS):
+        near += tl.load(sums + (row * PARTS + part) * width + columns, mask=inside, other=0.0)
+    near = near / weight
+    length = tl.maximum(tl.sum(state * state, 0), 1e-30)
+    across = near - tl.sum(near * state, 0) / length * state
+    away = beyond / far / length * state + follow * across
+    mean = (weight * near + far * away) / (weight + far)
+    tl.store(last + row * width + columns, mean, mask=inside)
+    # The log of nothing is so small that it drops out of every sum.
+    rest = base + tl.maximum(tl.log(tl.maximum(1 - within, 0.0)), nothing)
+    tl.store(offset + row, rest - tl.sum(mean * state, 0))
 
 
 @triton.jit

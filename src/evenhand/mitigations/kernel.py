@@ -10,7 +10,7 @@ row, whose logit is the logarithm of their mass and whose vector is their mean d
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ from torch import Tensor
 from evenhand.core.protocols import Anatomy
 from evenhand.mitigations import accelerator
 from evenhand.mitigations.gains import ClassifierGain, EmbeddingGain
-from evenhand.mitigations.policy import Calibrated, Rest, Support
+from evenhand.mitigations.policy import Calibrated, Near, Rest, Support
 from evenhand.mitigations.settings import BETA1, BETA2, EPSILON, Settings
 from evenhand.neural.largest import largest
 
@@ -53,19 +53,33 @@ def support_of(hidden: Tensor, logits: Tensor, anatomy: Anatomy, *, size: int, e
     reach = min(logits.shape[-1], size if exact else max(size, _REST.reach))
     values, tokens = largest(logits, reach)
     mass, said = _masses(logits, anatomy.table, exact=exact)
-    inside = values[:, :size].logsumexp(-1)
-    # log(exp(mass) - exp(inside)); a rest of nothing is so small that it drops out of every sum.
-    rest = mass + torch.log1p(-(inside - mass).exp().clamp(max=1)).clamp(min=_REST.nothing)
-    if exact:
-        last = _whole_rest(logits, tokens, rest, anatomy.table)
+    near = Near(values, tokens, mass, size)
+    if not exact and accelerator.can_look(anatomy.table):
+        last, rest_offset = accelerator.rest_of(hidden, anatomy.table, near, said, _REST)
     else:
-        last = _near_rest(hidden, said, anatomy.table, Near(values, tokens, mass, size))
+        last, rest_offset = _rest_of(hidden, logits, anatomy.table, near, None if exact else said)
     chosen = tokens[:, :size]
     offsets = values[:, :size].new_zeros(chosen.shape)
     offsets = offsets if anatomy.bias is None else anatomy.bias[chosen].float()
-    rest_offset = rest - (last * hidden).sum(-1)
     offsets = torch.cat([offsets, rest_offset[:, None]], 1)
     return Support(anatomy.table, chosen, last, offsets, values[:, :size], mass)
+
+
+def _rest_of(
+    hidden: Tensor, logits: Tensor, table: Tensor, near: Near, said: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The direction of the rest, and what is added to its product with the hidden state.
+
+    ``said`` is the mean logit under the policy; without it every token of the rest is read.
+    """
+    inside = near.values[:, : near.size].logsumexp(-1)
+    # log(exp(mass) - exp(inside)); a rest of nothing is so small that it drops out of every sum.
+    rest = near.mass + torch.log1p(-(inside - near.mass).exp().clamp(max=1)).clamp(min=_REST.nothing)
+    if said is None:
+        last = _whole_rest(logits, near.tokens, rest, table)
+    else:
+        last = _near_rest(hidden, said, table, near)
+    return last, rest - (last * hidden).sum(-1)
 
 
 def _is_fused(table: Tensor) -> bool:
@@ -149,15 +163,6 @@ def _whole_rest(logits: Tensor, tokens: Tensor, rest: Tensor, table: Tensor) -> 
     return (weights.to(table.dtype) @ table).float()
 
 
-class Near(NamedTuple):
-    """The likeliest tokens, of which the first ``size`` are the support."""
-
-    values: Tensor
-    tokens: Tensor
-    mass: Tensor
-    size: int
-
-
 def _masses(logits: Tensor, table: Tensor, *, exact: bool) -> tuple[Tensor, Tensor]:
     """The log of each row's mass, and the mean of its logits under its policy (0 where nobody asks)."""
     if not exact and accelerator.can_look(table):
@@ -178,11 +183,8 @@ def _near_rest(hidden: Tensor, said: Tensor, table: Tensor, near: Near) -> Tenso
     shares = (near.values - near.mass[:, None]).exp()
     close = shares[:, near.size :]
     weight = close.sum(-1).clamp(min=1e-30)
-    weights, others = close / weight[:, None], near.tokens[:, near.size :]
-    if accelerator.can_look(table):
-        direction = accelerator.weighed(table, others, weights)
-    else:
-        direction = torch.bmm(weights.to(table.dtype)[:, None], table[others])[:, 0].float()
+    weights = (close / weight[:, None]).to(table.dtype)
+    direction = torch.bmm(weights[:, None], table[near.tokens[:, near.size :]])[:, 0].float()
     said = said - (shares * near.values).sum(-1)
     far = (1 - shares.sum(-1)).clamp(min=1e-9)
     length = hidden.square().sum(-1).clamp(min=1e-30)

@@ -42,6 +42,15 @@ class Calibrated(NamedTuple):
     """D at the vanilla hidden state."""
 
 
+class Near(NamedTuple):
+    """The likeliest tokens, of which the first ``size`` are the support."""
+
+    values: Tensor
+    tokens: Tensor
+    mass: Tensor
+    size: int
+
+
 class Rest(NamedTuple):
     """How the rest is summed up where the whole table is not read (ADR 20)."""
 

@@ -16,7 +16,7 @@ REACH: Final = 64
 """Without the kernel a recorded step looks at so many columns, or a multiple of them."""
 _TILE: Final = 32
 """Keys a block holds at once."""
-_WARPS: Final = 4
+_WARPS: Final = 1
 _WIDEST: Final = 256
 
 
