@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 from tests.models.asking import ONE, SPEC, ask, model
-from tests.models.host import Host, Reply, error_reply, serving
+from tests.models.host import Host, Reply, error_reply, serving, text_reply
 
 from evenhand.core.errors import InputError, ModelError
-from evenhand.core.hosts import host_words
+from evenhand.core.hosts import host_words, without_key
 from evenhand.models.endpoint import EndpointModel
 
 
@@ -88,6 +88,19 @@ def test_words_of_a_host() -> None:
     assert host_words("a\n b\x1b[0m", secret="") == "a b[0m"
     assert host_words("key k, token", secret="k") == "[key]ey [key], to[key]en"
     assert host_words("s3cret" * 100, secret="s3cret") == "[key]" * 60
+
+
+def test_answers_without_the_key() -> None:
+    said = "it is sk-a/b-9\nor sk-a\\/b-9 or sk-a%2Fb-9."
+    assert without_key(said, secret="sk-a/b-9") == "it is [key]\nor [key] or [key]."
+    assert without_key("an EMPTY shop", secret="EMPTY") == "an EMPTY shop"
+    assert without_key("as it is", secret="") == "as it is"
+
+
+def test_a_text_that_repeats_the_key(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVENHAND_API_KEY", "sk-a/b-9")
+    host.answer = lambda asked: text_reply(" sent Bearer sk-a/b-9. Then more.")
+    assert ask(host).text == " sent Bearer [key]. Then more."
 
 
 def test_a_served_model_that_repeats_the_key(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:

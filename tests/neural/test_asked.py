@@ -68,6 +68,12 @@ def test_an_error_is_told(host: Host) -> None:
     )
 
 
+def test_labels_that_repeat_the_key(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVENHAND_API_KEY", "sk-a/b-9")
+    host.answer = lambda asked: Reply(body=b'{"labels": ["rage of sk-a/b-9", "joy"], "scores": []}')
+    assert EndpointReader(host.url, Execution()).labels == ("rage of [key]", "joy")
+
+
 def test_a_key_is_sent_and_never_repeated(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVENHAND_API_KEY", "secret")
     EndpointReader(host.url, Execution())

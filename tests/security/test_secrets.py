@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 from urllib.parse import quote
 
+import polars as pl
 import pytest
 from tests.models.host import Asked, Host, Reply, error_reply, serving, text_reply
 from tests.program import run
@@ -37,13 +38,15 @@ def _leaks(folder: Path, done: subprocess.CompletedProcess[str]) -> list[str]:
     return [name for name, content in places.items() if any(form in content for form in FORMS)]
 
 
-def test_an_audit_that_ends_well(tmp_path: Path) -> None:
+def test_an_audit_that_ends_well_though_the_host_repeats_the_key_in_its_answers(tmp_path: Path) -> None:
     with serving() as host:
-        host.answer = lambda asked: text_reply(" was kind.")
+        host.answer = lambda asked: text_reply(f" was kind and sent {KEY} or {quote(KEY, safe='')}.")
         done = _audit(host, tmp_path)
         assert host.asked[0].headers["Authorization"] == f"Bearer {KEY}"
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "run" / "report.html").is_file()
+    written = pl.read_parquet(tmp_path / "run" / "generations.parquet")["text"].to_list()
+    assert set(written) == {" was kind and sent [key] or [key]."}
     assert _leaks(tmp_path, done) == []
 
 

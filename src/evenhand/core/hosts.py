@@ -12,6 +12,8 @@ from evenhand.core.errors import InputError
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 """Hosts, as `urllib.parse` spells them, that an offline run may ask and that a key may reach in the clear."""
 _LONGEST_MESSAGE: Final = 300
+_SHORTEST_KEY: Final = 8
+"""Shorter ones are stand-ins for hosts that ask for none (``EMPTY``), and words that a text may hold."""
 
 
 def key_in(variable: str) -> str:
@@ -34,16 +36,28 @@ def in_the_clear(variable: str, url: str) -> str:
     )
 
 
+def without_key(text: str, *, secret: str) -> str:
+    """An answer fit to be stored: ``[key]`` where the host repeats the key it was sent.
+
+    A key of fewer than 8 characters stays: it keeps nothing secret, and a word of every text may be like it.
+    """
+    return _hidden(text, secret) if len(secret) >= _SHORTEST_KEY else text
+
+
 def host_words(text: str, *, secret: str) -> str:
     """What a host said, fit to be shown: at most 300 characters on one line, the secret as ``[key]``.
 
-    Control characters would move the cursor or hide words, and hosts do repeat the key they were sent: as it
-    is, escaped for JSON, or percent-encoded.
+    Control characters would move the cursor or hide words.
     """
     words = "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
+    # Before the cut, which could leave a part of the secret.
+    return _hidden(words, secret).strip()[:_LONGEST_MESSAGE]
+
+
+def _hidden(text: str, secret: str) -> str:
+    """The text without the secret: as it is, escaped for JSON, or percent-encoded, as hosts repeat it."""
     as_json = json.dumps(secret)[1:-1]
     forms = {secret, as_json, as_json.replace("/", "\\/"), quote(secret, safe="")} - {""}
-    # Before the cut, which could leave a part of the secret.
     for form in sorted(forms, key=len, reverse=True):
-        words = words.replace(form, "[key]")
-    return words.strip()[:_LONGEST_MESSAGE]
+        text = text.replace(form, "[key]")
+    return text

@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.hosts import LOOPBACK, host_words
+from evenhand.core.hosts import LOOPBACK, host_words, without_key
 from evenhand.core.records import Finish, GenerationSpec
 
 INSTRUCTION: Final = (
@@ -142,7 +142,8 @@ def read_answer(target: Target, content: bytes, *, prompt: str, secret: str = ""
     """What a successful response says; a body we cannot read is the failure ``bad_answer``.
 
     Half a character (a lone surrogate, which JSON allows and no table takes) becomes U+FFFD, and is dropped
-    at the end, as local models drop it there. ``secret`` is kept out of what the host says of itself.
+    at the end, as local models drop it there. ``secret`` is kept out of the text, before any cut, and out of
+    what the host says of itself.
     """
     try:
         body = json.loads(content)
@@ -163,7 +164,8 @@ def read_answer(target: Target, content: bytes, *, prompt: str, secret: str = ""
     if target.chat:
         text = text.removeprefix(prompt)
     known = _FINISHES.get(finish, "stop") if isinstance(finish, str) else "stop"
-    return Answer(_whole(text), known, None, *tokens, served_by=_served_by(body, secret))
+    text = without_key(_whole(text), secret=secret)
+    return Answer(text, known, None, *tokens, served_by=_served_by(body, secret))
 
 
 def error_message(content: bytes, *, secret: str = "") -> tuple[str, str]:

@@ -20,7 +20,7 @@ import stamina
 
 from evenhand.core.digests import digest
 from evenhand.core.errors import InputError, ModelError
-from evenhand.core.hosts import LOOPBACK, host_words, in_the_clear, key_in
+from evenhand.core.hosts import LOOPBACK, host_words, in_the_clear, key_in, without_key
 from evenhand.core.records import Execution
 from evenhand.core.wire import PackedError, Wire, client_for, content_of
 from evenhand.neural.classifier import Probabilities
@@ -54,7 +54,8 @@ class EndpointReader:
         if self._secret and not (self._is_local or url.startswith("https:")):
             _log.warning("%s", in_the_clear(KEY, url))
         answer = self._ask([])
-        self.labels = tuple(str(label) for label in cast("Sequence[object]", answer["labels"]))
+        labels = cast("Sequence[object]", answer["labels"])
+        self.labels = tuple(without_key(str(label), secret=self._secret) for label in labels)
         self.digest = digest([self._url, str(answer.get("revision", "")), list(self.labels)])
 
     def read(self, texts: Sequence[str]) -> Probabilities:
