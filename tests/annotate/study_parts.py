@@ -14,13 +14,13 @@ from pathlib import Path
 from uuid import uuid4
 
 import httpx
-import uvicorn
 
 from evenhand.annotate.database import Database
 from evenhand.annotate.sampling import Candidate, items_table
 from evenhand.annotate.study import Settings, Study, write_study
 from evenhand.annotate.task import Layout, parse_task, task_text
 from evenhand.annotate.web import create_app
+from evenhand.api.collecting import server_of
 
 
 def candidate(
@@ -73,17 +73,15 @@ def free_port() -> int:
 @contextlib.contextmanager
 def serving(db: Database) -> Iterator[str]:
     """The app in a thread of this process, over real HTTP; gives its address."""
-    port = free_port()
-    server = uvicorn.Server(
-        uvicorn.Config(create_app(db), host="127.0.0.1", port=port, log_level="error", access_log=False)
-    )
-    thread = threading.Thread(target=server.run, daemon=True)
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = server_of(create_app(db))
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     deadline = time.monotonic() + 20
     while not server.started and time.monotonic() < deadline:
         time.sleep(0.01)
     assert server.started
-    yield f"http://127.0.0.1:{port}"
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     server.should_exit = True
     thread.join(timeout=20)
 

@@ -11,11 +11,18 @@ from evenhand.annotate.study import read_study
 from evenhand.core.errors import InputError, MissingLibraryError
 
 if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from uvicorn import Server
+
     from evenhand.annotate.claims import Progress
     from evenhand.annotate.people import Invitation
 
 HOST: Final = "127.0.0.1"
 PORT: Final = 8765
+_MOST_HEADERS: Final = 16 << 10
+"""Bytes of one request's headers; a browser sends about one thousand."""
+_IDLE: Final = 5
+"""Seconds a connection stays open between two requests."""
 
 
 class State(NamedTuple):
@@ -76,21 +83,30 @@ def serve_study(
 ) -> None:
     """Serve a study until it is stopped (Ctrl-C); ``base`` is the address people use, if another."""
     _require()
-    import uvicorn
-
     from evenhand.annotate.database import Database
     from evenhand.annotate.web import create_app
 
     with _listening(host, port) as listener, Database(read_study(study), database) as db:
-        config = uvicorn.Config(
-            create_app(db, host=host, base=base),
-            log_level="warning",
-            # Addresses of links would stand in it.
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=5,
-        )
-        uvicorn.Server(config).run(sockets=[listener])
+        server_of(create_app(db, host=host, base=base)).run(sockets=[listener])
+
+
+def server_of(app: Starlette) -> Server:
+    """The server of an app, with what it bounds; how slowly a request may come is a proxy's affair."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        # Addresses of links would stand in it.
+        access_log=False,
+        server_header=False,
+        # Not "auto": another parser, where it is installed, has no limit on headers.
+        http="h11",
+        h11_max_incomplete_event_size=_MOST_HEADERS,
+        timeout_keep_alive=_IDLE,
+        timeout_graceful_shutdown=5,
+    )
+    return uvicorn.Server(config)
 
 
 def link(base: str, token: str) -> str:
