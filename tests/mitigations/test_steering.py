@@ -200,7 +200,10 @@ def test_a_row_that_overflowed_goes_on_with_what_it_knew(small: CausalModel, mod
     assert not guide.memory.total[0].any()
     # The next token of the row is steered as if it were its first.
     found = guide(second)
+    fresh = steering(small, mode=mode).begin(keep=40)(second)
+    assert torch.equal(found.logits[0], fresh.logits[0])
     assert not torch.equal(found.logits[0], second.logits.gather(-1, found.tokens)[0])
+    assert not torch.equal(found.logits[1], fresh.logits[1])
 
 
 def test_half_precision_states_are_calibrated_in_single_precision(small: CausalModel) -> None:

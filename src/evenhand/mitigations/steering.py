@@ -200,13 +200,18 @@ def adapted(strength: Tensor, divergence: Tensor, settings: Settings) -> Tensor:
 
 
 def _remembering(before: Memory, after: Memory) -> Memory:
-    """What is kept after a token; a row that overflowed forgets that token, and goes on with the next."""
+    """What is kept after a token; a row that overflowed forgets that token, and goes on with the next.
+
+    Its strength stays as adapted: an infinite divergence halves it.
+    """
     sound = (after.total.sum(-1) + after.divergence).isfinite()
-    return after._replace(
-        divergence=torch.where(sound, after.divergence, before.divergence),
-        total=torch.where(sound[:, None], after.total, before.total),
-        inside=torch.where(sound[:, None, None], after.inside, before.inside),
-    )
+    parts = [torch.where(_like(sound, new), new, old) for new, old in zip(after, before, strict=True)]
+    return Memory(*parts)._replace(strength=after.strength)
+
+
+def _like(rows: Tensor, part: Tensor) -> Tensor:
+    """One flag a row, in as many dimensions as a part of the memory has."""
+    return rows.reshape(-1, *(1 for _ in part.shape[1:]))
 
 
 def _action(support: Support, uniforms: Tensor) -> Tensor:
