@@ -156,6 +156,34 @@ def test_a_weight_that_cannot_be_used_is_refused(tmp_path: Path, kind: torch.dty
         read_calibrator(path)
 
 
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        ({"format": "evenhand-calibrator-9"}, "its format is 'evenhand-calibrator-9'"),
+        ({"labels": ["a", "a"]}, r"the labels \['a', 'a'\]"),
+        ({"revision": "\x1b[2J"}, "the name of its model cannot be printed"),
+    ],
+    ids=["format", "labels", "revision"],
+)
+def test_what_a_file_says_of_its_head_is_checked(tmp_path: Path, kept: dict[str, object], said: str) -> None:
+    path = Path(saved(tmp_path)) / "calibrator.safetensors"
+    with safe_open(path, framework="pt") as file:
+        about = file.metadata()
+    changed = json.dumps(json.loads(about["calibrator"]) | kept)
+    named = {"format": str(kept.get("format", about["format"])), "calibrator": changed}
+    save_file(load_file(path), path, metadata=named)
+    with pytest.raises(InputError, match=f"is no calibrator: {said}"):
+        read_calibrator(path)
+
+
+def test_a_head_without_units_is_refused(tmp_path: Path) -> None:
+    nothing = torch.zeros(0)
+    empty = Calibrator(torch.zeros(0, 32), nothing, nothing, torch.zeros(()), ("a", "b"), "tiny", "r1")
+    save_calibrator(empty, tmp_path / "calibrator.safetensors")
+    with pytest.raises(InputError, match=r"is no calibrator: matrices of \(0, 32\) and \(0,\)"):
+        read_calibrator(tmp_path)
+
+
 def test_a_head_survives_its_file(tmp_path: Path) -> None:
     saved(tmp_path)
     head = read_calibrator(tmp_path)

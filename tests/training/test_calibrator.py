@@ -83,8 +83,11 @@ def test_two_of_several_labels(tmp_path: Path) -> None:
         read_sided(path, text="text", label="label")
     assert str(caught.value) == (
         "the labels of rows.jsonl are negative, neutral, positive. "
-        "Accepted: two labels that occur, one for each side. What to do: say which: --sides FIRST,SECOND."
+        "Accepted: two different labels that occur, one for each side. "
+        "What to do: say which: --sides FIRST,SECOND."
     )
+    with pytest.raises(InputError, match="the sides negative, negative"):
+        read_sided(path, text="text", label="label", sides=("negative", "negative"))
 
 
 def test_too_few_texts_of_a_side(tmp_path: Path) -> None:

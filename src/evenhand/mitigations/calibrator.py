@@ -90,7 +90,10 @@ def read_calibrator(path: Path) -> Calibrator:
         raise InputError(f"there is no calibrator at {path}", accepted=f"a folder with {FILE}", todo=_TRAIN)
     try:
         with safe_open(path, framework="pt") as file:
-            about = json.loads((file.metadata() or {})["calibrator"])
+            kept = file.metadata() or {}
+            if kept.get("format") != FORMAT:
+                raise ValueError(f"its format is {kept.get('format')!r:.40}")
+            about = json.loads(kept["calibrator"])
             tensors = [file.get_tensor(name) for name in _NAMES]
         return _checked(tensors, about, file_digest(path))
     except (SafetensorError, OSError, KeyError, TypeError, ValueError, RecursionError) as error:
@@ -103,15 +106,21 @@ def _checked(tensors: Sequence[Tensor], about: Mapping[str, object], digest: str
     """The head of what a file holds; a ValueError where that does not fit together."""
     inner, inner_bias, outer, outer_bias = tensors
     rows = outer.shape[:1]
-    if inner.ndim != 2 or outer.ndim != 1 or inner.shape[:1] != rows or inner_bias.shape != rows:
+    fits = inner.ndim == 2 and outer.ndim == 1 and inner.shape[:1] == rows == inner_bias.shape
+    if not fits or not inner.numel():
         raise ValueError(f"matrices of {tuple(inner.shape)} and {tuple(outer.shape)}")
     if outer_bias.numel() != 1 or not all(
         part.is_floating_point() and part.float().isfinite().all() for part in tensors
     ):
         raise ValueError("a weight is no finite number")
     labels, states, discount = about["labels"], about["states"], about["discount"]
-    if not isinstance(labels, list) or len(labels) != 2 or not all(isinstance(name, str) for name in labels):
+    if not isinstance(labels, list) or not all(isinstance(name, str) for name in labels):
         raise ValueError(f"the labels {labels!r:.80}")
+    if not len(labels) == len(set(labels)) == 2:
+        raise ValueError(f"the labels {labels!r:.80}")
+    model, revision = str(about["model"]), str(about["revision"])
+    if not (model + revision).isprintable():
+        raise ValueError("the name of its model cannot be printed")
     if states not in get_args(States) or not isinstance(discount, int | float) or not 0 < discount <= 1:
         raise ValueError(f"states {states!r:.40}, discount {discount!r:.40}")
     return Calibrator(
@@ -120,8 +129,8 @@ def _checked(tensors: Sequence[Tensor], about: Mapping[str, object], digest: str
         outer,
         outer_bias,
         (labels[0], labels[1]),
-        str(about["model"]),
-        str(about["revision"]),
+        model,
+        revision,
         cast("States", states),
         float(discount),
         digest,

@@ -47,11 +47,11 @@ def read_sided(path: Path, *, text: str, label: str, sides: Sequence[str] = ()) 
     rows = [(words or "", str(given or "")) for words, given in table.select(text, label).iter_rows()]
     known = sorted({given for _, given in rows if given})
     chosen = tuple(sides) or tuple(known)
-    if len(chosen) != 2 or not set(chosen) <= set(known):
+    if len(chosen) != 2 or chosen[0] == chosen[1] or not set(chosen) <= set(known):
         raise InputError(
             f"the labels of {path.name} are {', '.join(known[:10]) or 'none'}"
             + (f", the sides {', '.join(sides)}" if sides else ""),
-            accepted="two labels that occur, one for each side",
+            accepted="two different labels that occur, one for each side",
             todo="say which: --sides FIRST,SECOND",
         )
     kept = [(words, given) for words, given in rows if words.strip() and given in chosen]
