@@ -181,3 +181,18 @@ def test_a_change_of_direct_bias_needs_both_sides_twice():
         "2 sets of texts before and 1 after. "
         "Accepted: one of each (indirect bias), or two of each (direct bias)."
     )
+
+
+def test_an_option_without_texts_under_one_side_has_no_distance_and_no_warning(recwarn):
+    values, words = np.linspace(0, 1, 16), [f"w{place // 2}" for place in range(16)]
+    options = ["a"] * 8 + ["b"] * 8
+    found = direct_bias(
+        (values, options, words),
+        (values[:8], options[:8], words[:8]),
+        rng=0,
+        permutations=20,
+        resamples=20,
+    )
+    assert (found["b"].estimate, found["b"].null_reason) == (None, "no values")
+    assert found["a"].estimate is not None
+    assert not recwarn.list

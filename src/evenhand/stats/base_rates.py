@@ -357,8 +357,8 @@ def _widening(drawn: Floats, keywords: Ints, level: float) -> float:
     k - 1 degrees of freedom allow. A mean over options adds up those of its options. An option of one keyword
     does not vary when it is resampled, and has no say.
     """
-    several = keywords > 1
-    spread = np.nan_to_num(np.nanvar(drawn, axis=0))[several] if several.any() else np.zeros(0)
+    several = (keywords > 1) & ~np.isnan(drawn).all(axis=0)
+    spread = np.nanvar(drawn[:, several], axis=0) if several.any() else np.zeros(0)
     if not spread.sum() > 0:
         return 1.0
     k = keywords[several]
