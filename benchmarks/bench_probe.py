@@ -1,12 +1,12 @@
 """EEC through the embedded emotion classifier: as `evenhand probe` reads it, and one sentence at a time.
 
-    python benchmarks/bench_probe.py [EEC.csv] [--single 300] [--rounds 5] [--out FILE.json]
+    python benchmarks/bench_probe.py [EEC.csv] [--texts N] [--single 300] [--rounds 5] [--out FILE.json]
 
 Two ways of reading sentence by sentence stand beside ours, both with the same weights: a `transformers`
 pipeline, which is what people use, and our own classifier asked for one text at a time, which shows what
 batches alone bring. First the gate: on the sentences read one by one every probability must agree to 1e-5 and
-every label be the same. Then the ways take turns, ours over the whole corpus and the others over a part.
-Without a copy of EEC the bundled counterfactual pairs are read.
+every label be the same. Then the ways take turns, ours over the whole corpus, or over ``--texts`` of it, the
+others over a part of that. Without a copy of EEC the bundled counterfactual pairs are read.
 """
 
 from __future__ import annotations
@@ -47,9 +47,11 @@ def sentences(given: Path | None) -> tuple[list[str], str]:
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("eec", nargs="?", type=Path)
+    options.add_argument("--texts", type=int, help="sentences ours reads, spread over the corpus")
     options.add_argument("--single", type=int, default=300, help="sentences read one by one")
     args = options.parse_args()
-    texts, data = sentences(args.eec)
+    every, data = sentences(args.eec)
+    texts = every[:: max(1, len(every) // (args.texts or len(every)))][: args.texts]
     step = max(1, len(texts) // args.single)
     some, theirs = texts[::step], rival(HEAD)
     together = fresh().read(texts)[::step]
