@@ -16,7 +16,7 @@ from evenhand.report.document import policy, stylesheet
 from evenhand.report.markdown_text import escaped, grid
 from evenhand.report.wording import MINUS
 
-ROWS_SHOWN = 400
+ROWS_SHOWN = 500
 """Rows of a table on the page; the Parquet file has all."""
 MANY = 8
 """Columns from which on a table is printed sideways, and said to go on where a window is small."""

@@ -28,8 +28,9 @@ def test_modes_are_told_apart_by_their_intervals():
     told = findings(pl.DataFrame(rows, infer_schema_length=None), ("m", "absent"))
     assert tuple(line.replace("\u2212", "-") for line in told) == (
         "m: indirect bias beyond chance 0.034 (0.029 to 0.039), the mean of the attributes' overall values.",
-        "m, lowered beyond doubt by classifier -0.020 (-0.030 to -0.010) at 1.50 times the perplexity.",
-        "m, not shown to be lowered by naive -0.010 (-0.030 to 0.002) at 1.50 times the perplexity.",
+        "m, lowered, the interval below 0: classifier, -0.020 (-0.030 to -0.010), at 1.50 times "
+        "the perplexity.",
+        "m, not shown to be lowered: naive, -0.010 (-0.030 to 0.002), at 1.50 times the perplexity.",
     )
 
 

@@ -25,17 +25,17 @@ def _of_source(name: str, rows: list[dict[str, object]]) -> list[str]:
     modes = [row for row in rows if row["mode"] != BASELINE and row.get("indirect_change") is not None]
     lowered = [row for row in modes if _is_below(row["indirect_change_high"])]
     if lowered:
-        lines.append(f"{name}, lowered beyond doubt by {'; '.join(map(_mode, lowered))}.")
+        lines.append(f"{name}, lowered, the interval below 0: {'; '.join(map(_mode, lowered))}.")
     others = [row for row in modes if row not in lowered]
     if others:
-        lines.append(f"{name}, not shown to be lowered by {'; '.join(map(_mode, others))}.")
+        lines.append(f"{name}, not shown to be lowered: {'; '.join(map(_mode, others))}.")
     return lines
 
 
 def _mode(row: Row) -> str:
     times = row.get("perplexity_model_times") or row.get("perplexity_times")
-    price = f" at {times:.2f} times the perplexity" if isinstance(times, float) else ""
-    return f"{row['mode']} {_estimate(row, 'indirect_change')}{price}"
+    price = f", at {times:.2f} times the perplexity" if isinstance(times, float) else ""
+    return f"{row['mode']}, {_estimate(row, 'indirect_change')}{price}"
 
 
 def _estimate(row: Row, name: str) -> str:

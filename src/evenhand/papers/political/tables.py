@@ -32,7 +32,9 @@ _PRICES = ("distinct_1", "distinct_2", "distinct_3", "repetition", "length")
 def table_2(found: pl.DataFrame, changed: pl.DataFrame, judge: str) -> Table:
     """Bias of every option under every mode, from the distances of all sources and their changes."""
     keys = ["source", "condition", "attribute", "bias", "option", "reads"]
-    ours = found.join(_renamed(changed), on=keys, how="left", maintain_order="left").select(
+    # A page shows the first rows: what each model wrote comes before prompt and text read together.
+    ordered = found.sort(pl.col("reads") != "continuation", maintain_order=True)
+    ours = ordered.join(_renamed(changed), on=keys, how="left", maintain_order="left").select(
         "source",
         "bias",
         _mode(),
@@ -160,7 +162,7 @@ def _row(
     row["perplexity_model_times"] = _times(prices, price, source, "model")
     row |= {output: _price(prices, "diversity", output) for output in _PRICES}
     pace = paces.filter(here)["tokens_per_second"]
-    return row | {"tokens_per_second": pace[0] if len(pace) else None}
+    return row | {"tokens_per_second": round(pace[0]) if len(pace) else None}
 
 
 def averaged(rows: pl.DataFrame) -> tuple[float | None, float | None, float | None]:
