@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.api.audit import audit, prepare
-from evenhand.api.settings import PRESETS, GenerationSettings
+from evenhand.api.settings import PRESETS, GenerationSettings, Options, resolve
 from evenhand.core.errors import InputError, RunFolderError
 from evenhand.core.records import Execution, GenerationSpec
 from evenhand.models import builtin
@@ -88,3 +88,38 @@ def test_a_masked_model_is_audited_like_any_other(tmp_path: Path) -> None:
 def test_every_preset_names_its_length_or_leaves_it_to_the_suite() -> None:
     fields = set(GenerationSpec.__dataclass_fields__)
     assert all(set(values) <= fields for values in PRESETS.values())
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "message"),
+    [
+        (
+            {"preset": "regrad"},
+            "",
+            "generation.preset is 'regrad'. Accepted: one of bold-gpt2, bold-ctrl, bold-bert, regard, "
+            "political. What to do: change --preset.",
+        ),
+        (
+            {},
+            "[generation]\npreset = 'x'",
+            "generation.preset is 'x'. Accepted: one of bold-gpt2, bold-ctrl, bold-bert, regard, political. "
+            "What to do: change it in {file}, or give --preset.",
+        ),
+        (
+            {"top_p": 3},
+            "",
+            "generation.top_p is 3. Accepted: less than or equal to 1. What to do: change --top-p.",
+        ),
+        (
+            {},
+            "[suite]\nfoo = 1",
+            "there is no setting 'suite.foo'. Accepted: names, limit, mask. What to do: change it in {file}.",
+        ),
+    ],
+)
+def test_settings_that_cannot_be_meant(options: Options, settings: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "e.toml"
+    file.write_text(settings)
+    with pytest.raises(InputError) as caught:
+        resolve({**options, "config": file} if settings else options)
+    assert str(caught.value) == message.format(file=file)

@@ -12,8 +12,11 @@ import pytest
 from tests.training.tiny_models import bert_folder, write_rows
 from typer.testing import CliRunner
 
-from evenhand.api.train import train
+from evenhand.api.train import CALIBRATOR, WORDS, not_taken, prepare, train
 from evenhand.cli.app import app
+from evenhand.cli.completion import TRAINED
+from evenhand.core.errors import InputError
+from evenhand.training.tasks import TASKS
 
 
 @pytest.fixture
@@ -40,6 +43,28 @@ def test_a_wrong_label_ends_with_2_and_says_what_is_accepted(evenhand, tmp_path)
     assert done.returncode == 2
     assert "rows.jsonl row 1 has the label 'great', which regard does not know" in done.stderr
     assert "negative, -1; neutral, 0; positive, 1; other, 2, mixed" in done.stderr
+
+
+@pytest.mark.parametrize("words", [("norms", "--help"), ("-h", "norms")])
+def test_the_help_of_a_task_has_its_options_alone(words: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(app, ["train", *words]).output
+    assert "--backbone" in shown
+    assert "--out" in shown
+    assert "--from" not in shown
+    assert "--epochs" not in shown
+    whole = CliRunner().invoke(app, ["train", "--help"]).output
+    assert "--from" in whole
+    assert "--sides" in whole
+
+
+def test_what_the_help_leaves_out_is_refused() -> None:
+    assert set(not_taken("regard")) == {"model", "sides"}
+    assert set(TASKS) | {*WORDS, CALIBRATOR} == set(TRAINED)
+    for task in TRAINED:
+        for name in not_taken(task):
+            with pytest.raises(InputError, match=r"means nothing for|is not trained from a study"):
+                prepare(task, () if name == "study" else "x.csv", **{name: 1})
+    assert not_taken("nothing") == ()
 
 
 def test_a_dry_run_writes_nothing(table, tmp_path, monkeypatch):

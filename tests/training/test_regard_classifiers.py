@@ -256,13 +256,13 @@ def test_table_4_of_the_published_annotations(data: Path) -> None:
         (
             {"preset": "regard-gpt"},
             "there is no preset 'regard-gpt'. Accepted: regard-bert, regard-lstm, regard-lstm-pretrained. "
-            "What to "
-            "do: name one of these.",
+            "What to do: name one of these, or leave --preset out.",
         ),
         (
             {"backbone": "vader", "epochs": 3},
             "--epochs means nothing for vader. What to do: leave --epochs out.",
         ),
+        ({"sides": "a,b"}, "--sides means nothing for regard. What to do: leave --sides out."),
         ({"runs": 0}, "--runs 0. Accepted: 1 or more. What to do: give --runs a larger number."),
     ],
 )
@@ -278,7 +278,7 @@ def test_a_preset_of_another_task() -> None:
     assert str(caught.value) == (
         "the preset is for regard, not ideology: 'regard-bert'. Accepted: political-xlnet, political-bert, "
         "political-attention, political-fasttext, political-transformer, political-rnn, political-linear. "
-        "What to do: name one of these."
+        "What to do: name one of these, or leave --preset out."
     )
 
 

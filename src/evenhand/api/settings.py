@@ -106,7 +106,7 @@ class GenerationSettings(_Section):
     @classmethod
     def _known(cls, value: str | None) -> str | None:
         if value is not None and value not in PRESETS:
-            raise ValueError(f"unknown preset {value!r}; there are {', '.join(PRESETS)}")
+            raise ValueError(f"one of {', '.join(PRESETS)}")
         return value
 
     def spec(self, suite: GenerationSpec) -> GenerationSpec:
@@ -296,15 +296,13 @@ def _readable(error: ValidationError, config: Path | None) -> InputError:
     section = str(first["loc"][0]) if first["loc"] else ""
     model = Settings.model_fields.get(section)
     fields = getattr(model.annotation, "model_fields", {}) if model else Settings.model_fields
-    accepted = (
-        ", ".join(fields)
-        if first["type"] == "extra_forbidden"
-        else first["msg"].removeprefix("Value error, ")
-    )
+    is_unknown = first["type"] == "extra_forbidden"
+    said = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    options = {f"{section}.{field}": name for name, (section, field) in _FIELDS.items()}
+    flag = f"--{options[place].replace('_', '-')}" if place in options else ""
+    otherwise = f", or give {flag}" if flag else ""
     return InputError(
-        f"{place} is {value[:80]}"
-        if first["type"] != "extra_forbidden"
-        else f"there is no setting {place!r}",
-        accepted=accepted,
-        todo=f"change it in {config} or on the command line" if config else "change that option",
+        f"there is no setting {place!r}" if is_unknown else f"{place} is {value[:80]}",
+        accepted=", ".join(fields) if is_unknown else said,
+        todo=f"change it in {config}{otherwise}" if config else f"change {flag or 'that option'}",
     )

@@ -36,11 +36,20 @@ RATES: Final = {"builtin": 1e-4, "builtin:masked": 2e-4}
 _DEFAULT: Final = Recipe()
 _NEURAL: Final = ("epochs", "batch", "learning_rate", "max_length", "patience")
 _CLASSIFIERS: Final = ("text", "label", "valid", "test", "runs", "preset")
-_UNUSED: Final = {
+_STUDIES: Final = ("consensus", "agreement")
+_STEERING: Final = ("model", "sides")
+_UNUSED: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(TASKS, _STEERING),
     **dict.fromkeys((LINEAR, *ANALYSERS), _NEURAL),
-    "norms": (*_CLASSIFIERS, *_NEURAL),
-    "embeddings": ("backbone", *_CLASSIFIERS, "batch", "learning_rate", "max_length", "patience"),
-    CALIBRATOR: ("backbone", "valid", "test", "runs", "preset", "batch", "patience"),
+    "norms": (*_STEERING, *_STUDIES, *_CLASSIFIERS, *_NEURAL),
+    "embeddings": (
+        *_STEERING,
+        *_STUDIES,
+        "backbone",
+        *_CLASSIFIERS,
+        *(name for name in _NEURAL if name != "epochs"),
+    ),
+    CALIBRATOR: (*_STUDIES, "backbone", "valid", "test", "runs", "preset", "batch", "patience"),
 }
 """Options that would be ignored; they are refused instead."""
 
@@ -175,12 +184,15 @@ def prepare(
     return Training(task, job, folder, options.get("fresh", False), notes)
 
 
+def not_taken(task: str) -> tuple[str, ...]:
+    """The options of ``train`` that mean nothing for a task, and are refused; none for a task unknown."""
+    of_studies = () if task in TASKS else ("study",)
+    return (*of_studies, *_UNUSED[task]) if task in (*TASKS, *WORDS, CALIBRATOR) else ()
+
+
 def _job(task: str, paths: tuple[Path, ...], options: TrainOptions) -> Job:
     if task == CALIBRATOR:
         return _calibrator_job(paths, options)
-    for name in ("model", "sides"):
-        if options.get(name) is not None:
-            raise InputError(f"--{name} means nothing for {task}", todo=f"leave --{name} out")
     return _word_job(task, paths, options) if task in WORDS else _classifier_job(task, paths, options)
 
 
@@ -362,8 +374,8 @@ def default_backbone() -> str:
 def _check_options(task: str, options: TrainOptions) -> None:
     """An error for a number out of range, or an option that this training would ignore."""
     backbone = options.get("backbone") or ""
-    kind = backbone if backbone in (LINEAR, *ANALYSERS) and task != CALIBRATOR else task
-    for name in _UNUSED.get(kind, ()):
+    kinds = (task, backbone) if backbone in (LINEAR, *ANALYSERS) else (task,)
+    for kind, name in ((one, name) for one in kinds for name in _UNUSED[one]):
         if options.get(name) is not None:
             flag = "--" + name.replace("_", "-")
             raise InputError(f"{flag} means nothing for {kind}", todo=f"leave {flag} out")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperCommand
 
 from evenhand.cli import completion
 from evenhand.cli import options as o
@@ -15,6 +17,25 @@ if TYPE_CHECKING:
     from evenhand.api.train import Trained, Training
 
 _DATA, _HOW = "Data", "Training"
+_TASK = "evenhand.train.task"
+
+
+class ByTask(TyperCommand):
+    """``train``, whose help after a task has the options of that task alone."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Note the task before ``--help`` is met, which ends the reading of arguments."""
+        ctx.meta[_TASK] = next((word for word in args if word in completion.TRAINED), "")
+        return super().parse_args(ctx, args)
+
+    def get_help(self, ctx: typer.Context) -> str:  # type: ignore[override]
+        """The help, written or returned as Typer does it."""
+        from evenhand.api.train import not_taken
+
+        left_out = not_taken(ctx.meta.get(_TASK, ""))
+        shown = copy(self)
+        shown.params = [option for option in self.params if option.name not in left_out]
+        return TyperCommand.get_help(shown, ctx)
 
 
 def command(
@@ -122,7 +143,7 @@ def command(
     dry_run: o.DryRun = False,
     fresh: o.Fresh = False,
 ) -> None:
-    """Train a classifier, an emotion lexicon or word vectors on your own data."""
+    """Train on your own data. `evenhand train TASK --help` has the options of that task alone."""
     from evenhand.api.train import prepare
 
     training = prepare(

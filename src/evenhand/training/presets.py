@@ -110,6 +110,8 @@ def preset_of(name: str, task: str) -> Preset:
         known = ", ".join(name for name, preset in PRESETS.items() if preset.task == task)
         what = "there is no preset" if found is None else f"the preset is for {found.task}, not {task}:"
         raise InputError(
-            f"{what} {name!r}", accepted=known or f"none: {task} has no preset", todo="name one of these"
+            f"{what} {name!r}",
+            accepted=known or f"none: {task} has no preset",
+            todo="name one of these, or leave --preset out" if known else "leave --preset out",
         )
     return found
