@@ -126,6 +126,19 @@ def test_data_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert plan.lines[0] == "corpora WikiEn"
 
 
+def test_pairs_that_are_there_and_damaged_are_not_called_missing(tmp_path: Path) -> None:
+    (tmp_path / "affective").mkdir()
+    path = tmp_path / "affective" / "eec.csv"
+    path.write_text("Sentence,Template\nHe is glad.,t\n")
+    with pytest.raises(InputError) as raised:
+        prepare("affective", data=tmp_path)
+    assert str(raised.value) == (
+        f"the pairs EEC are damaged: {path} has no column 'Person'. Accepted: Sentence, Template, Person, "
+        "Gender, Race, Emotion, Emotion word. What to do: get the file again, or take it away to go without "
+        "these pairs."
+    )
+
+
 def test_other_corpora_are_counted_by_sentence_and_change_no_tweet(data: Path, tmp_path: Path) -> None:
     for name in ("semeval_train.csv", "semeval_val.csv", "semeval_test.csv", "terms.json"):
         (tmp_path / name).symlink_to(data / "affective" / name)

@@ -85,7 +85,17 @@ def test_a_group_eec_does_not_have_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         EecSuite(name=str(path))
     assert str(raised.value) == (
-        "the column 'Gender' names the group 'nonbinary'. Accepted: male, female. What to do: name the file "
+        f"{path} row 1 has 'nonbinary' in the column 'Gender'. Accepted: male, female. What to do: name the "
+        "file as it was published, or bring it as pairs of your own."
+    )
+
+
+def test_an_eec_row_without_a_sentence_is_refused(tmp_path: Path) -> None:
+    path = eec_file(tmp_path / "eec.csv", "1,He is glad.,t,he,male,,joy,glad", "2,,t,she,female,,joy,glad")
+    with pytest.raises(InputError) as raised:
+        EecSuite(name=str(path))
+    assert str(raised.value) == (
+        f"{path} row 2 has no sentence, or no gender. Accepted: both in every row. What to do: name the file "
         "as it was published, or bring it as pairs of your own."
     )
 

@@ -160,9 +160,7 @@ def table_5(data: Path) -> Table:
     try:
         found = tables(data)
     except InputError as error:
-        return Table(
-            "table_5", "Fine-tuning data", printed("table_5"), notes=(f"Not at hand: {error.came}.",)
-        )
+        return Table("table_5", "Fine-tuning data", printed("table_5"), notes=(f"Left out: {error.came}.",))
     train, valid = read_table(found.train), read_table(found.valid)
     rows = [
         {

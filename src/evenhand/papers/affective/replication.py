@@ -20,6 +20,7 @@ from evenhand.papers.affective.printed import CITATION, CORPORA, MODELS
 from evenhand.papers.records import Exhibit, Replication
 from evenhand.papers.replicate import RUNS, Request
 from evenhand.store.run import Run
+from evenhand.suites.pairs.files import AbsentError
 
 DEFAULT_MODELS: Final = ("emotion",)
 RELEASED: Final = "eec_emotion_only_bert_predictions.csv"
@@ -171,9 +172,15 @@ def _suites(data: Path) -> Iterator[tuple[str, Suite]]:
     for name in CORPORA:
         try:
             yield name, registry.suite(name, {"name": str(data)})
-        except InputError:
+        except AbsentError:
             # Each set of pairs is optional; what is missing is said in the remarks.
             continue
+        except InputError as error:
+            raise InputError(
+                f"the pairs {CORPORA[name]} are damaged: {error.came}",
+                accepted=error.accepted,
+                todo="get the file again, or take it away to go without these pairs",
+            ) from error
 
 
 def _classifiers(data: Path, suites: Mapping[str, Suite], request: Request) -> Iterator[tuple[str, str]]:

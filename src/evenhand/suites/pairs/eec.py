@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 import polars as pl
@@ -14,6 +15,7 @@ from evenhand.suites.pairs.files import find, table
 from evenhand.suites.pairs.sets import PairSet, PairSuite, distinct, suite_info
 
 COLUMNS: Final = ("Sentence", "Template", "Person", "Gender", "Race", "Emotion", "Emotion word")
+ROW: Final = "(row)"
 GENDERS: Final = {"male": "male", "female": "female"}
 RACES: Final = {"European": "European American", "African-American": "African American"}
 
@@ -32,11 +34,13 @@ class EecSuite(PairSuite):
 
     def __init__(self, *, name: str = "", execution: Execution | None = None) -> None:
         path = find(name, suite="eec", files=("eec.csv",), execution=execution)[0]
-        rows = table(path, COLUMNS)
-        _check(rows, "Gender", GENDERS)
-        _check(rows, "Race", RACES)
+        rows = table(path, COLUMNS).select(COLUMNS).with_row_index(ROW, offset=1)
+        _check(rows, "Gender", GENDERS, path=path)
+        _check(rows, "Race", RACES, path=path)
         with_emotion = rows.filter(pl.col("Emotion").fill_null("") != "")
-        sets, left_out = distinct([*_sets(with_emotion, "gender"), *_sets(with_emotion, "race")])
+        sets, left_out = distinct(
+            one for axis in ("gender", "race") for one in _sets(with_emotion, axis, path=path)
+        )
         neutral = rows.height - with_emotion.height
         said = "1 sentence" if neutral == 1 else f"{neutral} sentences"
         without = f"{said} without an emotion word {'is' if neutral == 1 else 'are'} left out."
@@ -53,7 +57,7 @@ class EecSuite(PairSuite):
         super().__init__(info, sets)
 
 
-def _sets(rows: pl.DataFrame, axis: str) -> Iterator[PairSet]:
+def _sets(rows: pl.DataFrame, axis: str, *, path: Path) -> Iterator[PairSet]:
     """The sets of an axis in file order: the n-th person of one group goes with the n-th of the other."""
     named = pl.col("Race").fill_null("") != ""
     column, names = ("Gender", GENDERS) if axis == "gender" else ("Race", RACES)
@@ -69,7 +73,7 @@ def _sets(rows: pl.DataFrame, axis: str) -> Iterator[PairSet]:
     for row in filled.iter_rows(named=True):
         if row[column] not in names or not row["Sentence"]:
             raise InputError(
-                f"a sentence of the template {row['Template']!r} has no words, or no {column.lower()}",
+                f"{path} row {row[ROW]} has no sentence, or no {column.lower()}",
                 accepted="both in every row",
                 todo="name the file as it was published, or bring it as pairs of your own",
             )
@@ -81,11 +85,11 @@ def _sets(rows: pl.DataFrame, axis: str) -> Iterator[PairSet]:
             yield PairSet("/".join((template, *rest)), axis, template, ordered, emotion)
 
 
-def _check(rows: pl.DataFrame, column: str, known: Mapping[str, str]) -> None:
-    unknown = set(rows[column].drop_nulls().unique()) - {*known, ""}
-    if unknown:
-        raise InputError(
-            f"the column {column!r} names the group {sorted(unknown)[0]!r}",
-            accepted=", ".join(known),
-            todo="name the file as it was published, or bring it as pairs of your own",
-        )
+def _check(rows: pl.DataFrame, column: str, known: Mapping[str, str], *, path: Path) -> None:
+    for row, group in rows.select(ROW, column).iter_rows():
+        if group not in (None, "", *known):
+            raise InputError(
+                f"{path} row {row} has {group!r} in the column {column!r}",
+                accepted=", ".join(known),
+                todo="name the file as it was published, or bring it as pairs of your own",
+            )

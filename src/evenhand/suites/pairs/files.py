@@ -20,6 +20,10 @@ FOLDER: Final = "affective"
 HUB: Final = "hub:"
 
 
+class AbsentError(InputError):
+    """Files that are not there, as against those that are and cannot be used."""
+
+
 def find(given: str, *, suite: str, files: Sequence[str], execution: Execution | None = None) -> list[Path]:
     """The files of a published set of pairs.
 
@@ -34,7 +38,7 @@ def find(given: str, *, suite: str, files: Sequence[str], execution: Execution |
     places = (path, path / FOLDER)
     found = next((folder for folder in places if all((folder / name).is_file() for name in files)), None)
     if found is None:
-        raise InputError(
+        raise AbsentError(
             f"{path} has no {' and '.join(files)}" if path.is_dir() else f"{path} is not there",
             accepted=f"the file of {suite}, or a folder that holds {', '.join(files)}",
             todo=f"name it with --pairs {suite}:PATH",
@@ -92,7 +96,7 @@ def bare_rows(path: Path) -> list[list[str]]:
 def _data_folder(suite: str, files: Sequence[str]) -> Path:
     named = os.environ.get("EVENHAND_DATA")
     if not named:
-        raise InputError(
+        raise AbsentError(
             f"the pairs {suite!r} are published by others and are not part of this package",
             accepted=f"--pairs {suite}:PATH, or EVENHAND_DATA naming a folder with {FOLDER}/{files[0]}",
             todo="download them (see the how-to on probing), or leave --pairs out to use our own",
