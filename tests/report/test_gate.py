@@ -5,10 +5,10 @@ from __future__ import annotations
 from rich.console import Console
 
 from evenhand.pipeline.gates import Check, Rule, Verdict
-from evenhand.report.gate import github, table
+from evenhand.report.gate import github, junit, table
 
 
-def check(group: str, verdict: Verdict) -> Check:
+def check(group: str, verdict: Verdict, *, is_share: bool = True) -> Check:
     return Check(
         rule=Rule.parse("tone.negative race 0.05"),
         suite="s",
@@ -18,12 +18,13 @@ def check(group: str, verdict: Verdict) -> Check:
         metric="tone",
         output="negative",
         estimate=0.1,
-        low=0.0,
+        low=-0.0004,
         high=0.2,
         n=10,
         n_clusters=5,
         verdict=verdict,
         reason="",
+        is_share=is_share,
     )
 
 
@@ -41,3 +42,16 @@ def test_what_finds_no_room_on_the_terminal_is_counted() -> None:
     with console.capture() as said:
         console.print(table(CHECKS, limit=2))
     assert said.get().splitlines()[-1].strip() == "not listed: 2 that pass"
+
+
+def test_gaps_of_shares_are_in_points_for_people_and_as_they_are_for_tools() -> None:
+    (line,) = github([check("c", "fails")], strict=False)
+    assert line.endswith(
+        "::tone.negative race: c against others, at most 5 points (0.05): gap +10.0 points (-0.04 to +20.0; "
+        "10 texts, 5 clusters)"
+    )
+    (line,) = github([check("c", "fails", is_share=False)], strict=False)
+    assert line.endswith("at most 0.05: gap +0.100 (0.000 to +0.200; 10 texts, 5 clusters)")
+    xml = junit([check("c", "fails")], strict=False, name="run")
+    assert 'name="tone.negative race: c against others, at most 0.05"' in xml
+    assert 'message="fails: gap +0.1000 (-0.0004 to +0.2000; 10 texts, 5 clusters)"' in xml

@@ -7,7 +7,7 @@ interval excludes the limit, and else the run *cannot tell*, and says how many t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
@@ -112,24 +112,36 @@ class Check:
     reason: str
     """Why nothing can be told, where the data give no interval."""
     needs: Needs | None = None
+    is_share: bool = False
+    """Whether the gap is one of shares, and not of means."""
 
     @property
     def name(self) -> str:
         """The check in a line: what is held against which limit."""
-        what = f"{self.metric}.{self.output} {self.axis}: {self.group} against {self.baseline}"
-        if self.rule.kind == "worse":
-            return f"{what}, no wider than before by more than {self.rule.limit:g}"
-        return f"{what}, at most {self.rule.limit:g}"
+        return self.named(f"{self.rule.limit:g}")
 
     @property
     def found(self) -> str:
-        """What was found, with its interval."""
+        """What was found, with its interval: shares from 0 to 1, as tables and other tools have them."""
+        return self.told(lambda size: f"{size:+.4f}")
+
+    def named(self, limit: str) -> str:
+        """The check with its limit spelled so."""
+        what = f"{self.metric}.{self.output} {self.axis}: {self.group} against {self.baseline}"
+        if self.rule.kind == "worse":
+            return f"{what}, no wider than before by more than {limit}"
+        return f"{what}, at most {limit}"
+
+    def told(self, spelled: Callable[[float], str], *, unit: str = "") -> str:
+        """What was found, with its numbers spelled so."""
         if self.estimate is None:
             return self.reason or "no estimate"
         word = "wider by" if self.rule.kind == "worse" else "gap"
-        ends = "no interval" if self.low is None else f"{self.low:+.4f} to {self.high:+.4f}"
+        known = [spelled(end) for end in (self.low, self.high) if end is not None]
+        ends = " to ".join(known) if len(known) == 2 else "no interval"
         more = f"; {self.needs}" if self.needs else f"; {self.reason}" if self.reason else ""
-        return f"{word} {self.estimate:+.4f} ({ends}; {self.n:,} texts, {self.n_clusters:,} clusters){more}"
+        size = f"{spelled(self.estimate)}{unit}"
+        return f"{word} {size} ({ends}; {self.n:,} texts, {self.n_clusters:,} clusters){more}"
 
 
 def check_gaps(rules: Sequence[Rule], comparisons: Sequence[Comparison]) -> list[Check]:
@@ -172,6 +184,7 @@ def _check(
         n_clusters=item.n_clusters,
         verdict=_verdict(rule, low, high),
         reason=item.null_reason or "",
+        is_share=item.method == SHARES,
     )
 
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evenhand.pipeline.gates import Check, Verdict
-from evenhand.report.wording import visible
+from evenhand.report.wording import number, plain_minus, points, visible
 
 _SIGNS: Mapping[Verdict, str] = {"passes": "+", "fails": "x", "cannot tell": "?"}
 _VERBS: Mapping[Verdict, str] = {"passes": "pass", "fails": "fail", "cannot tell": "cannot tell"}
@@ -54,7 +54,7 @@ def github(checks: Sequence[Check], *, strict: bool) -> list[str]:
     """
     return [
         f"::{'error' if _fails(check, strict) else 'warning'} "
-        f"title={_property(f'evenhand: {check.verdict}')}::{_message(f'{check.name}: {check.found}')}"
+        f"title={_property(f'evenhand: {check.verdict}')}::{_message(f'{_name(check)}: {_found(check)}')}"
         for check in _worst_first(checks)
         if check.verdict != "passes"
     ]
@@ -69,13 +69,27 @@ def table(checks: Sequence[Check], *, limit: int = 40) -> RenderableType:
     found.add_column("Check", ratio=1, overflow="fold")
     found.add_column("Found", ratio=1, overflow="fold")
     for check in shown:
-        cells = (_SIGNS[check.verdict], check.name, check.found)
+        cells = (_SIGNS[check.verdict], _name(check), _found(check))
         found.add_row(*(Text(visible(cell)) for cell in cells))
     left = Counter(check.verdict for check in ordered[limit:])
     if not left:
         return found
     said = ", ".join(f"{amount:,} that {_VERBS[verdict]}" for verdict, amount in left.items())
     return Group(found, Text(f"not listed: {said}", style="dim"))
+
+
+def _name(check: Check) -> str:
+    """The check for people: its limit in points beside the share that was written."""
+    limit = check.rule.limit
+    return check.named(f"{100 * limit:g} points ({limit:g})" if check.is_share else f"{limit:g}")
+
+
+def _found(check: Check) -> str:
+    """What was found as the report has it: gaps of shares in points."""
+    spelled = points if check.is_share else number
+    return check.told(
+        lambda size: plain_minus(spelled(size, signed=True)), unit=" points" if check.is_share else ""
+    )
 
 
 def _worst_first(checks: Sequence[Check]) -> list[Check]:
