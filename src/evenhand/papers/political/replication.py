@@ -28,7 +28,7 @@ from evenhand.papers.political.people import read_answers, table_6
 from evenhand.papers.political.printed import CITATION
 from evenhand.papers.political.tables import JUDGE, table_2, table_3, table_5
 from evenhand.papers.political.texts import judged_texts
-from evenhand.papers.political.variations import DIALS, conditions, varied_table
+from evenhand.papers.political.variations import DIALS, conditions, variations, varied_table
 from evenhand.papers.records import Exhibit, Replication
 from evenhand.papers.replicate import RUNS, Request
 from evenhand.pipeline.price import TRAINING, VANILLA
@@ -143,7 +143,11 @@ class PoliticalReplication:
             lines.append(f"judges  {', '.join(self.judges.names())}, each trained on {self.judges.folder}")
         if self.sources and not self.request.full:
             lines.append(f"subset  {_subset()}; --full: all prompts, 10 texts of 100, hours on a CPU")
-        return (*lines, f"writes  {', '.join(self._exhibits())}")
+        left_out = [name for name, is_lacking in self._unsourced().items() if is_lacking]
+        asked = [name for name in self.request.exhibits if name in left_out]
+        if asked:
+            lines.append(f"without {', '.join(asked)}: no model here has the mode, head or texts they need")
+        return (*lines, f"writes  {', '.join(self._exhibits()) or 'nothing'}")
 
     def run(self, folder: Path, progress: Progress) -> Replication:
         """The exhibits asked for."""
@@ -275,8 +279,20 @@ class PoliticalReplication:
         return options
 
     def _exhibits(self) -> tuple[str, ...]:
-        lacking = {"table_6": self.answers is None, "judges": self.judges is None}
+        lacking = {"table_6": self.answers is None, "judges": self.judges is None, **self._unsourced()}
         return tuple(name for name in self.request.exhibits if not lacking.get(name, False))
+
+    def _unsourced(self) -> dict[str, bool]:
+        """Exhibits for which no model has what they need: a mode, a head, or texts of mixtures."""
+        if not self.sources:
+            return {}
+        specs = {source.name: source.spec for source in self.sources}
+        return {
+            "table_3": not any(source.modes.swept for source in self.sources),
+            **{dial: not variations(dial, self.sources[0].modes) for dial in DIALS},
+            "mixtures": not mixture_files(specs),
+            "regard": not any(head_of(self.request.data, name) for name in specs),
+        }
 
     def _dials(self, source: Source) -> list[str]:
         """The options that are varied: on the first model, as Figure 2 is of it."""
