@@ -1,6 +1,7 @@
 """Bias against perplexity: a stub whose words are replaced, from the sweep to the drawing."""
 
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -41,6 +42,13 @@ def test_replaced_words_are_less_expected_and_training_text_more(run):
     held_out = both.filter(pl.col("condition") == "vanilla")["value"].mean()
     replaced = both.filter(pl.col("condition") == "naive 1")["value"].mean()
     assert training < held_out < replaced  # a model flatters the text it was trained on
+
+
+def test_where_there_is_no_interval_the_reason_stands():
+    numbers = ("low", "high", "perplexity_ngrams", "perplexity_model")
+    row = {"attribute": "a", "bias": "indirect", "strength": 1.0, "corrected": 0.0, "p": 1.0}
+    table = pl.DataFrame([row | dict.fromkeys(numbers) | {"null_reason": "one cluster"}])
+    assert "| a | indirect | 1 | 0.0000 | one cluster | 1.000 |" in tradeoff_markdown(table)
 
 
 def test_files(run):
@@ -87,3 +95,20 @@ def test_bad_input():
         prepare("stub", mode="naive", strengths=[])
     with pytest.raises(InputError, match="the strengths are -1"):
         prepare("stub", mode="naive", strengths=[-1])
+
+
+@pytest.mark.parametrize(
+    ("options", "todo"),
+    [({"suite": "regard"}, "--suite political"), ({"metrics": "sentiment"}, "measure ideology")],
+    ids=["suite", "metric"],
+)
+def test_a_sweep_without_a_bias_is_refused_before_anything_is_written(tmp_path, options, todo):
+    with pytest.raises(InputError, match=f"there is no bias to draw: .*{todo}"):
+        prepare("stub", mode="naive", strengths=[1.0], out=tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_metrics_and_perplexity_keep_to_the_machine_too():
+    study = prepare("stub", mode="naive", strengths=[1.0], device="cpu", batch=3, offline=True).study
+    audit = study.audit(study.conditions[0], Path()).settings.execution
+    assert (audit.device, audit.batch, audit.offline) == ("cpu", 3, True)

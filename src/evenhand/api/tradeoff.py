@@ -9,7 +9,7 @@ from typing import TypedDict, Unpack
 
 import polars as pl
 
-from evenhand.api.audit import AuditOptions
+from evenhand.api.audit import Audit, AuditOptions
 from evenhand.api.conditions import METRICS, SUITES, Condition, Study, biases, described
 from evenhand.api.debias import MODES
 from evenhand.api.parts import SILENT, Plan, split_names
@@ -119,6 +119,7 @@ def prepare(
     loaded = registry.model(model, {}, execution) if isinstance(model, str) else model
     study = Study(loaded, sweep(mode, chosen, options.get("options") or {}), _shared(options))
     audits = [study.audit(condition, Path()) for condition in study.conditions]
+    _check_distances(audits[0])
     identity: dict[str, Json] = {
         "command": "tradeoff",
         "conditions": [dict(audit.identity) for audit in audits],
@@ -145,7 +146,7 @@ def sweep(mode: str, strengths: Sequence[float], options: Mapping[str, Option]) 
 
 def curve(found: pl.DataFrame, price: pl.DataFrame, strengths: Mapping[str, float]) -> pl.DataFrame:
     """For each attribute and strength the overall bias of both kinds, and both perplexities."""
-    columns = ("condition", "attribute", "bias", "estimate", "corrected", "low", "high", "p")
+    columns = ("condition", "attribute", "bias", "estimate", "corrected", "low", "high", "p", "null_reason")
     overall = found.filter(pl.col("option") == OVERALL).select(columns)
     table = overall.with_columns(
         pl.col("condition").replace_strict(strengths, return_dtype=pl.Float64).alias("strength")
@@ -184,6 +185,18 @@ def _checked(mode: str, strengths: Sequence[float]) -> tuple[float, ...]:
     return chosen
 
 
+def _check_distances(audit: Audit) -> None:
+    """An error before anything is written where no suite asks for a distance of what is measured."""
+    asked = {name for part in audit.parts for name in part.suite.info.distances}
+    if not asked & {name.partition("=")[0] for name in audit.metrics}:
+        suites = ", ".join(part.suite.info.name for part in audit.parts)
+        raise InputError(
+            f"there is no bias to draw: {suites} asks for no distance of {', '.join(audit.metrics)}",
+            accepted="a suite that asks for distances, such as political, with the metric it asks for",
+            todo=f"measure {', '.join(sorted(asked))}" if asked else "for example --suite political",
+        )
+
+
 def _shared(options: TradeoffOptions) -> AuditOptions:
     shared: AuditOptions = {
         "suite": split_names(options.get("suite")) or SUITES,
@@ -192,6 +205,9 @@ def _shared(options: TradeoffOptions) -> AuditOptions:
         "limit": options.get("limit"),
         "max_new_tokens": options.get("max_new_tokens"),
         "seed": options.get("seed"),
+        "device": options.get("device"),
+        "batch": options.get("batch"),
+        "offline": options.get("offline") or None,
         "fresh": options.get("fresh", False),
     }
     return shared

@@ -45,7 +45,9 @@ def tradeoff_svg(table: pl.DataFrame) -> str:
 
 
 def _line(row: Row) -> str:
-    interval = f"{_number(row['low'])} to {_number(row['high'])}" if row["low"] is not None else ""
+    interval = escaped(str(row.get("null_reason") or ""))
+    if row["low"] is not None:
+        interval = f"{_number(row['low'])} to {_number(row['high'])}"
     cells = (
         escaped(str(row["attribute"])),
         escaped(str(row["bias"])),
