@@ -19,7 +19,7 @@ def test_a_prompt_is_continued_with_and_without(evenhand):
     done = evenhand("debias", "--prompt", PROMPT, "--vanilla", "--samples", 2, *SHORT)
     assert done.returncode == 0, done.stderr
     assert "mode    embedding: calibration:embedding" in done.stderr
-    assert "listed words are several tokens; they count by pieces" in done.stderr
+    assert "of the listed words are several tokens: each counts as the mean of its tokens" in done.stderr
     lines = done.stdout.splitlines()
     assert [line[:11] for line in lines] == ["vanilla:   ", "mitigated: "] * 2
     assert all(PROMPT in line for line in lines)

@@ -107,6 +107,13 @@ def test_the_classifier_mode_needs_its_head_and_the_other_has_none(tmp_path: Pat
         "What to do: leave the calibrator out, or choose the mode classifier."
     )
     with pytest.raises(InputError) as caught:
+        Calibration(mode="classifier", calibrator=saved(tmp_path), words="sides.json")
+    assert message(caught) == (
+        "the mode classifier was given the words sides.json. "
+        "Accepted: a calibrator; word lists are for the mode embedding. "
+        "What to do: leave the words out, or choose the mode embedding."
+    )
+    with pytest.raises(InputError) as caught:
         Calibration(mode="classifier", calibrator=str(tmp_path / "none"))
     assert message(caught) == (
         f"there is no calibrator at {tmp_path / 'none'}. "

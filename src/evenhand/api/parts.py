@@ -65,8 +65,11 @@ def mitigation_lines(ref: ModelRef) -> list[str]:
 
 def split_line(ref: ModelRef) -> list[str]:
     """For a plan: how many words of a mitigation's lists are no single tokens; nothing where all are."""
-    split = ref.options.get("mitigation.split_words", "0")
-    return [] if split == "0" else [f"words   {split} listed words are several tokens; they count by pieces"]
+    split, pieces = (ref.options.get(f"mitigation.{name}") for name in ("split_words", "pieces"))
+    if split in (None, "0"):
+        return []
+    counted = "its first token" if pieces == "first" else "the mean of its tokens"
+    return [f"words   {split} of the listed words are several tokens: each counts as {counted}"]
 
 
 def duration(seconds: float) -> str:

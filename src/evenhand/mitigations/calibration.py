@@ -22,6 +22,7 @@ VERSION: Final = "3"
 EVERYDAY: Final = 64
 """Embedded example texts over which the usual distance between two lists is taken."""
 _DEFAULT: Final = Settings()
+_WORDS: Final = "ideology"
 
 
 class Calibration:
@@ -51,7 +52,7 @@ class Calibration:
         self,
         *,
         mode: Mode = "embedding",
-        words: str = "ideology",
+        words: str = _WORDS,
         calibrator: str | None = None,
         strength: float = _DEFAULT.strength,
         sigma: float | None = None,
@@ -87,7 +88,7 @@ class Calibration:
         if mode == "embedding":
             self._read_words(words, calibrator)
         else:
-            self._read_head(calibrator)
+            self._read_head(calibrator, words)
         self.info = MitigationInfo(
             name="calibration",
             version=VERSION,
@@ -142,9 +143,15 @@ class Calibration:
             )
         self._sides = read_sides(str(words))
 
-    def _read_head(self, calibrator: str | None) -> None:
+    def _read_head(self, calibrator: str | None, words: str) -> None:
         from evenhand.mitigations.calibrator import read_calibrator
 
+        if words != _WORDS:
+            raise InputError(
+                f"the mode classifier was given the words {words}",
+                accepted="a calibrator; word lists are for the mode embedding",
+                todo="leave the words out, or choose the mode embedding",
+            )
         if calibrator is None:
             raise InputError(
                 "the mode classifier was given no calibrator",

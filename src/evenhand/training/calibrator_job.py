@@ -141,7 +141,7 @@ class CalibratorJob:
             yardstick=None,
             history=[],
             notes=(
-                *[f"{count} rows left out: {reason}" for reason, count in self.examples.skipped.items()],
+                *[f"Rows left out: {count}, {reason}" for reason, count in self.examples.skipped.items()],
                 "It steers; it must not judge. Measure with a classifier that learned from other texts.",
             ),
             use=f"```console\nevenhand debias {self.model} --mode classifier --calibrator {folder.path}\n```",
