@@ -15,6 +15,10 @@ def test_list_and_show(evenhand):
         "gender_polarity",
     ):
         assert name in listed.stdout
+    assert (
+        "\n  toxicity         The probability, in [0, 1], that people would call a text toxic.\n"
+        in listed.stdout
+    )
     assert evenhand("list", "things").returncode == 2
     shown = evenhand("show", "sentiment")
     assert shown.returncode == 0

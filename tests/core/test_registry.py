@@ -50,6 +50,20 @@ def test_a_broken_plugin_fails_when_asked_for_and_hides_nobody(monkeypatch):
         registry.metric("broken")
 
 
+def test_an_entry_says_what_it_is_without_being_imported(monkeypatch):
+    _registered(
+        monkeypatch,
+        broken="no_such_module:Thing",
+        fine="evenhand.metrics.toxicity:Toxicity",
+        nameless="evenhand.metrics.toxicity:Nobody",
+    )
+    assert [entry.about for entry in registry.available("metrics")] == [
+        "",
+        "The probability, in [0, 1], that people would call a text toxic.",
+        "",
+    ]
+
+
 def test_two_packages_with_one_name_are_an_error(monkeypatch):
     points = [EntryPoint("same", value, "evenhand.metrics") for value in ("a:A", "b:B")]
     monkeypatch.setattr(registry, "entry_points", lambda group: points)
@@ -59,7 +73,8 @@ def test_two_packages_with_one_name_are_an_error(monkeypatch):
 
 def test_listing_imports_nothing():
     code = (
-        "import sys; from evenhand.core import registry; [registry.available(k) for k in registry.KINDS];"
+        "import sys; from evenhand.core import registry;"
+        "[entry.about for kind in registry.KINDS for entry in registry.available(kind)];"
         "bad = {'torch', 'polars', 'scipy', 'numba', 'pydantic', 'vaderSentiment'} & set(sys.modules);"
         "sys.exit(str(bad) if bad else 0)"
     )

@@ -6,12 +6,15 @@ an object is imported when it is asked for.
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Literal, cast
 
 from evenhand.core.errors import InputError, MissingLibraryError, UnknownNameError
@@ -54,6 +57,23 @@ class Entry:
     name: str
     package: str
     target: str
+
+    @property
+    def about(self) -> str:
+        """The first line of its docstring, read without importing it; empty where none is found."""
+        module, _, name = self.target.partition(":")
+        try:
+            found = find_spec(module)
+            source = Path(found.origin).read_bytes() if found and found.origin else b""
+            body = ast.parse(source).body
+        except Exception:
+            # A plug-in that is broken, or has no source, is still there to be listed.
+            return ""
+        kinds = (ast.ClassDef, ast.FunctionDef)
+        text = next(
+            (ast.get_docstring(item) for item in body if isinstance(item, kinds) and item.name == name), ""
+        )
+        return (text or "").partition("\n")[0].replace("`", "").replace("*", "")
 
 
 def available(kind: Kind) -> tuple[Entry, ...]:
