@@ -39,6 +39,8 @@ SHAPES = {
     "builtin": Shape(16384, 256, 8, 384, 6),
     "tiny": Shape(2000, 128, 2, 64, 4),
 }
+AUTOGRAD = 2
+"""Tokens a row of autograd's, which deals with one row after the other and takes seconds for each."""
 NEAR = 5e-3
 """Total variation the fast path may be away from the oracle, on average."""
 
@@ -184,9 +186,7 @@ def timed(engine: Gpt2, rows: int, spec: GenerationSpec, args: argparse.Namespac
     ways = {}
     for name, steering in steerings.items():
         loop = Loop(engine, IdCodec(), batch=rows, steering=steering)
-        # Autograd deals with one row after the other.
-        few = 2 if rows > 1 else max(2, spec.max_new_tokens // 4)
-        asked = replace(spec, max_new_tokens=few) if "autograd" in name else spec
+        asked = replace(spec, max_new_tokens=AUTOGRAD) if "autograd" in name else spec
         work = partial(write_all, loop, asked, rows)
         ways[name] = Way(work, rows * asked.max_new_tokens)
     # The first round warms caches, allocators and graphs.

@@ -47,7 +47,7 @@ JOBS: tuple[Job, ...] = (
     Job("sampling-builtin", "bench_sampling.py", "--shape builtin --tokens 32"),
     Job("sampling-shipped", "bench_sampling.py", "--shape shipped --tokens 32"),
     Job("masked-builtin", "bench_masked.py", "--burn-in 20 --iterations 45"),
-    Job("mitigation", "bench_mitigation.py", "--batches 1,8,32 --tokens 10 --reference"),
+    Job("mitigation", "bench_mitigation.py", "--batches 1,8,32 --tokens 20 --reference"),
     Job("classifiers", "bench_classifiers.py", "--texts 1200 --slow 60"),
     Job("regard-cpu", "bench_regard.py", "--slow 200"),
     Job("probe", "bench_probe.py", "--texts 4200"),

@@ -33,6 +33,8 @@ _BETA1: Final = np.float32(BETA1)
 _BETA2: Final = np.float32(BETA2)
 _EPSILON: Final = np.float32(EPSILON)
 _ONE: Final = np.float32(1)
+# As in NumPy a division by nothing is infinite: where Python's error is looked for, there is no vector code.
+_DIVIDES: Final = "numpy"
 _GROUP: Final = 8
 """Rows that go up side by side under a head, so that its matrix is read once for all of them."""
 _LINES: Final = 32
@@ -110,7 +112,7 @@ class _Climber(NamedTuple):
     logits: Floats
 
 
-@njit(fastmath=LOOSE, cache=True, nogil=True)
+@njit(fastmath=LOOSE, error_model=_DIVIDES, cache=True, nogil=True)
 def expect(begin: int, end: int, ground: Ground, out: Floats) -> None:
     """Write the vector each row's policy lets expect."""
     for row in range(begin, end):
@@ -127,7 +129,7 @@ def expect(begin: int, end: int, ground: Ground, out: Floats) -> None:
         mean /= total + share
 
 
-@njit(fastmath=LOOSE, cache=True, nogil=True)
+@njit(fastmath=LOOSE, error_model=_DIVIDES, cache=True, nogil=True)
 def climb_by_words(begin: int, end: int, ground: Ground, pace: Pace, words: Words, reached: Reached) -> None:
     """Write where rows end with `gains.EmbeddingGain`."""
     upward = np.empty(ground.hidden.shape[1], np.float32)
@@ -144,7 +146,7 @@ def climb_by_words(begin: int, end: int, ground: Ground, pace: Pace, words: Word
         reached.divergence[row] = _divergence(climber, start_mass, mass)
 
 
-@njit(fastmath=LOOSE, cache=True, nogil=True)
+@njit(fastmath=LOOSE, error_model=_DIVIDES, cache=True, nogil=True)
 def climb_by_head(begin: int, end: int, ground: Ground, pace: Pace, head: Head, reached: Reached) -> None:
     """Write where rows end with `gains.ClassifierGain`."""
     width, units = ground.hidden.shape[1], head.outer.size
@@ -175,7 +177,7 @@ def climb_by_head(begin: int, end: int, ground: Ground, pace: Pace, head: Head, 
             reached.divergence[group + place] = _divergence(climber, start_mass, mass[place])
 
 
-@njit(fastmath=LOOSE, cache=True, nogil=True)
+@njit(fastmath=LOOSE, error_model=_DIVIDES, cache=True, nogil=True)
 def _blend(climber: _Climber, pull: np.float32, upward: Floats) -> None:
     """Make the gradient of D that of the whole objective."""
     vanilla, mean = climber.vanilla, climber.mean
@@ -183,7 +185,7 @@ def _blend(climber: _Climber, pull: np.float32, upward: Floats) -> None:
         upward[place] = vanilla[place] - mean[place] + pull * upward[place]
 
 
-@njit(fastmath=LOOSE, cache=True, nogil=True)
+@njit(fastmath=LOOSE, error_model=_DIVIDES, cache=True, nogil=True)
 def _started(ground: Ground, row: int, vectors: Floats, reached: Reached) -> tuple[_Climber, np.float32]:
     """A row before its first step, and the log of its mass."""
     tokens, width = ground.tokens[row], ground.hidden.shape[1]
@@ -209,7 +211,7 @@ def _started(ground: Ground, row: int, vectors: Floats, reached: Reached) -> tup
     return climber, mass
 
 
-@njit(fastmath=LOOSE, cache=True, nogil=True)
+@njit(fastmath=LOOSE, error_model=_DIVIDES, cache=True, nogil=True)
 def _walk(climber: _Climber, near: np.float32) -> np.float32:
     """Write the logits of the state and the vector they let expect; the log of their mass.
 
@@ -239,7 +241,7 @@ def _walk(climber: _Climber, near: np.float32) -> np.float32:
     return near + np.float32(math.log(total))
 
 
-@njit(fastmath=LOOSE, cache=True, nogil=True)
+@njit(fastmath=LOOSE, error_model=_DIVIDES, cache=True, nogil=True)
 def _step(number: int, rate: np.float32, upward: Floats, climber: _Climber) -> None:
     """One step of Adam up a gradient."""
     size = np.float32(rate / (1 - BETA1**number))
@@ -252,7 +254,7 @@ def _step(number: int, rate: np.float32, upward: Floats, climber: _Climber) -> N
         now[place] += size * first[place] / (np.float32(math.sqrt(second[place])) * spread + _EPSILON)
 
 
-@njit(fastmath=LOOSE, cache=True, nogil=True)
+@njit(fastmath=LOOSE, error_model=_DIVIDES, cache=True, nogil=True)
 def _divergence(climber: _Climber, start_mass: np.float32, mass: np.float32) -> np.float32:
     total = np.float32(0)
     for place in range(climber.start.size):
@@ -261,12 +263,12 @@ def _divergence(climber: _Climber, start_mass: np.float32, mass: np.float32) -> 
     return total
 
 
-@njit(fastmath=LOOSE, cache=True, nogil=True)
+@njit(fastmath=LOOSE, error_model=_DIVIDES, cache=True, nogil=True)
 def _rate(rate: float, hidden: Floats) -> np.float32:
     return np.float32(rate * math.sqrt(dot(hidden, hidden) / hidden.size))
 
 
-@njit(fastmath=LOOSE, cache=True, nogil=True)
+@njit(fastmath=LOOSE, error_model=_DIVIDES, cache=True, nogil=True)
 def _away(
     words: Words, row: int, climber: _Climber, mass: np.float32, strength: np.float32, upward: Floats
 ) -> np.float32:
@@ -286,7 +288,7 @@ def _away(
     return value
 
 
-@njit(fastmath=LOOSE, cache=True, nogil=True)
+@njit(fastmath=LOOSE, error_model=_DIVIDES, cache=True, nogil=True)
 def _move(head: Head, row: int, climber: _Climber, moved: Floats) -> None:
     """Write how far what stands for the token to come has moved, as a part of what has accumulated."""
     now, before = climber.now, climber.hidden
@@ -296,7 +298,7 @@ def _move(head: Head, row: int, climber: _Climber, moved: Floats) -> None:
         moved[place] = head.share[row] * (now[place] - before[place])
 
 
-@njit(fastmath=LOOSE, cache=True, nogil=True)
+@njit(fastmath=LOOSE, error_model=_DIVIDES, cache=True, nogil=True)
 def _multiply(matrix: Floats, rows: Floats, out: Floats) -> None:
     """Write the matrix times each of the rows; a block of its lines is read once for all of them."""
     units, whole = len(matrix) - len(matrix) % 2, len(rows) - len(rows) % 4
@@ -316,7 +318,7 @@ def _multiply(matrix: Floats, rows: Floats, out: Floats) -> None:
             out[row, unit] = dot(rows[row], matrix[unit])
 
 
-@njit(fastmath=LOOSE, cache=True, nogil=True)
+@njit(fastmath=LOOSE, error_model=_DIVIDES, cache=True, nogil=True)
 def _pull(head: Head, row: int, shift: Floats, back: Floats) -> np.float32:
     """D of a row; writes its gradient in the inner layer's input."""
     outer, inside, weights = head.outer, head.inside[row], head.weights[row]
