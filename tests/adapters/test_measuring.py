@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -17,6 +18,7 @@ from evenhand.core.errors import InputError, UnknownNameError
 from evenhand.core.records import Mention, Text, Value
 from evenhand.logs.records import MARK
 from evenhand.metrics.sentiment import Sentiment
+from evenhand.suites.starter import StarterSuite
 
 
 class Counting(Sentiment):
@@ -103,6 +105,24 @@ def test_a_task_is_three_files(exported: Path) -> None:
     assert '"max_gen_toks": 30, "do_sample": true, "temperature": 1.0, "top_k": 40, "top_p": 0.95' in text
     assert "filter_fn: !function evenhand_starter.measure" in text
     assert '- {metric: "sentiment.negative.gap", aggregation: !function evenhand_starter.gap' in text
+
+
+@pytest.mark.parametrize("value", [1e-05, 1.5e-07, 1e16, 0.7, 1.0])
+def test_numbers_of_a_task_are_numbers_to_yaml(value: float, tmp_path: Path) -> None:
+    yaml = pytest.importorskip("yaml", reason="needs PyYAML")
+    suite = StarterSuite()
+    spec = replace(suite.info.spec, temperature=value)
+    suite.info = replace(suite.info, spec=spec)
+    text = export_task(suite, tmp_path, metrics="sentiment", limit=4).read_text()
+    line = next(line for line in text.splitlines() if line.startswith("generation_kwargs:"))
+    assert yaml.safe_load(line)["generation_kwargs"] == {
+        "until": [],
+        "max_gen_toks": spec.max_new_tokens,
+        "do_sample": True,
+        "temperature": value,
+        "top_k": spec.top_k,
+        "top_p": spec.top_p,
+    }
 
 
 def test_the_plan_says_what_to_run_next(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from evenhand.adapters.documents import documents
@@ -113,7 +113,7 @@ class TaskFiles:
             'target_delimiter: ""\n'
             "num_fewshot: 0\n"
             f"repeats: {self._samples}\n"
-            f"generation_kwargs: {json.dumps(_sampling(self._info.spec))}\n"
+            f"generation_kwargs: {_flow(_sampling(self._info.spec))}\n"
             "filter_list:\n"
             f"  - name: evenhand\n"
             f"    filter: [{{function: custom, filter_fn: {functions['measure']}}}]\n"
@@ -160,3 +160,13 @@ def _sampling(spec: GenerationSpec) -> dict[str, Json]:
     }
     chosen = sampled if spec.temperature > 0 else greedy
     return {"until": [], "max_gen_toks": spec.max_new_tokens, **chosen}
+
+
+def _flow(values: Mapping[str, Json]) -> str:
+    """A mapping as JSON that YAML reads alike: to YAML 1.1, ``1e-05`` without a point is no number."""
+    return f"{{{', '.join(f'{json.dumps(key)}: {_scalar(value)}' for key, value in values.items())}}}"
+
+
+def _scalar(value: Json) -> str:
+    text = json.dumps(value)
+    return text.replace("e", ".0e") if isinstance(value, float) and "." not in text else text
