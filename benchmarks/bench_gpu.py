@@ -31,6 +31,7 @@ from harness import (
     machine,
     parser,
     result,
+    share,
     spent,
     take_turns,
     write,
@@ -101,14 +102,11 @@ def sampling(args: argparse.Namespace, device: torch.device, dtype: torch.dtype)
         turns = take_turns(ways, rounds=args.rounds, warm=1)
         found = result(turns, ours="vanilla", unit="tokens/s", gate=agree, data="random weights")
         rates = {name: turns.rate(name, "wall") for name in ways}
-        shares = {name: rate / rows * size / limit["bytes_per_second"] for name, rate in rates.items()}
-        work = {name: rate * 2 * cells / limit["operations_per_second"] for name, rate in rates.items()}
-        parts[str(rows)] = found | {
-            "share_of_bandwidth": round(shares["vanilla"], 3),
-            "share_of_matrix_rate": round(work["vanilla"], 4),
-            "shares_of_bandwidth": {name: round(share, 4) for name, share in shares.items()},
-            "shares_of_matrix_rate": {name: round(share, 4) for name, share in work.items()},
+        moved = {name: share(rate / rows * size, limit["bytes_per_second"]) for name, rate in rates.items()}
+        worked = {
+            name: share(rate * 2 * cells, limit["operations_per_second"]) for name, rate in rates.items()
         }
+        parts[str(rows)] = found | {"shares_of_bandwidth": moved, "shares_of_matrix_rate": worked}
     return joined(parts) | {"shape": args.shape, "weights_bytes": size, "at_most": limit}
 
 
@@ -193,16 +191,13 @@ class _Warnings(logging.Handler):
 
 def classifiers(args: argparse.Namespace, device: torch.device, dtype: torch.dtype) -> dict[str, object]:
     texts, data = bold_texts()
-    texts = texts[: args.texts]
-    whole = Classifier(asset("classifiers"), device=device)
-    shape = whole._network.encoder.shape
-    length = np.mean([len(row) for row in wordpiece.encode(whole._tokenizer, texts, longest=shape.positions)])
-    cells = 12 * shape.layers * shape.width * shape.width
+    # A text that comes again would be read once and counted twice.
+    texts = list(dict.fromkeys(texts))[: args.texts]
     limit, parts, first = most(device, torch.float32), {}, None
     for rows in map(int, args.batches.split(",")):
         reader = Classifier(asset("classifiers"), device=device, rows=rows)
-        some = texts[: max(64, min(len(texts), rows * 64))]
-        said = reader.probabilities(some[:64])
+        some = texts[:: max(1, len(texts) // (rows * 64))][: rows * 64]
+        said = reader.probabilities(texts[:64])
         first = said if first is None else first
         gate(bool(np.abs(said - first).max() < 1e-3), "probabilities depend on the batch")
 
@@ -212,10 +207,18 @@ def classifiers(args: argparse.Namespace, device: torch.device, dtype: torch.dty
 
         turns = take_turns({"evenhand": Way(read, len(some))}, rounds=args.rounds, warm=1)
         found = result(turns, ours="evenhand", unit="texts/s", gate="within 1e-3 of one row", data=data)
-        tokens = length * turns.rate("evenhand", "wall")
-        share = 2 * cells * tokens / limit["operations_per_second"]
-        parts[str(rows)] = found | {"share_of_matrix_rate": round(share, 4)}
-    return joined(parts) | {"at_most": limit, "tokens_a_text": round(float(length), 1)}
+        operations, length = work_of(reader, some)
+        worked = share(operations * turns.rate("evenhand", "wall"), limit["operations_per_second"])
+        parts[str(rows)] = found | {"share_of_matrix_rate": worked, "tokens_a_text": round(length, 1)}
+    return joined(parts) | {"at_most": limit}
+
+
+def work_of(reader: Classifier, texts: list[str]) -> tuple[float, float]:
+    """Operations a text of the encoder's products with its weights, and tokens a text."""
+    shape = reader._network.encoder.shape
+    rows = wordpiece.encode(reader._tokenizer, texts, longest=shape.positions)
+    length = float(np.mean([len(row) for row in rows]))
+    return 2 * 12 * shape.layers * shape.width * shape.width * length, length
 
 
 def main() -> None:

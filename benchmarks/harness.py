@@ -100,6 +100,12 @@ def gate(holds: bool, said: str) -> None:
         raise SystemExit(f"{said}: no speed is reported")
 
 
+def share(reached: float, most: float) -> float:
+    """The part of what a device can do at most; more than all of it was not measured right."""
+    gate(reached <= most, f"{reached:.3g} a second where the device does {most:.3g} at most")
+    return round(reached / most, 4)
+
+
 def result(
     turns: Turns, *, ours: str, unit: str, gate: str, data: str = "made up", **facts: Json
 ) -> dict[str, Json]:
@@ -193,7 +199,10 @@ def write(found: Mapping[str, Json], out: Path | None) -> None:
 
 
 def bold_texts(folder: Path | None = None) -> tuple[list[str], str]:
-    """The sentences of BOLD and what they are called; without them the bundled example texts, repeated."""
+    """The sentences of BOLD and what they are called; without them the bundled examples, each only once.
+
+    Many are needed, and a text that comes again is read once: further texts are two examples in a row.
+    """
     chosen = folder or SHARED / "data" / "bold"
     if chosen.is_dir():
         found = [json.loads(line)["wiki"] for line in _lines(sorted(chosen.glob("*.jsonl")))]
@@ -203,7 +212,9 @@ def bold_texts(folder: Path | None = None) -> tuple[list[str], str]:
     from evenhand.core.assets import asset
 
     with asset("examples", "texts.csv").open(encoding="utf-8") as file:
-        return [row["text"] for row in csv.DictReader(file)] * 40, "bundled examples"
+        found = list(dict.fromkeys(row["text"] for row in csv.DictReader(file)))
+    pairs = [f"{text} {found[place - far]}" for far in range(1, 40) for place, text in enumerate(found)]
+    return found + pairs, "bundled examples"
 
 
 def _lines(paths: Iterable[Path]) -> Iterable[str]:

@@ -65,6 +65,12 @@ JOBS: tuple[Job, ...] = (
         "gpu",
     ),
     Job(
+        "mitigation-gpu-bf16",
+        "bench_mitigation.py",
+        "--shape gpt2-medium --device cuda --dtype bfloat16 --batches 32",
+        "gpu",
+    ),
+    Job(
         "mitigation-gpu-whole",
         "bench_mitigation.py",
         "--shape gpt2-medium --device cuda --top-k 0 --support 512 --batches 32",

@@ -72,6 +72,22 @@ def test_a_gate_that_does_not_hold_reports_no_speed(monkeypatch: pytest.MonkeyPa
         harness.gate(False, "scores differ")
 
 
+def test_texts_that_stand_in_for_bold_occur_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    # A text that comes again is read once: rates over repeated texts would be too high.
+    texts, called = module("harness", monkeypatch).bold_texts(tmp_path / "none")
+    assert called == "bundled examples"
+    assert len(set(texts)) == len(texts) == 240 * 40
+
+
+def test_more_than_a_device_can_do_is_no_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = module("harness", monkeypatch)
+    assert harness.share(3.0, 4.0) == 0.75
+    with pytest.raises(
+        SystemExit, match=r"^17 a second where the device does 4 at most: no speed is reported$"
+    ):
+        harness.share(17.0, 4.0)
+
+
 def test_missed_bars_and_lost_ratios_are_complained_of(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
