@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from evenhand.core.modes import share_as_usual
+from evenhand.mitigations.calibrator import Calibrator, save_calibrator
 from evenhand.neural import quantised
 from evenhand.text.vectors import save_vectors
 
@@ -33,5 +34,7 @@ def test_weights_and_vectors_are_no_secret(tmp_path: Path) -> None:
     (tmp_path / "new").touch()
     quantised.save({"a": torch.ones(2, 2)}, tmp_path / "model.safetensors")
     save_vectors(("a", "b"), np.ones((2, 2), dtype=np.float32), tmp_path / "vectors.safetensors")
+    head = Calibrator(*map(torch.ones, ((2, 3), 2, 2, 1)), labels=("a", "b"), model="m", revision="r")
+    save_calibrator(head, tmp_path / "calibrator.safetensors")
     modes = {mode(path) for path in tmp_path.iterdir()}
     assert modes == {mode(tmp_path / "new")}

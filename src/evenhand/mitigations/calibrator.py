@@ -15,6 +15,7 @@ from torch import Tensor
 
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
+from evenhand.core.modes import share_as_usual
 from evenhand.core.records import ModelRef
 
 FORMAT: Final = "evenhand-calibrator-1"
@@ -81,6 +82,7 @@ def save_calibrator(head: Calibrator, path: Path) -> None:
         "discount": head.discount,
     }
     save_file(tensors, path, metadata={"format": FORMAT, "calibrator": json.dumps(about)})
+    share_as_usual(path)
 
 
 def read_calibrator(path: Path) -> Calibrator:
