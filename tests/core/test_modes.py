@@ -34,7 +34,8 @@ def test_weights_and_vectors_are_no_secret(tmp_path: Path) -> None:
     (tmp_path / "new").touch()
     quantised.save({"a": torch.ones(2, 2)}, tmp_path / "model.safetensors")
     save_vectors(("a", "b"), np.ones((2, 2), dtype=np.float32), tmp_path / "vectors.safetensors")
-    head = Calibrator(*map(torch.ones, ((2, 3), 2, 2, 1)), labels=("a", "b"), model="m", revision="r")
+    layers = torch.ones(2, 3), torch.ones(2), torch.ones(2), torch.ones(1)
+    head = Calibrator(*layers, labels=("a", "b"), model="m", revision="r")
     save_calibrator(head, tmp_path / "calibrator.safetensors")
     modes = {mode(path) for path in tmp_path.iterdir()}
     assert modes == {mode(tmp_path / "new")}
