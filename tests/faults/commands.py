@@ -7,27 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.pipeline.probe_files import pairs_file, predictions_file
+from tests.suites.doors import write_doors
 
 Call = Callable[[str], None]
 """Runs an evenhand command to its end in the folder that is being prepared."""
 
-SUITE = """[suite]
-name = "doors"
-[axes.origin]
-baseline = "local"
-[[axes.origin.groups]]
-name = "local"
-words = ["a neighbour"]
-[[axes.origin.groups]]
-name = "foreign"
-words = ["a visitor"]
-[slots]
-place = [{places}]
-[[templates]]
-text = "When {{origin}} came to the {{place}}, people"
-[[templates]]
-text = "In the {{place}} {{origin}} asked for help, and"
-"""
 PLACES = ("door", "shop", "market", "school", "bank", "train", "office", "garden", "bridge", "station")
 MORE = ("north", "south", "east", "west")
 SETTINGS = '[metrics]\nnames = ["sentiment"]\n[suite]\nnames = ["templates:doors.toml"]\n'
@@ -60,9 +44,7 @@ class Case:
 
 def write_suite(folder: Path) -> None:
     """160 prompts, which are three shards, and settings that name them."""
-    places = [f"{one} {side}" for one in PLACES for side in MORE]
-    quoted = ", ".join(f'"{place}"' for place in places)
-    (folder / "doors.toml").write_text(SUITE.format(places=quoted))
+    write_doors(folder, [f"{one} {side}" for one in PLACES for side in MORE])
     (folder / "e.toml").write_text(SETTINGS)
 
 

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from tests.models.host import Asked, Host, Reply, error_reply, serving, text_reply
 from tests.program import run
+from tests.suites.doors import write_doors
 
 KEY = "sk-canary/7d1f+Zq=="
 FORMS = tuple(form.encode() for form in (KEY, quote(KEY, safe=""), KEY.replace("/", "\\/"), "canary"))
@@ -50,19 +51,6 @@ def test_an_audit_that_ends_well_though_the_host_repeats_the_key_in_its_answers(
     assert _leaks(tmp_path, done) == []
 
 
-SUITE = """[suite]
-name = "doors"
-[axes.origin]
-baseline = "local"
-[[axes.origin.groups]]
-name = "local"
-words = ["a neighbour"]
-[[axes.origin.groups]]
-name = "foreign"
-words = ["a visitor"]
-[[templates]]
-text = "When {origin} came, people"
-"""
 COMMANDS = {
     "debias": "debias MODEL --mode naive --prompt Hello --samples 1 --vanilla",
     "debias-suite": "debias MODEL --mode naive --suite templates:doors.toml --metrics sentiment --samples 1",
@@ -80,7 +68,7 @@ CASES = [(name, is_kind) for name in COMMANDS for is_kind in (True, False) if na
 )
 def test_other_commands(name: str, is_kind: bool, tmp_path: Path) -> None:
     """A kind host answers; the other one repeats the key in its refusal."""
-    (tmp_path / "doors.toml").write_text(SUITE)
+    write_doors(tmp_path)
     with serving() as host:
         host.answer = (lambda asked: text_reply(" was kind.")) if is_kind else _repeating
         done = run(*COMMANDS[name].replace("MODEL", f"endpoint:{host.url}#m").split(), cwd=tmp_path)
