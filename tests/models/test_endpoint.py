@@ -18,6 +18,7 @@ from evenhand.core import registry
 from evenhand.core.errors import ModelError
 from evenhand.core.records import Completion, Request
 from evenhand.models.endpoint import EndpointModel
+from evenhand.pipeline.generation import SpreadModel
 
 BOMB = gzip.compress(gzip.compress(bytes(1 << 24)))
 """A hundred bytes that are 16 MiB, and would be as quickly a terabyte."""
@@ -174,6 +175,24 @@ def test_no_more_requests_under_way_than_allowed(host: Host) -> None:
     done = list(model(host, concurrency=3).generate([Request("p", "The man", tuple(range(20)))], SPEC))
     assert len(done) == 20
     assert 2 <= host.most_under_way <= 3
+
+
+def test_small_shards_do_not_hold_requests_back(host: Host) -> None:
+    """The host answers nobody before requests of four shards are there."""
+    all_there = threading.Barrier(8)
+
+    def answer(asked: Asked) -> Reply:
+        all_there.wait(timeout=30)
+        return text_reply(f" {asked.body['prompt']}")
+
+    host.answer = answer
+    asked = model(host, concurrency=8)
+    assert isinstance(asked, SpreadModel)
+    shards = [[Request(f"p{shard}", f"{shard}", (0, 1))] for shard in range(8)]
+    done = dict(asked.generate_each(iter(shards), SPEC))
+    texts = {place: [(item.request_id, item.text) for item in items] for place, items in done.items()}
+    assert texts == {place: [(f"p{place}", f" {place}")] * 2 for place in range(8)}
+    assert host.most_under_way == 8
 
 
 @pytest.mark.parametrize(

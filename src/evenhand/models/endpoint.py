@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-import queue
 import threading
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import islice
+from queue import Empty, SimpleQueue
 from typing import Final, NamedTuple
 
 import httpx
@@ -47,8 +49,11 @@ _SEEDS: Final = 2**31
 _LARGEST_ANSWER: Final = 1 << 24
 # Every request would be answered so: the address, the key or the interface is wrong.
 _FATAL: Final = frozenset({301, 302, 303, 307, 308, 401, 404, 405})
-_Job = tuple[Request, int]
-_Arrival = Completion | Exception
+_Job = tuple[int, Request, int]
+"""The place of a shard, and a request and a sample of it."""
+_Jobs = SimpleQueue[_Job | None]
+"""None for each thread ends them."""
+_Arrival = tuple[int, Completion] | Exception
 _log = logging.getLogger(__name__)
 
 
@@ -112,26 +117,61 @@ class EndpointModel:
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         """Completions as they arrive, one for each request and sample."""
+        for _, done in self._arrivals([requests], spec):
+            yield done
+
+    def generate_each(
+        self, shards: Iterable[Sequence[Request]], spec: GenerationSpec
+    ) -> Iterator[tuple[int, Sequence[Completion]]]:
+        """The completions of each shard, with its place, as they are done.
+
+        Requests of the next shards are sent while those of one are awaited: a shard may have fewer than
+        there are to be under way.
+        """
+        sizes: dict[int, int] = {}
+        found: defaultdict[int, list[Completion]] = defaultdict(list)
+        for place, done in self._arrivals(_measured(shards, sizes), spec):
+            found[place].append(done)
+            if len(found[place]) == sizes[place]:
+                yield place, found.pop(place)
+
+    def _arrivals(
+        self, shards: Iterable[Sequence[Request]], spec: GenerationSpec
+    ) -> Iterator[tuple[int, Completion]]:
+        """Completions as they arrive, each with the place of its shard."""
         self.resolved(spec)
         self._secret = key_in(self._key_env)
         if self._secret and not self._target.is_private:
             self._note("key", in_the_clear(self._key_env, self._target.url))
-        jobs = deque((request, sample) for request in requests for sample in request.samples)
-        arrived: queue.SimpleQueue[_Arrival] = queue.SimpleQueue()
-        total = len(jobs)
-        self._start(jobs, spec, arrived.put, workers=min(self._concurrency, total))
+        later = (
+            (place, request, sample)
+            for place, requests in enumerate(shards)
+            for request in requests
+            for sample in request.samples
+        )
+        jobs, arrived = _Jobs(), SimpleQueue[_Arrival]()
+        # As many again wait their turn, so that no thread waits for the caller.
+        first = list(islice(later, 2 * self._concurrency))
+        for job in first:
+            jobs.put(job)
+        expected, workers = len(first), min(self._concurrency, len(first))
+        self._start(jobs, spec, arrived.put, workers=workers)
         try:
-            for _ in range(total):
+            while expected:
                 item = arrived.get()
                 if isinstance(item, Exception):
                     raise item
+                if (following := next(later, None)) is None:
+                    expected -= 1
+                else:
+                    jobs.put(following)
                 yield item
         finally:
             # Where the caller stops early, what is under way ends by itself and nothing more is sent.
-            jobs.clear()
+            _end(jobs, workers)
 
     def _start(
-        self, jobs: deque[_Job], spec: GenerationSpec, put: Callable[[_Arrival], None], *, workers: int
+        self, jobs: _Jobs, spec: GenerationSpec, put: Callable[[_Arrival], None], *, workers: int
     ) -> None:
         """Let threads serve the jobs, and one more see to it that none of them waits for ever."""
         wires: list[Wire] = []
@@ -145,15 +185,16 @@ class EndpointModel:
         threading.Thread(target=late, daemon=True).start()
 
     def _work(
-        self, jobs: deque[_Job], spec: GenerationSpec, put: Callable[[_Arrival], None], wires: list[Wire]
+        self, jobs: _Jobs, spec: GenerationSpec, put: Callable[[_Arrival], None], wires: list[Wire]
     ) -> None:
-        """Serve jobs until none is left; threads with a connection each are quicker than a shared pool."""
+        """Serve jobs until the last; threads with a connection each are quicker than a shared pool."""
         try:
             with self._client() as client:
                 wire = Wire(client, seconds=self._timeout)
                 wires.append(wire)
-                while (job := _next(jobs)) is not None:
-                    put(self._complete(wire, *job, spec))
+                while (job := jobs.get()) is not None:
+                    place, request, sample = job
+                    put((place, self._complete(wire, request, sample, spec)))
         except Exception as error:
             # A thread must not die in silence: the caller would wait for ever.
             put(error)
@@ -255,11 +296,20 @@ class EndpointModel:
             _log.warning("%s", message)
 
 
-def _next(jobs: deque[_Job]) -> _Job | None:
-    try:
-        return jobs.popleft()
-    except IndexError:
-        return None
+def _measured(shards: Iterable[Sequence[Request]], sizes: dict[int, int]) -> Iterator[Sequence[Request]]:
+    """The shards, noting how many texts each is to have before it is asked."""
+    for place, requests in enumerate(shards):
+        sizes[place] = sum(len(request.samples) for request in requests)
+        yield requests
+
+
+def _end(jobs: _Jobs, workers: int) -> None:
+    """Take back what nobody has begun, and let the threads go."""
+    with suppress(Empty):
+        while True:
+            jobs.get_nowait()
+    for _ in range(workers):
+        jobs.put(None)
 
 
 class _Response(NamedTuple):
