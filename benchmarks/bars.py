@@ -250,7 +250,8 @@ BARS: tuple[Bar, ...] = (
         8,
         "wasserstein",
         _part("equal", "POT wasserstein_1d", "wall"),
-        next_limit="sorting both samples, by buckets where values are spread; rounded to three digits, 6.6x",
+        next_limit="sorting both samples, by buckets where values are spread; 5x where they are rounded to "
+        "three digits",
     ),
     Bar(
         "cluster bootstrap, 10,000 resamples",

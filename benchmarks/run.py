@@ -40,7 +40,7 @@ class Job:
 JOBS: tuple[Job, ...] = (
     Job("sentiment", "bench_sentiment.py"),
     Job("word_scores", "bench_word_scores.py"),
-    Job("corpus", "bench_corpus.py", "--megabytes 60"),
+    Job("corpus", "bench_corpus.py", "--megabytes 120"),
     Job("wasserstein", "bench_wasserstein.py"),
     Job("bootstrap", "bench_bootstrap.py"),
     Job("sampling-30m", "bench_sampling.py", "--shape 30m --tokens 32"),

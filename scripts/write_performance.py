@@ -132,7 +132,7 @@ Column = tuple[str, ...]
 
 def _batches(results: Path) -> Iterator[str]:
     """Sampling and classifiers at growing batch, and what happens where memory ends."""
-    sampled, read_, little = (read(results, f"{name}-gpu{more}") for name, more in _AT_GROWING_BATCH)
+    sampled, read_, little = (read(results, name) for name in _AT_GROWING_BATCH)
     if sampled is not None:
         ways = ("vanilla", "embedding", "classifier", "plain calls")
         shares = {f"share of {name}": (f"shares_of_{name.replace(' ', '_')}", "vanilla") for name in _SHARES}
@@ -145,7 +145,7 @@ def _batches(results: Path) -> Iterator[str]:
         yield _little_memory(little)
 
 
-_AT_GROWING_BATCH = (("sampling", "-medium"), ("classifiers", ""), ("memory", ""))
+_AT_GROWING_BATCH = ("sampling-gpu-medium", "classifiers-gpu", "memory-gpu")
 _SHARES = ("bandwidth", "matrix rate")
 
 
@@ -242,12 +242,22 @@ def _machines(results: Path) -> str:
         "| --- | --- | --- | --- | --- | --- |",
     ]
     known: dict[str, int] = {}
-    for name in sorted({bar.file for bar in BARS}):
+    for name in sorted({bar.file for bar in BARS} | set(_AT_GROWING_BATCH)):
         found = read(results, name)
         if found is not None:
             number = known.setdefault(_machine(found), len(known) + 1)
             lines.append("| " + " | ".join(_facts(name, found, number)) + " |")
-    return "\n".join([*lines, "", *(f"{number}. {said}" for said, number in known.items())])
+    machines = [f"{number}. {said}" for said, number in known.items()]
+    return "\n".join([*lines, "", *machines, *_few_rounds(results)])
+
+
+def _few_rounds(results: Path) -> Iterator[str]:
+    """What is said of ratios whose results have fewer than five rounds, or do not tell them."""
+    files = dict.fromkeys(bar.file for bar in BARS if bar.unit == "x")
+    found = {name: one for name in files if (one := read(results, name)) is not None}
+    few = [f"`{name}.json`" for name, one in found.items() if int(_rounds(one).split(" ")[0] or 0) < 5]
+    if few:
+        yield f"\nOlder than the suite, with fewer than five rounds or none told: {', '.join(few)}."
 
 
 def _machine(found: Result) -> str:

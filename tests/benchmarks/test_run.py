@@ -61,3 +61,12 @@ def test_a_bar_missed_by_little_is_seen_to_be(monkeypatch: pytest.MonkeyPatch, t
     chart = write.charts(tmp_path)["ratios.svg"]
     assert "1.25x (≤ 1.25x), missed<" in chart
     assert "1.2x (≤ 1.4x)<" in chart
+
+
+def test_ratios_of_few_rounds_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    write = module("write_performance", monkeypatch)
+    for name, rounds in (("sentiment", 5), ("bootstrap", 3)):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"rounds": rounds, "ratios": {}}))
+    (tmp_path / "regard-gpu.json").write_text(json.dumps({"ratio": 36}))
+    said = "fewer than five rounds or none told: `bootstrap.json`, `regard-gpu.json`.\n"
+    assert write.page(tmp_path).endswith(said)

@@ -59,10 +59,11 @@ def support_of(hidden: Tensor, logits: Tensor, anatomy: Anatomy, *, size: int, e
     else:
         last, rest_offset = _rest_of(hidden, logits, anatomy.table, near, None if exact else said)
     chosen = tokens[:, :size]
-    offsets = values[:, :size].new_zeros(chosen.shape)
-    offsets = offsets if anatomy.bias is None else anatomy.bias[chosen].float()
-    offsets = torch.cat([offsets, rest_offset[:, None]], 1)
-    return Support(anatomy.table, chosen, last, offsets, values[:, :size], mass)
+    likeliest = values[:, :size]
+    offsets = torch.zeros_like(likeliest) if anatomy.bias is None else anatomy.bias[chosen].float()
+    return Support(
+        anatomy.table, chosen, last, torch.cat([offsets, rest_offset[:, None]], 1), likeliest, mass
+    )
 
 
 def _rest_of(
