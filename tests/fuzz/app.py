@@ -7,10 +7,12 @@ without the headers of the guard, is a crash.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any, Final
 from urllib.parse import quote_plus, unquote
@@ -45,7 +47,9 @@ class _Served:
     """One study whose only person has a link that is always the same."""
 
     def __init__(self) -> None:
-        study = make_study(Path(mkdtemp(prefix="evenhand-fuzz-")) / "study", items=ITEMS, annotators=1)
+        folder = Path(mkdtemp(prefix="evenhand-fuzz-"))
+        atexit.register(rmtree, folder, ignore_errors=True)
+        study = make_study(folder / "study", items=ITEMS, annotators=1)
         self.db = Database(study).__enter__()
         people.invite(self.db, 1)
         known = {"token": people.token_digest(study.id, TOKEN)}
