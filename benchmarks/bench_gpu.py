@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import logging
 import time
+from functools import partial
 
 import numpy as np
 import torch
@@ -93,21 +94,25 @@ def sampling(args: argparse.Namespace, device: torch.device, dtype: torch.dtype)
     steerings = {"vanilla": None, **{mode: guides(engine, mode)[0] for mode in SIGMA}}
     limit, parts = most(device, dtype), {}
     for rows in map(int, args.batches.split(",")):
-        ways = {}
-        for name, steering in steerings.items():
-            loop = Loop(engine, IdCodec(), batch=rows, steering=steering)
-            ways[name] = Way(lambda loop=loop, rows=rows: sampled(loop, rows, spec), rows * args.tokens)
-        loop = Loop(engine, IdCodec(), batch=rows, desk=Desk(records=False))
-        ways["plain calls"] = Way(lambda loop=loop, rows=rows: sampled(loop, rows, spec), rows * args.tokens)
-        turns = take_turns(ways, rounds=args.rounds, warm=1)
+        loops = {name: Loop(engine, IdCodec(), batch=rows, steering=one) for name, one in steerings.items()}
+        loops["plain calls"] = Loop(engine, IdCodec(), batch=rows, desk=Desk(records=False))
+        turns = take_turns(writing(loops, rows, spec), rounds=args.rounds, warm=1)
         found = result(turns, ours="vanilla", unit="tokens/s", gate=agree, data="random weights")
-        rates = {name: turns.rate(name, "wall") for name in ways}
-        moved = {name: share(rate / rows * size, limit["bytes_per_second"]) for name, rate in rates.items()}
-        worked = {
-            name: share(rate * 2 * cells, limit["operations_per_second"]) for name, rate in rates.items()
+        rates = {name: turns.rate(name, "wall") for name in loops}
+        bytes_, operations = limit["bytes_per_second"], limit["operations_per_second"]
+        parts[str(rows)] = found | {
+            "shares_of_bandwidth": {name: share(rate / rows * size, bytes_) for name, rate in rates.items()},
+            "shares_of_matrix_rate": {
+                name: share(rate * 2 * cells, operations) for name, rate in rates.items()
+            },
         }
-        parts[str(rows)] = found | {"shares_of_bandwidth": moved, "shares_of_matrix_rate": worked}
     return joined(parts) | {"shape": args.shape, "weights_bytes": size, "at_most": limit}
+
+
+def writing(loops: dict[str, Loop], rows: int, spec: GenerationSpec) -> dict[str, Way]:
+    """Each loop as a way to write that many rows."""
+    count = rows * spec.max_new_tokens
+    return {name: Way(partial(sampled, loop, rows, spec), count) for name, loop in loops.items()}
 
 
 def gated(engine: Gpt2, exact: Gpt2) -> str:

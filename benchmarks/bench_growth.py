@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from harness import machine, parser, write
+from harness import FORMAT, machine, parser, write
 
 GROUPS = [f"group {letter}" for letter in "abcdefgh"]
 SAMPLES = 10
@@ -102,7 +102,7 @@ def main() -> None:
     at = {(row["texts"], row["command"]): row for row in rows}
     last, before = sizes[-1], sizes[-2:][0]
     found: dict[str, object] = {
-        "format": 2,
+        "format": FORMAT,
         "gate": "no rival",
         "data": f"made up, {last:,} texts",
         "rows": rows,
