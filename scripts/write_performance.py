@@ -118,8 +118,9 @@ its matrix rate.
   Reading prompts and the loop itself take 0.8 ms a token more.
 - *Calibration* adds 1.8 ms at 1,024 rows with words, 1.1 of it 16 walks over the followed tokens' vectors;
   and 4.2 ms with a head, 1.9 of it products in float32. Over these 48 tokens it costs {cost} at 32
-  rows and {grown} at 1,024, more than the bars, which the slower step in float32 keeps; over the 24
-  tokens of the table above a little less, since reading the prompt, alike in all ways, is a larger part.
+  rows and {grown} at 1,024, more than the bars, which are set and kept in float32 at 32 rows; over the
+  24 tokens of the table above {half} in bfloat16, since reading the prompt, alike in all ways, is a larger
+  part. At one row in float32 it costs {alone}: 15 steps are a chain, and few rows do not fill a GPU.
 - *Next* would be norms and sums inside the other kernels, and heads in half precision.
 """
 _READING = """\
@@ -137,7 +138,7 @@ def _batches(results: Path) -> Iterator[str]:
         ways = ("vanilla", "embedding", "classifier", "plain calls")
         shares = {f"share of {name}": (f"shares_of_{name.replace(' ', '_')}", "vanilla") for name in _SHARES}
         yield _SAMPLING + "\n" + _by_batch(sampled, ways, shares)
-        yield _saturated(sampled)
+        yield _saturated(sampled, results)
     if read_ is not None:
         shares = {"share of matrix rate": ("share_of_matrix_rate",)}
         yield _READING + "\n" + _by_batch(read_, ("evenhand",), shares)
@@ -146,6 +147,7 @@ def _batches(results: Path) -> Iterator[str]:
 
 
 _AT_GROWING_BATCH = ("sampling-gpu-medium", "classifiers-gpu", "memory-gpu")
+_HALF = "mitigation-gpu-bf16"
 _SHARES = ("bandwidth", "matrix rate")
 
 
@@ -172,7 +174,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _saturated(sampled: Result) -> str:
+def _saturated(sampled: Result, results: Path) -> str:
     """How far the device is used at most, and what the rest of a step is spent on."""
     parts = list(cast("Mapping[str, Result]", sampled["parts"]).values())
     gains = [_at(part, "ratios", "plain calls", "wall") for part in parts]
@@ -180,13 +182,25 @@ def _saturated(sampled: Result) -> str:
         f"{100 * max(_at(part, f'shares_of_{name}', 'vanilla') for part in parts):.0f} %"
         for name in ("bandwidth", "matrix_rate")
     )
-    cost, grown = (
-        " and ".join(f"{_at(part, 'ratios', mode, 'wall'):.2f}x" for mode in ("embedding", "classifier"))
-        for part in (cast("Mapping[str, Result]", sampled["parts"])["32"], parts[-1])
-    )
+    half, alone = read(results, _HALF), read(results, "mitigation-gpu")
     return _SATURATED.format(
-        bandwidth=bandwidth, rate=rate, most=max(gains), least=gains[-1], cost=cost, grown=grown
+        bandwidth=bandwidth,
+        rate=rate,
+        most=max(gains),
+        least=gains[-1],
+        cost=_costs(sampled, "32", "ratios"),
+        grown=_costs(sampled, "1024", "ratios"),
+        half=_costs(half, "32", "cost"),
+        alone=_costs(alone, "1", "cost"),
     )
+
+
+def _costs(found: Result | None, rows: str, name: str) -> str:
+    """What the two modes cost against vanilla sampling."""
+    if found is None:
+        return "(not measured)"
+    modes = ("embedding", "classifier")
+    return " and ".join(f"{_at(found, 'parts', rows, name, mode, 'wall'):.2f}x" for mode in modes)
 
 
 def _little_memory(found: Result) -> str:
@@ -242,7 +256,7 @@ def _machines(results: Path) -> str:
         "| --- | --- | --- | --- | --- | --- |",
     ]
     known: dict[str, int] = {}
-    for name in sorted({bar.file for bar in BARS} | set(_AT_GROWING_BATCH)):
+    for name in sorted({bar.file for bar in BARS} | {*_AT_GROWING_BATCH, _HALF}):
         found = read(results, name)
         if found is not None:
             number = known.setdefault(_machine(found), len(known) + 1)
