@@ -52,7 +52,7 @@ class FakeRay:
 
     def remote(self, target: object = None, **options: object) -> Any:
         if target is None:
-            probe = SimpleNamespace(remote=lambda paths: lambda: (self.version, []))
+            probe = SimpleNamespace(remote=lambda paths, folder: lambda: (self.version, []))
             return lambda function: SimpleNamespace(options=lambda **given: probe)
         return SimpleNamespace(options=lambda **share: SimpleNamespace(remote=lambda r: self.actor(r, share)))
 

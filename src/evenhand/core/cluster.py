@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import socket
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from evenhand._version import __version__
+from evenhand.core import assets
 from evenhand.core.errors import EvenhandError, InputError, MissingLibraryError
 
 _PATIENCE: Final = 5.0
@@ -34,13 +39,36 @@ def _init(ray: Any, address: str | None, cpus: int | None) -> None:
     here = {"address": "local", "num_cpus": cpus, "include_dashboard": False}
     try:
         _call(address or "")
-        ray.init(log_to_driver=False, **({"address": address} if address else here))
+        with _out_of_sight():
+            # Its messages are of ports and tokens; what goes wrong is raised.
+            ray.init(
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                **({"address": address} if address else here),
+            )
     except (OSError, RuntimeError, ValueError) as error:
         raise InputError(
             f"no Ray cluster answers at {address}" if address else "Ray does not start on this machine",
             accepted="HOST:PORT of a running cluster, or auto on one of its nodes; none starts one here",
             todo=f"look at `ray status` there; the reason told is: {error}",
         ) from error
+
+
+def _out_of_sight() -> AbstractContextManager[None]:
+    """Elsewhere for a moment: workers import from the folder Ray is started in before any other.
+
+    A ``torch.py`` beside somebody's texts would run there. Where this process imports from its folder too,
+    workers may.
+    """
+    folder = Path.cwd()
+    seen = any(Path(entry or ".").resolve() == folder for entry in sys.path)
+    return nullcontext() if seen else chdir(assets.ROOT)
+
+
+def enter(folder: str) -> None:
+    """In a worker: let relative paths begin where they do for who sent the work, if it has that folder."""
+    if Path(folder).is_dir():
+        os.chdir(folder)
 
 
 def _call(address: str) -> None:
@@ -56,7 +84,8 @@ def check_nodes(ray: Any, paths: Sequence[str] = ()) -> None:
     strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
     probe = ray.remote(num_cpus=0)(_seen)
     asked = [
-        probe.options(scheduling_strategy=strategy(node, soft=False)).remote(list(paths)) for node in nodes
+        probe.options(scheduling_strategy=strategy(node, soft=False)).remote(list(paths), str(Path.cwd()))
+        for node in nodes
     ]
     for node, (version, missing) in zip(nodes, ray.get(asked), strict=True):
         if version != __version__:
@@ -73,10 +102,9 @@ def check_nodes(ray: Any, paths: Sequence[str] = ()) -> None:
             )
 
 
-def _seen(paths: Sequence[str]) -> tuple[str, list[str]]:
+def _seen(paths: Sequence[str], folder: str) -> tuple[str, list[str]]:
     """What a node has: its version of the package, and the paths it does not see."""
-    from pathlib import Path
-
+    enter(folder)
     return __version__, [path for path in paths if "://" not in path and not Path(path).exists()]
 
 

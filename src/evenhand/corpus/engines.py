@@ -9,11 +9,12 @@ import io
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
 from typing import Literal
 
 import polars as pl
 
-from evenhand.core.cluster import check_nodes, joined
+from evenhand.core.cluster import check_nodes, enter, joined
 from evenhand.corpus.shards import Counted, Shard, Task, count_shard, from_tables, to_tables
 
 Engine = Literal["local", "ray"]
@@ -48,12 +49,12 @@ def run_ray(
     with joined(address=address, cpus=workers) as ray:
         check_nodes(ray, list(dict.fromkeys(shard.source.path for shard in shards))[:100])
         remote = ray.remote(max_retries=_RETRIES)(_counted_bytes)
-        shared, waiting = ray.put(task), iter(shards)
+        shared, waiting, folder = ray.put(task), iter(shards), str(Path.cwd())
         running: dict[object, Shard] = {}
         limit = 2 * max(workers, int(ray.cluster_resources().get("CPU", 1)))
         while True:
             while len(running) < limit and (shard := next(waiting, None)) is not None:
-                running[remote.remote(shard, shared)] = shard
+                running[remote.remote(shard, shared, folder)] = shard
             if not running:
                 return
             done, _ = ray.wait(list(running), num_returns=1)
@@ -62,8 +63,9 @@ def run_ray(
                 yield running.pop(reference), from_tables(tables, task)
 
 
-def _counted_bytes(shard: Shard, task: Task) -> dict[str, bytes]:
+def _counted_bytes(shard: Shard, task: Task, folder: str) -> dict[str, bytes]:
     """A shard counted in a Ray worker, as Arrow."""
+    enter(folder)
     written = {}
     for name, table in to_tables(count_shard(shard, task, task.vocabulary())).items():
         buffer = io.BytesIO()

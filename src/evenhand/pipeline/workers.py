@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import NamedTuple, cast
 
 from evenhand._version import __version__
 from evenhand.core import errors, registry
+from evenhand.core.cluster import enter
 from evenhand.core.errors import EvenhandError
 from evenhand.core.protocols import Metric, Model, ResolvesSpec, Served
 from evenhand.core.records import Completion, Execution, GenerationSpec, ModelRef, Request, Text
@@ -68,8 +68,7 @@ class Worker:
         self._recipe = recipe
         self._models: tuple[Model, Model] | None = None
         self._metrics: dict[str, Metric] = {}
-        if Path(recipe.folder).is_dir():
-            os.chdir(recipe.folder)
+        enter(recipe.folder)
 
     def do(self, work: str, *given: object) -> object:
         """What one of the works below gives, or why it was refused."""
