@@ -357,6 +357,12 @@ def _recipe(model: str | Model | None, settings: Settings) -> ModelRecipe:
             todo="register it as a plug-in and name it, or use the local engine",
         )
     given = dict(settings.model.options)
+    if "max_tokens_total" in given and settings.execution.engine != "local":
+        raise InputError(
+            f"max_tokens_total, and the engine is {settings.execution.engine}",
+            accepted="a cap that one process keeps: every worker would spend it again",
+            todo="leave --engine ray out: a server needs no workers, `concurrency` says how much it is asked",
+        )
     if settings.model.name == _HUMAN:
         given.setdefault("suite", settings.suite.names[0])
     mitigation = settings.mitigation

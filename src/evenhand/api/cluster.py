@@ -11,6 +11,7 @@ from evenhand.core.protocols import Metric
 from evenhand.pipeline.actors import Pool, PooledAsker
 from evenhand.pipeline.asking import Asker
 from evenhand.pipeline.workers import ModelRecipe, Recipe
+from evenhand.report.wording import count
 
 _log = logging.getLogger(__name__)
 
@@ -23,6 +24,8 @@ def open_pool(settings: Settings, model: ModelRecipe | None = None) -> Pool | No
             _log.warning(
                 "the address %s is for --engine ray: the work is done on this machine", execution.address
             )
+        if execution.workers:
+            _log.warning("--workers is for --engine ray: the work is done in this process")
         return None
     recipe = Recipe(execution.record(), model)
     return Pool(recipe, workers=execution.workers, address=execution.address)
@@ -62,5 +65,7 @@ def engine_line(settings: Settings) -> list[str]:
     execution = settings.execution
     if execution.engine == "local":
         return []
-    workers = f"{execution.workers} workers" if execution.workers else "a worker a GPU, or a few cores each"
+    workers = (
+        count(execution.workers, "worker") if execution.workers else "a worker a GPU, or a few cores each"
+    )
     return [f"engine  {execution.engine} at {execution.address or 'this machine'}, {workers}"]
