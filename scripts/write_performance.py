@@ -36,7 +36,7 @@ GPU. It fails where a bar is missed or a ratio is a fifth less than the committe
 - **Seconds, memory, growth and requests** have no rival.
 - **The clock** is CPU time where one core works and wall time where several do; both are in the result files.
 
-![Every ratio as a multiple of its bar](performance/ratios.svg)
+[![Every ratio as a multiple of its bar](performance/ratios.svg)](performance/ratios.svg)
 """
 
 
@@ -226,9 +226,8 @@ def _growth(results: Path) -> Iterator[str]:
         lines.append(
             f"| {row['texts']:,} | `{row['command']}` | {row['seconds']:,.2f} | {row['mib']:,.0f} MiB |"
         )
-    yield "## Growth\n\n![Seconds and memory by number of texts](performance/growth.svg)\n\n" + "\n".join(
-        lines
-    )
+    chart = "performance/growth.svg"
+    yield f"## Growth\n\n[![Seconds and memory by number of texts]({chart})]({chart})\n\n" + "\n".join(lines)
 
 
 def _curves(found: Result) -> dict[str, list[tuple[float, float, float]]]:
