@@ -106,10 +106,11 @@ def test_an_interrupted_run_stops_soon_and_says_that_work_is_kept(tmp_path):
     manifest = tmp_path / "run" / "run.json"
     while process.poll() is None and not (manifest.exists() and '"count": {' in manifest.read_text()):
         time.sleep(0.01)
-    time.sleep(0.5)
+    time.sleep(1)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
+    # Where the signal comes while Numba loads its kernels, Python ends by it; a shell calls both 130.
+    assert process.returncode in (130, -signal.SIGINT), errors
     assert "Finished shards are kept" in errors
     assert json.loads(manifest.read_text())["stages"]["count"]["state"] == "interrupted"
 
