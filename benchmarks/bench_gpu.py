@@ -223,7 +223,9 @@ def work_of(reader: Classifier, texts: list[str]) -> tuple[float, float]:
     shape = reader._network.encoder.shape
     rows = wordpiece.encode(reader._tokenizer, texts, longest=shape.positions)
     length = float(np.mean([len(row) for row in rows]))
-    return 2 * 12 * shape.layers * shape.width * shape.width * length, length
+    # Queries, keys, values and output; then into the inner layer and out again.
+    layer = 4 * shape.width * shape.width + 2 * shape.width * shape.inner
+    return 2 * (shape.layers * layer + shape.embedding * shape.width) * length, length
 
 
 def main() -> None:
