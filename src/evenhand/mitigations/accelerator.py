@@ -15,6 +15,7 @@ from evenhand.mitigations.gains import ClassifierGain, EmbeddingGain
 from evenhand.mitigations.policy import Calibrated, Near, Rest, Support
 from evenhand.mitigations.settings import BETA1, BETA2, Settings
 from evenhand.mitigations.sides import SideVectors
+from evenhand.neural.devices import is_current
 
 _log = logging.getLogger(__name__)
 _PARTS: Final = 8
@@ -60,7 +61,7 @@ def _trial() -> None:
 
 def can_look(table: Tensor) -> bool:
     """Whether rows over this table can be dealt with here."""
-    fits = table.device.type == "cuda" and table.is_contiguous() and table.shape[1] <= _WIDEST
+    fits = is_current(table.device) and table.is_contiguous() and table.shape[1] <= _WIDEST
     return fits and is_there()
 
 

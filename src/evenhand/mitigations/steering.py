@@ -17,6 +17,7 @@ from evenhand.mitigations.kernel import Gain, calibrate, expected_vector, suppor
 from evenhand.mitigations.policy import Calibrated, Support
 from evenhand.mitigations.settings import LEAST, MOST, Settings
 from evenhand.mitigations.sides import SideVectors
+from evenhand.neural.devices import is_current
 
 
 class Memory(NamedTuple):
@@ -75,7 +76,7 @@ class CalibrationSteering:
     def stepper(self, device: torch.device, *, whole: bool) -> Callable[..., tuple[Tensor, ...]]:
         """The step on plain tensors; on a GPU its many small kernels cost more to start than to run."""
         flat = _Flat(self, whole)
-        return self._graphs.setdefault(whole, Captured(flat)) if device.type == "cuda" else flat
+        return self._graphs.setdefault(whole, Captured(flat)) if is_current(device) else flat
 
     def fresh(self, rows: int, *, start: float, device: torch.device) -> Memory:
         """The memory of texts that are about to begin."""

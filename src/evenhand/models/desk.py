@@ -12,6 +12,7 @@ from evenhand.core.protocols import Steering
 from evenhand.core.records import GenerationSpec
 from evenhand.models.pens import Pen
 from evenhand.models.recorded import RecordedPen, Size
+from evenhand.neural.devices import is_current
 from evenhand.neural.engine import Engine, FixedEngine
 from evenhand.neural.recording import recorder_of
 
@@ -33,7 +34,7 @@ class Desk:
     ) -> Pen | None:
         """A pen for texts of that size; None where steps are not recorded."""
         device = engine.device
-        if not (device.type == "cuda" if self.records is None else self.records):
+        if not (is_current(device) if self.records is None else self.records):
             return None
         lying = self._lying.pop() if self._lying else None
         if lying is not None and lying.can_serve(steering, spec, size):

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from evenhand.neural.devices import is_current
+
 REACH: Final = 64
 """Without the kernel a recorded step looks at so many columns, or a multiple of them."""
 _TILE: Final = 32
@@ -28,7 +30,7 @@ def _is_there() -> bool:
 
 def can_attend(cells: Tensor) -> bool:
     """Whether the kernel can work on tables such as this one."""
-    return cells.device.type == "cuda" and cells.shape[-1] <= _WIDEST and _is_there()
+    return is_current(cells.device) and cells.shape[-1] <= _WIDEST and _is_there()
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,11 @@ def device_of(name: str) -> torch.device:
     return torch.device(name)
 
 
+def is_current(device: torch.device) -> bool:
+    """Whether it is the GPU that kernels of ours and recordings go to: not a second one, ``cuda:1``."""
+    return device.type == "cuda" and device.index in (None, torch.cuda.current_device())
+
+
 def dtype_of(name: str, device: torch.device, *, stored: str = "float32") -> torch.dtype:
     """The type a model computes in.
 
