@@ -105,14 +105,11 @@ def command(
 
 def _carry_out(run: Callable[[Progress], Run]) -> None:
     from evenhand.cli.console import TerminalProgress, output, warn
-    from evenhand.cli.ending import INTERRUPTED, PARTIAL
+    from evenhand.cli.ending import PARTIAL, resumable
     from evenhand.report.corpus.terminal import corpus_summary
 
-    try:
+    with resumable():
         done = run(TerminalProgress())
-    except KeyboardInterrupt:
-        warn("stopped. Finished shards are kept: the same command goes on from here.")
-        raise typer.Exit(INTERRUPTED) from None
     output.print(corpus_summary(done))
     for warning in done.manifest["warnings"]:
         warn(warning)

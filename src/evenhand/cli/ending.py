@@ -49,12 +49,12 @@ def carry_out(
 
 
 @contextmanager
-def resumable() -> Iterator[None]:
+def resumable(kept: str = "shards") -> Iterator[None]:
     """Work that Ctrl-C may stop: what is finished is kept, and the user is told."""
     try:
         yield
     except KeyboardInterrupt:
-        warn("stopped. Finished shards are kept: the same command goes on from here.")
+        warn(f"stopped. Finished {kept} are kept: the same command goes on from here.")
         raise typer.Exit(INTERRUPTED) from None
 
 

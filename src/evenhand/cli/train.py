@@ -176,17 +176,14 @@ def command(
 
 
 def _carry_out(training: Training, *, dry_run: bool) -> None:
-    from evenhand.cli.console import TerminalProgress, show_plan, warn
-    from evenhand.cli.ending import INTERRUPTED
+    from evenhand.cli.console import TerminalProgress, show_plan
+    from evenhand.cli.ending import resumable
 
     show_plan(training.plan())
     if dry_run:
         return
-    try:
+    with resumable("epochs"):
         _show(training.run(TerminalProgress()))
-    except KeyboardInterrupt:
-        warn("stopped. Finished epochs are kept: the same command goes on from here.")
-        raise typer.Exit(INTERRUPTED) from None
 
 
 def _show(trained: Trained) -> None:
