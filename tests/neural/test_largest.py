@@ -6,8 +6,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.neural.kernels import DEVICE, needs_kernels
 
-from evenhand.neural.largest import group_width, in_two_rounds, largest
+from evenhand.neural.largest import group_width, in_two_rounds, largest, peaks_by_kernel, peaks_of
 
 
 @given(
@@ -40,3 +41,21 @@ def test_what_is_no_number_stays_visible() -> None:
     assert found.isnan().tolist() == [[True, False, False]]
     assert places.tolist() == [[5, 63, 62]]
     assert largest(values, 3)[1].tolist() == [[5, 63, 62]]
+
+
+@needs_kernels
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(("columns", "width"), [(50257, 32), (1003, 8), (7, 2)])
+def test_the_kernel_finds_the_largest_of_each_group(kind: torch.dtype, columns: int, width: int) -> None:
+    random = torch.Generator().manual_seed(columns)
+    wide = torch.randn(3, columns + 9, generator=random).to(DEVICE, kind)
+    # Rows of a padded product: they do not follow one another in memory.
+    values = wide[:, :columns]
+    values[1, 5], values[2, :4] = torch.nan, -torch.inf
+    groups = columns // width
+    wanted = values[:, : groups * width].reshape(3, groups, width).amax(-1)
+    found = peaks_by_kernel(values, groups, width)
+    assert found.dtype == kind
+    assert torch.equal(found.nan_to_num(nan=1e4), wanted.nan_to_num(nan=1e4))
+    assert found.isnan().nonzero().tolist() == [[1, 5 // width]]
+    assert torch.equal(peaks_of(values, groups, width).isnan(), found.isnan())
