@@ -14,10 +14,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from evenhand.neural.adding import Add, added, added_at_once
 from evenhand.neural.attending import REACH, Attending, can_attend, planless
 from evenhand.neural.batching import length_sorted
 from evenhand.neural.engine import Output, Prefix
-from evenhand.neural.gpt2_weights import Block, Shape, lay_out
+from evenhand.neural.gpt2_weights import Shape, lay_out
 from evenhand.neural.reading import next_log_probs, padded
 
 _READ_ROWS, _READ_TOKENS = 64, 4096
@@ -99,15 +100,19 @@ class Gpt2:
             hidden = self.hidden(padded([row or [0] for row in some], device=self.device), self._causal)
             yield from (hidden[index, : len(row)] for index, row in enumerate(some))
 
-    def hidden(self, tokens: Tensor, attend: Attend, *, positions: Tensor | None = None) -> Tensor:
+    def hidden(
+        self, tokens: Tensor, attend: Attend, *, positions: Tensor | None = None, add: Add = added
+    ) -> Tensor:
         """The hidden states after the last norm, rows x length x width."""
         weights = self._weights
         table = weights.positions
         places = table[: tokens.shape[1]] if positions is None else table[positions]
-        x = F.embedding(tokens, weights.words) + places
-        for layer, block in enumerate(weights.blocks):
-            x = self._run(layer, block, x, attend)
-        return weights.last(x)
+        x, seen = add(F.embedding(tokens, weights.words), places, weights.norms[0])
+        # A layer ends with the norm its successor begins with: it is taken together with the sum before it.
+        for layer, (block, after) in enumerate(zip(weights.blocks, weights.norms[1:], strict=True)):
+            x, seen = add(x, block.projection(attend(layer, block.attention(seen))), block.before_feedforward)
+            x, seen = add(x, block.down(F.gelu(block.up(seen), approximate="tanh")), after)
+        return seen
 
     def logits(self, hidden: Tensor) -> Tensor:
         """The next-token scores of hidden states, in float32."""
@@ -116,10 +121,6 @@ class Gpt2:
 
     def _causal(self, layer: int, mixed: Tensor) -> Tensor:
         return _joined(_causal(*_split(mixed, self.shape.heads)))
-
-    def _run(self, layer: int, block: Block, x: Tensor, attend: Attend) -> Tensor:
-        x = x + block.projection(attend(layer, block.attention(block.before_attention(x))))
-        return x + block.down(F.gelu(block.up(block.before_feedforward(x)), approximate="tanh"))
 
 
 class Gpt2Batch:
@@ -188,9 +189,8 @@ class Gpt2Batch:
     def advance(self, tokens: Tensor, positions: Tensor, *, longest: int) -> Output:
         """A step of the first rows, whose tokens stand at these positions, below ``longest``."""
         if self._is_fused:
-            return self._advance(
-                tokens, positions, Attending(self._tables, positions, self._model.shape.heads)
-            )
+            attend = Attending(self._tables, positions, self._model.shape.heads)
+            return self._advance(tokens, positions, attend, add=added_at_once)
         return self._advance(tokens, positions, self._attending(positions, longest))
 
     def grow(self) -> None:
@@ -201,9 +201,10 @@ class Gpt2Batch:
     def _is_fused(self) -> bool:
         return can_attend(self._tables)
 
-    def _advance(self, tokens: Tensor, positions: Tensor, attend: Attend) -> Output:
+    def _advance(self, tokens: Tensor, positions: Tensor, attend: Attend, add: Add = added) -> Output:
         with planless(self._model.device):
-            hidden = self._model.hidden(tokens[:, None], attend, positions=positions[:, None])[:, 0]
+            states = self._model.hidden(tokens[:, None], attend, positions=positions[:, None], add=add)
+        hidden = states[:, 0]
         return Output(hidden, self._model.logits(hidden))
 
     def _attending(self, positions: Tensor, longest: int) -> _Cached:

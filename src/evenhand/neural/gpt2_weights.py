@@ -55,9 +55,8 @@ class Shape:
 
 
 class Block(NamedTuple):
-    """One layer."""
+    """One layer, without the norm before it."""
 
-    before_attention: Norm
     attention: Linear
     projection: Linear
     before_feedforward: Norm
@@ -71,7 +70,8 @@ class Weights(NamedTuple):
     words: Tensor
     positions: Tensor
     blocks: tuple[Block, ...]
-    last: Norm
+    norms: tuple[Norm, ...]
+    """What is taken before each block, and after the last one."""
     head: Linear
     """The product with the output table, and perhaps with rows of zeros below it."""
     table: Tensor
@@ -92,7 +92,7 @@ def lay_out(
         words=table if is_shared else words,
         positions=reader.table("wpe.weight", shape.context, shape.width),
         blocks=tuple(reader.block(f"h.{layer}.") for layer in range(shape.layers)),
-        last=reader.norm("ln_f"),
+        norms=(*(reader.norm(f"h.{layer}.ln_1") for layer in range(shape.layers)), reader.norm("ln_f")),
         head=Linear(padded),
         table=table,
     )
@@ -115,7 +115,6 @@ class _Reader(WeightReader):
 
     def block(self, name: str) -> Block:
         return Block(
-            self.norm(f"{name}ln_1"),
             self.linear(f"{name}attn.c_attn"),
             self.linear(f"{name}attn.c_proj"),
             self.norm(f"{name}ln_2"),
