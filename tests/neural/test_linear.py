@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.neural.kernels import DEVICE
 
 from evenhand.neural import linear
 from evenhand.neural.linear import Linear
@@ -36,3 +37,20 @@ def test_the_gelu_of_a_product_is_that_of_the_product(packs: bool, monkeypatch: 
     # x times the normal distribution's share below x.
     below = torch.distributions.Normal(0.0, 1.0).cdf(product(x))  # type: ignore[no-untyped-call]
     assert torch.allclose(product.gelu(x), product(x) * below, atol=1e-6)
+
+
+@pytest.mark.parametrize("fuses", [True, False])
+def test_the_approximate_gelu_is_torchs(fuses: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear, "fuses_gelu", lambda weight: fuses)
+    generator = torch.Generator().manual_seed(0)
+    weight, bias, x = (torch.randn(*size, generator=generator) for size in ((16, 8), (16,), (5, 2, 8)))
+    product = Linear(weight.to(DEVICE, torch.bfloat16), bias.to(DEVICE, torch.bfloat16))
+    found = product.tanh_gelu(x.to(DEVICE, torch.bfloat16)).float().cpu()
+    near = torch.nn.functional.gelu(x @ weight.T + bias, approximate="tanh")
+    # Half precision has three digits; a CPU's product with GELU is the exact one, 5e-4 away at most.
+    assert torch.allclose(found, near, rtol=2e-2, atol=3e-2)
+
+
+def test_on_a_cpu_and_in_float32_product_and_gelu_stay_two() -> None:
+    assert not linear.fuses_gelu(torch.zeros(2, 2, dtype=torch.bfloat16))
+    assert not linear.fuses_gelu(torch.zeros(2, 2, device=DEVICE))

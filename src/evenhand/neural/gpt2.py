@@ -111,7 +111,7 @@ class Gpt2:
         # A layer ends with the norm its successor begins with: it is taken together with the sum before it.
         for layer, (block, after) in enumerate(zip(weights.blocks, weights.norms[1:], strict=True)):
             x, seen = add(x, block.projection(attend(layer, block.attention(seen))), block.before_feedforward)
-            x, seen = add(x, block.down(F.gelu(block.up(seen), approximate="tanh")), after)
+            x, seen = add(x, block.down(block.up.tanh_gelu(seen)), after)
         return seen
 
     def logits(self, hidden: Tensor) -> Tensor:

@@ -38,9 +38,23 @@ class Linear:
         """The exact GELU of the product, taken while it is still in the processor's cache."""
         return self._computed(x, "gelu", "none") if self._is_packed else F.gelu(self(x))
 
+    def tanh_gelu(self, x: Tensor) -> Tensor:
+        """The GELU of the product in its tanh approximation; on a GPU the product's own kernel takes it."""
+        if self._bias is None or not fuses_gelu(self._weight):
+            return F.gelu(self(x), approximate="tanh")
+        rows = x.reshape(-1, x.shape[-1])
+        found: Tensor = torch._addmm_activation(self._bias, rows, self._weight.T, use_gelu=True)
+        return found.view(*x.shape[:-1], -1)
+
     def _computed(self, x: Tensor, then: str, kind: str) -> Tensor:
         found: Tensor = torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, then, [], kind)
         return found
+
+
+def fuses_gelu(weight: Tensor) -> bool:
+    """Whether torch has such a product for these weights: a GPU's approximates GELU, a CPU's does not."""
+    is_half = weight.dtype in (torch.bfloat16, torch.float16)
+    return is_half and weight.device.type == "cuda" and hasattr(torch, "_addmm_activation")
 
 
 def _pack(weight: Tensor) -> Tensor | None:
