@@ -128,3 +128,21 @@ def test_penalties_are_those_of_transformers() -> None:
 def test_a_penalty_divides_what_is_positive_and_multiplies_what_is_not() -> None:
     logits = torch.tensor([[2.0, -2.0, 1.0]])
     assert penalise(logits, [[0, 1, 0]], 2.0).tolist() == [[1.0, -4.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        GenerationSpec(temperature=0),
+        GenerationSpec(top_k=9, top_p=0.9),
+        PLAIN,
+        GenerationSpec(top_k=0, top_p=0.5),
+    ],
+    ids=["greedy", "top-k", "all", "nucleus"],
+)
+def test_logits_in_half_precision_are_drawn_from_as_wide_ones(spec: GenerationSpec) -> None:
+    random = torch.Generator().manual_seed(0)
+    # Sixteenths up to 12.5 have eight bits at most: no two of a row are rounded to the same number.
+    wide = torch.stack([torch.randperm(200, generator=random) / 16 for _ in range(16)])
+    uniforms = torch.rand(16, generator=random, dtype=torch.float64)
+    assert torch.equal(choose(wide.bfloat16(), uniforms, spec), choose(wide, uniforms, spec))

@@ -166,7 +166,7 @@ class RecordedPen:
         candidates, tokens = Candidates(output.logits), None
         if self._flow is not None:
             memory = [cells[:rows] for cells in self._memory]
-            candidates, kept = self._flow.advance(output.hidden, output.logits, uniforms, memory)
+            candidates, kept = self._flow.advance(output.hidden, output.logits.float(), uniforms, memory)
             for cells, new in zip(memory, kept, strict=True):
                 cells.copy_(new)
         if self._draws:
@@ -192,10 +192,11 @@ class RecordedPen:
         """The next tokens where a recording cannot hold the steering, or the draw."""
         count = len(rows)
         uniforms, (logits, tokens) = said.uniforms[:count], said.candidates
-        candidates = Candidates(logits[:count], None if tokens is None else tokens[:count])
+        logits = logits[:count].float()
+        candidates = Candidates(logits, None if tokens is None else tokens[:count])
         if self._guide is not None:
             numbers, hidden = [row.number for row in rows], said.output.hidden[:count]
-            candidates = self._guide(Step(hidden, logits[:count], numbers, self._last[:count], uniforms))
+            candidates = self._guide(Step(hidden, logits, numbers, self._last[:count], uniforms))
         return drawn(candidates, uniforms, rows, self._spec)
 
 

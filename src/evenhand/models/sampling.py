@@ -22,7 +22,7 @@ def choose(logits: Tensor, uniforms: Tensor, spec: GenerationSpec) -> Tensor:
     temperature, the ``top_k`` likeliest, then the fewest tokens whose probability reaches ``top_p``.
 
     Args:
-        logits: Rows x vocabulary.
+        logits: Rows x vocabulary; those in half precision are widened where they count.
         uniforms: One number in [0, 1) a row, in float64.
         spec: Temperature, top-k and top-p.
     """
@@ -30,8 +30,8 @@ def choose(logits: Tensor, uniforms: Tensor, spec: GenerationSpec) -> Tensor:
         return logits.argmax(-1)
     if 0 < spec.top_k < logits.shape[-1]:
         likeliest, tokens = largest(logits, spec.top_k)
-        return _draw_sorted((likeliest / spec.temperature).softmax(-1), tokens, uniforms, spec.top_p)
-    scores = logits / spec.temperature
+        return _draw_sorted((likeliest.float() / spec.temperature).softmax(-1), tokens, uniforms, spec.top_p)
+    scores = logits.float() / spec.temperature
     if spec.top_p < 1:
         return _draw_nucleus(scores.softmax(-1), uniforms, spec.top_p)
     return _draw(scores.softmax(-1), uniforms)

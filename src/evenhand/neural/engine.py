@@ -25,7 +25,7 @@ class Output(NamedTuple):
     hidden: Tensor
     """Rows x width: the last hidden states, as the output table sees them."""
     logits: Tensor
-    """Rows x vocabulary, in float32."""
+    """Rows x vocabulary, in float32; those of ``FixedBatch.advance`` may be in the model's own precision."""
 
 
 class Batch(Protocol):

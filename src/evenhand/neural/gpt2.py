@@ -37,7 +37,7 @@ class Gpt2:
         shape: Its sizes.
         tensors: Its weights under the Hub's names, with or without ``transformer.``; other names are ignored.
         device: Where it runs.
-        dtype: What it computes in; logits are float32 always.
+        dtype: What it computes in; logits are float32 but for those of recorded steps.
     """
 
     def __init__(
@@ -119,6 +119,10 @@ class Gpt2:
         # Cut last: so each row begins where a GPU reads fastest.
         return self._weights.head(hidden).float()[..., : self.shape.vocabulary]
 
+    def raw_logits(self, hidden: Tensor) -> Tensor:
+        """The same in the model's own precision: a draw looks at a few of them, and widens those alone."""
+        return self._weights.head(hidden)[..., : self.shape.vocabulary]
+
     def _causal(self, layer: int, mixed: Tensor) -> Tensor:
         return _joined(_causal(*_split(mixed, self.shape.heads)))
 
@@ -178,7 +182,8 @@ class Gpt2Batch:
         """Append one token to every row and say what may follow."""
         positions = torch.tensor(self._lengths, device=self._model.device)
         self.grow()
-        return self._advance(tokens, positions, self._attending(positions, max(self._lengths)))
+        hidden = self._advance(tokens, positions, self._attending(positions, max(self._lengths)))
+        return Output(hidden, self._model.logits(hidden))
 
     def reach(self, longest: int) -> int:
         """All columns where a kernel stops at a row's end by itself, else the next multiple of 64."""
@@ -190,8 +195,10 @@ class Gpt2Batch:
         """A step of the first rows, whose tokens stand at these positions, below ``longest``."""
         if self._is_fused:
             attend = Attending(self._tables, positions, self._model.shape.heads)
-            return self._advance(tokens, positions, attend, add=added_at_once)
-        return self._advance(tokens, positions, self._attending(positions, longest))
+            hidden = self._advance(tokens, positions, attend, add=added_at_once)
+        else:
+            hidden = self._advance(tokens, positions, self._attending(positions, longest))
+        return Output(hidden, self._model.raw_logits(hidden))
 
     def grow(self) -> None:
         """Count one more token in every row."""
@@ -201,11 +208,10 @@ class Gpt2Batch:
     def _is_fused(self) -> bool:
         return can_attend(self._tables)
 
-    def _advance(self, tokens: Tensor, positions: Tensor, attend: Attend, add: Add = added) -> Output:
+    def _advance(self, tokens: Tensor, positions: Tensor, attend: Attend, add: Add = added) -> Tensor:
+        """The hidden states of the new tokens, rows x width."""
         with planless(self._model.device):
-            states = self._model.hidden(tokens[:, None], attend, positions=positions[:, None], add=add)
-        hidden = states[:, 0]
-        return Output(hidden, self._model.logits(hidden))
+            return self._model.hidden(tokens[:, None], attend, positions=positions[:, None], add=add)[:, 0]
 
     def _attending(self, positions: Tensor, longest: int) -> _Cached:
         beyond = self._columns[:longest] > positions[:, None]
