@@ -16,6 +16,7 @@ from evenhand.mitigations.policy import Calibrated, Near, Rest, Support
 from evenhand.mitigations.settings import BETA1, BETA2, Settings
 from evenhand.mitigations.sides import SideVectors
 from evenhand.neural.devices import is_current
+from evenhand.neural.precision import coarse_products
 
 _log = logging.getLogger(__name__)
 _PARTS: Final = 8
@@ -144,6 +145,8 @@ class _Way:
         self.vanilla, self.gained = torch.empty_like(hidden), hidden.new_empty(rows)
         self.totals = hidden.new_empty(rows, _PARTS)
         self.means = hidden.new_empty(rows, _PARTS, self.width)
+        # A head's products need no more digits than the model has.
+        self.is_half = support.table.dtype in (torch.bfloat16, torch.float16)
 
     def walk(self) -> Tensor:
         """The logits at the present states, the rest as the last column."""
@@ -217,10 +220,12 @@ def _by_head(way: _Way, gain: ClassifierGain) -> Callable[[int], None]:
         natural = gain.expected is not None
         way.kernels.combine[rows,](*parts, way.width, NATURAL=natural, W=way.wide, PARTS=_PARTS, **sizes)
         if not is_first:
-            torch.mm(moved, head.inner.T, out=shift)
+            with coarse_products(wanted=way.is_half):
+                torch.mm(moved, head.inner.T, out=shift)
         seen = (layer, shift, weights, head.outer, head.outer_bias, share, way.strength, back, way.gained)
         way.kernels.pull[rows,](*seen, weights.shape[1], units, U=_power_of_two(units), **sizes)
-        torch.mm(back, head.inner, out=slope)
+        with coarse_products(wanted=way.is_half):
+            torch.mm(back, head.inner, out=slope)
         state = (slope, mean, way.vanilla, way.first, way.second, way.now, way.rates)
         way.kernels.step_by_head[rows,](*state, *_adam(number), way.width, W=way.wide, num_warps=_WARPS)
 
