@@ -76,6 +76,28 @@ def test_a_gpu_reads_more_texts_at_once(tmp_path: Path) -> None:
     assert Classifier(tiny_folder(tmp_path), device=CPU, rows=7)._rows == 7
 
 
+def test_texts_read_part_by_part_have_the_same_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Classifier(tiny_folder(tmp_path), device=CPU)
+    wanted, vectors = found.probabilities(TEXTS), found.pooled(TEXTS, "regard")
+    found._memo.clear()
+    monkeypatch.setattr(found, "_parts", lambda texts: [[2, 4], [3, 0, 1]])
+    assert np.allclose(found.probabilities(TEXTS), wanted, atol=1e-6)
+    assert np.allclose(found.pooled(TEXTS, "regard"), vectors, atol=1e-6)
+
+
+def test_a_gpu_is_given_texts_of_like_length_part_by_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Classifier(tiny_folder(tmp_path), device=CPU, rows=2)
+    assert [list(part) for part in found._parts(TEXTS)] == [[0, 1, 2, 3, 4]]
+    monkeypatch.setattr(module, "_AHEAD", 1)
+    monkeypatch.setattr(found, "_device", torch.device("cuda"))
+    # Of 10, 3, 33, 0 and 4 characters, as many at a time as a batch has.
+    assert [list(part) for part in found._parts(TEXTS)] == [[2, 0], [4, 1], [3]]
+
+
 def test_the_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MEMO", 2)
     found = Classifier(tiny_folder(tmp_path), device=CPU)

@@ -123,7 +123,9 @@ class ClassifierNetwork(nn.Module):
         """Logits from the encoder's states; ``mask`` is False where a row is padded."""
         pooled = pool(states, self.queries.to(states.dtype), mask)
         sizes = [len(head.labels) for head in self.heads]
-        spread = pooled.repeat_interleave(torch.tensor(sizes, device=states.device), dim=1)
+        # The size is told: else a GPU would be asked for it, and waited for.
+        repeats = torch.tensor(sizes, device=states.device)
+        spread = pooled.repeat_interleave(repeats, dim=1, output_size=sum(sizes))
         return (spread * self.weight.to(states.dtype)).sum(-1).float() + self.bias
 
 

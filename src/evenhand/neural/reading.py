@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,11 +15,15 @@ SCORES_AT_ONCE = 1 << 24
 
 def padded(rows: Sequence[Sequence[int]], *, device: torch.device, left: bool = False) -> Tensor:
     """The rows as one matrix, filled with token 0 on the right, or on the left."""
-    longest = max(map(len, rows), default=0)
-    filled = [
-        [*[0] * (longest - len(row)), *row] if left else [*row, *[0] * (longest - len(row))] for row in rows
-    ]
-    return torch.tensor(filled, dtype=torch.long, device=device)
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    longest = int(lengths.max(initial=0))
+    columns = np.arange(longest)
+    filled = np.zeros((len(rows), longest), np.int64)
+    there = columns >= longest - lengths[:, None] if left else columns < lengths[:, None]
+    filled[there] = np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum()))
+    matrix = torch.from_numpy(filled)
+    # From pinned memory a GPU fetches it while more work is laid out; else all before it is waited for.
+    return matrix.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else matrix.to(device)
 
 
 def token_log_probs(logits: Tensor, targets: Tensor) -> Tensor:
