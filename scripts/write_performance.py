@@ -125,7 +125,7 @@ its matrix rate.
 """
 _READING = """\
 Texts a second of the embedded encoder with its four heads on BOLD's sentences, tokenizer included, in
-float32. The last column is the share of the device's matrix rate in float32.
+{dtype}. The last column is the share of the device's matrix rate in {dtype}.
 """
 Column = tuple[str, ...]
 """Where in a part of a result a share stands."""
@@ -141,7 +141,11 @@ def _batches(results: Path) -> Iterator[str]:
         yield _saturated(sampled, results)
     if read_ is not None:
         shares = {"share of matrix rate": ("share_of_matrix_rate",)}
-        yield _READING + "\n" + _by_batch(read_, ("evenhand",), shares)
+        yield (
+            _READING.format(dtype=read_.get("dtype", "float32"))
+            + "\n"
+            + _by_batch(read_, ("evenhand",), shares)
+        )
     if little is not None:
         yield _little_memory(little)
 
