@@ -11,6 +11,8 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from evenhand.neural.devices import is_current
+
 _CELLS: Final = 4096
 """Values a block of the kernel holds at once."""
 _WARPS: Final = 4
@@ -55,7 +57,7 @@ def peaks_of(values: Tensor, groups: int, width: int) -> Tensor:
 
     On a GPU by a kernel of ours: torch's own reads groups this small at a tenth of the bandwidth.
     """
-    if values.device.type == "cuda" and values.stride(-1) == 1 and _is_there():
+    if is_current(values.device) and values.stride(-1) == 1 and _is_there():
         return peaks_by_kernel(values, groups, width)
     return values[:, : groups * width].reshape(-1, groups, width).amax(-1)
 
