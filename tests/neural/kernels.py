@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 
 import pytest
 import torch
 
+from evenhand.neural.kernels import has_triton
+
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 needs_kernels = pytest.mark.skipif(
-    find_spec("triton") is None or (DEVICE.type == "cpu" and os.environ.get("TRITON_INTERPRET") != "1"),
+    not has_triton() or (DEVICE.type == "cpu" and os.environ.get("TRITON_INTERPRET") != "1"),
     reason="needs Triton, and a GPU or TRITON_INTERPRET=1",
 )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import cache
-from importlib.util import find_spec
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -16,9 +14,8 @@ from evenhand.mitigations.policy import Calibrated, Near, Rest, Support
 from evenhand.mitigations.settings import BETA1, BETA2, Settings
 from evenhand.mitigations.sides import SideVectors
 from evenhand.neural.devices import is_current
-from evenhand.neural.precision import coarse_products
+from evenhand.neural.kernels import can_compile
 
-_log = logging.getLogger(__name__)
 _PARTS: Final = 8
 """Blocks that share the tokens of a row."""
 _TILE: Final = 4
@@ -33,20 +30,8 @@ _Kernels: TypeAlias = Any
 
 @cache
 def is_there() -> bool:
-    """Whether Triton is, and can compile here; without it torch's own kernels do the work.
-
-    It comes with torch for CUDA, and needs a C compiler and a folder of its own to write to. So it is tried
-    once, on two small rows.
-    """
-    if find_spec("triton") is None:
-        return False
-    try:
-        _trial()
-    except Exception as error:  # whatever a compiler raises, the slower way is open
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        _log.warning("Triton cannot compile here (%s): calibration takes torch's own kernels", reason)
-        return False
-    return True
+    """Whether our kernels are, tried once on two small rows; without them torch's own do the work."""
+    return can_compile(_trial, instead="calibration takes torch's own kernels")
 
 
 def _trial() -> None:
@@ -145,8 +130,6 @@ class _Way:
         self.vanilla, self.gained = torch.empty_like(hidden), hidden.new_empty(rows)
         self.totals = hidden.new_empty(rows, _PARTS)
         self.means = hidden.new_empty(rows, _PARTS, self.width)
-        # A head's products need no more digits than the model has.
-        self.is_half = support.table.dtype in (torch.bfloat16, torch.float16)
 
     def walk(self) -> Tensor:
         """The logits at the present states, the rest as the last column."""
@@ -220,12 +203,10 @@ def _by_head(way: _Way, gain: ClassifierGain) -> Callable[[int], None]:
         natural = gain.expected is not None
         way.kernels.combine[rows,](*parts, way.width, NATURAL=natural, W=way.wide, PARTS=_PARTS, **sizes)
         if not is_first:
-            with coarse_products(wanted=way.is_half):
-                torch.mm(moved, head.inner.T, out=shift)
+            torch.mm(moved, head.inner.T, out=shift)
         seen = (layer, shift, weights, head.outer, head.outer_bias, share, way.strength, back, way.gained)
         way.kernels.pull[rows,](*seen, weights.shape[1], units, U=_power_of_two(units), **sizes)
-        with coarse_products(wanted=way.is_half):
-            torch.mm(back, head.inner, out=slope)
+        torch.mm(back, head.inner, out=slope)
         state = (slope, mean, way.vanilla, way.first, way.second, way.now, way.rates)
         way.kernels.step_by_head[rows,](*state, *_adam(number), way.width, W=way.wide, num_warps=_WARPS)
 

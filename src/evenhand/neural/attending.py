@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cache
-from importlib.util import find_spec
 from typing import Final
 
 import torch
@@ -13,6 +11,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from evenhand.neural.devices import is_current
+from evenhand.neural.kernels import has_triton
 
 REACH: Final = 64
 """Without the kernel a recorded step looks at so many columns, or a multiple of them."""
@@ -22,15 +21,9 @@ _WARPS: Final = 1
 _WIDEST: Final = 256
 
 
-@cache
-def _is_there() -> bool:
-    """Whether Triton is, which comes with torch for CUDA."""
-    return find_spec("triton") is not None
-
-
 def can_attend(cells: Tensor) -> bool:
     """Whether the kernel can work on tables such as this one."""
-    return is_current(cells.device) and cells.shape[-1] <= _WIDEST and _is_there()
+    return is_current(cells.device) and cells.shape[-1] <= _WIDEST and has_triton()
 
 
 @dataclass(frozen=True, slots=True)

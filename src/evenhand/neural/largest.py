@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from functools import cache
-from importlib.util import find_spec
 from typing import Final
 
 import torch
 from torch import Tensor
 
 from evenhand.neural.devices import is_current
+from evenhand.neural.kernels import can_compile
 
 _CELLS: Final = 4096
 """Values a block of the kernel holds at once."""
 _WARPS: Final = 4
-_log = logging.getLogger(__name__)
 
 
 def largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -76,14 +74,10 @@ def peaks_by_kernel(values: Tensor, groups: int, width: int) -> Tensor:
 
 @cache
 def _is_there() -> bool:
-    """Whether Triton is, and can compile here: tried once, since plain calls have no other way back."""
-    if find_spec("triton") is None:
-        return False
-    try:
-        peaks_by_kernel(torch.zeros(1, 4, device="cuda"), 2, 2)
-        torch.cuda.synchronize()
-    except Exception as error:  # whatever a compiler raises, the slower way is open
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        _log.warning("Triton cannot compile here (%s): torch's own kernels find the likeliest tokens", reason)
-        return False
-    return True
+    """Whether the kernel is: tried once, since plain calls have no other way back."""
+    return can_compile(_try, instead="torch's own kernels find the likeliest tokens")
+
+
+def _try() -> None:
+    peaks_by_kernel(torch.zeros(1, 4, device="cuda"), 2, 2)
+    torch.cuda.synchronize()

@@ -53,8 +53,8 @@ class Linear:
 
 def fuses_gelu(weight: Tensor) -> bool:
     """Whether torch has such a product for these weights: a GPU's approximates GELU, a CPU's does not."""
-    is_half = weight.dtype in (torch.bfloat16, torch.float16)
-    return is_half and weight.device.type == "cuda" and hasattr(torch, "_addmm_activation")
+    fits = weight.dtype in (torch.bfloat16, torch.float16) and weight.device.type == "cuda"
+    return fits and hasattr(torch, "_addmm_activation")
 
 
 def _pack(weight: Tensor) -> Tensor | None:
