@@ -1,6 +1,6 @@
 import numpy as np
 
-from evenhand.core.seeds import generator, row_uniforms
+from evenhand.core.seeds import RowUniforms, generator, row_uniforms
 
 
 def test_a_position_has_one_number_whatever_the_length():
@@ -11,6 +11,13 @@ def test_seed_prompt_and_sample_each_change_the_numbers():
     base = row_uniforms(0, "p", 0, 8)
     for other in (row_uniforms(1, "p", 0, 8), row_uniforms(0, "q", 0, 8), row_uniforms(0, "p", 1, 8)):
         assert not np.array_equal(base, other)
+
+
+def test_one_generator_for_all_rows_draws_the_same():
+    draw = RowUniforms(7)
+    # An odd count leaves numbers in the generator's buffer, which the next row must not get.
+    for prompt, sample, count in (("p", 0, 5), ("p", 1, 3), ("", 0, 0), ("\ud800", 2, 64), ("p", 0, 5)):
+        assert np.array_equal(draw(prompt, sample, count), row_uniforms(7, prompt, sample, count))
 
 
 def test_uniforms_are_uniform():

@@ -28,6 +28,23 @@ def row_uniforms(seed: int, prompt_id: str, sample: int, count: int) -> npt.NDAr
     return np.random.Generator(np.random.Philox(key=key)).random(count)
 
 
+class RowUniforms:
+    """``row_uniforms`` of many rows by one generator, set anew for each: in less than half the time."""
+
+    def __init__(self, seed: int) -> None:
+        import numpy as np
+
+        self._seed, self._philox = seed, np.random.Philox(key=0)
+        self._draw, self._fresh = np.random.Generator(self._philox).random, self._philox.state
+
+    def __call__(self, prompt_id: str, sample: int, count: int) -> npt.NDArray[np.float64]:
+        """The numbers of one row."""
+        high, low = divmod(derived_seed(self._seed, "row", prompt_id, sample), 1 << 64)
+        self._fresh["state"]["key"][:] = low, high
+        self._philox.state = self._fresh
+        return self._draw(count)
+
+
 def generator(seed: int, *parts: str | int) -> np.random.Generator:
     """A NumPy generator for one purpose, fixed by the run's seed and the names in ``parts``."""
     import numpy as np
