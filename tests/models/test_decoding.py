@@ -196,3 +196,18 @@ def test_the_order_of_requests_changes_nothing() -> None:
         texts(list(Loop(engine, codec(), batch=3).run(order, SAMPLED))) for order in permutations(items)
     ]
     assert all(result == results[0] for result in results)
+
+
+def test_no_more_texts_than_places_wait_to_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps, step = [0], ScriptedBatch.step
+
+    def counted(self: ScriptedBatch, tokens: Tensor) -> Output:
+        steps[0] += 1
+        return step(self, tokens)
+
+    monkeypatch.setattr(ScriptedBatch, "step", counted)
+    loop = Loop(scripted("abc"), codec(), batch=4)
+    items = [Request(f"p{number}", "x", (0,)) for number in range(40)]
+    told = [steps[0] for _ in loop.run(items, replace(GREEDY, max_new_tokens=1))]
+    # A step finishes four texts. While the second is taken one is told; then four are kept back at each.
+    assert told == [2, 3, 3, 3, *[step for step in range(4, 11) for _ in range(4)], *[10] * 8]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from weakref import WeakSet
 
 import pytest
 import torch
@@ -12,7 +14,7 @@ from tests.models.scripted import Scripted
 from evenhand.core.errors import ModelError
 from evenhand.core.records import Request
 from evenhand.models.decoding import Loop
-from evenhand.neural.engine import Batch
+from evenhand.neural.engine import Batch, Prefix
 
 
 @pytest.mark.parametrize("fail_at", [{1}, {3}, {1, 2, 5}, {4, 7}])
@@ -113,3 +115,24 @@ def test_out_of_memory_with_one_row_is_an_error() -> None:
         ModelError, match=r"^the accelerator has too little memory for a single row\. Accepted: "
     ):
         list(Loop(engine, codec(), batch=2).run([Request("x", "She", (0, 1))], GREEDY))
+
+
+def test_prompts_that_were_used_are_forgotten_before_others_are_read() -> None:
+    class Read:
+        """What stays of a prompt."""
+
+    class Remembering(Scripted):
+        def __init__(self, script: Sequence[int]) -> None:
+            super().__init__(script)
+            self.alive, self.most = WeakSet[Read](), 0
+
+        def prefill(self, rows: Sequence[Sequence[int]]) -> list[Prefix]:
+            prefixes = [Prefix(len(row), Read()) for row in rows]
+            self.alive.update(prefix.read for prefix in prefixes if isinstance(prefix.read, Read))
+            self.most = max(self.most, len(self.alive))
+            return prefixes
+
+    engine = Remembering([5, 6])
+    items = [Request(text, text, (0,)) for text in ("The", "The man", "The man worked", "The man worked as")]
+    assert len(list(Loop(engine, codec(), batch=1).run(items, GREEDY))) == 4
+    assert engine.most == 1

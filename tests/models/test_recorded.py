@@ -19,13 +19,15 @@ from transformers import PreTrainedModel
 
 from evenhand.core.records import GenerationSpec, Request
 from evenhand.models import desk as desks
+from evenhand.models import recorded
 from evenhand.models.decoding import Loop, _closed_up
 from evenhand.models.desk import Desk
 from evenhand.models.recorded import RecordedPen
+from evenhand.models.rows import Row
 from evenhand.neural.engine import Output
 from evenhand.neural.gpt2 import Gpt2Batch
 from evenhand.neural.hub_engine import HubEngine
-from evenhand.neural.recording import CannotRecordError
+from evenhand.neural.recording import CannotRecordError, Fetcher
 
 Written = dict[tuple[str, int], str | None]
 
@@ -57,6 +59,47 @@ def test_the_texts_are_those_of_plain_calls(spec: GenerationSpec, batch: int) ->
     assert written(recording, replace(spec, seed=9)) == written(
         Loop(engine, codec(), batch=batch), replace(spec, seed=9)
     )
+
+
+def test_a_step_is_ordered_before_the_tokens_of_the_last_one_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log: list[str] = []
+
+    class Watched(Fetcher):
+        def __call__(self, tokens: Tensor) -> Callable[[], list[int]]:
+            log.append("order")
+            read = super().__call__(tokens)
+
+            def watched() -> list[int]:
+                log.append("read")
+                return read()
+
+            return watched
+
+    monkeypatch.setattr(recorded, "Fetcher", Watched)
+    loop = Loop(lean(tiny.gpt2(end=None)), codec(frozenset()), batch=6, desk=Desk(records=True))
+    list(loop.run([Request("x", "The man", tuple(range(6)))], replace(GREEDY, max_new_tokens=4)))
+    # Four tokens a row: none is ordered after the last.
+    assert log == ["order", *["order", "read"] * 3, "read"]
+
+
+def test_a_row_that_begins_while_a_step_is_under_way_gets_its_tokens_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain, seen = RecordedPen.read, []
+
+    def watched(self: RecordedPen) -> list[int | None]:
+        seen.append(plain(self))
+        return seen[-1]
+
+    monkeypatch.setattr(RecordedPen, "read", watched)
+    engine = lean(tiny.gpt2())
+    spec = replace(SAMPLED, max_new_tokens=12)
+    assert written(Loop(engine, codec(), batch=3, desk=Desk(records=True)), spec, 6) == written(
+        Loop(engine, codec(), batch=3), spec, 6
+    )
+    assert any(None in tokens for tokens in seen)
 
 
 def test_a_steering_of_any_kind_is_asked_between_two_steps() -> None:
@@ -105,15 +148,15 @@ def test_a_step_that_cannot_be_recorded_is_called_instead(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, at: int
 ) -> None:
     engine, calls = lean(tiny.gpt2()), [0]
-    plain = RecordedPen.write
+    plain = RecordedPen.order
 
-    def failing(self: RecordedPen, rows: Sequence[object]) -> list[int]:
+    def failing(self: RecordedPen, rows: Sequence[Row]) -> None:
         calls[0] += 1
         if calls[0] == at:
             raise CannotRecordError("no such operation")
-        return plain(self, rows)  # type: ignore[arg-type]
+        plain(self, rows)
 
-    monkeypatch.setattr(RecordedPen, "write", failing)
+    monkeypatch.setattr(RecordedPen, "order", failing)
     loop = Loop(engine, codec(), batch=5, desk=Desk(records=True))
     assert written(loop, SAMPLED) == written(Loop(engine, codec(), batch=5), SAMPLED)
     assert caplog.messages == ["steps are not recorded, which is slower: no such operation"]
@@ -138,15 +181,15 @@ def test_a_recording_that_says_something_else_is_not_used(
 
 
 def test_memory_that_does_not_suffice_halves_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain, calls = RecordedPen.write, [0]
+    plain, calls = RecordedPen.order, [0]
 
-    def scarce(self: RecordedPen, rows: Sequence[object]) -> list[int]:
+    def scarce(self: RecordedPen, rows: Sequence[Row]) -> None:
         calls[0] += 1
         if calls[0] == 3:
             raise torch.OutOfMemoryError("no memory")
-        return plain(self, rows)  # type: ignore[arg-type]
+        plain(self, rows)
 
-    monkeypatch.setattr(RecordedPen, "write", scarce)
+    monkeypatch.setattr(RecordedPen, "order", scarce)
     engine = lean(tiny.gpt2())
     loop = Loop(engine, codec(), batch=8, desk=Desk(records=True))
     assert written(loop, SAMPLED) == written(Loop(engine, codec(), batch=8), SAMPLED)

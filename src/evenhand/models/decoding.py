@@ -17,7 +17,7 @@ import torch
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Guide, Steering
 from evenhand.core.records import Completion, GenerationSpec, Request
-from evenhand.core.seeds import row_uniforms
+from evenhand.core.seeds import RowUniforms
 from evenhand.models.desk import Desk
 from evenhand.models.pens import Pen, PlainPen
 from evenhand.models.recorded import Size
@@ -36,6 +36,9 @@ DEFAULT_BATCH = 32
 LARGEST_BATCH = 1024
 
 _PREFILL_TOKENS = 4096
+_SHARE = 32
+"""While an accelerator is at a step, this part of the places is told or made ready: all of them would take
+longer than a step."""
 _LENGTHS = 64
 """How many rows fit is asked once for all lengths up to the next multiple of this."""
 
@@ -121,11 +124,14 @@ class _Table:
     ) -> None:
         self._loop = loop
         self._spec = spec
+        self._uniforms = RowUniforms(spec.seed)
         # Jobs of one prompt stand together, and prompts of like length: they are read together.
         self._waiting = deque(sorted(jobs, key=lambda job: (len(job.prompt), job.prompt)))
         self._longest = max((len(job.prompt) for job in jobs), default=0) + spec.max_new_tokens
         self._places = places or self._fitting_places()
         self._guide: Guide | None = None
+        self._finished: deque[Row] = deque()
+        self._completions: list[Completion] = []
         self._open()
 
     def _fitting_places(self) -> int:
@@ -158,14 +164,15 @@ class _Table:
             if not self._moved():
                 self._halve()
                 continue
-            for row in self._rows:
-                if row.finish is not None:
-                    yield row.completion(self._loop.codec, self._spec)
+            yield from self._told()
+        self._tell(len(self._finished))
+        yield from self._told()
         self._close()
 
     def _open(self) -> None:
         """Begin with an empty batch."""
         self._rows: list[Row] = []
+        self._ready: deque[Row] = deque()
         self._read: dict[tuple[int, ...], Prefix] = {}
         self._opened: Pen | None = None
 
@@ -200,7 +207,9 @@ class _Table:
             self._admit()
             self._drop_finished()
             if self._rows:
-                self._advance()
+                self._pen.order(self._rows)
+            self._prepare()
+            self._take()
         except CannotRecordError as error:
             self._loop.desk.give_up(str(error))
         except RuntimeError as error:
@@ -211,6 +220,14 @@ class _Table:
             return True
         self._begin_again()
         return self._moved()
+
+    def _prepare(self) -> None:
+        """Do what else there is, while an accelerator works; no more texts than places stay untold."""
+        some = max(1, self._places // _SHARE)
+        self._tell(max(some, len(self._finished) - self._places))
+        self._make_ready(min(len(self._ready) + some, self._places))
+        if self._waiting and self._waiting[0].prompt not in self._read:
+            self._read_prompts()
 
     def _halve(self) -> None:
         """Begin again with half the rows."""
@@ -232,8 +249,11 @@ class _Table:
         jobs = list(islice(self._waiting, len(free)))
         if not jobs:
             return
-        places, rows = free[: len(jobs)], [self._start(job) for job in jobs]
-        self._pen.fill(places, rows, self._prefixes(jobs))
+        # Prompts first: an accelerator reads them while rows are made ready.
+        places, prefixes = free[: len(jobs)], self._prefixes(jobs)
+        self._make_ready(len(jobs))
+        rows = [self._ready.popleft() for _ in jobs]
+        self._pen.fill(places, rows, prefixes)
         for place, row in zip(places, rows, strict=True):
             self._rows[place : place + 1] = [row]
             self._waiting.popleft()
@@ -249,11 +269,16 @@ class _Table:
     def _prefixes(self, jobs: Sequence[Job]) -> list[Prefix]:
         """What each job's prompt leaves in the cache: all but its last token, which the next step reads."""
         if any(job.prompt not in self._read for job in jobs):
-            ahead = dict.fromkeys(job.prompt for job in islice(self._waiting, self._places))
-            missing = [prompt for prompt in ahead if prompt not in self._read]
-            known = self._read | dict(zip(missing, self._prefilled(missing), strict=True))
-            self._read = {prompt: known[prompt] for prompt in ahead}
+            self._read_prompts()
         return [self._read[job.prompt] for job in jobs]
+
+    def _read_prompts(self) -> None:
+        """Read the prompts of the jobs that come next, after those before are forgotten."""
+        ahead = dict.fromkeys(job.prompt for job in islice(self._waiting, self._places))
+        # At once: they may take as much memory as the rows themselves.
+        self._read = {prompt: read for prompt, read in self._read.items() if prompt in ahead}
+        missing = [prompt for prompt in ahead if prompt not in self._read]
+        self._read.update(zip(missing, self._prefilled(missing), strict=True))
 
     def _prefilled(self, prompts: Sequence[Sequence[int]]) -> list[Prefix]:
         found: dict[int, Prefix] = {}
@@ -263,13 +288,29 @@ class _Table:
             found.update(zip(indices, prefixes, strict=True))
         return [found[index] for index in range(len(prompts))]
 
-    def _start(self, job: Job) -> Row:
-        uniforms = row_uniforms(self._spec.seed, job.request_id, job.sample, self._spec.max_new_tokens)
-        return Row(next(self._loop.numbers), job, uniforms, self._loop.codec.decode(job.prompt))
+    def _make_ready(self, count: int) -> None:
+        """Make rows for the first jobs that wait, until there are so many."""
+        for job in islice(self._waiting, len(self._ready), count):
+            uniforms = self._uniforms(job.request_id, job.sample, self._spec.max_new_tokens)
+            text = self._loop.codec.decode(job.prompt)
+            self._ready.append(Row(next(self._loop.numbers), job, uniforms, text))
 
-    def _advance(self) -> None:
-        for row, token in zip(self._rows, self._pen.write(self._rows), strict=True):
-            row.take(token, self._loop.codec, self._spec)
+    def _take(self) -> None:
+        """Give each row its next token."""
+        for row, token in zip(self._rows, self._pen.read() if self._rows else (), strict=True):
+            if token is not None:
+                row.take(token, self._loop.codec, self._spec)
+        self._finished += [row for row in self._rows if row.finish is not None]
+
+    def _tell(self, count: int) -> None:
+        """Say what came of so many of the rows that are finished."""
+        for _ in range(min(count, len(self._finished))):
+            self._completions.append(self._finished.popleft().completion(self._loop.codec, self._spec))
+
+    def _told(self) -> list[Completion]:
+        """What was said since this was asked last."""
+        told, self._completions = self._completions, []
+        return told
 
 
 def _rounded(length: int, context: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor
@@ -26,8 +26,12 @@ class Pen(Protocol):
         """Drop all rows but those at these places, the first of which becomes row 0, and so on."""
         ...
 
-    def write(self, rows: Sequence[Row]) -> list[int]:
-        """The next token of each row; the rows do not have it yet."""
+    def order(self, rows: Sequence[Row]) -> None:
+        """Have the next token of each row found; an accelerator is not waited for."""
+        ...
+
+    def read(self) -> Sequence[int | None]:
+        """The tokens that were ordered; None for a row whose first one comes a call later."""
         ...
 
 
@@ -45,8 +49,8 @@ class PlainPen:
         """Drop all rows but those at these places."""
         self._batch.keep(places)
 
-    def write(self, rows: Sequence[Row]) -> list[int]:
-        """The next token of each row."""
+    def order(self, rows: Sequence[Row]) -> None:
+        """Have the next token of each row found."""
         last = torch.tensor([row.last for row in rows], device=self._device)
         output = self._batch.step(last)
         uniforms = torch.tensor([row.uniform for row in rows], dtype=torch.float64, device=self._device)
@@ -54,8 +58,11 @@ class PlainPen:
         if self._guide is not None:
             numbers = [row.number for row in rows]
             candidates = self._guide(Step(output.hidden, output.logits, numbers, last, uniforms))
-        chosen: list[int] = drawn(candidates, uniforms, rows, self._spec).tolist()
-        return chosen
+        self._drawn = drawn(candidates, uniforms, rows, self._spec)
+
+    def read(self) -> list[int | None]:
+        """The tokens that were ordered."""
+        return cast("list[int | None]", self._drawn.tolist())
 
 
 def drawn(candidates: Candidates, uniforms: Tensor, rows: Sequence[Row], spec: GenerationSpec) -> Tensor:

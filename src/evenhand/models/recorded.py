@@ -3,12 +3,14 @@
 All a step needs lies in tensors that stay where they are, one place a row: the last token, its position, the
 row's numbers, what a steering remembers. A step reads them and moves them on, so that between two steps
 nothing is sent to the device but the order to repeat it. Places without a row are written too, and ignored.
+A step is ordered before the tokens of the one before it are looked at, so that the device never waits for
+this process; a row that has ended meanwhile is written once more, in vain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,9 +22,10 @@ from evenhand.core.records import GenerationSpec
 from evenhand.models.pens import drawn, token_of
 from evenhand.models.rows import Row
 from evenhand.models.sampling import choose, is_plain
+from evenhand.neural.devices import sent
 from evenhand.neural.engine import FixedBatch, Output, Prefix
 from evenhand.neural.memory import is_out_of_memory
-from evenhand.neural.recording import CannotRecordError, Recorder
+from evenhand.neural.recording import CannotRecordError, Fetcher, Recorder
 
 _FACTOR: Final = 4
 """A step is recorded for 1, 4, 16 .. rows, so that few recordings serve all numbers of rows."""
@@ -46,6 +49,16 @@ class _Said(NamedTuple):
     candidates: Candidates
     tokens: Tensor | None
     """What was drawn; None where that is not part of the recording."""
+
+
+@dataclass(slots=True)
+class _Order:
+    """A step that the device works on."""
+
+    tokens: Callable[[], list[int]]
+    """What waits for its tokens."""
+    places: list[int | None]
+    """For each row where its token stands among them; None for a row that began later."""
 
 
 class RecordedPen:
@@ -74,6 +87,8 @@ class RecordedPen:
         self._lengths: list[int] = []
         self._steps: dict[tuple[int, int], Callable[[], _Said]] = {}
         self._is_checked = False
+        self._fetch = Fetcher(size.places, device)
+        self._ordered: _Order | None = None
 
     @property
     def device(self) -> torch.device:
@@ -95,6 +110,7 @@ class RecordedPen:
     def clear(self) -> None:
         """Forget all rows, not the recordings."""
         self.keep([])
+        self._ordered = None
         self._guide, self._flow = _begun(self._steering, self._keep)
 
     def fill(self, places: Sequence[int], rows: Sequence[Row], prefixes: Sequence[Prefix]) -> None:
@@ -102,12 +118,14 @@ class RecordedPen:
         self._batch.fill(places, prefixes)
         for place, prefix in zip(places, prefixes, strict=True):
             self._lengths[place : place + 1] = [prefix.length]
+            if self._ordered is not None:
+                self._ordered.places[place : place + 1] = [None]
         device = self._last.device
-        at = torch.tensor(places, device=device)
-        self._last[at] = torch.tensor([row.last for row in rows], device=device)
-        self._positions[at] = torch.tensor([prefix.length for prefix in prefixes], device=device)
-        self._written[at] = 0
-        self._uniforms[at] = torch.from_numpy(np.stack([row.uniforms for row in rows])).to(device)
+        begun = [list(places), [row.last for row in rows], [prefix.length for prefix in prefixes]]
+        at, last, positions = sent(torch.tensor(begun), device).unbind()
+        self._last[at], self._positions[at] = last, positions
+        self._written.index_fill_(0, at, 0)
+        self._uniforms[at] = sent(torch.from_numpy(np.stack([row.uniforms for row in rows])), device)
         if self._flow is not None:
             for cells, fresh in zip(self._memory, self._flow.fresh(len(rows), device), strict=True):
                 cells[at] = fresh
@@ -116,16 +134,38 @@ class RecordedPen:
         """Drop all rows but those at these places."""
         self._batch.keep(places)
         self._lengths = [self._lengths[place] for place in places]
+        if self._ordered is not None:
+            self._ordered.places = [self._ordered.places[place] for place in places]
         moved = [(new, old) for new, old in enumerate(places) if new != old]
         if moved:
-            to, of = (torch.tensor(some, device=self._last.device) for some in zip(*moved, strict=True))
+            to, of = sent(torch.tensor(moved), self.device).unbind(1)
             for cells in self._state:
                 cells[to] = cells[of]
 
     @torch.no_grad()
-    def write(self, rows: Sequence[Row]) -> list[int]:
-        """The next token of each row."""
+    def order(self, rows: Sequence[Row]) -> None:
+        """Have the next token of each row found, and the one after it begun where a step needs no more."""
+        self._due = self._ordered or self._order(rows)
+        goes_on = any(len(row.tokens) + 1 < self._spec.max_new_tokens for row in rows)
+        self._ordered = self._order(rows) if self._draws and goes_on else None
+
+    def read(self) -> list[int | None]:
+        """The tokens that were ordered; None for a row that began after their step."""
+        tokens = self._due.tokens()
+        return [None if place is None else tokens[place] for place in self._due.places]
+
+    def _order(self, rows: Sequence[Row]) -> _Order:
+        """One more token for every row, not waited for."""
         count = len(rows)
+        said = self._said(count)
+        if said.tokens is None:
+            tokens = self._last[:count].copy_(self._drawn(said, rows))
+        else:
+            tokens = said.tokens[:count]
+        return _Order(self._fetch(tokens), list(range(count)))
+
+    def _said(self, count: int) -> _Said:
+        """What the next step leaves behind."""
         bucket, reach = self._bucket(count), self._batch.reach(max(self._lengths) + 1)
         step = self._steps.get((bucket, reach)) or self._recorded(bucket, reach)
         if self._is_checked:
@@ -134,12 +174,7 @@ class RecordedPen:
         else:
             said = self._checked(step, count)
         self._lengths = [length + 1 for length in self._lengths]
-        tokens = said.tokens
-        if tokens is None:
-            tokens = self._drawn(said, rows)
-            self._last[:count] = tokens
-        written: list[int] = tokens[:count].tolist()
-        return written
+        return said
 
     @property
     def _state(self) -> tuple[Tensor, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import torch
+from torch import Tensor
 
 from evenhand.core.errors import InputError
 
@@ -34,6 +35,14 @@ def device_of(name: str) -> torch.device:
 def is_current(device: torch.device) -> bool:
     """Whether it is the GPU that kernels of ours and recordings go to: not a second one, ``cuda:1``."""
     return device.type == "cuda" and device.index in (None, torch.cuda.current_device())
+
+
+def sent(values: Tensor, device: torch.device) -> Tensor:
+    """The tensor on a device.
+
+    From pinned memory a GPU fetches it while more work is laid out; else all before it is waited for.
+    """
+    return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values.to(device)
 
 
 def dtype_of(name: str, device: torch.device, *, stored: str = "float32") -> torch.dtype:

@@ -17,6 +17,7 @@ from torch import Tensor
 from evenhand.neural.adding import Add, added, added_at_once
 from evenhand.neural.attending import REACH, Attending, can_attend, planless
 from evenhand.neural.batching import length_sorted
+from evenhand.neural.devices import sent
 from evenhand.neural.engine import Output, Prefix
 from evenhand.neural.gpt2_weights import Shape, lay_out
 from evenhand.neural.reading import next_log_probs, padded
@@ -108,10 +109,12 @@ class Gpt2:
         table = weights.positions
         places = table[: tokens.shape[1]] if positions is None else table[positions]
         x, seen = add(F.embedding(tokens, weights.words), places, weights.norms[0])
-        # A layer ends with the norm its successor begins with: it is taken together with the sum before it.
-        for layer, (block, after) in enumerate(zip(weights.blocks, weights.norms[1:], strict=True)):
-            x, seen = add(x, block.projection(attend(layer, block.attention(seen))), block.before_feedforward)
-            x, seen = add(x, block.down(block.up.tanh_gelu(seen)), after)
+        with planless(self.device):
+            # A layer ends with the norm its successor begins with: it is taken with the sum before it.
+            for layer, (block, after) in enumerate(zip(weights.blocks, weights.norms[1:], strict=True)):
+                mixed = block.projection(attend(layer, block.attention(seen)))
+                x, seen = add(x, mixed, block.before_feedforward)
+                x, seen = add(x, block.down(block.up.tanh_gelu(seen)), after)
         return seen
 
     def logits(self, hidden: Tensor) -> Tensor:
@@ -166,7 +169,7 @@ class Gpt2Batch:
 
         A row shorter than ``length`` gets columns beyond its end too: it writes over them before it looks.
         """
-        to, of = (torch.tensor(some, device=self._model.device) for some in zip(*places, strict=True))
+        to, of = sent(torch.tensor(places), self._model.device).unbind(1)
         self._tables[:, :, to, :, :length] = read[:, :, of, :, :length]
 
     def keep(self, rows: Sequence[int]) -> None:
@@ -210,8 +213,7 @@ class Gpt2Batch:
 
     def _advance(self, tokens: Tensor, positions: Tensor, attend: Attend, add: Add = added) -> Tensor:
         """The hidden states of the new tokens, rows x width."""
-        with planless(self._model.device):
-            return self._model.hidden(tokens[:, None], attend, positions=positions[:, None], add=add)[:, 0]
+        return self._model.hidden(tokens[:, None], attend, positions=positions[:, None], add=add)[:, 0]
 
     def _attending(self, positions: Tensor, longest: int) -> _Cached:
         beyond = self._columns[:longest] > positions[:, None]

@@ -16,7 +16,9 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from evenhand.core.errors import ModelError
+from evenhand.neural.attending import planless
 from evenhand.neural.batching import length_sorted
+from evenhand.neural.devices import sent
 from evenhand.neural.engine import FixedBatch, Output, Prefix
 from evenhand.neural.reading import SCORES_AT_ONCE, padded, token_log_probs
 
@@ -124,7 +126,7 @@ class HubEngine:
         """Run the model on new tokens of rows that end together; the last of each is its ``length``-th."""
         size = tokens.shape[1]
         width = cache.get_seq_length() + size
-        ends = torch.tensor(lengths, device=self.device)[:, None]
+        ends = sent(torch.tensor(lengths), self.device)[:, None]
         # Counted from the right: rows end together.
         counted = torch.arange(width, device=self.device) - width + ends
         mask = (counted >= 0).long()
@@ -134,14 +136,15 @@ class HubEngine:
         self, tokens: Tensor, positions: Tensor, mask: Tensor, cache: DynamicCache, *, hidden: bool
     ) -> CausalLMOutputWithPast:
         """Run the model on new tokens at these positions."""
-        answer: CausalLMOutputWithPast = self._model(
-            input_ids=tokens,
-            attention_mask=mask,
-            past_key_values=cache,
-            use_cache=True,
-            output_hidden_states=hidden,
-            **self._optional(positions),
-        )
+        with planless(self.device):
+            answer: CausalLMOutputWithPast = self._model(
+                input_ids=tokens,
+                attention_mask=mask,
+                past_key_values=cache,
+                use_cache=True,
+                output_hidden_states=hidden,
+                **self._optional(positions),
+            )
         return answer
 
     def _optional(self, positions: Tensor) -> dict[str, Tensor | int]:

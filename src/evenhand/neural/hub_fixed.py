@@ -14,7 +14,8 @@ from torch import Tensor
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
-from evenhand.neural.attending import REACH, planless
+from evenhand.neural.attending import REACH
+from evenhand.neural.devices import sent
 from evenhand.neural.engine import Output, Prefix
 from evenhand.neural.hub_engine import HubBatch, last_of
 
@@ -89,9 +90,9 @@ class HubFixedBatch:
 
     def _fill(self, group: Sequence[tuple[int, Prefix]], length: int) -> None:
         """Begin rows with prefixes of one length that were read together, where they end together."""
-        device, read = self._engine.device, cast("list[tuple[Tensor, Tensor]]", group[0][1].read)
-        to = torch.tensor([row for row, _ in group], device=device)
-        of = torch.tensor([prefix.row for _, prefix in group], device=device)
+        read = cast("list[tuple[Tensor, Tensor]]", group[0][1].read)
+        places = torch.tensor([(row, prefix.row) for row, prefix in group])
+        to, of = sent(places, self._engine.device).unbind(1)
         for layer, seen in zip(self._layers, read, strict=True):
             for cells, part in zip(layer.table, seen, strict=True):
                 cells[to, :, :length] = part[of, :, part.shape[2] - length :]
@@ -101,7 +102,7 @@ class HubFixedBatch:
         longest = max(self._lengths, default=0)
         moved = [(new, old) for new, old in enumerate(rows) if new != old]
         if moved:
-            to, of = (torch.tensor(some, device=self._engine.device) for some in zip(*moved, strict=True))
+            to, of = sent(torch.tensor(moved), self._engine.device).unbind(1)
             for layer in self._layers:
                 for cells in layer.table:
                     cells[to, :, :longest] = cells[of, :, :longest]
@@ -132,8 +133,7 @@ class HubFixedBatch:
         beyond = self._columns[:longest] > positions[:, None]
         mask = torch.zeros(beyond.shape, device=beyond.device, dtype=kind)
         mask = mask.masked_fill_(beyond, torch.finfo(kind).min)[:, None, None]
-        with planless(self._engine.device):
-            answer = self._engine.run(tokens[:, None], positions[:, None], mask, self._cache, hidden=True)
+        answer = self._engine.run(tokens[:, None], positions[:, None], mask, self._cache, hidden=True)
         return last_of(answer)
 
     def grow(self) -> None:

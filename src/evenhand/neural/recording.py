@@ -6,6 +6,7 @@ there, and tested there.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Protocol, TypeVar
 
@@ -72,14 +73,43 @@ class CudaRecorder:
         return replay
 
 
+class Fetcher:
+    """Brings tokens from a device while it works on; those of the last two steps can be read."""
+
+    def __init__(self, most: int, device: torch.device) -> None:
+        # Only memory that is pinned can be written to while this process goes on.
+        self._is_cuda = device.type == "cuda"
+        self._cells = deque(torch.zeros(most, dtype=torch.long, pin_memory=self._is_cuda) for _ in range(2))
+
+    def __call__(self, tokens: Tensor) -> Callable[[], list[int]]:
+        """What waits for these tokens, and for nothing ordered after them, and reads them."""
+        self._cells.rotate()
+        cells = self._cells[0][: len(tokens)]
+        cells.copy_(tokens, non_blocking=True)
+        if not self._is_cuda:
+            return cells.tolist
+        arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        arrived.record()
+
+        def read() -> list[int]:
+            arrived.synchronize()
+            found: list[int] = cells.tolist()
+            return found
+
+        return read
+
+
 def _warm_up(step: Callable[[], object]) -> None:
     """Let libraries choose and compile what they need, which a capture does not allow."""
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(_WARM_UPS):
-            step()
-    torch.cuda.current_stream().wait_stream(stream)
+    try:
+        with torch.cuda.stream(stream):
+            for _ in range(_WARM_UPS):
+                step()
+    finally:
+        # After an error too: its tables are given away while the stream may still write to them.
+        torch.cuda.current_stream().wait_stream(stream)
 
 
 def _chain(error: BaseException | None) -> Iterator[Exception]:
