@@ -14,6 +14,7 @@ from tests.neural.tiny_classifier import tiny_folder
 from evenhand.core.errors import ModelError
 from evenhand.core.records import Execution
 from evenhand.neural import classifier as module
+from evenhand.neural import wordpiece
 from evenhand.neural.classifier import Classifier, HeadReader, is_ours, open_folder
 
 CPU = torch.device("cpu")
@@ -71,7 +72,6 @@ def test_a_batch_that_memory_refuses_is_read_in_parts(
 
 
 def test_a_gpu_reads_more_texts_at_once(tmp_path: Path) -> None:
-    # Measured on an H200: 512 at a time are half as fast again as 128, and 1,024 no faster.
     assert module._most(torch.device("cuda")) > module._most(CPU)
     assert Classifier(tiny_folder(tmp_path), device=CPU, rows=7)._rows == 7
 
@@ -82,20 +82,40 @@ def test_texts_read_part_by_part_have_the_same_answers(
     found = Classifier(tiny_folder(tmp_path), device=CPU)
     wanted, vectors = found.probabilities(TEXTS), found.pooled(TEXTS, "regard")
     found._memo.clear()
-    monkeypatch.setattr(found, "_parts", lambda texts: [[2, 4], [3, 0, 1]])
+    monkeypatch.setattr(module, "_AHEAD", 1)
+    monkeypatch.setattr(found, "_device", torch.device("cuda"))
     assert np.allclose(found.probabilities(TEXTS), wanted, atol=1e-6)
     assert np.allclose(found.pooled(TEXTS, "regard"), vectors, atol=1e-6)
 
 
-def test_a_gpu_is_given_texts_of_like_length_part_by_part(
+def test_padded_texts_have_the_answers_of_packed_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = Classifier(tiny_folder(tmp_path), device=CPU, rows=2)
-    assert [list(part) for part in found._parts(TEXTS)] == [[0, 1, 2, 3, 4]]
+    packed = Classifier(tiny_folder(tmp_path), device=CPU)
+    monkeypatch.setattr(module, "_packed", lambda encoder: None)
+    padded = Classifier(tmp_path, device=CPU)
+    assert np.allclose(padded.probabilities(TEXTS), packed.probabilities(TEXTS), atol=1e-6)
+    assert np.allclose(padded.pooled(TEXTS, "regard"), packed.pooled(TEXTS, "regard"), atol=1e-6)
+
+
+def test_a_gpu_is_given_texts_of_like_length_in_growing_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Classifier(tiny_folder(tmp_path), device=CPU)
+    assert [list(places) for places, _ in found._encoded(TEXTS)] == [[0, 1, 2, 3, 4]]
     monkeypatch.setattr(module, "_AHEAD", 1)
+    monkeypatch.setattr(module, "_AHEAD_AT_MOST", 3)
+    # Of 10, 3, 33, 0 and 4 characters the longest first: one, two, and what is left.
+    assert [list(part) for part in module._parts(TEXTS)] == [[2], [0, 4], [1, 3]]
+    # Doubled from 1 to 2, then 3 at most; of 10 texts one is left.
+    assert [len(part) for part in module._parts(["a"] * 10)] == [1, 2, 3, 3, 1]
     monkeypatch.setattr(found, "_device", torch.device("cuda"))
-    # Of 10, 3, 33, 0 and 4 characters, as many at a time as a batch has.
-    assert [list(part) for part in found._parts(TEXTS)] == [[2, 0], [4, 1], [3]]
+    parts = list(found._encoded(TEXTS))
+    assert [list(places) for places, _ in parts] == [[2], [0, 4], [1, 3]]
+    expected = wordpiece.encode(found._tokenizer, TEXTS, longest=found._longest)
+    assert {place: row for places, rows in parts for place, row in zip(places, rows, strict=True)} == dict(
+        enumerate(expected)
+    )
 
 
 def test_the_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

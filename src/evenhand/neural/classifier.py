@@ -17,6 +17,7 @@ from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import ModelError
 from evenhand.core.records import Execution
 from evenhand.neural import quantised, wordpiece
+from evenhand.neural.ahead import done_ahead
 from evenhand.neural.batching import length_sorted
 from evenhand.neural.checkpoints import check_layers, fitted, read_config, reading_ours
 from evenhand.neural.devices import device_of
@@ -31,15 +32,15 @@ FORMAT: Final = "evenhand-classifier"
 MEMO: Final = 1 << 16
 """Texts whose answers are remembered, so that four metrics share one forward pass."""
 _ROWS: Final = 256
-_GPU_ROWS: Final = 512
-"""Texts at a time on a GPU, where more are no faster; fewer where its memory says no."""
+_GPU_ROWS: Final = 1024
+"""Texts at a time on a GPU; fewer where its memory says no."""
 _TOKENS: Final = 4096
 """Cells of a batch on a CPU: small enough to stay in its cache."""
-
 _GPU_TOKENS: Final = 1 << 15
-"""Cells of a batch on a GPU: of 4,096 sentences 1.3 a token, where 512 of any length have 1.7."""
-_AHEAD: Final = 2048
-"""Texts whose tokens are found while a GPU reads those before them."""
+"""Cells of a batch on a GPU: enough to fill it, and few batches for a processor to lay out."""
+_AHEAD: Final = 512
+_AHEAD_AT_MOST: Final = 4096
+"""Texts whose tokens are found while a GPU reads those before them, at first and later."""
 
 Probabilities = NDArray[np.float32]
 _Rows = list[list[int]]
@@ -96,6 +97,7 @@ class Classifier:
                 _calibration(config[name], self.heads).to(device) for name in ("scale", "shift")
             )
             self._device, self._rows, self._longest = device, rows or _most(device), shape.positions
+            self._cells = _TOKENS if device.type == "cpu" else _GPU_TOKENS
             # Tried here: some sizes that do not fit are met only when a text is read.
             require_numbers(self._compute([PROBE]))
         self._memo: dict[str, Probabilities] = {}
@@ -106,13 +108,12 @@ class Classifier:
         """One row a text, the labels of all heads side by side; texts seen lately are not computed again."""
         new = list(dict.fromkeys(text for text in texts if text not in self._memo))
         answers = {text: self._memo[text] for text in texts if text in self._memo}
-        answers |= dict(zip(new, self._compute(new), strict=True))
-        self._remember({text: answers[text] for text in new})
-        return (
-            np.stack([answers[text] for text in texts])
-            if texts
-            else np.zeros((0, len(self._scale)), np.float32)
-        )
+        fresh = dict(zip(new, self._compute(new), strict=True))
+        answers |= fresh
+        self._remember(fresh)
+        if not texts:
+            return np.zeros((0, len(self._scale)), np.float32)
+        return np.concatenate([answers[text] for text in texts]).reshape(len(texts), -1)
 
     def _compute(self, texts: Sequence[str]) -> Probabilities:
         def read(rows: Sequence[Sequence[int]]) -> Tensor:
@@ -148,31 +149,33 @@ class Classifier:
 
         A GPU is not waited for before the end: it reads some texts while the next ones are cut into tokens.
         """
-        found = torch.zeros(len(texts), columns, device=self._device)
-        cells = _TOKENS if self._device.type == "cpu" else _GPU_TOKENS
+        answers = np.zeros((len(texts), columns), np.float32)
+        done: list[int] = []
+        found: list[Tensor] = []
         with torch.inference_mode():
-            for places in self._parts(texts):
-                rows = wordpiece.encode(
-                    self._tokenizer, [texts[place] for place in places], longest=self._longest
-                )
+            for places, rows in self._encoded(texts):
 
                 def work(batch: Sequence[int], rows: _Rows = rows, places: Sequence[int] = places) -> None:
-                    at = torch.tensor([places[index] for index in batch], device=self._device)
-                    found[at] = read([rows[index] for index in batch]).float()
+                    found.append(read([rows[index] for index in batch]).float())
+                    done.extend(places[index] for index in batch)
 
-                for batch in length_sorted([len(row) for row in rows], rows=self._rows, tokens=cells):
+                for batch in length_sorted([len(row) for row in rows], rows=self._rows, tokens=self._cells):
                     done_in_parts(batch, work)
-        return found.cpu().numpy()
+        if found:
+            answers[done] = torch.cat(found).cpu().numpy()
+        return answers
 
-    def _parts(self, texts: Sequence[str]) -> Iterator[Sequence[int]]:
-        """The places of texts whose tokens are found together: all of them on a CPU, which does both."""
+    def _encoded(self, texts: Sequence[str]) -> Iterator[tuple[Sequence[int], _Rows]]:
+        """Places of texts and their tokens: all of them on a CPU, part by part ahead of a GPU."""
+
+        def encoded(places: Sequence[int]) -> tuple[Sequence[int], _Rows]:
+            some = [texts[place] for place in places]
+            return places, wordpiece.encode(self._tokenizer, some, longest=self._longest)
+
         if self._device.type == "cpu":
-            yield range(len(texts))
-            return
-        # Characters tell before there are tokens which texts are about as long.
-        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
-        size = max(_AHEAD, self._rows)
-        yield from (order[at : at + size] for at in range(0, len(order), size))
+            yield encoded(range(len(texts)))
+        else:
+            yield from done_ahead(encoded, _parts(texts))
 
     def _calibrated(self, logits: Tensor) -> Tensor:
         return probabilities(logits * self._scale + self._shift, self.heads)
@@ -210,6 +213,17 @@ class HeadReader:
     def read(self, texts: Sequence[str]) -> Probabilities:
         """One row a text, one column a label."""
         return self._classifier.probabilities(texts)[:, self._columns]
+
+
+def _parts(texts: Sequence[str]) -> Iterator[Sequence[int]]:
+    """The places of texts of like length, the longest first, in growing parts."""
+    # Characters tell before there are tokens which texts are about as long.
+    order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+    at, size = 0, _AHEAD
+    while at < len(order):
+        yield order[at : at + size]
+        # The first part is small, since a GPU waits for it; larger ones hold more of like length.
+        at, size = at + size, min(2 * size, _AHEAD_AT_MOST)
 
 
 def _most(device: torch.device) -> int:

@@ -122,10 +122,9 @@ class ClassifierNetwork(nn.Module):
     def read(self, states: Tensor, mask: Tensor) -> Tensor:
         """Logits from the encoder's states; ``mask`` is False where a row is padded."""
         pooled = pool(states, self.queries.to(states.dtype), mask)
-        sizes = [len(head.labels) for head in self.heads]
-        # The size is told: else a GPU would be asked for it, and waited for.
-        repeats = torch.tensor(sizes, device=states.device)
-        spread = pooled.repeat_interleave(repeats, dim=1, output_size=sum(sizes))
+        # Not repeat_interleave: its counts would have to be sent, and a GPU waited for.
+        parts = zip(torch.split(pooled, 1, dim=1), self.heads, strict=True)
+        spread = torch.cat([part.expand(-1, len(head.labels), -1) for part, head in parts], dim=1)
         return (spread * self.weight.to(states.dtype)).sum(-1).float() + self.bias
 
 

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from evenhand.neural.devices import sent
+
 SCORES_AT_ONCE = 1 << 24
 """Logits held at once while log-probabilities are taken: 64 MiB in float32."""
 
@@ -21,9 +23,7 @@ def padded(rows: Sequence[Sequence[int]], *, device: torch.device, left: bool = 
     filled = np.zeros((len(rows), longest), np.int64)
     there = columns >= longest - lengths[:, None] if left else columns < lengths[:, None]
     filled[there] = np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum()))
-    matrix = torch.from_numpy(filled)
-    # From pinned memory a GPU fetches it while more work is laid out; else all before it is waited for.
-    return matrix.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else matrix.to(device)
+    return sent(torch.from_numpy(filled), device)
 
 
 def token_log_probs(logits: Tensor, targets: Tensor) -> Tensor:
