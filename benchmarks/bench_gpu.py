@@ -2,12 +2,30 @@
 
     python benchmarks/bench_gpu.py --work sampling|classifiers|memory [--shape gpt2-medium] [--out FILE.json]
 
-Sampling: tokens a second, vanilla (recorded and, beside it, by plain calls) and with both modes of
-calibration, of a model of GPT-2-medium's sizes with random weights; for each the share of the device's memory
-bandwidth that reading all weights once a step takes, and the share of its matrix rate their products take.
-Classifiers: texts a second of the embedded encoder, and the share of the matrix rate that its products take.
+Sampling: tokens a second, vanilla and with both modes of calibration, of a model of GPT-2-medium's sizes with
+random weights, for texts of the lengths that `--tokens` names: the first at `--batches` rows and beside it by
+plain calls, the others at `--long-batches` rows. Four texts are written for each row, of longer ones two, all
+of full length: the rows end together, so what it costs to replace them one by one is not seen here. A part of
+the result is named ROWSxTOKENS and has, by way,
+
+- ``shares_of_bandwidth``: bytes that must be moved in all steps (weights, keys and values) over what could be
+  moved in the time taken;
+- ``shares_of_matrix_rate``: the same of operations (products with weights, and attention);
+- ``shares_of_limit``: the least time over the time taken. Products and attention wait for each other and meet
+  different limits, so neither share above can come near 1; this one can (`gpu_work.py` tells how it is
+  counted). It counts the model's own work alone, for calibrated ways too;
+
+and of vanilla sampling ``device_time_share``, the time in which any kernel or copy ran over the time taken,
+and ``kernels_a_token``, how many ran for a token of every row, those of the prompts among them. They are seen
+by a profiler, in a run of its own after all others, since it slows the processor; the time taken is that of
+the runs without it. Both are null where there is no GPU. ``seconds`` is the time a way takes for its
+``steps``, ``least_seconds`` the least the device allows for them, ``told`` what the library warned of
+meanwhile, such as fewer rows than asked for.
+
+Classifiers: texts a second of the embedded encoder, tokenizer included, the share of the matrix rate that
+products and attention take, and ``device_time_share``.
 What the device can do at most is measured here too, by one large copy and one large product. First the gate:
-greedy texts in float32 must not depend on the batch nor on recording, nor the probabilities on the batch.
+greedy texts in float32 must not depend on the batch nor on recording, and probabilities must be a CPU's.
 Memory: this process is allowed a few GiB only, and writes more rows than fit: once with the automatic batch
 size, which grows until memory says no, and once with all rows asked for at once, which must be halved in the
 middle of the work. No text may be missing, and all must be those of 32 rows at a time.
@@ -17,15 +35,22 @@ from __future__ import annotations
 
 import argparse
 import logging
+import statistics
 import time
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
+import gpu_work
 import numpy as np
 import torch
 from bench_mitigation import SHAPES, guides, weights
+from device_time import device_time
+from gpu_work import Limit
 from harness import (
     FORMAT,
+    Turns,
     Way,
     bold_texts,
     gate,
@@ -37,10 +62,12 @@ from harness import (
     spent,
     take_turns,
     write,
+    write_file,
 )
 from id_codec import IdCodec
 
 from evenhand.core.assets import asset
+from evenhand.core.protocols import Steering
 from evenhand.core.records import GenerationSpec, Request
 from evenhand.mitigations.settings import SIGMA
 from evenhand.models.decoding import Loop
@@ -49,9 +76,12 @@ from evenhand.neural import wordpiece
 from evenhand.neural.classifier import Classifier
 from evenhand.neural.gpt2 import Gpt2
 
-TOKENS = 48
-COMPARED = 256
-"""Texts a processor reads too, in float32, before a GPU is timed."""
+PROMPT = 3
+"""Tokens a prompt has."""
+TIMES, LONG_TIMES = 4, 2
+"""Texts for each row, which follow one another, of the first length and of longer ones."""
+COMPARED, NEAR = 256, 1e-5
+"""Texts a processor reads too, in float32, before a GPU is timed, and how near it must come to them."""
 
 
 def wait(device: torch.device) -> None:
@@ -59,7 +89,7 @@ def wait(device: torch.device) -> None:
         torch.cuda.synchronize()
 
 
-def most(device: torch.device, dtype: torch.dtype) -> dict[str, float]:
+def most(device: torch.device, dtype: torch.dtype) -> Limit:
     """Bytes a second of one large copy, read and written, and operations a second of one large product."""
     size = 1 << (28 if device.type == "cuda" else 22)
     source = torch.ones(size, device=device)
@@ -75,10 +105,10 @@ def most(device: torch.device, dtype: torch.dtype) -> dict[str, float]:
         wait(device)
 
     copy(), product()
-    return {
-        "bytes_per_second": 8 * size / min(spent(copy).wall for _ in range(5)),
-        "operations_per_second": 2 * side**3 / min(spent(product).wall for _ in range(5)),
-    }
+    return Limit(
+        8 * size / min(spent(copy).wall for _ in range(5)),
+        2 * side**3 / min(spent(product).wall for _ in range(5)),
+    )
 
 
 def sampled(loop: Loop, rows: int, spec: GenerationSpec) -> dict[str, str | None]:
@@ -86,36 +116,122 @@ def sampled(loop: Loop, rows: int, spec: GenerationSpec) -> dict[str, str | None
     return {item.request_id: item.text for item in loop.run(requests, spec)}
 
 
+class Size(NamedTuple):
+    """How much is written at once."""
+
+    rows: int
+    tokens: int
+    is_long: bool
+    """Whether texts are longer than the first ones: then plain calls, which take longest, are left out."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.rows}x{self.tokens}"
+
+    @property
+    def texts(self) -> int:
+        return self.rows * (LONG_TIMES if self.is_long else TIMES)
+
+    @property
+    def steps(self) -> int:
+        return self.texts // self.rows * self.tokens
+
+    @property
+    def spec(self) -> GenerationSpec:
+        return GenerationSpec(max_new_tokens=self.tokens, top_k=40, top_p=1.0, stop="none")
+
+
+def lengths(args: argparse.Namespace) -> list[int]:
+    return [int(tokens) for tokens in args.tokens.split(",")]
+
+
+def sizes(args: argparse.Namespace) -> Iterator[Size]:
+    for tokens in lengths(args):
+        is_long = tokens != lengths(args)[0]
+        for rows in (args.long_batches if is_long else args.batches).split(","):
+            yield Size(int(rows), tokens, is_long)
+
+
 def sampling(args: argparse.Namespace, device: torch.device, dtype: torch.dtype) -> dict[str, object]:
     shape = SHAPES[args.shape]
     made = weights(shape)
     engine = Gpt2(shape, made, device=device, dtype=dtype)
-    cells = sum(tensor.numel() for tensor in made.values())
-    size = cells * engine.output()[0].element_size()
-    spec = GenerationSpec(max_new_tokens=args.tokens, top_k=40, top_p=1.0, stop="none")
     agree = gated(engine, Gpt2(shape, made, device=device, dtype=torch.float32))
     steerings = {"vanilla": None, **{mode: guides(engine, mode)[0] for mode in SIGMA}}
-    limit, parts = most(device, dtype), {}
-    for rows in map(int, args.batches.split(",")):
-        loops = {name: Loop(engine, IdCodec(), batch=rows, steering=one) for name, one in steerings.items()}
-        loops["plain calls"] = Loop(engine, IdCodec(), batch=rows, desk=Desk(records=False))
-        turns = take_turns(writing(loops, rows, spec), rounds=args.rounds, warm=1)
-        found = result(turns, ours="vanilla", unit="tokens/s", gate=agree, data="random weights")
-        rates = {name: turns.rate(name, "wall") for name in loops}
-        bytes_, operations = limit["bytes_per_second"], limit["operations_per_second"]
-        parts[str(rows)] = found | {
-            "shares_of_bandwidth": {name: share(rate / rows * size, bytes_) for name, rate in rates.items()},
-            "shares_of_matrix_rate": {
-                name: share(rate * 2 * cells, operations) for name, rate in rates.items()
-            },
-        }
-    return joined(parts) | {"shape": args.shape, "weights_bytes": size, "at_most": limit}
+    limit = most(device, dtype)
+    facts = {
+        "shape": args.shape,
+        "dtype": args.dtype,
+        "weights_bytes": gpu_work.read(shape) * engine.output()[0].element_size(),
+        "at_most": limit._asdict(),
+    }
+    parts = {}
+    for size in sizes(args):
+        part = written(engine, steerings, size, rounds=args.rounds)
+        parts[size.name] = part | {"gate": agree} | shares(engine, part["seconds"], size, limit)
+        # What is known is written at once: a device may be lost before the end.
+        write_file(joined(parts) | facts, args.out)
+    for size in sizes(args):
+        loop = Loop(engine, IdCodec(), batch=size.rows)
+        work, seconds = partial(sampled, loop, size.texts, size.spec), parts[size.name]["seconds"]["vanilla"]
+        parts[size.name] |= occupied(work, device, seconds, tokens=size.steps)
+    return joined(parts) | facts
 
 
-def writing(loops: dict[str, Loop], rows: int, spec: GenerationSpec) -> dict[str, Way]:
-    """Each loop as a way to write that many rows."""
-    count = rows * spec.max_new_tokens
-    return {name: Way(partial(sampled, loop, rows, spec), count) for name, loop in loops.items()}
+def written(
+    engine: Gpt2, steerings: dict[str, Steering | None], size: Size, *, rounds: int
+) -> dict[str, object]:
+    """The rates of a size, and what the library warned of meanwhile."""
+    loops = {name: Loop(engine, IdCodec(), batch=size.rows, steering=one) for name, one in steerings.items()}
+    if not size.is_long:
+        loops["plain calls"] = Loop(engine, IdCodec(), batch=size.rows, desk=Desk(records=False))
+    count, heard = size.texts * size.tokens, _Warnings()
+    ways = {name: Way(partial(sampled, loop, size.texts, size.spec), count) for name, loop in loops.items()}
+    with heard:
+        turns = take_turns(ways, rounds=rounds, warm=1)
+    found = result(turns, ours="vanilla", unit="tokens/s", gate="", data="random weights")
+    seconds = {name: median(turns, name) for name in ways}
+    return found | {"seconds": seconds, "steps": size.steps, "told": heard.said}
+
+
+def median(turns: Turns, name: str) -> float:
+    """Seconds that a way takes."""
+    return statistics.median(one.wall for one in turns.spent[name])
+
+
+def shares(engine: Gpt2, took: dict[str, float], size: Size, limit: Limit) -> dict[str, object]:
+    """By way, the shares of what the device can do."""
+    least = gpu_work.run(
+        engine.shape,
+        limit,
+        rows=size.rows,
+        prompt=PROMPT,
+        tokens=size.tokens,
+        size=engine.output()[0].element_size(),
+        times=size.texts // size.rows,
+    )
+    most_bytes, most_operations = limit
+    return {
+        "least_seconds": least.seconds,
+        "shares_of_bandwidth": {name: share(least.bytes / one, most_bytes) for name, one in took.items()},
+        "shares_of_matrix_rate": {
+            name: share(least.operations / one, most_operations) for name, one in took.items()
+        },
+        "shares_of_limit": {name: share(least.seconds / one, 1) for name, one in took.items()},
+    }
+
+
+def occupied(
+    work: Callable[[], object], device: torch.device, seconds: float, *, tokens: int
+) -> dict[str, float | None]:
+    """The share of those seconds in which the device works, and its kernels a token; null without a GPU."""
+    if device.type == "cuda":
+        work()
+    seen = device_time(work, device)
+    return {
+        "device_time_share": None if seen is None else round(seen.seconds / seconds, 4),
+        "kernels_a_token": None if seen is None else round(seen.kernels / tokens, 1),
+    }
 
 
 def gated(engine: Gpt2, exact: Gpt2) -> str:
@@ -138,8 +254,8 @@ def gated(engine: Gpt2, exact: Gpt2) -> str:
 def memory(args: argparse.Namespace, device: torch.device, dtype: torch.dtype) -> dict[str, object]:
     shape = SHAPES[args.shape]
     engine = Gpt2(shape, weights(shape), device=device, dtype=torch.float32)
-    spec = GenerationSpec(max_new_tokens=args.tokens, top_k=40, top_p=1.0, stop="none")
-    rows = args.rows
+    rows, tokens = args.rows, lengths(args)[0]
+    spec = Size(rows, tokens, False).spec
     few = sampled(Loop(engine, IdCodec(), batch=32), rows, spec)
     if device.type == "cuda":
         torch.cuda.empty_cache()
@@ -159,7 +275,7 @@ def memory(args: argparse.Namespace, device: torch.device, dtype: torch.dtype) -
             "as_with_32_rows": same,
             "rows_found_to_fit": {str(length): count for length, count in loop.fitting.items()},
             "told": heard.said,
-            "tokens_per_second": round(rows * args.tokens / seconds),
+            "tokens_per_second": round(rows * tokens / seconds),
         }
     return {
         "format": FORMAT,
@@ -167,7 +283,7 @@ def memory(args: argparse.Namespace, device: torch.device, dtype: torch.dtype) -
         "gate": f"every text is there and 98 % of {rows} are those of 32 rows at a time",
         "gib_allowed": args.gib,
         "shape": args.shape,
-        "new_tokens": args.tokens,
+        "new_tokens": tokens,
         "parts": parts,
         "machine": machine(),
     }
@@ -201,37 +317,40 @@ def classifiers(args: argparse.Namespace, device: torch.device, dtype: torch.dty
     texts, data = bold_texts(args.bold)
     # A text that comes again would be read once and counted twice.
     texts = list(dict.fromkeys(texts))[: args.texts]
-    limit, parts = most(device, torch.float32), {}
+    limit, parts, reading = most(device, torch.float32), {}, {}
     exact = Classifier(asset("classifiers"), device=torch.device("cpu")).probabilities(texts[:COMPARED])
-    away = 0.0
     for rows in map(int, args.batches.split(",")):
         reader = Classifier(asset("classifiers"), device=device, rows=rows)
         some = texts[:: max(1, len(texts) // (rows * 64))][: rows * 64]
-        away = max(away, float(np.abs(reader.probabilities(texts[:COMPARED]) - exact).max()))
-        gate(away < 1e-5, f"probabilities are {away:.1e} away from a CPU's in float32")
-
-        def read(reader=reader, some=some) -> None:
-            reader._memo.clear()
-            reader.probabilities(some)
-
-        turns = take_turns({"evenhand": Way(read, len(some))}, rounds=args.rounds, warm=1)
-        found = result(
-            turns, ours="evenhand", unit="texts/s", gate=f"within {away:.1e} of a CPU's", data=data
-        )
+        away = float(np.abs(reader.probabilities(texts[:COMPARED]) - exact).max())
+        gate(away < NEAR, f"probabilities are {away:.1e} away from a CPU's in float32")
+        work = partial(read, reader, some)
+        turns = take_turns({"evenhand": Way(work, len(some))}, rounds=args.rounds, warm=1)
+        agree = f"{COMPARED} texts within {NEAR:g} of a CPU's probabilities"
+        found = result(turns, ours="evenhand", unit="texts/s", gate=agree, data=data, away_from_cpu=away)
         operations, length = work_of(reader, some)
-        worked = share(operations * turns.rate("evenhand", "wall"), limit["operations_per_second"])
+        worked = share(operations * turns.rate("evenhand", "wall"), limit.operations_per_second)
         parts[str(rows)] = found | {"share_of_matrix_rate": worked, "tokens_a_text": round(length, 1)}
-    return joined(parts) | {"at_most": limit}
+        reading[str(rows)] = work, median(turns, "evenhand")
+        write_file(joined(parts) | {"at_most": limit._asdict()}, args.out)
+    for name, (work, seconds) in reading.items():
+        seen = occupied(work, device, seconds, tokens=1)
+        parts[name]["device_time_share"] = seen["device_time_share"]
+    return joined(parts) | {"at_most": limit._asdict()}
+
+
+def read(reader: Classifier, texts: list[str]) -> None:
+    """Read texts as if they had not been read before."""
+    reader._memo.clear()
+    reader.probabilities(texts)
 
 
 def work_of(reader: Classifier, texts: list[str]) -> tuple[float, float]:
-    """Operations a text of the encoder's products with its weights, and tokens a text."""
+    """Operations a text of the encoder's products and attention, and tokens a text."""
     shape = reader._network.encoder.shape
     rows = wordpiece.encode(reader._tokenizer, texts, longest=shape.positions)
-    length = float(np.mean([len(row) for row in rows]))
-    # Queries, keys, values and output; then into the inner layer and out again.
-    layer = 4 * shape.width * shape.width + 2 * shape.width * shape.inner
-    return 2 * (shape.layers * layer + shape.embedding * shape.width) * length, length
+    operations = [gpu_work.encoded(shape, len(row)) for row in rows]
+    return float(np.mean(operations)), float(np.mean([len(row) for row in rows]))
 
 
 def main() -> None:
@@ -242,7 +361,8 @@ def main() -> None:
     options.add_argument("--device", default="cuda")
     options.add_argument("--dtype", default="bfloat16")
     options.add_argument("--batches", default="1,8,32,128,512,1024")
-    options.add_argument("--tokens", type=int, default=TOKENS)
+    options.add_argument("--tokens", default="48,256", help="lengths of texts; memory: the first alone")
+    options.add_argument("--long-batches", default="32,1024", help="rows of all lengths but the first")
     options.add_argument("--texts", type=int, default=20_000)
     options.add_argument("--bold", type=Path, help="a folder with BOLD's .jsonl files, where it is elsewhere")
     options.add_argument("--rows", type=int, default=1024, help="texts written with little memory")

@@ -191,11 +191,15 @@ def parser(doc: str | None, *, rounds: int = 5) -> argparse.ArgumentParser:
 
 def write(found: Mapping[str, Json], out: Path | None) -> None:
     """Print a result, and write it where asked."""
-    text = json.dumps(found, indent=1)
-    print(text, flush=True)
+    print(json.dumps(found, indent=1), flush=True)
+    write_file(found, out)
+
+
+def write_file(found: Mapping[str, Json], out: Path | None) -> None:
+    """Write a result where asked, or what is known of it so far."""
     if out:
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text + "\n", encoding="utf-8")
+        out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 def bold_texts(folder: Path | None = None) -> tuple[list[str], str]:

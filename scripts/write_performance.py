@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from bars import BARS, RESULTS, Bar, read  # noqa: E402
 from charts import growth_chart, ratio_chart  # noqa: E402
+from gpu_page import FILES, HALF, gpu_parts  # noqa: E402
 
 Result = Mapping[str, object]
 
@@ -46,7 +47,7 @@ def page(results: Path = RESULTS) -> str:
         _HEAD,
         "## On a CPU\n\n" + _table("cpu", results),
         "## On a GPU\n\n" + _table("gpu", results),
-        *_batches(results),
+        *gpu_parts(results),
         *_growth(results),
         "## What stands in the way of more\n\n" + _limits(results),
         "## What it was measured on\n\n" + _machines(results),
@@ -98,129 +99,6 @@ def _shown(figure: float, unit: str, *, digits: int = 3) -> str:
     return f"{number}x" if unit == "x" else f"{number} {unit}"
 
 
-_SAMPLING = """\
-Tokens a second while a model of GPT-2-medium's sizes writes 48 tokens a row in bfloat16 with top-k 40. "Plain
-calls" is vanilla sampling without recorded steps ([decision 31](adr/0031-recorded-steps.md)). The shares are
-those of vanilla sampling: of the device's memory bandwidth, reading all weights once a step; of its matrix
-rate, the products with them. What the device can do is measured beside it, by one large copy and one large
-product.
-"""
-_SATURATED = """\
-**The device is not saturated**: weights take at most {bandwidth} of its bandwidth, products at most {rate} of
-its matrix rate.
-
-- *Few rows.* A step is some 300 kernels of 4 us, one after the other. Replaying starts them without a
-  processor's help and brings {most:.1f} times the tokens at most; {least:.1f} times at 1,024 rows, where
-  kernels are long.
-- *1,024 rows.* A profile of a step at 50 positions has 4.3 ms: attention 1.75, which reads 5 GB of keys and
-  values at three quarters of the bandwidth (with them a step uses a third of it); products 1.3, at seven
-  tenths of the matrix rate; finding the largest logits and converting them 0.6; norms, sums and the rest 0.7.
-  Reading prompts and the loop itself take 0.8 ms a token more.
-- *Calibration* adds 1.8 ms at 1,024 rows with words, 1.1 of it 16 walks over the followed tokens' vectors;
-  and 4.2 ms with a head, 1.9 of it products in float32. Over these 48 tokens it costs {cost} at 32
-  rows and {grown} at 1,024, more than the bars, which are set and kept in float32 at 32 rows; over the
-  24 tokens of the table above {half} in bfloat16, since reading the prompt, alike in all ways, is a larger
-  part. At one row in float32 it costs {alone}: 15 steps are a chain, and few rows do not fill a GPU.
-- *Next* would be norms and sums inside the other kernels, and heads in half precision.
-"""
-_READING = """\
-Texts a second of the embedded encoder with its four heads on BOLD's sentences, tokenizer included, in
-{dtype}. The last column is the share of the device's matrix rate in {dtype}.
-"""
-Column = tuple[str, ...]
-"""Where in a part of a result a share stands."""
-
-
-def _batches(results: Path) -> Iterator[str]:
-    """Sampling and classifiers at growing batch, and what happens where memory ends."""
-    sampled, read_, little = (read(results, name) for name in _AT_GROWING_BATCH)
-    if sampled is not None:
-        ways = ("vanilla", "embedding", "classifier", "plain calls")
-        shares = {f"share of {name}": (f"shares_of_{name.replace(' ', '_')}", "vanilla") for name in _SHARES}
-        yield _SAMPLING + "\n" + _by_batch(sampled, ways, shares)
-        yield _saturated(sampled, results)
-    if read_ is not None:
-        shares = {"share of matrix rate": ("share_of_matrix_rate",)}
-        yield (
-            _READING.format(dtype=read_.get("dtype", "float32"))
-            + "\n"
-            + _by_batch(read_, ("evenhand",), shares)
-        )
-    if little is not None:
-        yield _little_memory(little)
-
-
-_AT_GROWING_BATCH = ("sampling-gpu-medium", "classifiers-gpu", "memory-gpu")
-_HALF = "mitigation-gpu-bf16"
-_SHARES = ("bandwidth", "matrix rate")
-
-
-def _by_batch(found: Result, ways: Sequence[str], shares: Mapping[str, Column]) -> str:
-    lines = [
-        "| rows | " + " | ".join([*ways, *shares]) + " |",
-        "| --- " * (len(ways) + len(shares) + 1) + "|",
-    ]
-    for rows, part in cast("Mapping[str, dict[str, object]]", found["parts"]).items():
-        cells = [f"{_at(part, 'rates', way, 'wall'):,.0f}" for way in ways]
-        cells += [_percent(_at(part, *place)) for place in shares.values()]
-        lines.append(f"| {int(rows):,} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def _at(part: object, *keys: str) -> float:
-    """The figure in a result at the end of these keys."""
-    for key in keys:
-        part = cast("Mapping[str, object]", part)[key]
-    return cast(float, part)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
-def _saturated(sampled: Result, results: Path) -> str:
-    """How far the device is used at most, and what the rest of a step is spent on."""
-    parts = list(cast("Mapping[str, Result]", sampled["parts"]).values())
-    gains = [_at(part, "ratios", "plain calls", "wall") for part in parts]
-    bandwidth, rate = (
-        f"{100 * max(_at(part, f'shares_of_{name}', 'vanilla') for part in parts):.0f} %"
-        for name in ("bandwidth", "matrix_rate")
-    )
-    half, alone = read(results, _HALF), read(results, "mitigation-gpu")
-    return _SATURATED.format(
-        bandwidth=bandwidth,
-        rate=rate,
-        most=max(gains),
-        least=gains[-1],
-        cost=_costs(sampled, "32", "ratios"),
-        grown=_costs(sampled, "1024", "ratios"),
-        half=_costs(half, "32", "cost"),
-        alone=_costs(alone, "1", "cost"),
-    )
-
-
-def _costs(found: Result | None, rows: str, name: str) -> str:
-    """What the two modes cost against vanilla sampling."""
-    if found is None:
-        return "(not measured)"
-    modes = ("embedding", "classifier")
-    return " and ".join(f"{_at(found, 'parts', rows, name, mode, 'wall'):.2f}x" for mode in modes)
-
-
-def _little_memory(found: Result) -> str:
-    parts = cast("Mapping[str, Mapping[str, object]]", found["parts"])
-    grown, asked = parts["automatic"], parts["all at once"]
-    fits = cast("Mapping[str, int]", grown["rows_found_to_fit"])
-    told = len(cast("Sequence[str]", asked["told"]))
-    return (
-        f"With {found['gib_allowed']:g} GiB beside the weights of GPT-2-small's sizes, rows grew to "
-        f"{max(fits.values())} for {grown['texts']:,} texts; asked for all at once, the loop ran out of "
-        f"memory {told} times, went on with half the rows each time, and lost none. "
-        f"{grown['as_with_32_rows']:,} and {asked['as_with_32_rows']:,} of them are, to the last token, "
-        "those of 32 rows at a time; the others differ where rounding decided between two tokens."
-    )
-
-
 def _growth(results: Path) -> Iterator[str]:
     found = read(results, "growth")
     if found is None:
@@ -259,7 +137,7 @@ def _machines(results: Path) -> str:
         "| --- | --- | --- | --- | --- | --- |",
     ]
     known: dict[str, int] = {}
-    for name in sorted({bar.file for bar in BARS} | {*_AT_GROWING_BATCH, _HALF}):
+    for name in sorted({bar.file for bar in BARS} | {*FILES, HALF}):
         found = read(results, name)
         if found is not None:
             number = known.setdefault(_machine(found), len(known) + 1)
