@@ -11,10 +11,11 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import Candidates, ResolvesSpec, Step
 from evenhand.core.records import GenerationSpec, ModelRef, Request
 from evenhand.models.causal import CausalModel
-from evenhand.models.decoding import Loop
+from evenhand.models.decoding import LARGEST_BATCH, Loop
 from evenhand.neural.gpt2 import Gpt2
 from evenhand.neural.gpt2_weights import Shape
 from evenhand.neural.tokens import HubCodec
+from evenhand.pipeline.generation import WideModel
 
 SHAPE = Shape(300, tiny.CONTEXT, 2, 32, 4)
 
@@ -140,3 +141,12 @@ def test_a_model_says_how_fast_it_writes() -> None:
     model = load()
     assert isinstance(model, Paced)
     assert model.pace(GenerationSpec(max_new_tokens=2)) > 0
+
+
+def test_a_gpu_is_asked_for_as_many_texts_as_it_writes_side_by_side() -> None:
+    one = model()
+    assert isinstance(one, WideModel)
+    assert one.at_once == 1
+    one.loop.engine.device = torch.device("cuda")  # type: ignore[misc]
+    assert one.at_once == LARGEST_BATCH
+    assert replace(one, loop=replace(one.loop, batch=7)).at_once == 7

@@ -29,6 +29,11 @@ class CausalModel:
     control_codes: frozenset[str] = frozenset()
     """The codes its tokenizer knows; none but CTRL models have any."""
 
+    @property
+    def at_once(self) -> int:
+        """How many texts to ask for together."""
+        return self.loop.at_once
+
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
         """The spec as it is; an error for sampling this model does not know."""
         check_spec(spec, self.loop.engine.context)

@@ -69,6 +69,11 @@ class Loop:
         """Whether rows are grown to what fits; on a CPU more of them are no faster."""
         return self.batch is None and self.engine.device.type != "cpu"
 
+    @property
+    def at_once(self) -> int:
+        """How many texts to ask for together, so that rows are filled: any on a CPU, which needs few."""
+        return 1 if self.engine.device.type == "cpu" else self.batch or LARGEST_BATCH
+
     def run(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         """One completion for each request and sample, as they finish.
 

@@ -16,6 +16,11 @@ class MaskedModel:
     ref: ModelRef
     loop: GibbsLoop
 
+    @property
+    def at_once(self) -> int:
+        """How many texts to ask for together."""
+        return self.loop.at_once
+
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
         """The spec with burn-in and iterations filled in; an error for sampling this model does not know."""
         return self.loop.resolved(spec)

@@ -191,6 +191,11 @@ class PooledModel:
         return cast(GenerationSpec, self._pool.ask("resolved", spec))
 
     @property
+    def at_once(self) -> int:
+        """How many texts to ask an actor for together."""
+        return cast(int, self._pool.ask("at_once"))
+
+    @property
     def served_by(self) -> Mapping[str, str]:
         """What a host said of itself, as one of the actors heard it."""
         return cast("Mapping[str, str]", self._pool.ask("served_by"))

@@ -33,8 +33,18 @@ class SpreadModel(Model, Protocol):
         ...
 
 
+@runtime_checkable
+class WideModel(Model, Protocol):
+    """A model that can write more texts side by side than a shard has."""
+
+    @property
+    def at_once(self) -> int:
+        """How many it should be asked for together, at least."""
+        ...
+
+
 class _Wanted(NamedTuple):
-    """A shard that is not finished."""
+    """A shard of the plan."""
 
     key: str
     prompts: Sequence[Prompt]
@@ -43,6 +53,11 @@ class _Wanted(NamedTuple):
     @property
     def size(self) -> int:
         return len(self.prompts) * len(self.samples)
+
+    @property
+    def places(self) -> list[tuple[str, int]]:
+        """Request and sample of each text."""
+        return [(prompt.id, sample) for prompt in self.prompts for sample in self.samples]
 
     def requests(self) -> list[Request]:
         return [Request(prompt.id, prompt.text, tuple(self.samples)) for prompt in self.prompts]
@@ -79,26 +94,35 @@ class Generator:
             for key, shard in zip(keys, shards, strict=True)
         ]
         with progress.step("generating", sum(item.size for item in wanted)) as advance:
-            left: list[_Wanted] = []
+            left: set[str] = set()
             for item in wanted:
                 if self._finished(item.key) or self._copied(item, tally):
                     advance(item.size)
                 else:
-                    left.append(item)
+                    left.add(item.key)
             started = time.perf_counter()
-            for place, completions in self._written(left):
-                self._commit(left[place], self._checked(left[place], completions), tally)
+            for item, completions in self._written(wanted, left):
+                self._commit(item, self._checked(item, completions), tally)
                 tally.seconds = time.perf_counter() - started
-                advance(left[place].size)
+                advance(item.size)
         self._remember_rate(tally)
         return keys
 
-    def _written(self, shards: Sequence[_Wanted]) -> Iterator[tuple[int, Iterable[Completion]]]:
-        """What the model writes for each shard, with its place, as they are done."""
-        requests = (shard.requests() for shard in shards)
+    def _written(
+        self, shards: Sequence[_Wanted], left: set[str]
+    ) -> Iterator[tuple[_Wanted, Iterable[Completion]]]:
+        """What the model writes for each shard whose key is among those left, as they are done."""
+        size = self.model.at_once if isinstance(self.model, WideModel) else 1
+        groups = [group for group in _grouped(shards, size) if any(shard.key in left for shard in group)]
+        # All shards of a group: what a text has beside it must not depend on what was finished before.
+        asked = ([request for shard in group for request in shard.requests()] for group in groups)
+        answers: Iterator[tuple[int, Iterable[Completion]]]
         if isinstance(self.model, SpreadModel):
-            return self.model.generate_each(requests, self.spec)
-        return ((place, self.model.generate(asked, self.spec)) for place, asked in enumerate(requests))
+            answers = self.model.generate_each(asked, self.spec)
+        else:
+            answers = ((place, self.model.generate(some, self.spec)) for place, some in enumerate(asked))
+        for place, completions in answers:
+            yield from _shared_out(completions, groups[place], left)
 
     def _finished(self, key: str) -> bool:
         if not self.folder.has_shard(STAGE, key):
@@ -128,7 +152,7 @@ class Generator:
 
     def _checked(self, shard: _Wanted, completions: Iterable[Completion]) -> list[Completion]:
         """One completion for each request and sample, in their order."""
-        wanted = {(prompt.id, sample): None for prompt in shard.prompts for sample in shard.samples}
+        wanted = dict.fromkeys(shard.places)
         found: dict[tuple[str, int], Completion] = {}
         for completion in completions:
             place = (completion.request_id, completion.sample)
@@ -230,6 +254,34 @@ def rate_key(model: Model, spec: GenerationSpec) -> str:
     """Under which a model's tokens a second are remembered, for the estimate of the next run."""
     # A masked model needs twice the time for twice the iterations.
     return digest(["tokens/s", model.ref.identity(), spec.burn_in, spec.iterations])
+
+
+def _grouped(shards: Sequence[_Wanted], size: int) -> Iterator[list[_Wanted]]:
+    """Neighbours that have so many texts together, or more; the groups follow from the plan alone."""
+    group: list[_Wanted] = []
+    for shard in shards:
+        group.append(shard)
+        if sum(item.size for item in group) >= size:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _shared_out(
+    completions: Iterable[Completion], group: Sequence[_Wanted], left: set[str]
+) -> Iterator[tuple[_Wanted, Iterable[Completion]]]:
+    """The completions of each shard that is left; what nobody asked for goes to all, which refuse it."""
+    if len(group) == 1:
+        yield group[0], completions
+        return
+    found: dict[str | None, list[Completion]] = {None: [], **{shard.key: [] for shard in group}}
+    owners = {place: shard.key for shard in group for place in shard.places}
+    for completion in completions:
+        found[owners.get((completion.request_id, completion.sample))].append(completion)
+    for shard in group:
+        if shard.key in left:
+            yield shard, found[shard.key] + found[None]
 
 
 def _from_json(prompt_id: str, sample: int, value: Json) -> Completion:

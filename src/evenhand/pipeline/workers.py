@@ -15,6 +15,7 @@ from evenhand.core.protocols import Metric, Model, ResolvesSpec, Served
 from evenhand.core.records import Completion, Execution, GenerationSpec, ModelRef, Request, Text
 from evenhand.core.registry import Option
 from evenhand.pipeline.asking import Answers, ask
+from evenhand.pipeline.generation import WideModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,11 @@ class Worker:
         """What a host said of itself; empty for a model that is here."""
         model = self._both()[1]
         return dict(model.served_by) if isinstance(model, Served) else {}
+
+    def at_once(self) -> int:
+        """How many texts to ask for together."""
+        model = self._both()[1]
+        return model.at_once if isinstance(model, WideModel) else 1
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> list[Completion]:
         """The completions of a shard."""
