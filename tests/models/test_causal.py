@@ -8,14 +8,13 @@ import torch
 from tests.models import tiny
 
 from evenhand.core.errors import InputError
-from evenhand.core.protocols import Candidates, ResolvesSpec, Step
+from evenhand.core.protocols import Candidates, ResolvesSpec, Step, Wide
 from evenhand.core.records import GenerationSpec, ModelRef, Request
 from evenhand.models.causal import CausalModel
 from evenhand.models.decoding import LARGEST_BATCH, Loop
 from evenhand.neural.gpt2 import Gpt2
 from evenhand.neural.gpt2_weights import Shape
 from evenhand.neural.tokens import HubCodec
-from evenhand.pipeline.generation import WideModel
 
 SHAPE = Shape(300, tiny.CONTEXT, 2, 32, 4)
 
@@ -145,7 +144,7 @@ def test_a_model_says_how_fast_it_writes() -> None:
 
 def test_a_gpu_is_asked_for_as_many_texts_as_it_writes_side_by_side() -> None:
     one = model()
-    assert isinstance(one, WideModel)
+    assert isinstance(one, Wide)
     assert one.at_once == 1
     one.loop.engine.device = torch.device("cuda")  # type: ignore[misc]
     assert one.at_once == LARGEST_BATCH

@@ -80,6 +80,13 @@ def test_rows_grow_until_memory_says_no(room: int, jobs: int, rows: int) -> None
     assert engine.steps.count(rows) >= 3 * (jobs // rows) - 3
 
 
+def test_few_texts_have_the_places_of_the_recording_that_serves_them() -> None:
+    loop = Growing(Roomy([5, 6]), codec())
+    list(loop.run([Request("x", "The man", tuple(range(127)))], replace(GREEDY, max_new_tokens=3)))
+    # As they have after more texts: the rows of a recorded step decide the last bits of its results.
+    assert list(loop.fitting.values()) == [256]
+
+
 def test_rows_that_were_halved_in_the_work_stay_halved() -> None:
     engine = Roomy([5, 6])
     loop = Growing(engine, codec())

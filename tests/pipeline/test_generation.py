@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from evenhand.core.errors import ModelError
-from evenhand.core.protocols import SilentProgress
+from evenhand.core.protocols import SilentProgress, Wide
 from evenhand.core.records import Completion, GenerationSpec, Prompt, Request
-from evenhand.pipeline.generation import STAGE, Generator, WideModel
+from evenhand.pipeline.generation import STAGE, Generator
 from evenhand.pipeline.planning import Shard, Tier, plan
 from evenhand.store.cache import Cache
 from evenhand.store.folder import RunFolder
@@ -23,7 +24,7 @@ SHARDS = plan(len(PROMPTS), [Tier(None, 1)])
 """64, 64, 64 and 8 prompts."""
 
 
-class Wide(StubModel):
+class WideStub(StubModel):
     """A stub that writes 100 texts side by side, and notes what it was asked for."""
 
     at_once = 100
@@ -37,17 +38,18 @@ class Wide(StubModel):
         return super().generate(requests, spec)
 
 
-def run(path: Path, model: StubModel, shards: Sequence[Shard] = SHARDS) -> pl.DataFrame:
-    with RunFolder(path, identity={"model": "m"}) as folder:
-        keys = Generator(model, SPEC, folder, Cache(path.parent / f"cache of {path.name}")).run(
-            PROMPTS, shards, SilentProgress()
-        )
+def run(
+    path: Path, model: StubModel, shards: Sequence[Shard] = SHARDS, prompts: Sequence[Prompt] = PROMPTS
+) -> pl.DataFrame:
+    cache = Cache(path.parent / f"cache of {path.name}")
+    with closing(cache), RunFolder(path, identity={"model": "m"}) as folder:
+        keys = Generator(model, SPEC, folder, cache).run(prompts, shards, SilentProgress())
         return folder.read_shards(STAGE, keys).collect()
 
 
 def test_shards_that_a_model_has_room_for_are_written_together(tmp_path: Path) -> None:
-    wide = Wide()
-    assert isinstance(wide, WideModel)
+    wide = WideStub()
+    assert isinstance(wide, Wide)
     found = run(tmp_path / "wide", wide)
     # Two of 64 have 100 or more; the third and the last have fewer, but nothing follows them.
     assert [len(asked) for asked in wide.asked] == [128, 72]
@@ -55,10 +57,9 @@ def test_shards_that_a_model_has_room_for_are_written_together(tmp_path: Path) -
 
 
 def test_a_group_that_was_stopped_is_asked_for_as_a_whole(tmp_path: Path) -> None:
-    wide = Wide()
-    clean = run(tmp_path / "clean", Wide())
+    wide = WideStub()
+    clean = run(tmp_path / "clean", WideStub())
     run(tmp_path / "run", StubModel(), SHARDS[:1])
-    (tmp_path / "cache of run" / "cache.sqlite").unlink()
     again = run(tmp_path / "run", wide)
     # So that every text has the same ones beside it as in a run that was never stopped.
     assert [len(asked) for asked in wide.asked] == [128, 72]
@@ -68,7 +69,7 @@ def test_a_group_that_was_stopped_is_asked_for_as_a_whole(tmp_path: Path) -> Non
 
 
 def test_what_nobody_asked_for_is_refused(tmp_path: Path) -> None:
-    class Talking(Wide):
+    class Talking(WideStub):
         def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
             yield from super().generate(requests, spec)
             yield Completion("unknown", 0, "text", "stop")
@@ -78,7 +79,7 @@ def test_what_nobody_asked_for_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_text_that_comes_twice_is_refused(tmp_path: Path) -> None:
-    class Twice(Wide):
+    class Twice(WideStub):
         def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
             for completion in super().generate(requests, spec):
                 yield completion
@@ -90,7 +91,7 @@ def test_a_text_that_comes_twice_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_model_that_works_elsewhere_is_given_groups_too(tmp_path: Path) -> None:
-    class Elsewhere(Wide):
+    class Elsewhere(WideStub):
         def generate_each(
             self, shards: Iterable[Sequence[Request]], spec: GenerationSpec
         ) -> Iterator[tuple[int, Sequence[Completion]]]:
@@ -102,3 +103,19 @@ def test_a_model_that_works_elsewhere_is_given_groups_too(tmp_path: Path) -> Non
     found = run(tmp_path / "elsewhere", elsewhere)
     assert [len(asked) for asked in elsewhere.asked] == [72, 128]
     assert found.equals(run(tmp_path / "plain", StubModel()))
+
+
+def test_what_was_asked_for_later_is_not_written_with_what_is_finished(tmp_path: Path) -> None:
+    wide = WideStub()
+    run(tmp_path / "run", wide, plan(len(PROMPTS), [Tier(70, 1)]))
+    run(tmp_path / "run", wide, plan(len(PROMPTS), [Tier(70, 1), Tier(None, 1)]))
+    # 64 and 6; then 64 and 64, and the 2 that are left.
+    assert [len(asked) for asked in wide.asked] == [70, 128, 2]
+
+
+def test_an_id_that_is_there_twice_is_written_twice(tmp_path: Path) -> None:
+    twice = [*PROMPTS[:100], *PROMPTS[:100]]
+    found = run(tmp_path / "wide", WideStub(), prompts=twice)
+    assert found.height == 200
+    assert found["failure"].null_count() == 200
+    assert found.equals(run(tmp_path / "plain", StubModel(), prompts=twice))

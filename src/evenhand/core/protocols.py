@@ -84,6 +84,16 @@ class Paced(Protocol):
 
 
 @runtime_checkable
+class Wide(Protocol):
+    """A model that can write more texts side by side than a shard has."""
+
+    @property
+    def at_once(self) -> int:
+        """How many it should be asked for together, at least."""
+        ...
+
+
+@runtime_checkable
 class Served(Protocol):
     """A model that answers elsewhere, and says by whom."""
 

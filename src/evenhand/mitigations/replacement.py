@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.core.errors import InputError
-from evenhand.core.protocols import Model, ResolvesSpec
+from evenhand.core.protocols import Model, ResolvesSpec, Wide
 from evenhand.core.records import Completion, GenerationSpec, MitigationInfo, ModelRef, Request
 from evenhand.core.seeds import generator
 from evenhand.mitigations.sides import Sides, read_sides
@@ -108,6 +108,11 @@ class RewrittenModel:
     ref: ModelRef
     inner: Model
     rewriter: Rewriter
+
+    @property
+    def at_once(self) -> int:
+        """How many texts to ask the model behind it for together."""
+        return self.inner.at_once if isinstance(self.inner, Wide) else 1
 
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
         """The spec as the model behind it resolves it."""

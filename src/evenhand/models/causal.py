@@ -53,9 +53,10 @@ class CausalModel:
     def pace(self, spec: GenerationSpec) -> float:
         """Tokens a second, from a few tokens of a full batch of short prompts."""
         trial = replace(self.resolved(spec), max_new_tokens=min(_TRIAL, spec.max_new_tokens), stop="none")
-        requests = [Request(f"trial {number}", "The", (0,)) for number in range(self.loop.rows)]
-        # The first pass, of one prompt, warms up.
-        for _ in self.generate(requests[:1], trial):
+        rows = max(self.loop.rows, self.at_once)
+        requests = [Request(f"trial {number}", "The", (0,)) for number in range(rows)]
+        # The first pass warms up: by one prompt, where a GPU does not record what it will repeat.
+        for _ in self.generate(requests[: self.at_once], trial):
             pass
         started = time.perf_counter()
         written = sum(answer.new_tokens or 0 for answer in self.generate(requests, trial))

@@ -20,7 +20,7 @@ from evenhand.core.records import Completion, GenerationSpec, Request
 from evenhand.core.seeds import RowUniforms
 from evenhand.models.desk import Desk
 from evenhand.models.pens import Pen, PlainPen
-from evenhand.models.recorded import Size
+from evenhand.models.recorded import Size, bucket
 from evenhand.models.rows import Job, Row
 from evenhand.neural.batching import length_sorted
 from evenhand.neural.engine import Engine, Prefix
@@ -146,7 +146,8 @@ class _Table:
             return max(1, loop.rows)
         length = _rounded(self._longest, loop.engine.context)
         known = loop.fitting.get(length, 0)
-        wanted = min(len(self._waiting), LARGEST_BATCH)
+        # As many as the recording has that serves them: after more texts there would be places for it.
+        wanted = min(bucket(len(self._waiting)), LARGEST_BATCH)
         if known < wanted:
             known = most_rows(max(known, DEFAULT_BATCH), wanted, lambda rows: self._fits(rows, length))
             loop.fitting[length] = known

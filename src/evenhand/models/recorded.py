@@ -33,6 +33,18 @@ _NEAR: Final = {torch.float32: 1e-3, torch.float64: 1e-3}
 _HALF_NEAR: Final = 0.1
 
 
+def bucket(rows: int) -> int:
+    """The rows of the recording that serves so many, where there are places enough.
+
+    >>> [bucket(rows) for rows in (1, 5, 127, 1024)]
+    [1, 16, 256, 1024]
+    """
+    size = 1
+    while size < rows:
+        size *= _FACTOR
+    return size
+
+
 class Size(NamedTuple):
     """How much room a pen has."""
 
@@ -183,10 +195,7 @@ class RecordedPen:
 
     def _bucket(self, rows: int) -> int:
         """The rows of the recording that serves so many."""
-        size = 1
-        while size < rows:
-            size *= _FACTOR
-        return min(size, self.size.places)
+        return min(bucket(rows), self.size.places)
 
     def _recorded(self, rows: int, longest: int) -> Callable[[], _Said]:
         step = self._record(lambda: self._step(rows, longest), self._state)

@@ -201,7 +201,7 @@ class PooledModel:
         return cast("Mapping[str, str]", self._pool.ask("served_by"))
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
-        """The completions of one shard."""
+        """The completions of one shard, or of a group of them."""
         yield from cast("list[Completion]", self._pool.ask("generate", list(requests), spec))
 
     def generate_each(

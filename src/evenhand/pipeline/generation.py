@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, cast, runtime_checkable
@@ -11,7 +12,7 @@ import polars as pl
 
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import FailureRateError, ModelError
-from evenhand.core.protocols import Model, Progress
+from evenhand.core.protocols import Model, Progress, Wide
 from evenhand.core.records import Completion, Finish, GenerationSpec, Prompt, Request
 from evenhand.pipeline.planning import Shard
 from evenhand.store.cache import Cache
@@ -24,22 +25,12 @@ STAGE = "generate"
 
 @runtime_checkable
 class SpreadModel(Model, Protocol):
-    """A model that works on several shards at once, elsewhere."""
+    """A model that works on several shards, or groups of them, at once, elsewhere."""
 
     def generate_each(
         self, shards: Iterable[Sequence[Request]], spec: GenerationSpec
     ) -> Iterator[tuple[int, Sequence[Completion]]]:
         """The completions of each shard, with its place, as they are done."""
-        ...
-
-
-@runtime_checkable
-class WideModel(Model, Protocol):
-    """A model that can write more texts side by side than a shard has."""
-
-    @property
-    def at_once(self) -> int:
-        """How many it should be asked for together, at least."""
         ...
 
 
@@ -49,6 +40,7 @@ class _Wanted(NamedTuple):
     key: str
     prompts: Sequence[Prompt]
     samples: range
+    tier: int
 
     @property
     def size(self) -> int:
@@ -90,7 +82,7 @@ class Generator:
         tally = Tally()
         keys = [self._shard_key(prompts, shard) for shard in shards]
         wanted = [
-            _Wanted(key, prompts[shard.start : shard.stop], shard.samples)
+            _Wanted(key, prompts[shard.start : shard.stop], shard.samples, shard.tier)
             for key, shard in zip(keys, shards, strict=True)
         ]
         with progress.step("generating", sum(item.size for item in wanted)) as advance:
@@ -101,7 +93,7 @@ class Generator:
                 else:
                     left.add(item.key)
             started = time.perf_counter()
-            for item, completions in self._written(wanted, left):
+            for item, completions in self._written(wanted, left, tally):
                 self._commit(item, self._checked(item, completions), tally)
                 tally.seconds = time.perf_counter() - started
                 advance(item.size)
@@ -109,10 +101,10 @@ class Generator:
         return keys
 
     def _written(
-        self, shards: Sequence[_Wanted], left: set[str]
+        self, shards: Sequence[_Wanted], left: set[str], tally: Tally
     ) -> Iterator[tuple[_Wanted, Iterable[Completion]]]:
         """What the model writes for each shard whose key is among those left, as they are done."""
-        size = self.model.at_once if isinstance(self.model, WideModel) else 1
+        size = self.model.at_once if isinstance(self.model, Wide) else 1
         groups = [group for group in _grouped(shards, size) if any(shard.key in left for shard in group)]
         # All shards of a group: what a text has beside it must not depend on what was finished before.
         asked = ([request for shard in group for request in shard.requests()] for group in groups)
@@ -122,7 +114,7 @@ class Generator:
         else:
             answers = ((place, self.model.generate(some, self.spec)) for place, some in enumerate(asked))
         for place, completions in answers:
-            yield from _shared_out(completions, groups[place], left)
+            yield from _shared_out(_counted(completions, tally), groups[place], left)
 
     def _finished(self, key: str) -> bool:
         if not self.folder.has_shard(STAGE, key):
@@ -143,7 +135,6 @@ class Generator:
     def _commit(self, shard: _Wanted, completions: Sequence[Completion], tally: Tally) -> None:
         tally.items += len(completions)
         tally.failed += sum(completion.failure is not None for completion in completions)
-        tally.new_tokens += sum(completion.new_tokens or 0 for completion in completions)
         # Before the commit: a shard of failures must be tried again, not kept.
         self._check_failures(tally, completions)
         # First the cache: a kill between the two would leave a finished shard it never learns of.
@@ -260,12 +251,23 @@ def _grouped(shards: Sequence[_Wanted], size: int) -> Iterator[list[_Wanted]]:
     """Neighbours that have so many texts together, or more; the groups follow from the plan alone."""
     group: list[_Wanted] = []
     for shard in shards:
+        # What was asked for later is not written with what may long be finished.
+        if group and shard.tier != group[0].tier:
+            yield group
+            group = []
         group.append(shard)
         if sum(item.size for item in group) >= size:
             yield group
             group = []
     if group:
         yield group
+
+
+def _counted(completions: Iterable[Completion], tally: Tally) -> Iterator[Completion]:
+    """The completions, whose tokens are counted: also those of shards that were finished before."""
+    for completion in completions:
+        tally.new_tokens += completion.new_tokens or 0
+        yield completion
 
 
 def _shared_out(
@@ -276,9 +278,14 @@ def _shared_out(
         yield group[0], completions
         return
     found: dict[str | None, list[Completion]] = {None: [], **{shard.key: [] for shard in group}}
-    owners = {place: shard.key for shard in group for place in shard.places}
+    owners: defaultdict[tuple[str, int], list[str | None]] = defaultdict(lambda: [None])
+    for shard in group:
+        for place in shard.places:
+            owners[place].append(shard.key)
     for completion in completions:
-        found[owners.get((completion.request_id, completion.sample))].append(completion)
+        # The last shard that asked for it, then the one before: an id may be there twice.
+        asking = owners[completion.request_id, completion.sample]
+        found[asking.pop() if len(asking) > 2 else asking[-1]].append(completion)
     for shard in group:
         if shard.key in left:
             yield shard, found[shard.key] + found[None]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from evenhand.core.errors import InputError, RunFolderError
 
 SHARD_PROMPTS = 64
-"""A shard is redone whole after a kill: small enough to lose little, large enough to fill a batch."""
+"""A shard is redone whole after a kill: small enough to lose little, large enough to fill a CPU's batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,8 @@ class Shard:
     start: int
     stop: int
     samples: range
+    tier: int = field(default=0, compare=False)
+    """The place of the tier that asked for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ def plan(prompts: int, tiers: Sequence[Tier]) -> list[Shard]:
             for first in range(start, stop, SHARD_PROMPTS):
                 if have < tier.samples:
                     last = min(first + SHARD_PROMPTS, stop)
-                    shards.append(Shard(first, last, range(have, tier.samples)))
+                    shards.append(Shard(first, last, range(have, tier.samples), number))
     return shards
 
 

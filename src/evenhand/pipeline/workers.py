@@ -11,11 +11,10 @@ from evenhand._version import __version__
 from evenhand.core import errors, registry
 from evenhand.core.cluster import enter
 from evenhand.core.errors import EvenhandError
-from evenhand.core.protocols import Metric, Model, ResolvesSpec, Served
+from evenhand.core.protocols import Metric, Model, ResolvesSpec, Served, Wide
 from evenhand.core.records import Completion, Execution, GenerationSpec, ModelRef, Request, Text
 from evenhand.core.registry import Option
 from evenhand.pipeline.asking import Answers, ask
-from evenhand.pipeline.generation import WideModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +99,10 @@ class Worker:
     def at_once(self) -> int:
         """How many texts to ask for together."""
         model = self._both()[1]
-        return model.at_once if isinstance(model, WideModel) else 1
+        return model.at_once if isinstance(model, Wide) else 1
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> list[Completion]:
-        """The completions of a shard."""
+        """The completions of a shard, or of a group of them."""
         return list(self._both()[1].generate(requests, spec))
 
     def score(self, spec: str, options: Mapping[str, Option], texts: Sequence[Text]) -> Answers:
