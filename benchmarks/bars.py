@@ -74,7 +74,7 @@ _HEAD = (
     "two fifths of the climb each"
 )
 _PRODUCTS = (
-    "the 15 steps, 0.4 and 0.8 ms; the model's own products take 2.7 of its 3.6 ms in float32, where they "
+    "the 15 steps, 0.4 and 0.8 ms; the model's own products take 2.7 of its 3.4 ms in float32, where they "
     "read their weights at an eighth of the device's bandwidth: were they faster, this ratio would be larger"
 )
 _CALIBRATED: tuple[tuple[str, Machine, str], ...] = (

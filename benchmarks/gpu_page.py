@@ -160,9 +160,8 @@ def _replaying(parts: Mapping[int, Part]) -> str:
     told = "" if kernels is None else f"some {cast(float, kernels):.0f} "
     return (
         f"*Few rows.* A step is a chain of {told}short kernels. Replaying starts them without the "
-        f"processor's help: {max(gains.values()):.1f} times the tokens of plain calls at most, "
-        f"{gains[few]:.1f} times at {_counted(few, 'row')}, {gains[many]:.1f} times at "
-        f"{_counted(many, 'row')}, where kernels are long."
+        f"processor's help: {gains[few]:.1f} times the tokens of plain calls at {_counted(few, 'row')}, "
+        f"{gains[many]:.1f} times at {_counted(many, 'row')}, where kernels are long."
     )
 
 

@@ -55,7 +55,7 @@ class CausalModel:
         trial = replace(self.resolved(spec), max_new_tokens=min(_TRIAL, spec.max_new_tokens), stop="none")
         rows = max(self.loop.rows, self.at_once)
         requests = [Request(f"trial {number}", "The", (0,)) for number in range(rows)]
-        # The first pass warms up: by one prompt, where a GPU does not record what it will repeat.
+        # The first pass warms up: one prompt does for a CPU; a GPU records a step for all of them.
         for _ in self.generate(requests[: self.at_once], trial):
             pass
         started = time.perf_counter()
