@@ -2,7 +2,8 @@
 
 A prompt is read once and shared by its samples; rows are started in order of length and written side by
 side; a finished row gives its place to the next one. The randomness of a row depends on (seed, prompt id,
-sample, position) alone, and no row sees another, so the batch changes nothing but rounding.
+sample, position) alone, and no row sees another, so the batch changes nothing but rounding. While an
+accelerator is at a step, finished texts are told, rows made ready and prompts read, a part of them at a time.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, cast
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -60,9 +60,10 @@ class PlainPen:
             candidates = self._guide(Step(output.hidden, output.logits, numbers, last, uniforms))
         self._drawn = drawn(candidates, uniforms, rows, self._spec)
 
-    def read(self) -> list[int | None]:
+    def read(self) -> list[int]:
         """The tokens that were ordered."""
-        return cast("list[int | None]", self._drawn.tolist())
+        found: list[int] = self._drawn.tolist()
+        return found
 
 
 def drawn(candidates: Candidates, uniforms: Tensor, rows: Sequence[Row], spec: GenerationSpec) -> Tensor:

@@ -3,7 +3,7 @@
 All a step needs lies in tensors that stay where they are, one place a row: the last token, its position, the
 row's numbers, what a steering remembers. A step reads them and moves them on, so that between two steps
 nothing is sent to the device but the order to repeat it. Places without a row are written too, and ignored.
-A step is ordered before the tokens of the one before it are looked at, so that the device never waits for
+A step is ordered before the tokens of the one before it are looked at, so that the device need not wait for
 this process; a row that has ended meanwhile is written once more, in vain.
 """
 

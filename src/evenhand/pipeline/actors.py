@@ -1,7 +1,8 @@
 """Ray actors that write and score: each holds the model, takes shards, and is replaced when it is lost.
 
-The driver alone plans, writes and reads the cache. A shard is worked on whole, with the batch plan it would
-have here, and tables are joined in the order of the plan: they do not tell where or how often it was done.
+The driver alone plans, writes and reads the cache. A shard, on a GPU a group of them, is worked on whole,
+with the batch plan it would have here, and tables are joined in the order of the plan: they do not tell where
+or how often it was done.
 """
 
 from __future__ import annotations
