@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from tests.annotate.study_parts import make_study
 
 from evenhand.annotate import claims, people
-from evenhand.annotate.answers import Answer, answers_of, latest, save, utc_now
+from evenhand.annotate.answers import CHANGES, Answer, answers_of, latest, save, utc_now
 from evenhand.annotate.assignment import Assigner
 from evenhand.annotate.database import VARIABLE, Database, DatabaseError, answers
 from evenhand.annotate.labels import LABEL_COLUMNS, read_labels
@@ -62,6 +62,22 @@ def test_without_a_mark_only_changes_are_stored(study: Study, place: str | None)
             save(db, "a1", [Answer(item, "sentiment", label)])
         assert rows(db) == 3
         assert latest(db)[0].label == "positive"
+
+
+def test_a_history_of_changes_has_an_end(study: Study, place: str | None) -> None:
+    first, second = ids(study)[:2]
+    with Database(study, place) as db:
+        save(db, "a1", [Answer(second, "sentiment", "neutral")])
+        save(db, "a2", [Answer(first, "sentiment", "neutral")])
+        for number in range(3 * CHANGES):
+            label = "positive" if number % 2 else "negative"
+            save(db, "a1", [Answer(first, "sentiment", label)], mark=f"{number:016x}")
+        # The last change is not refused: it counts.
+        assert answers_of(db, "a1")[-1].label == "positive"
+        assert rows(db) == CHANGES + 2
+        # The last submission is still one that was stored, should it come again.
+        save(db, "a1", [Answer(first, "sentiment", "negative")], mark=f"{3 * CHANGES - 1:016x}")
+        assert answers_of(db, "a1")[-1].label == "positive"
 
 
 def test_labels_as_a_table(study: Study, place: str | None) -> None:

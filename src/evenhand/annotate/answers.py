@@ -1,17 +1,20 @@
-"""The log of answers: saving what came, and what everybody said last."""
+"""The log of answers: saving them, and what everybody said last."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from secrets import token_hex
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from evenhand.annotate.database import Database, answers, claims, people
 from evenhand.core.errors import InputError
+
+CHANGES: Final = 20
+"""Rows that are kept of one person's answer to a question: a link cannot fill a disk."""
 
 
 class Answer(NamedTuple):
@@ -39,7 +42,8 @@ def save(
 
     ``mark`` is made by the sender for one submission: the same submission sent twice is stored once, even if
     the answer was changed in between. Without one, answers that change nothing are passed over. With
-    ``handed`` an answer to an item that was not handed to this person is an error.
+    ``handed`` an answer to an item that was not handed to this person is an error. Of what somebody said of
+    a question the last ``CHANGES`` rows stay: no number of changes is refused, so the last one always counts.
     """
     common = {"study": db.study.id, "annotator": annotator, "mark": mark or token_hex(8), "at": utc_now()}
 
@@ -53,6 +57,7 @@ def save(
             new = [answer for answer in given if known.get(answer[:2]) != answer.label]
         if new:
             connection.execute(_insert(connection), [{**common, **answer._asdict()} for answer in new])
+            _drop_oldest(connection, db.study.id, annotator, sorted({answer.item_id for answer in new}))
 
     db.write(work)
 
@@ -99,6 +104,17 @@ def _require_handed(connection: sa.Connection, study: str, annotator: str, given
     held = set(connection.execute(query).scalars()) if known else set()
     if any(answer.item_id not in held for answer in given):
         raise InputError("an answer to a text that was not yours to answer")
+
+
+def _drop_oldest(connection: sa.Connection, study: str, annotator: str, items: Sequence[str]) -> None:
+    """Delete what somebody said of these items before their last ``CHANGES`` rows of each question."""
+    age = sa.func.row_number().over(
+        partition_by=(answers.c.item_id, answers.c.question), order_by=answers.c.id.desc()
+    )
+    theirs = sa.and_(answers.c.study == study, answers.c.annotator == annotator, answers.c.item_id.in_(items))
+    aged = sa.select(answers.c.id, age.label("age")).where(theirs).subquery()
+    old = sa.select(aged.c.id).where(aged.c.age > CHANGES)
+    connection.execute(sa.delete(answers).where(answers.c.id.in_(old)))
 
 
 def _insert(connection: sa.Connection) -> sa.Insert:
