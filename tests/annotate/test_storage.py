@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -78,6 +79,38 @@ def test_a_history_of_changes_has_an_end(study: Study, place: str | None) -> Non
         # The last submission is still one that was stored, should it come again.
         save(db, "a1", [Answer(first, "sentiment", "negative")], mark=f"{3 * CHANGES - 1:016x}")
         assert answers_of(db, "a1")[-1].label == "positive"
+
+
+def _modes(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mode & 0o777 for path in folder.glob("*.db*")}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files as POSIX has them")
+def test_only_the_owner_can_read_answers(study: Study, tmp_path: Path) -> None:
+    private = {"labels.db": 0o600, "labels.db-wal": 0o600, "labels.db-shm": 0o600}
+    with Database(study) as db:
+        people.invite(db, 1)
+        assert _modes(study.folder) == private
+    # One of an earlier version, with what a killed server left beside it.
+    with Database(study) as db:
+        people.invite(db, 1)
+        for path in study.folder.glob("labels.db*"):
+            path.chmod(0o644)
+        with Database(study) as again:
+            assert people.invited(again) == ["a1", "a2"]
+            assert _modes(study.folder) == private
+    with Database(study, f"sqlite:///{tmp_path / 'own.db'}") as db:
+        people.invite(db, 1)
+        assert set(_modes(tmp_path).values()) == {0o600}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files as POSIX has them")
+def test_a_folder_named_as_a_database_is_left_as_it_is(study: Study, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir(mode=0o755)
+    with pytest.raises(DatabaseError), Database(study, f"sqlite:///{folder}", patience=0.1):
+        pass
+    assert folder.stat().st_mode & 0o777 == 0o755
 
 
 def test_labels_as_a_table(study: Study, place: str | None) -> None:

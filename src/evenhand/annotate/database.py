@@ -1,7 +1,7 @@
 """The tables of a study, in SQLite or PostgreSQL, and the engine that reaches them.
 
-Answers are a log: a change or an undo is one more row, so that nothing that was acknowledged is ever
-overwritten. What an annotator says of an item is the last row of the three keys.
+Answers are a log: a change or an undo is one more row, so that nothing is overwritten. What an annotator says
+of an item is the last row of the three keys.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from stat import S_IMODE, S_ISREG
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
@@ -40,6 +43,8 @@ _BUSY: Final = 1.5
 _PATIENCE: Final = 8.0
 """Seconds after which attempts end and the person is told."""
 _PAUSES: Final = (0.02, 0.1, 0.3, 0.8)
+_PRIVATE: Final = 0o600
+"""The mode of a database in a file: it holds who answered what."""
 
 _T = TypeVar("_T")
 
@@ -202,9 +207,28 @@ def _sqlite(path: Path) -> Engine:
     # Not a URL as text: a folder may have a question mark in its name.
     url = sa.URL.create("sqlite", database=str(path))
     engine = sa.create_engine(url, connect_args={"timeout": _BUSY}, pool_size=8, pool_timeout=_BUSY)
+    sa.event.listen(engine, "do_connect", partial(_keep_private, path))
     sa.event.listen(engine, "connect", _prepare)
     sa.event.listen(engine, "begin", _begin)
     return engine
+
+
+def _keep_private(path: Path, *_connecting: object) -> None:
+    """Let nobody but the owner read or write a database, one that exists already too.
+
+    SQLite gives the mode of the database to the files it makes beside it.
+    """
+    # Made here, since SQLite would make it as the umask says. Never opened where it is there already: closing
+    # it would end the locks that other connections of this process hold on it.
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE))
+    for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
+        # Somebody else's database, shared on purpose, stays as its owner left it.
+        with suppress(FileNotFoundError, PermissionError):
+            mode = file.stat().st_mode
+            # A folder that was named by mistake would be shut.
+            if S_ISREG(mode) and S_IMODE(mode) & ~_PRIVATE:
+                file.chmod(_PRIVATE)
 
 
 def _prepare(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
