@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from uuid import uuid4
 
@@ -71,10 +71,10 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def serving(db: Database) -> Iterator[str]:
+def serving(db: Database, proxies: Sequence[str] = ()) -> Iterator[str]:
     """The app in a thread of this process, over real HTTP; gives its address."""
     listener = socket.create_server(("127.0.0.1", 0))
-    server = server_of(create_app(db))
+    server = server_of(create_app(db), proxies)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     deadline = time.monotonic() + 20

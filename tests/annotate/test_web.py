@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import re
 import socket
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
@@ -18,8 +19,8 @@ from tests.annotate.study_parts import Reader, make_study, serving
 
 from evenhand.annotate import people
 from evenhand.annotate.answers import latest
-from evenhand.annotate.database import Database
-from evenhand.annotate.guard import BURST, Bucket, Guard, _declared
+from evenhand.annotate.database import Database, DatabaseError
+from evenhand.annotate.guard import BURST, Bucket, Guard, Links, _declared, _network
 from evenhand.annotate.study import Study
 from evenhand.annotate.web import create_app
 
@@ -279,16 +280,120 @@ def test_who_asks_too_often_waits() -> None:
 
 def test_the_limit_answers_429() -> None:
     # A clock that stands still: what came before is never forgiven, however slow the machine is.
-    guard = Guard(PlainTextResponse("here"), secure=False, clock=lambda: 0.0)
+    guard = _guard(lambda: 0.0)
     client = TestClient(guard)
     codes = [client.get("/").status_code for _ in range(BURST + 1)]
     assert codes == [200] * BURST + [429]
     refused = client.get("/")
     assert refused.headers["retry-after"] == "2"
     assert refused.headers["x-frame-options"] == "DENY"
-    # Another person at the same address is not held back.
-    assert client.get("/", headers={"Cookie": "evenhand=other"}).status_code == 200
+    # Nor is a cookie that is no link a way around it.
+    assert client.get("/", headers={"Cookie": "evenhand=other"}).status_code == 429
     client.close()
+
+
+def test_strangers_use_up_nothing_of_people_with_links() -> None:
+    """All come from one address, as behind a proxy that says nothing of them."""
+    client = TestClient(_guard(lambda: 0.0, "one", "two"))
+    while client.get("/join/guessed").status_code == 200:
+        pass
+    assert client.get("/", headers={"Cookie": "evenhand=forged"}).status_code == 429
+    for path, cookie in (("/join/one", ""), ("/work", "evenhand=two")):
+        codes = [client.get(path, headers={"Cookie": cookie}).status_code for _ in range(BURST + 1)]
+        assert codes == [200] * BURST + [429]
+    client.close()
+
+
+def test_a_link_made_while_the_app_is_served_is_known_within_a_second() -> None:
+    now, made = [0.0], {"one"}
+    looks = []
+
+    def read() -> frozenset[str]:
+        looks.append(now[0])
+        return frozenset(made)
+
+    links = Links(read, str, lambda: now[0])
+
+    async def holders(*tokens: str) -> list[str | None]:
+        return await asyncio.gather(*map(links.holder, tokens))
+
+    async def come() -> None:
+        # At the start many come at once, and nobody is taken for a stranger before the links are read.
+        assert await holders("one", "new", "one") == ["one", None, "one"]
+        made.add("new")
+        assert await holders("new") == [None]
+        now[0] = 1.0
+        assert await holders(*["forged"] * 50, "new") == [None] * 50 + ["new"]
+
+    asyncio.run(come())
+    assert looks == [0.0, 1.0]
+
+
+def test_links_read_last_stand_while_the_database_is_gone() -> None:
+    answers = iter([frozenset({"one"})])
+
+    def read() -> frozenset[str]:
+        for known in answers:
+            return known
+        raise DatabaseError("gone")
+
+    links = Links(read, str, iter(range(100)).__next__)
+    assert asyncio.run(links.holder("one")) == "one"
+    assert asyncio.run(links.holder("other")) is None
+    assert asyncio.run(links.holder("one")) == "one"
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("203.0.113.7", "203.0.113.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:0db8:0001:0002"),
+        ("2001:db8:1:2::", "2001:0db8:0001:0002"),
+        ("::ffff:203.0.113.7", "::ffff:203.0.113.7"),
+        ("", ""),
+        ("unknown", "unknown"),
+    ],
+)
+def test_one_customer_of_ipv6_is_one_stranger(address: str, network: str) -> None:
+    assert _network(address) == network
+
+
+def _until_refused(address: str, forwarded: Callable[[int], str]) -> int:
+    """How many requests with these headers are answered before one is not."""
+    with httpx.Client(base_url=address) as client:
+        for number in range(BURST + 10):
+            headers = {"X-Forwarded-For": forwarded(number)}
+            if client.get("/join/guessed", headers=headers).status_code == 429:
+                return number
+    return BURST + 10
+
+
+@pytest.fixture
+def _never_forgiven(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, requests that came before count."""
+    monkeypatch.setattr("evenhand.annotate.guard.RATE", 0.0)
+
+
+@pytest.mark.usefixtures("_never_forgiven")
+def test_nobody_is_believed_where_they_come_from(study: Study) -> None:
+    with Database(study) as db, serving(db) as address:
+        assert _until_refused(address, lambda number: f"192.0.2.{number}") == BURST
+
+
+@pytest.mark.usefixtures("_never_forgiven")
+def test_a_trusted_proxy_says_where_strangers_come_from(study: Study) -> None:
+    with Database(study) as db, serving(db, ["127.0.0.1/32", "10.0.0.0/8"]) as address:
+        # What a stranger writes stands before what proxies add: the last address that is no proxy's counts.
+        assert _until_refused(address, lambda number: f"192.0.2.{number}, 203.0.113.1, 10.1.1.1") == BURST
+        assert httpx.get(address, headers={"X-Forwarded-For": "203.0.113.1"}).status_code == 429
+        assert httpx.get(address, headers={"X-Forwarded-For": "203.0.113.2, 10.9.9.9"}).status_code == 403
+        assert httpx.get(address, headers={"X-Forwarded-For": "203.0.113.1, 203.0.113.3"}).status_code == 403
+
+
+def _guard(clock: Callable[[], float], *links: str) -> Guard:
+    """A guard before an app that answers everything; a link is its own digest."""
+    known = Links(lambda: frozenset(links), str, lambda: 0.0)
+    return Guard(PlainTextResponse("here"), secure=False, links=known, cookie="evenhand", clock=clock)
 
 
 def test_texts_are_shown_and_never_run(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from tests.api.test_items import samples
 from typer.testing import CliRunner
 
 import evenhand
+from evenhand.api.collecting import proxy_networks
 from evenhand.cli.app import app
 from evenhand.core.errors import InputError, MissingLibraryError
 
@@ -107,3 +108,23 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
             InputError, match=f"nothing can listen at 127.0.0.1, port {port}: Address already"
         ):
             evenhand.serve_study(tmp_path, port=port)
+
+
+@pytest.mark.parametrize("proxy", ["nginx", "10.0.0.0/99", "0.0.0.0/0", "::/0", ""])
+def test_a_trusted_proxy_is_an_address_or_a_network(tmp_path: Path, proxy: str) -> None:
+    for serve in (
+        lambda: evenhand.serve_study(tmp_path, trusted_proxy=proxy),
+        lambda: evenhand.serve_study(tmp_path, trusted_proxy=["127.0.0.1", proxy]),
+    ):
+        with pytest.raises(InputError) as caught:
+            serve()
+        assert str(caught.value) == (
+            f"--trusted-proxy {proxy!r}. Accepted: an address or a network: 127.0.0.1, 10.0.0.0/8, fd00::/8. "
+            "What to do: name the proxy in front of the server."
+        )
+    assert isinstance(run("serve", tmp_path, "--trusted-proxy", proxy, "--dry-run").exception, InputError)
+
+
+def test_proxies_are_networks_to_the_server() -> None:
+    assert proxy_networks("127.0.0.1") == ["127.0.0.1/32"]
+    assert proxy_networks(["10.1.2.3/8", "fd00::1"]) == ["10.0.0.0/8", "fd00::1/128"]

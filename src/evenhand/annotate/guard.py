@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
+from ipaddress import IPv6Address, ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from evenhand.core.errors import EvenhandError
+
 MOST_BYTES: Final = 64 << 10
 """A page of answers has a few hundred bytes."""
 RATE, BURST = 20.0, 120
-"""Requests a second, and at once, from one address with one cookie."""
-ALL_RATE, ALL_BURST = 200.0, 1000
-"""The same from one address with any cookies: a whole class may sit behind one."""
+"""Requests a second, and at once, with one link, or from one address without a valid one."""
+JOIN: Final = "/join/"
+"""What stands before the token in the address of a link."""
 _MOST_CALLERS: Final = 10_000
+_FRESH: Final = 1.0
+"""Seconds for which the links read last are all there are: new ones are made while the app is served."""
 HEADERS: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -38,14 +47,61 @@ HEADERS: Final = {
 }
 
 
-class Guard:
-    """Wraps an app: every answer has the headers, no body is too large, nobody asks too often."""
+class Links:
+    """The valid links, as ``read`` gives their digests.
 
-    def __init__(self, app: ASGIApp, *, secure: bool, clock: Callable[[], float] = time.monotonic) -> None:
+    Whoever comes with another link costs no look into the database, but for one a second for all of them.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], frozenset[str]],
+        digest: Callable[[str], str],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.read, self.digest, self.clock = read, digest, clock
+        self._known: frozenset[str] = frozenset()
+        self._since = -math.inf
+        self._reading = asyncio.Lock()
+
+    async def holder(self, token: str) -> str | None:
+        """The digest of a valid link; None for another."""
+        digest = self.digest(token)
+        if digest not in self._known:
+            # Who comes while the links are read waits for them: at the start nobody is known.
+            async with self._reading:
+                if self.clock() - self._since >= _FRESH:
+                    await self._read_again()
+        return digest if digest in self._known else None
+
+    async def _read_again(self) -> None:
+        # Without a database the links read last still say who is who; the app says what is wrong.
+        with suppress(EvenhandError):
+            self._known = await run_in_threadpool(self.read)
+        self._since = self.clock()
+
+
+class Guard:
+    """Wraps an app: every answer has the headers, no body is too large, nobody asks too often.
+
+    Each valid link has a limit of its own, whatever address it comes from; everybody else has that of their
+    address. So no stranger holds up the people of a study, though all come through one proxy.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        secure: bool,
+        links: Links,
+        cookie: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.app = app
         self.secure = secure
-        self.each = Bucket(RATE, BURST, clock)
-        self.all = Bucket(ALL_RATE, ALL_BURST, clock)
+        self.links, self.cookie = links, cookie
+        self.people = Bucket(RATE, BURST, clock)
+        self.strangers = Bucket(RATE, BURST, clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -54,8 +110,7 @@ class Guard:
             return
         answer = self._headed(send)
         headers = Headers(scope=scope)
-        address = scope["client"][0] if scope.get("client") else ""
-        if not (self.all.take(address) and self.each.take(f"{address} {_digest(headers.get('cookie', ''))}")):
+        if not await self._admits(Request(scope), scope["path"]):
             refusal = PlainTextResponse("Too many requests. Wait a moment.", 429, {"Retry-After": "2"})
             await refusal(scope, receive, answer)
         elif _declared(headers) > MOST_BYTES:
@@ -65,6 +120,13 @@ class Guard:
             await PlainTextResponse("This address leads nowhere.", 400)(scope, receive, answer)
         else:
             await self.app(scope, _limited(receive), answer)
+
+    async def _admits(self, request: Request, path: str) -> bool:
+        token = path.removeprefix(JOIN) if path.startswith(JOIN) else request.cookies.get(self.cookie, "")
+        holder = await self.links.holder(token) if token else None
+        if holder:
+            return self.people.take(holder)
+        return self.strangers.take(_network(request.client.host if request.client else ""))
 
     def _headed(self, send: Send) -> Send:
         async def headed(message: Message) -> None:
@@ -129,8 +191,14 @@ def _place(address: str) -> str:
         return ""
 
 
-def _digest(cookie: str) -> str:
-    return hashlib.sha256(cookie.encode()).hexdigest()
+def _network(address: str) -> str:
+    """The address; for IPv6 its first half, since one customer has all of the other."""
+    try:
+        known = ip_address(address)
+    except ValueError:
+        return address
+    is_v6 = isinstance(known, IPv6Address) and not known.ipv4_mapped
+    return known.exploded[:19] if is_v6 else address
 
 
 def _declared(headers: Headers) -> int:

@@ -79,6 +79,12 @@ def find(db: Database, token: str) -> Person | None:
     return Person(*row) if row else None
 
 
+def links(db: Database) -> frozenset[str]:
+    """The digests of all valid links."""
+    query = sa.select(people.c.token).where(people.c.study == db.study.id, people.c.token.is_not(None))
+    return db.read(lambda connection: frozenset(map(str, connection.execute(query).scalars())))
+
+
 def invited(db: Database) -> list[str]:
     """Everybody who has a link, in the order of invitation."""
     query = (

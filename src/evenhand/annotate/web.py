@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -25,7 +26,7 @@ from starlette.routing import Route
 from evenhand.annotate import claims, people
 from evenhand.annotate.database import Database, DatabaseError
 from evenhand.annotate.desk import Desk
-from evenhand.annotate.guard import Guard, TooLargeError, form_token, is_forged
+from evenhand.annotate.guard import JOIN, Guard, Links, TooLargeError, form_token, is_forged
 from evenhand.annotate.people import Person
 from evenhand.core.assets import asset
 from evenhand.core.errors import InputError
@@ -181,17 +182,18 @@ def create_app(db: Database, *, host: str = "127.0.0.1", base: str | None = None
     alone answers to local names and to ``base``, so that no other site can speak to it through a browser.
     """
     app = App(db, base=base)
+    links = Links(partial(people.links, db), partial(people.token_digest, db.study.id))
     refused = (RefusedError, TooLargeError, DatabaseError, ClientDisconnect, 404, 405)
     return Starlette(
         routes=[
             Route("/", app.start),
-            Route("/join/{token}", app.join),
+            Route(f"{JOIN}{{token}}", app.join),
             Route("/work", app.work),
             Route("/answers", app.answers, methods=["POST"]),
             Route("/static/{name}", app.file),
         ],
         middleware=[
-            Middleware(Guard, secure=app.secure),
+            Middleware(Guard, secure=app.secure, links=links, cookie=app.cookie),
             Middleware(TrustedHostMiddleware, allowed_hosts=_hosts(host, base), www_redirect=False),
         ],
         exception_handlers=dict.fromkeys(refused, app.refused),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
+from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
@@ -79,18 +81,24 @@ def serve_study(
     host: str = HOST,
     port: int = PORT,
     base: str | None = None,
+    trusted_proxy: str | Sequence[str] = (),
     database: str | None = None,
 ) -> None:
-    """Serve a study until it is stopped (Ctrl-C); ``base`` is the address people use, if another."""
+    """Serve a study until it is stopped (Ctrl-C); ``base`` is the address people use, if another.
+
+    ``trusted_proxy`` names proxies by address or network (``10.0.0.0/8``): behind these a visitor's address
+    is the last one in ``X-Forwarded-For`` that is not itself a trusted proxy's. Nobody else's header counts.
+    """
+    proxies = proxy_networks(trusted_proxy)
     _require()
     from evenhand.annotate.database import Database
     from evenhand.annotate.web import create_app
 
     with _listening(host, port) as listener, Database(read_study(study), database) as db:
-        server_of(create_app(db, host=host, base=base)).run(sockets=[listener])
+        server_of(create_app(db, host=host, base=base), proxies).run(sockets=[listener])
 
 
-def server_of(app: Starlette) -> Server:
+def server_of(app: Starlette, proxies: Sequence[str] = ()) -> Server:
     """The server of an app, with what it bounds; how slowly a request may come is a proxy's affair."""
     import uvicorn
 
@@ -100,6 +108,9 @@ def server_of(app: Starlette) -> Server:
         # Addresses of links would stand in it.
         access_log=False,
         server_header=False,
+        # Both said: by default uvicorn believes whoever connects from this machine.
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=list(proxies),
         # Not "auto": another parser, where it is installed, has no limit on headers.
         http="h11",
         h11_max_incomplete_event_size=_MOST_HEADERS,
@@ -118,6 +129,27 @@ def link(base: str, token: str) -> str:
             todo="give the whole address",
         )
     return f"{base.rstrip('/')}/join/{token}"
+
+
+def proxy_networks(trusted: str | Sequence[str]) -> list[str]:
+    """The networks of trusted proxies; an error for what is none, or is everybody."""
+    given = [trusted] if isinstance(trusted, str) else trusted
+    return [_network(one) for one in given]
+
+
+def _network(trusted: str) -> str:
+    try:
+        network = ip_network(trusted, strict=False)
+    except ValueError:
+        network = None
+    # Where everybody is a proxy, everybody says where they come from.
+    if network is None or network.prefixlen == 0:
+        raise InputError(
+            f"--trusted-proxy {trusted!r}",
+            accepted="an address or a network: 127.0.0.1, 10.0.0.0/8, fd00::/8",
+            todo="name the proxy in front of the server",
+        )
+    return str(network)
 
 
 def _is_site(address: str) -> bool:

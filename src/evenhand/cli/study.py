@@ -139,15 +139,23 @@ def serve_command(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535)] = 8765,
     base: Base = None,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A proxy whose X-Forwarded-For counts: its address or network, as 10.0.0.0/8; repeatable "
+            "[nobody's]."
+        ),
+    ] = None,
     database: DatabaseUrl = None,
     dry_run: o.DryRun = False,
 ) -> None:
     """Serve a study to the people who have links, until Ctrl-C."""
-    from evenhand.api.collecting import link, serve_study
+    from evenhand.api.collecting import link, proxy_networks, serve_study
     from evenhand.cli.console import errors, warn
 
     address = base or f"http://{f'[{host}]' if ':' in host else host}:{port}"
     link(address, "")
+    proxies = proxy_networks(trusted_proxy or ())
     links = _show_state(study, database)
     if not links:
         warn(f"nobody has a link yet: evenhand annotate invite {quote(str(study))} --people 3")
@@ -156,7 +164,7 @@ def serve_command(
     if dry_run:
         return
     errors.print(f"  serving at {address}, stop with Ctrl-C", highlight=False, markup=False)
-    serve_study(study, host=host, port=port, base=base, database=database)
+    serve_study(study, host=host, port=port, base=base, trusted_proxy=proxies, database=database)
 
 
 def status_command(study: Study, database: DatabaseUrl = None) -> None:
