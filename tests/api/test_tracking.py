@@ -1,14 +1,22 @@
 """Callbacks that log a run: through the narrow interface they use, and through MLflow where it is there."""
 
+import base64
+import gzip
+import json
+import re
 import sys
+from pathlib import Path
 from types import ModuleType
 
+import polars as pl
 import pytest
 from tests.api.texts import run
+from tests.suites.doors import write_doors
 
-from evenhand import score
+from evenhand import audit, score
 from evenhand.api.tracking import MlflowLogger, WandbLogger, loggers
 from evenhand.core.errors import InputError, MissingLibraryError
+from evenhand.core.records import Completion, ModelRef
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +51,7 @@ def test_mlflow_gets_metrics_parameters_and_the_report(finished, monkeypatch):
     assert names[-1] == "end_run"
     (metrics,) = [arguments[0] for name, arguments, _ in fake.calls if name == "log_metrics"]
     assert metrics["wide.csv/group/women/sentiment.negative/gap"] > 0.4
-    assert sum(name == "log_artifact" for name in names) == 4
+    assert {Path(arguments[0]).name for name, arguments, _ in fake.calls if name == "log_artifact"} == NUMBERS
 
 
 def test_a_run_is_ended_when_logging_fails(finished, monkeypatch):
@@ -78,6 +86,133 @@ def test_a_missing_library_names_the_extra(monkeypatch):
         loggers(["excel"])
 
 
+def test_texts_are_logged_somewhere_or_not_at_all():
+    with pytest.raises(
+        InputError, match=r"--log-texts without --log\. Accepted: --log-texts with --log mlflow"
+    ):
+        loggers(None, log_texts=True)
+    with pytest.raises(InputError, match="--log-texts without --log"):
+        score("no file", log_texts=True)
+
+
+CANARIES = ("promptcanary", "textcanary", "mentioncanary", "stratumcanary", "foldercanary", "wordcanary")
+NUMBERS = {"figures.html", "figures.json", "run.json"} | {
+    f"{name}.parquet"
+    for name in (
+        "groups",
+        "comparisons",
+        "omnibus",
+        "pairs",
+        "distributions",
+        "cuts",
+        "exclusions",
+    )
+}
+
+
+class _Talker:
+    """A model whose every word is a canary."""
+
+    ref = ModelRef("talker", "talker", revision="1")
+
+    def generate(self, requests, spec):
+        for request in requests:
+            for sample in request.samples:
+                yield Completion(request.id, sample, f" saw the horrible textcanary {sample}.", "stop", 3, 6)
+
+
+def _scored(folder, **options):
+    """Texts, prompts, masks, strata and a folder with a canary in each; one text is left out."""
+    rows = [
+        {
+            "text": f"What a horrible textcanary, mentioncanary {n}." if n else "",
+            "prompt": f"The promptcanary {n}",
+            "group": ("women", "men")[n % 2],
+            "words": "mentioncanary",
+            "place": f"stratumcanary {n % 4 // 2}",
+        }
+        for n in range(40)
+    ]
+    folder.mkdir()
+    pl.DataFrame(rows).write_csv(folder / "file.csv")
+    columns = {"group": ["group"], "prompt": "prompt", "mentions": "words", "strata": ["place"]}
+    command = f"evenhand score {folder / 'file.csv'} --stop wordcanary"
+    return score(
+        folder / "file.csv",
+        **columns,
+        metrics="sentiment",
+        out=folder / "run",
+        command=command,
+        **options,
+    )
+
+
+def _audited(folder, **options):
+    """A suite whose templates and fills are canaries, written by a model of canaries."""
+    folder.mkdir()
+    write_doors(folder, ["stratumcanary door", "promptcanary gate"])
+    suite = f"templates:{folder / 'doors.toml'}"
+    return audit(_Talker(), suite=suite, metrics="sentiment", strata=["place"], out=folder / "run", **options)
+
+
+def _read(path):
+    """A file as whoever it is sent to can read it: tables as lines, what a page packs unpacked."""
+    if path.suffix == ".parquet":
+        return pl.read_parquet(path).write_ndjson()
+    content = path.read_text(encoding="utf-8")
+    packed = re.findall(r'<script type="text/plain" id="\w+">([^<]+)</script>', content)
+    return content + "".join(gzip.decompress(base64.b64decode(part)).decode() for part in packed)
+
+
+class _Tracker(_Recorder):
+    """A tracker that keeps what files say at the moment they are logged."""
+
+    def __init__(self, name):
+        super().__init__(name)
+        self.summary, self.files = {}, {}
+
+    def log_artifact(self, path):
+        self.files[Path(path).name] = _read(Path(path))
+
+    def save(self, path, *, base_path, policy):
+        assert Path(path).parent == Path(base_path)
+        self.log_artifact(path)
+
+    @property
+    def sent(self):
+        """Everything that left: values and files."""
+        return "\n".join([repr(self.calls), repr(self.summary), *self.files, *self.files.values()])
+
+
+@pytest.mark.parametrize("library", ["mlflow", "wandb"])
+@pytest.mark.parametrize("made", [_scored, _audited])
+def test_no_text_leaves_without_being_asked_for(made, library, tmp_path, monkeypatch):
+    tracker = _Tracker(library)
+    monkeypatch.setitem(sys.modules, library, tracker)
+    finished = made(tmp_path / "foldercanary", log=library)
+    assert set(tracker.files) == NUMBERS
+    assert [
+        word for word in CANARIES if word in tracker.sent.replace(str(Path("foldercanary", "doors.toml")), "")
+    ] == []
+    # The canaries are there to be caught, and the numbers are there.
+    assert "textcanary" in _read(finished.path / "report.html")
+    assert "sentiment.negative" in tracker.sent
+    assert "<svg" in tracker.files["figures.html"]
+    assert json.loads(tracker.files["figures.json"])["comparisons"]
+
+
+@pytest.mark.parametrize("library", ["mlflow", "wandb"])
+def test_texts_leave_where_they_are_asked_for(library, tmp_path, monkeypatch):
+    tracker = _Tracker(library)
+    monkeypatch.setitem(sys.modules, library, tracker)
+    finished = _scored(tmp_path / "foldercanary", log=[library], log_texts=True)
+    assert {"report.html", "report.json", "run.json", "generations.parquet", "examples.parquet"} <= set(
+        tracker.files
+    )
+    assert tracker.files["report.html"] == _read(finished.path / "report.html")
+    assert all(word in tracker.sent for word in CANARIES)
+
+
 def test_callbacks_get_the_finished_run(tmp_path):
     from tests.api.texts import table
 
@@ -106,4 +241,4 @@ def test_the_real_mlflow_keeps_what_is_logged(finished, tmp_path, monkeypatch):
     (logged,) = client.search_runs([experiment.experiment_id])
     assert logged.data.params["model"] == "wide.csv"
     assert logged.data.metrics["gaps_supported"] >= 1
-    assert {item.path for item in client.list_artifacts(logged.info.run_id)} >= {"report.html", "run.json"}
+    assert {item.path for item in client.list_artifacts(logged.info.run_id)} == NUMBERS

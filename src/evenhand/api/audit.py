@@ -31,6 +31,7 @@ from evenhand.api.parts import (
     with_earlier,
 )
 from evenhand.api.settings import FORWARD_PRESETS, Options, Settings, resolve
+from evenhand.api.tracking import callbacks
 from evenhand.core import registry
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
@@ -252,8 +253,9 @@ def audit(
 
     Arguments are those of ``evenhand audit``. A model, suite or metric may be an object instead of a name.
     """
+    then = callbacks(options)
     run = prepare(model, **options).run(progress)
-    for callback in options.get("callbacks", ()):
+    for callback in then:
         callback(run)
     return run
 

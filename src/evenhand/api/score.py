@@ -26,6 +26,7 @@ from evenhand.api.parts import (
 )
 from evenhand.api.settings import Options, Settings, resolve
 from evenhand.api.texts import ArrowTable, Columns, Given, layout_of, open_texts
+from evenhand.api.tracking import callbacks
 from evenhand.core.digests import Json
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import RESERVED_GROUPS, REST
@@ -143,8 +144,9 @@ def score(
 
     Arguments are those of ``evenhand score``; ``group`` maps an axis to its column.
     """
+    then = callbacks(options)
     run = prepare(texts, **options).run(progress)
-    for callback in options.get("callbacks", ()):
+    for callback in then:
         callback(run)
     return run
 

@@ -233,6 +233,8 @@ class Options(TypedDict, total=False):
     fresh: bool
     retry_failed: bool
     command: str
+    log: str | Sequence[str] | None
+    log_texts: bool
     callbacks: Sequence[Callable[[Run], None]]
 
 

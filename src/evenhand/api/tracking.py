@@ -1,22 +1,37 @@
-"""Callbacks that log a finished run: ``audit(..., callbacks=[MlflowLogger()])``.
+"""Callbacks that log a finished run: ``audit(..., callbacks=[MlflowLogger()])``, or ``log="mlflow"``.
 
-Each loads its library when it is made, so that a missing one is said before anything is generated.
+Each loads its library when it is made, so that a missing one is said before anything is generated. Prompts
+and texts leave only where they are asked for.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Protocol, cast
+from typing import Final, Protocol, cast
 
+import polars as pl
+
+from evenhand.api.parts import split_names
+from evenhand.api.settings import Options
 from evenhand.core.errors import InputError, MissingLibraryError
 from evenhand.report.exchange import facts, numbers
 from evenhand.report.findings import verdict
-from evenhand.store.run import Run
+from evenhand.report.html import html_report
+from evenhand.report.json import json_report
+from evenhand.store.run import MANIFEST, Run
+from evenhand.store.schemas import SCHEMAS, empty
 
 Callback = Callable[[Run], None]
-_FILES = ("report.html", "report.json", "comparisons.parquet", "run.json")
+_REPORT: Final = ("report.html", "report.json", MANIFEST)
+_ONE_BY_ONE: Final = ("prompts", "generations", "scores")
+"""Tables with a row for each text, named by the ids of whoever gave it."""
+_QUOTED: Final = ("examples", "explanations", "strata", "strata_groups")
+"""Tables that the report quotes: texts, and strata, whose names may be what prompts say."""
 
 
 class _Mlflow(Protocol):
@@ -33,11 +48,16 @@ class _Mlflow(Protocol):
 
 
 class MlflowLogger:
-    """Logs a run to MLflow: numbers as metrics, what identifies it as parameters, its report as artifacts."""
+    """Logs a run to MLflow: numbers as metrics, its identity as parameters, figures and tables as files.
 
-    def __init__(self, *, experiment: str = "evenhand", tracking_uri: str | None = None) -> None:
+    ``texts`` adds the report and the tables that hold prompts and texts, and the command line.
+    """
+
+    def __init__(
+        self, *, experiment: str = "evenhand", tracking_uri: str | None = None, texts: bool = False
+    ) -> None:
         self._mlflow = cast(_Mlflow, _library("mlflow", "mlflow"))
-        self._experiment, self._uri = experiment, tracking_uri
+        self._experiment, self._uri, self._texts = experiment, tracking_uri, texts
 
     def __call__(self, run: Run) -> None:
         """Log a finished run."""
@@ -45,13 +65,14 @@ class MlflowLogger:
             self._mlflow.set_tracking_uri(self._uri)
         self._mlflow.set_experiment(self._experiment)
         self._mlflow.start_run(run_name=run.path.name)
+        shown = run if self._texts else _without_texts(run)
         try:
-            self._mlflow.log_params({key: value[:500] for key, value in facts(run).items()})
-            self._mlflow.log_metrics(numbers(run))
-            self._mlflow.set_tag("verdict", verdict(run))
-            for name in _FILES:
-                if (run.path / name).exists():
-                    self._mlflow.log_artifact(str(run.path / name))
+            self._mlflow.log_params({key: value[:500] for key, value in facts(shown).items()})
+            self._mlflow.log_metrics(numbers(shown))
+            self._mlflow.set_tag("verdict", verdict(shown))
+            with TemporaryDirectory() as folder:
+                for file in _files(shown, Path(folder)):
+                    self._mlflow.log_artifact(str(file))
         finally:
             self._mlflow.end_run()
 
@@ -73,34 +94,92 @@ class _Wandb(Protocol):
 
 
 class WandbLogger:
-    """Logs a run to Weights & Biases: numbers, what identifies it as configuration, its report as files."""
+    """Logs a run to Weights & Biases: numbers, its identity as configuration, figures and tables as files.
 
-    def __init__(self, *, project: str = "evenhand") -> None:
+    ``texts`` adds the report and the tables that hold prompts and texts, and the command line.
+    """
+
+    def __init__(self, *, project: str = "evenhand", texts: bool = False) -> None:
         self._wandb = cast(_Wandb, _library("wandb", "wandb"))
-        self._project = project
+        self._project, self._texts = project, texts
 
     def __call__(self, run: Run) -> None:
         """Log a finished run."""
-        logged = self._wandb.init(project=self._project, name=run.path.name, config=facts(run))
-        try:
-            logged.log(numbers(run))
-            logged.summary["verdict"] = verdict(run)
-            for name in _FILES:
-                if (run.path / name).exists():
-                    logged.save(str(run.path / name), base_path=str(run.path), policy="now")
-        finally:
-            logged.finish()
+        shown = run if self._texts else _without_texts(run)
+        # The library reads the files until it is finished.
+        with TemporaryDirectory() as folder:
+            logged = self._wandb.init(project=self._project, name=run.path.name, config=facts(shown))
+            try:
+                logged.log(numbers(shown))
+                logged.summary["verdict"] = verdict(shown)
+                for file in _files(shown, Path(folder)):
+                    logged.save(str(file), base_path=str(file.parent), policy="now")
+            finally:
+                logged.finish()
 
 
-LOGGERS: Mapping[str, Callable[[], Callback]] = {"mlflow": MlflowLogger, "wandb": WandbLogger}
+LOGGERS: Mapping[str, Callable[[bool], Callback]] = {
+    "mlflow": lambda texts: MlflowLogger(texts=texts),
+    "wandb": lambda texts: WandbLogger(texts=texts),
+}
 
 
-def loggers(names: Sequence[str] | None) -> list[Callback]:
+def loggers(log: str | Sequence[str] | None, *, log_texts: bool = False) -> list[Callback]:
     """The callbacks of these names, their libraries loaded."""
-    for name in names or ():
+    names = split_names(log) or ()
+    for name in names:
         if name not in LOGGERS:
             raise InputError(f"--log {name!r}", accepted=", ".join(LOGGERS), todo="name one of these")
-    return [LOGGERS[name]() for name in names or ()]
+    if log_texts and not names:
+        raise InputError(
+            "--log-texts without --log",
+            accepted=f"--log-texts with --log {' or '.join(LOGGERS)}",
+            todo="say where the texts are to be logged",
+        )
+    return [LOGGERS[name](log_texts) for name in names]
+
+
+def callbacks(options: Options) -> list[Callback]:
+    """What is done with a finished run: it is logged, then given to the caller's own callbacks."""
+    logged = loggers(options.get("log"), log_texts=options.get("log_texts", False))
+    return [*logged, *options.get("callbacks", ())]
+
+
+class _WithoutTexts(Run):
+    """A run whose report quotes nothing: the tables of its texts are empty."""
+
+    __slots__ = ()
+
+    def scan(self, name: str) -> pl.LazyFrame:
+        """A table, empty where the report would quote it."""
+        return empty(name).lazy() if name in _QUOTED else Run.scan(self, name)
+
+
+def _without_texts(run: Run) -> _WithoutTexts:
+    """The run without texts, and without its settings as given: they hold any words, and names of folders."""
+    return _WithoutTexts(run.path, {**run.manifest, "command": "", "config": {}})
+
+
+def _files(run: Run, folder: Path) -> list[Path]:
+    """The files to log; those that are made for it are written to ``folder``."""
+    tables: Sequence[str] = tuple(SCHEMAS)
+    if isinstance(run, _WithoutTexts):
+        tables = [name for name in SCHEMAS if name not in (*_ONE_BY_ONE, *_QUOTED)]
+        report = _written(run, folder)
+    else:
+        report = [run.path / name for name in _REPORT]
+    return [*report, *filter(Path.exists, (run.path / f"{name}.parquet" for name in tables))]
+
+
+def _written(run: _WithoutTexts, folder: Path) -> list[Path]:
+    contents = {
+        "figures.html": html_report(run),
+        "figures.json": json_report(run),
+        MANIFEST: json.dumps(run.manifest, indent=1, ensure_ascii=False) + "\n",
+    }
+    for name, content in contents.items():
+        (folder / name).write_text(content, encoding="utf-8", errors="backslashreplace")
+    return [folder / name for name in contents]
 
 
 def _library(name: str, extra: str) -> ModuleType:

@@ -60,6 +60,7 @@ def command(
     check: o.Check = None,
     out: o.Out = None,
     log: o.Log = None,
+    log_texts: o.LogTexts = False,
     config: o.Config = None,
     device: o.Device = None,
     batch: o.Batch = None,
@@ -77,7 +78,7 @@ def command(
     from evenhand.api.tracking import loggers
     from evenhand.cli.ending import carry_out
 
-    then = loggers(log)
+    then = loggers(log, log_texts=log_texts)
     prepared = prepare(
         model,
         suite=suite,

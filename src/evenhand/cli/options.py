@@ -92,7 +92,15 @@ Address = Annotated[
 Offline = Annotated[bool, typer.Option("--offline", help="Load from disk only.", rich_help_panel=_RUNNING)]
 Log = Annotated[
     list[str] | None,
-    typer.Option("--log", help="Log the finished run: mlflow, wandb; repeatable.", rich_help_panel=_RUNNING),
+    typer.Option(
+        "--log",
+        help="Log numbers, tables and figures of the finished run: mlflow, wandb; repeatable.",
+        rich_help_panel=_RUNNING,
+    ),
+]
+LogTexts = Annotated[
+    bool,
+    typer.Option("--log-texts", help="With --log: log prompts and texts as well.", rich_help_panel=_RUNNING),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done.", rich_help_panel=_RUNNING)]
 Fresh = Annotated[

@@ -55,6 +55,7 @@ def command(
     seed: o.Seed = None,
     out: o.Out = None,
     log: o.Log = None,
+    log_texts: o.LogTexts = False,
     config: o.Config = None,
     device: o.Device = None,
     batch: o.Batch = None,
@@ -77,7 +78,7 @@ def command(
         )
     if file is None:
         file, group, prompt, id_ = asset("examples", "texts.csv"), ["profession=group"], "prompt", "id"
-    then = loggers(log)
+    then = loggers(log, log_texts=log_texts)
     prepared = prepare(
         file,
         text=text,

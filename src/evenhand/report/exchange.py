@@ -88,7 +88,8 @@ def facts(run: Run) -> dict[str, str]:
         "metrics": ", ".join(run.manifest["metrics"]),
         "command": text_at(run.manifest, "command"),
         "evenhand": text_at(run.manifest, "package"),
-        "run_folder": str(run.path),
+        # Not the whole path: folders are named after people and projects.
+        "run_folder": run.path.name,
     }
 
 
