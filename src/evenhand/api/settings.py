@@ -234,6 +234,7 @@ class Options(TypedDict, total=False):
     retry_failed: bool
     command: str
     callbacks: Sequence[Callable[[Run], None]]
+    log: str | Sequence[str] | None
 
 
 _FIELDS: Mapping[str, tuple[str, str]] = {

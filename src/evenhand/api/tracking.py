@@ -10,6 +10,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Protocol, cast
 
+from evenhand.api.parts import split_names
 from evenhand.core.errors import InputError, MissingLibraryError
 from evenhand.report.exchange import facts, numbers
 from evenhand.report.findings import verdict
@@ -95,12 +96,13 @@ class WandbLogger:
 LOGGERS: Mapping[str, Callable[[], Callback]] = {"mlflow": MlflowLogger, "wandb": WandbLogger}
 
 
-def loggers(names: Sequence[str] | None) -> list[Callback]:
+def loggers(names: str | Sequence[str] | None) -> list[Callback]:
     """The callbacks of these names, their libraries loaded."""
-    for name in names or ():
+    chosen = split_names(names) or ()
+    for name in chosen:
         if name not in LOGGERS:
             raise InputError(f"--log {name!r}", accepted=", ".join(LOGGERS), todo="name one of these")
-    return [LOGGERS[name]() for name in names or ()]
+    return [LOGGERS[name]() for name in chosen]
 
 
 def _library(name: str, extra: str) -> ModuleType:
