@@ -184,6 +184,9 @@ def test_links_are_made_and_forgotten(tmp_path: Path, monkeypatch: pytest.Monkey
     study = evenhand.create_study(tmp_path / "s", EXAMPLES, group={"job": "group"}, items=10)
     first, second = evenhand.invite_people(study.folder, 2)
     assert (first.annotator, second.annotator) == ("a1", "a2")
+    assert first.link == f"http://127.0.0.1:8765/join/{first.token}"
+    (elsewhere,) = evenhand.invite_people(study.folder, again="a1", base="https://host")
+    assert elsewhere.link == f"https://host/join/{elsewhere.token}"
     assert evenhand.invite_people(study.folder, again="a2")[0].token != second.token
     state = study_progress(study.folder)
     assert state.links == 2

@@ -213,9 +213,12 @@ def test_texts_leave_where_they_are_asked_for(library, tmp_path, monkeypatch):
     assert all(word in tracker.sent for word in CANARIES)
 
 
-def test_callbacks_get_the_finished_run(tmp_path):
+def test_callbacks_get_the_finished_run(tmp_path, monkeypatch):
     from tests.api.texts import table
 
+    fake = _Recorder("wandb")
+    fake.summary = {}
+    monkeypatch.setitem(sys.modules, "wandb", fake)
     seen = []
     table({"women": 0.9, "men": 0.2}, prompts=4).write_csv(tmp_path / "t.csv")
     found = score(
@@ -224,9 +227,11 @@ def test_callbacks_get_the_finished_run(tmp_path):
         prompt="prompt",
         metrics="sentiment",
         out=tmp_path / "run",
+        log="wandb",
         callbacks=[lambda run: seen.append(run.path)],
     )
     assert seen == [found.path]
+    assert fake.calls[-1][0] == "finish"
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -112,3 +112,10 @@ def test_metrics_and_perplexity_keep_to_the_machine_too():
     study = prepare("stub", mode="naive", strengths=[1.0], device="cpu", batch=3, offline=True).study
     audit = study.audit(study.conditions[0], Path()).settings.execution
     assert (audit.device, audit.batch, audit.offline) == ("cpu", 3, True)
+
+
+def test_strengths_may_be_text_as_on_the_command_line(tmp_path):
+    prepared = prepare("stub", mode="naive", strengths="0.5, 0.1", limit=36, samples=2, out=tmp_path)
+    assert prepared.strengths == (0.1, 0.5)
+    with pytest.raises(InputError, match=r"--strengths is '0\.5,much'"):
+        prepare("stub", mode="naive", strengths="0.5,much")

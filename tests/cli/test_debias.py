@@ -87,5 +87,9 @@ def test_the_python_twin(tmp_path: Path) -> None:
     ]
     assert found.run is None
     assert all(text.text and text.vanilla is None for text in found.texts)
+    by_keyword = evenhand.debias(
+        "stub", mode="naive", prompt=["One", "Two"], samples=2, words=str(words), options={"share": 1.0}
+    )
+    assert by_keyword.texts == found.texts
     with pytest.raises(InputError, match=r"^there is no mode 'none'\."):
         evenhand.debias("stub", mode="none", prompt="One")

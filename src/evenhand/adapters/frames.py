@@ -19,6 +19,7 @@ from evenhand.api.score import ScoreOptions, score
 from evenhand.api.settings import Options
 from evenhand.api.texts import ArrowTable
 from evenhand.core.errors import InputError, UnknownNameError
+from evenhand.core.keywords import checks_keywords
 from evenhand.core.protocols import Progress
 from evenhand.pipeline.loading import Loaded, load
 from evenhand.pipeline.quantities import Quantity
@@ -38,6 +39,7 @@ class FrameInputs(NamedTuple):
     sensitive_features: dict[str, Names]
 
 
+@checks_keywords
 def frame_inputs(
     run: Run | Path | str,
     output: str,
@@ -76,6 +78,7 @@ def frame_inputs(
     )
 
 
+@checks_keywords
 def score_predictions(
     y_true: Sequence[float] | None,
     y_pred: Sequence[float],

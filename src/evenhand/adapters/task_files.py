@@ -12,6 +12,7 @@ from evenhand.adapters.measuring import Measurer
 from evenhand.api.parts import Plan, split_names
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
+from evenhand.core.keywords import checks_keywords
 from evenhand.core.protocols import Suite
 from evenhand.core.records import GenerationSpec
 from evenhand.store.atomic import naming_storage_errors, sweep, write_text
@@ -123,6 +124,7 @@ class TaskFiles:
         )
 
 
+@checks_keywords
 def export_task(
     suite: str | Suite,
     folder: Path | str,

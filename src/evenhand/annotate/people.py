@@ -30,6 +30,8 @@ class Invitation(NamedTuple):
 
     annotator: str
     token: str
+    link: str = ""
+    """The whole address; empty where it is not known which one people use."""
 
 
 def invite(db: Database, count: int) -> list[Invitation]:

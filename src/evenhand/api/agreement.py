@@ -14,6 +14,7 @@ from evenhand.api.choices import checked_level
 from evenhand.api.parts import SILENT, Plan, split_names
 from evenhand.api.render import render
 from evenhand.core.digests import Json
+from evenhand.core.keywords import checks_keywords
 from evenhand.core.protocols import Progress
 from evenhand.store.folder import RunFolder, default_folder, now, stage
 from evenhand.store.run import Run
@@ -86,6 +87,7 @@ class Agreeing:
             return end_people(folder)
 
 
+@checks_keywords
 def agreement(source: Path | str, *, progress: Progress = SILENT, **options: Unpack[AgreementOptions]) -> Run:
     """The finished run on how far people agree; arguments are those of ``evenhand annotate agreement``.
 
@@ -96,6 +98,7 @@ def agreement(source: Path | str, *, progress: Progress = SILENT, **options: Unp
     return prepare(source, **options).run(progress)
 
 
+@checks_keywords
 def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> Agreeing:
     """The ratings read and checked, so that ``plan`` can be shown before ``run``."""
     collected, rule = read_source(source, options)

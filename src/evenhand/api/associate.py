@@ -11,6 +11,7 @@ from evenhand.api.parts import SILENT, Plan
 from evenhand.api.render import render
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
+from evenhand.core.keywords import checks_keywords
 from evenhand.core.protocols import Progress
 from evenhand.pipeline.association import Associator
 from evenhand.store.folder import RunFolder, default_folder, now, stage
@@ -73,6 +74,7 @@ class Associating:
             return folder.run()
 
 
+@checks_keywords
 def prepare(
     *runs: Run,
     level: float | None = None,

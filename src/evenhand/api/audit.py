@@ -31,10 +31,11 @@ from evenhand.api.parts import (
     with_earlier,
 )
 from evenhand.api.settings import FORWARD_PRESETS, Options, Settings, resolve
-from evenhand.api.tracking import callbacks
+from evenhand.api.tracking import Callback, callbacks
 from evenhand.core import registry
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
+from evenhand.core.keywords import checks_keywords
 from evenhand.core.protocols import Metric, Model, Paced, Progress, ResolvesSpec, Served, Suite
 from evenhand.core.records import GenerationSpec, Prompt
 from evenhand.core.registry import Option
@@ -88,6 +89,8 @@ class Audit:
     """The actors that write and score; None where this process does."""
     objects: tuple[str, ...] = ()
     """Metrics that were given as objects."""
+    callbacks: tuple[Callback, ...] = ()
+    """Each is called with the finished run."""
 
     @property
     def tier(self) -> Tier:
@@ -123,7 +126,10 @@ class Audit:
             ending(self.pool),
             opened(self.folder, self.identity, fresh=self.fresh) as (folder, cache),
         ):
-            return self._work(folder, cache, progress)
+            run = self._work(folder, cache, progress)
+        for callback in self.callbacks:
+            callback(run)
+        return run
 
     def _work(self, folder: RunFolder, cache: Cache, progress: Progress) -> Run:
         tiers = grow([Tier(**tier) for tier in folder.manifest["growth"]], self.tier)
@@ -246,6 +252,7 @@ class AuditOptions(Options, total=False):
     shard: str | None
 
 
+@checks_keywords
 def audit(
     model: str | Model | None = None, *, progress: Progress = SILENT, **options: Unpack[AuditOptions]
 ) -> Run:
@@ -253,13 +260,10 @@ def audit(
 
     Arguments are those of ``evenhand audit``. A model, suite or metric may be an object instead of a name.
     """
-    then = callbacks(options)
-    run = prepare(model, **options).run(progress)
-    for callback in then:
-        callback(run)
-    return run
+    return prepare(model, **options).run(progress)
 
 
+@checks_keywords
 def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -> Audit:
     """An audit with everything loaded and checked, so that ``plan`` can be shown before ``run``."""
     suite, metrics = options.get("suite"), options.get("metrics")
@@ -313,6 +317,7 @@ def _prepared(
         slice=part_of,
         pool=pool,
         objects=objects_among(metrics),
+        callbacks=tuple(callbacks(options)),
     )
 
 

@@ -14,6 +14,7 @@ from evenhand.collection.job import Collection, Outcome
 from evenhand.core.assets import asset
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
+from evenhand.core.keywords import checks_keywords
 from evenhand.core.protocols import Progress
 from evenhand.corpus.sources import Source, find_sources
 from evenhand.store.atomic import write_text
@@ -88,6 +89,7 @@ class Build:
         return built
 
 
+@checks_keywords
 def build(suite: str = "bold", *, progress: Progress = SILENT, **options: Unpack[BuildOptions]) -> Built:
     """The folder of a suite collected from pages, with what was taken and what was not.
 
@@ -96,6 +98,7 @@ def build(suite: str = "bold", *, progress: Progress = SILENT, **options: Unpack
     return prepare(suite, **options).run(progress)
 
 
+@checks_keywords
 def prepare(suite: str = "bold", **options: Unpack[BuildOptions]) -> Build:
     """A collection with everything found and checked, so that ``plan`` can be shown before ``run``."""
     if suite != "bold":

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from evenhand.annotate.study import read_study
 from evenhand.core.errors import InputError, MissingLibraryError
+from evenhand.core.keywords import checks_keywords
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -35,21 +36,32 @@ class State(NamedTuple):
     """People who have a link."""
 
 
+@checks_keywords
 def invite_people(
-    study: Path | str, people: int = 1, *, again: str | None = None, database: str | None = None
+    study: Path | str,
+    people: int = 1,
+    *,
+    again: str | None = None,
+    base: str | None = None,
+    database: str | None = None,
 ) -> list[Invitation]:
     """New private links, or with ``again`` a new link for somebody who lost theirs.
 
-    The tokens are stored nowhere: what is not copied now is lost.
+    The tokens are stored nowhere: what is not copied now is lost. ``base`` is the address people use, where
+    that is not this machine's own.
     """
+    address = base or site(HOST, PORT)
+    link(address, "")
     _require()
     from evenhand.annotate.database import Database
     from evenhand.annotate.people import invite, renew
 
     with Database(read_study(study), database) as db:
-        return [renew(db, again)] if again else invite(db, people)
+        made = [renew(db, again)] if again else invite(db, people)
+    return [one._replace(link=link(address, one.token)) for one in made]
 
 
+@checks_keywords
 def forget_person(
     study: Path | str, annotator: str, *, answers_too: bool = False, database: str | None = None
 ) -> str:
@@ -75,6 +87,7 @@ def study_progress(study: Path | str, *, database: str | None = None) -> State:
         return State(progress(db, Assigner.of(opened)), len(invited(db)))
 
 
+@checks_keywords
 def serve_study(
     study: Path | str,
     *,
@@ -118,6 +131,11 @@ def server_of(app: Starlette, proxies: Sequence[str] = ()) -> Server:
         timeout_graceful_shutdown=5,
     )
     return uvicorn.Server(config)
+
+
+def site(host: str, port: int) -> str:
+    """The address of a server on this machine."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def link(base: str, token: str) -> str:

@@ -12,6 +12,7 @@ from evenhand.api.render import render
 from evenhand.api.settings import CompareSettings, resolve
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
+from evenhand.core.keywords import checks_keywords
 from evenhand.core.protocols import Progress
 from evenhand.pipeline.changes import RunComparer
 from evenhand.pipeline.loading import COMMANDS, PROBE, check_finished, command_of, load, measured_name
@@ -96,6 +97,7 @@ class Comparing:
         )
 
 
+@checks_keywords
 def compare(*runs: Run | Path | str, progress: Progress = SILENT, **options: Unpack[CompareOptions]) -> Run:
     """The finished comparison of two or more runs; the first one is the reference.
 
@@ -106,6 +108,7 @@ def compare(*runs: Run | Path | str, progress: Progress = SILENT, **options: Unp
     return prepare(*runs, **options).run(progress)
 
 
+@checks_keywords
 def prepare(*runs: Run | Path | str, **options: Unpack[CompareOptions]) -> Prepared:
     """A comparison with everything checked, so that ``plan`` can be shown before ``run``."""
     opened = tuple(run if isinstance(run, Run) else Run.open(run) for run in runs)

@@ -15,6 +15,7 @@ from evenhand.api.choices import checked_level, one_of
 from evenhand.api.parts import SILENT, Plan
 from evenhand.api.render import render
 from evenhand.core.digests import Json
+from evenhand.core.keywords import checks_keywords
 from evenhand.core.protocols import Progress
 from evenhand.corpus.engines import Engine, run_local, run_ray
 from evenhand.corpus.merging import Total
@@ -191,6 +192,7 @@ class CorpusScan:
         folder.manifest["corpora"] = {name: _facts(total) for name, total in totals.items()}
 
 
+@checks_keywords
 def scan_corpus(
     paths: Path | str | Sequence[Path | str],
     *,
@@ -204,6 +206,7 @@ def scan_corpus(
     return prepare(paths, **options).run(progress)
 
 
+@checks_keywords
 def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOptions]) -> CorpusScan:
     """A scan with inputs found and terms read, so that ``plan`` can be shown before ``run``."""
     sources, missing = find_sources([paths] if isinstance(paths, Path | str) else paths)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple, TypedDict, Unpack
+from typing import Final, NamedTuple, TypedDict, Unpack, cast
 
 from evenhand.api.audit import Audit, AuditOptions
 from evenhand.api.audit import prepare as prepare_audit
@@ -14,6 +14,7 @@ from evenhand.api.settings import resolve
 from evenhand.core import registry
 from evenhand.core.digests import digest
 from evenhand.core.errors import InputError
+from evenhand.core.keywords import checks_keywords
 from evenhand.core.protocols import Model, Progress, ResolvesSpec
 from evenhand.core.records import Completion, GenerationSpec, Request
 from evenhand.core.registry import Option
@@ -49,12 +50,22 @@ class Debiased:
     """The run of a suite: texts, scores, comparisons, report."""
 
 
-class DebiasOptions(TypedDict, total=False):
+class MitigationOptions(TypedDict, total=False):
+    """The options of the mitigation itself, the usual ones by name; None is the default."""
+
+    strength: float | None
+    sigma: float | None
+    words: str | None
+    calibrator: str | None
+    vectors: str | None
+    options: Mapping[str, Option] | None
+
+
+class DebiasOptions(MitigationOptions, total=False):
     """The options of ``debias``; None is the default."""
 
     prompt: str | Sequence[str] | None
     suite: str | Sequence[str] | None
-    options: Mapping[str, Option] | None
     vanilla: bool
     samples: int | None
     limit: int | None
@@ -117,6 +128,7 @@ class Debias:
         return Debiased(tuple(texts), None)
 
 
+@checks_keywords
 def debias(
     model: str | Model = "builtin",
     *,
@@ -131,6 +143,7 @@ def debias(
     return prepare(model, mode=mode, **options).run(progress)
 
 
+@checks_keywords
 def prepare(
     model: str | Model = "builtin", *, mode: str = "embedding", **options: Unpack[DebiasOptions]
 ) -> Debias:
@@ -144,7 +157,7 @@ def prepare(
         if isinstance(model, str)
         else model
     )
-    given = dict(options.get("options") or {})
+    given = mitigation_options(options)
     if suite is not None:
         shared["suite"], shared["mitigate"], shared["mitigation_options"] = suite, MODES[mode], given
         audit = prepare_audit(plain, **shared)
@@ -155,8 +168,15 @@ def prepare(
     return Debias(mode, plain, mitigated, prompts, spec, options.get("vanilla", False), None)
 
 
+def mitigation_options(given: MitigationOptions) -> dict[str, Option]:
+    """What a mitigation is created with: the options with a keyword of their own, then ``options``."""
+    by_name = {name: value for name, value in given.items() if name in MitigationOptions.__annotations__}
+    named = {name: value for name, value in by_name.items() if name != "options" and value is not None}
+    return {**cast("dict[str, Option]", named), **(given.get("options") or {})}
+
+
 def _shared(options: DebiasOptions) -> AuditOptions:
-    left_out = ("prompt", "suite", "options", "vanilla")
+    left_out = ("prompt", "suite", "vanilla", *MitigationOptions.__annotations__)
     return {name: value for name, value in options.items() if name not in left_out}  # type: ignore[return-value]
 
 

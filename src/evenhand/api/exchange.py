@@ -12,6 +12,7 @@ from evenhand.annotate.rating_tables import Columns
 from evenhand.api.agreement import RatingOptions, described
 from evenhand.api.parts import Plan, split_names
 from evenhand.core.errors import InputError
+from evenhand.core.keywords import checks_keywords
 
 
 class ExchangeOptions(RatingOptions, total=False):
@@ -40,11 +41,13 @@ class Exchange:
         return write_labels(self.collected, self.out, self.format)
 
 
+@checks_keywords
 def export_labels(source: Path | str, **options: Unpack[ExchangeOptions]) -> list[Path]:
     """The files written: a study's answers as JSONL, CSV, or JSON for Label Studio or Argilla."""
     return prepare(source, verb="export", **options).run()
 
 
+@checks_keywords
 def import_labels(source: Path | str, **options: Unpack[ExchangeOptions]) -> list[Path]:
     """The file written: answers of Label Studio, Argilla or any table, as our JSONL.
 
@@ -53,6 +56,7 @@ def import_labels(source: Path | str, **options: Unpack[ExchangeOptions]) -> lis
     return prepare(source, verb="import", **options).run()
 
 
+@checks_keywords
 def prepare(source: Path | str, *, verb: str = "export", **options: Unpack[ExchangeOptions]) -> Exchange:
     """The answers read and checked, so that ``plan`` can be shown before ``run``."""
     kind = options.get("format", "jsonl")

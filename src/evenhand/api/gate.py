@@ -9,6 +9,7 @@ from typing import TypedDict, Unpack
 
 from evenhand.api.settings import resolve
 from evenhand.core.errors import InputError
+from evenhand.core.keywords import checks_keywords
 from evenhand.core.records import Comparison
 from evenhand.pipeline.changes import RunComparer
 from evenhand.pipeline.gates import (
@@ -84,6 +85,7 @@ class Gate:
         return github(self.checks, strict=self.strict)
 
 
+@checks_keywords
 def gate(run: Run | Path | str, **options: Unpack[GateOptions]) -> Gate:
     """Whether the gaps of a run keep their limits: each check passes, fails, or cannot tell.
 

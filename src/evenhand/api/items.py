@@ -12,6 +12,7 @@ import polars as pl
 from evenhand.api.parts import SILENT, Plan
 from evenhand.core import registry
 from evenhand.core.errors import InputError
+from evenhand.core.keywords import checks_keywords
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import GenerationSpec, Prompt, Request
 from evenhand.pipeline.selection import PER_PROMPT, Candidate, Shortfall, select
@@ -104,6 +105,7 @@ class Sampling:
         return Items(pl.DataFrame(rows, infer_schema_length=None), shortfalls, self.out)
 
 
+@checks_keywords
 def sample_items(source: Path | str, *, progress: Progress = SILENT, **options: Unpack[ItemOptions]) -> Items:
     """The texts of a run, or of a file of samples, that people are asked about, written as CSV.
 
@@ -114,6 +116,7 @@ def sample_items(source: Path | str, *, progress: Progress = SILENT, **options: 
     return prepare(source, **options).run(progress)
 
 
+@checks_keywords
 def prepare(source: Path | str, **options: Unpack[ItemOptions]) -> Sampling:
     """The texts read and checked, so that ``plan`` can be shown before ``run``."""
     path = Path(source)

@@ -18,6 +18,7 @@ from evenhand.api.render import render
 from evenhand.api.settings import Settings
 from evenhand.core.digests import Json, canonical_json
 from evenhand.core.errors import EvenhandError, InputError, RunFolderError
+from evenhand.core.keywords import checks_keywords
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import MetricInfo
 from evenhand.pipeline.generation import STAGE
@@ -154,11 +155,13 @@ class Merging:
         render(folder.run())
 
 
+@checks_keywords
 def merge(*runs: Run | Path | str, progress: Progress = SILENT, **options: Unpack[MergeOptions]) -> Run:
     """The parts of an audit made with ``shard``, as the one run they are parts of."""
     return prepare(*runs, **options).run(progress)
 
 
+@checks_keywords
 def prepare(*runs: Run | Path | str, **options: Unpack[MergeOptions]) -> Prepared:
     """A merge with every part checked: all there, finished, and of one configuration."""
     with naming_run(*runs):

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from evenhand.core.errors import InputError
+from evenhand.core.keywords import checks_keywords
 from evenhand.core.records import Comparison
 from evenhand.pipeline.growing import Grower, Seen
 from evenhand.pipeline.loading import check_measured, load
@@ -49,6 +50,7 @@ class SamplePlan:
         return int(found) if isinstance(found, int) else None
 
 
+@checks_keywords
 def power(
     run: Run | Path | str | None = None,
     *,

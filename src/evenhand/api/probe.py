@@ -17,6 +17,7 @@ from evenhand.api.settings import Options, Settings, resolve
 from evenhand.core import registry
 from evenhand.core.digests import Json, canonical_json, digest
 from evenhand.core.errors import InputError
+from evenhand.core.keywords import checks_keywords
 from evenhand.core.protocols import Metric, Progress, Suite
 from evenhand.core.records import Execution, Prompt
 from evenhand.pipeline.exclusions import exclusions
@@ -46,7 +47,7 @@ class ProbeOptions(TypedDict, total=False):
     """The options of ``probe``."""
 
     pairs: str | Sequence[str] | Suite | None
-    labels: str | Mapping[str, str] | None
+    labels: str | Sequence[str] | Mapping[str, str] | None
     over: str | None
     score: str | None
     config: Path | str | None
@@ -181,6 +182,7 @@ class Probe:
         return f"at most {sentences / rate:,.0f} s at {rate:,.0f} sentences/s, as last measured here"
 
 
+@checks_keywords
 def probe(
     classifier: str | Metric = NAME, *, progress: Progress = SILENT, **options: Unpack[ProbeOptions]
 ) -> Run:
@@ -192,6 +194,7 @@ def probe(
     return prepare(classifier, **options).run(progress)
 
 
+@checks_keywords
 def prepare(classifier: str | Metric = NAME, **options: Unpack[ProbeOptions]) -> Probe:
     """A probe with everything loaded and checked, so that ``plan`` can be shown before ``run``."""
     settings = _settings(options)
@@ -280,9 +283,9 @@ def _check_prompts(prompts: Sequence[Prompt]) -> None:
 
 
 def _metric(
-    classifier: str | Metric, labels: str | Mapping[str, str] | None, settings: Settings
+    classifier: str | Metric, labels: str | Sequence[str] | Mapping[str, str] | None, settings: Settings
 ) -> tuple[str, Metric]:
-    given = labels if isinstance(labels, str) or labels is None else canonical_json(dict(labels))
+    given = labels if isinstance(labels, str) or labels is None else canonical_json(_meanings(labels))
     if not isinstance(classifier, str):
         _check_metric(classifier, classifier.info.name)
         return classifier.info.name, classifier
@@ -293,6 +296,19 @@ def _metric(
         raise InputError(f"{spec!r} measures sets of texts, not texts", accepted="an emotion classifier")
     _check_metric(metric, spec)
     return spec, metric
+
+
+def _meanings(labels: Sequence[str] | Mapping[str, str]) -> dict[str, Json]:
+    """The classifier's labels to ours, from a mapping or from ``THEIRS=OURS``."""
+    if isinstance(labels, Mapping):
+        return dict(labels)
+    meanings: dict[str, Json] = {}
+    for pair in labels:
+        theirs, equals, ours = pair.rpartition("=")
+        if not (theirs and equals):
+            raise InputError(f"--label {pair!r}", accepted="THEIRS=OURS, such as LABEL_0=anger")
+        meanings[theirs] = ours
+    return meanings
 
 
 def _spec(classifier: str) -> str:

@@ -20,6 +20,7 @@ from evenhand.api.agreement import (
 from evenhand.api.choices import checked_level
 from evenhand.api.parts import SILENT, Plan
 from evenhand.core.digests import Json
+from evenhand.core.keywords import checks_keywords
 from evenhand.core.protocols import Progress
 from evenhand.store.folder import RunFolder, default_folder, stage
 from evenhand.store.run import Run
@@ -69,6 +70,7 @@ class Rating:
             return end_people(folder)
 
 
+@checks_keywords
 def ratings(source: Path | str, *, progress: Progress = SILENT, **options: Unpack[RatingOptions]) -> Run:
     """The finished run with every method's mean and paired t test, as ``evenhand annotate ratings`` makes it.
 
@@ -78,6 +80,7 @@ def ratings(source: Path | str, *, progress: Progress = SILENT, **options: Unpac
     return prepare(source, **options).run(progress)
 
 
+@checks_keywords
 def prepare(source: Path | str, **options: Unpack[RatingOptions]) -> Rating:
     """The ratings read and checked, so that ``plan`` can be shown before ``run``."""
     collected, rule = read_source(source, options)

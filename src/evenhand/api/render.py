@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from evenhand.core.keywords import checks_keywords
 from evenhand.store.run import Run, naming_run
 
 
+@checks_keywords
 def render(run: Run | Path | str, formats: Sequence[str] = ("html", "json")) -> dict[str, Path]:
     """The written files by format, from the tables of a run.
 

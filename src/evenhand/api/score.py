@@ -26,10 +26,14 @@ from evenhand.api.parts import (
 )
 from evenhand.api.settings import Options, Settings, resolve
 from evenhand.api.texts import ArrowTable, Columns, Given, layout_of, open_texts
-from evenhand.api.tracking import callbacks
+from evenhand.api.tracking import Callback, callbacks
+from evenhand.core.assets import asset
 from evenhand.core.digests import Json
+from evenhand.core.errors import InputError
+from evenhand.core.keywords import checks_keywords
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import RESERVED_GROUPS, REST
+from evenhand.logs.records import TEXT
 from evenhand.pipeline.actors import Pool
 from evenhand.pipeline.reading import Layout, Texts, check_layout, copies, group_names, read_texts
 from evenhand.store.cache import Cache
@@ -58,6 +62,8 @@ class Scoring:
     fresh: bool
     objects: tuple[str, ...] = ()
     """Metrics that were given as objects."""
+    callbacks: tuple[Callback, ...] = ()
+    """Each is called with the finished run."""
 
     @property
     def name(self) -> str:
@@ -84,7 +90,10 @@ class Scoring:
         with opened(self.folder, self.identity, fresh=self.fresh) as (folder, cache):
             pool = open_pool(self.settings)
             with ending(pool):
-                return self._work(folder, cache, progress, pool)
+                run = self._work(folder, cache, progress, pool)
+        for callback in self.callbacks:
+            callback(run)
+        return run
 
     def _work(self, folder: RunFolder, cache: Cache, progress: Progress, pool: Pool | None) -> Run:
         begin(folder, command=self.command, name=self.name, settings=self.settings, suites=self._suite())
@@ -137,22 +146,27 @@ class Scoring:
         }
 
 
+@checks_keywords
 def score(
-    texts: Path | str | ArrowTable, *, progress: Progress = SILENT, **options: Unpack[ScoreOptions]
+    texts: Path | str | ArrowTable | None = None,
+    *,
+    progress: Progress = SILENT,
+    **options: Unpack[ScoreOptions],
 ) -> Run:
     """The finished run over texts from a file or a table: scores, comparisons and a report.
 
-    Arguments are those of ``evenhand score``; ``group`` maps an axis to its column.
+    Arguments are those of ``evenhand score``; ``group`` maps an axis to its column. Without ``texts`` the
+    embedded example is scored.
     """
-    then = callbacks(options)
-    run = prepare(texts, **options).run(progress)
-    for callback in then:
-        callback(run)
-    return run
+    return prepare(texts, **options).run(progress)
 
 
-def prepare(texts: Path | str | ArrowTable, **options: Unpack[ScoreOptions]) -> Scoring:
+@checks_keywords
+def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[ScoreOptions]) -> Scoring:
     """A scoring with everything read and checked, so that ``plan`` can be shown before ``run``."""
+    then = tuple(callbacks(options))
+    if texts is None:
+        texts, options = _example(options)
     metrics, out = options.get("metrics"), options.get("out")
     settings = resolve(options, metrics={"names": metric_names(metrics)})
     given = open_texts(texts)
@@ -179,7 +193,18 @@ def prepare(texts: Path | str | ArrowTable, **options: Unpack[ScoreOptions]) -> 
         command=options.get("command") or _command(texts),
         fresh=options.get("fresh", False),
         objects=objects_among(metrics),
+        callbacks=then,
     )
+
+
+def _example(options: ScoreOptions) -> tuple[Path, ScoreOptions]:
+    """The texts that are scored where none are named, and their columns."""
+    if any(options.get(name) for name in Columns.__annotations__ if options.get(name) != TEXT):
+        raise InputError(
+            "columns were named, but no file", accepted="evenhand score FILE --group AXIS=COLUMN"
+        )
+    columns: Columns = {"group": ["profession=group"], "prompt": "prompt", "id": "id"}
+    return asset("examples", "texts.csv"), {**options, **columns}
 
 
 def _copied(layout: Layout) -> str:

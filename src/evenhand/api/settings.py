@@ -236,6 +236,7 @@ class Options(TypedDict, total=False):
     log: str | Sequence[str] | None
     log_texts: bool
     callbacks: Sequence[Callable[[Run], None]]
+    log: str | Sequence[str] | None
 
 
 _FIELDS: Mapping[str, tuple[str, str]] = {

@@ -11,6 +11,7 @@ import polars as pl
 
 from evenhand.api.parts import Plan
 from evenhand.core.errors import InputError
+from evenhand.core.keywords import checks_keywords
 from evenhand.store.atomic import write_text
 from evenhand.store.files import read_table
 from evenhand.store.spreadsheets import guarded_table
@@ -127,6 +128,7 @@ class Settling:
         return divided, undivided
 
 
+@checks_keywords
 def settle_labels(file: Path | str, **options: Unpack[SettleOptions]) -> Labels:
     """One label for each text from a table with a row a text and annotator; arguments as ``annotate settle``.
 
@@ -137,6 +139,7 @@ def settle_labels(file: Path | str, **options: Unpack[SettleOptions]) -> Labels:
     return prepare(file, **options).run()
 
 
+@checks_keywords
 def prepare(file: Path | str, **options: Unpack[SettleOptions]) -> Settling:
     """The annotations read and checked, so that ``plan`` can be shown before ``run``."""
     path = Path(file)

@@ -17,6 +17,7 @@ from evenhand.api.choices import one_of
 from evenhand.api.parts import Plan
 from evenhand.api.study_texts import FileColumns, Texts, read_sources
 from evenhand.core.errors import InputError
+from evenhand.core.keywords import checks_keywords
 from evenhand.pipeline import reading
 
 ITEMS: Final = 100
@@ -126,6 +127,7 @@ class Creating:
         return ("one at a time" if terms.page == 1 else f"pages of {terms.page}") + share
 
 
+@checks_keywords
 def create_study(
     folder: Path | str, source: Path | str | Sequence[Path | str], **options: Unpack[StudyOptions]
 ) -> Study:
@@ -137,6 +139,7 @@ def create_study(
     return prepare(folder, source, **options).run()
 
 
+@checks_keywords
 def prepare(
     folder: Path | str, source: Path | str | Sequence[Path | str], **options: Unpack[StudyOptions]
 ) -> Creating:

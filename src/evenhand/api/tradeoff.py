@@ -11,11 +11,12 @@ import polars as pl
 
 from evenhand.api.audit import Audit, AuditOptions
 from evenhand.api.conditions import METRICS, SUITES, Condition, Study, biases, described
-from evenhand.api.debias import MODES
+from evenhand.api.debias import MODES, mitigation_options
 from evenhand.api.parts import SILENT, Plan, split_names
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
+from evenhand.core.keywords import checks_keywords
 from evenhand.core.protocols import Model, Progress
 from evenhand.core.records import Execution
 from evenhand.core.registry import Option
@@ -36,6 +37,7 @@ class TradeoffOptions(TypedDict, total=False):
 
     suite: str | Sequence[str] | None
     metrics: str | Sequence[str] | None
+    calibrator: str | None
     options: Mapping[str, Option] | None
     samples: int | None
     limit: int | None
@@ -87,11 +89,12 @@ class Tradeoff:
         return dict(zip(names, (0.0, *self.strengths), strict=True))
 
 
+@checks_keywords
 def tradeoff(
     model: str | Model = "builtin",
     *,
     mode: str = "embedding",
-    strengths: Sequence[float] = STRENGTHS,
+    strengths: str | Sequence[float] = STRENGTHS,
     progress: Progress = SILENT,
     **options: Unpack[TradeoffOptions],
 ) -> Run:
@@ -102,11 +105,12 @@ def tradeoff(
     return prepare(model, mode=mode, strengths=strengths, **options).run(progress)
 
 
+@checks_keywords
 def prepare(
     model: str | Model = "builtin",
     *,
     mode: str = "embedding",
-    strengths: Sequence[float] = STRENGTHS,
+    strengths: str | Sequence[float] = STRENGTHS,
     **options: Unpack[TradeoffOptions],
 ) -> Tradeoff:
     """A sweep with everything loaded and checked, so that ``plan`` can be shown before ``run``."""
@@ -117,7 +121,8 @@ def prepare(
         offline=options.get("offline", False),
     )
     loaded = registry.model(model, {}, execution) if isinstance(model, str) else model
-    study = Study(loaded, sweep(mode, chosen, options.get("options") or {}), _shared(options))
+    given = mitigation_options({"calibrator": options.get("calibrator"), "options": options.get("options")})
+    study = Study(loaded, sweep(mode, chosen, given), _shared(options))
     audits = [study.audit(condition, Path()) for condition in study.conditions]
     _check_distances(audits[0])
     identity: dict[str, Json] = {
@@ -172,9 +177,10 @@ def _write(table: pl.DataFrame, price: pl.DataFrame, folder: Path) -> None:
     write_text(folder / "tradeoff.svg", tradeoff_svg(table))
 
 
-def _checked(mode: str, strengths: Sequence[float]) -> tuple[float, ...]:
+def _checked(mode: str, given: str | Sequence[float]) -> tuple[float, ...]:
     if mode not in MODES:
         raise InputError(f"there is no mode {mode!r}", accepted=", ".join(MODES), todo="name one of these")
+    strengths = _numbers(given) if isinstance(given, str) else given
     chosen = tuple(sorted({float(at) for at in strengths} - {0.0}))
     if not chosen or chosen[0] < 0:
         raise InputError(
@@ -183,6 +189,15 @@ def _checked(mode: str, strengths: Sequence[float]) -> tuple[float, ...]:
             todo="for example --strengths 0.1,0.5,0.9",
         )
     return chosen
+
+
+def _numbers(given: str) -> list[float]:
+    try:
+        return [float(part) for part in given.split(",") if part.strip()]
+    except ValueError as error:
+        raise InputError(
+            f"--strengths is {given!r}", accepted="numbers, comma-separated", todo="for example 0.1,0.5,0.9"
+        ) from error
 
 
 def _check_distances(audit: Audit) -> None:

@@ -12,6 +12,7 @@ from evenhand.api.study_labels import data_or_study
 from evenhand.core.assets import ROOT
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
+from evenhand.core.keywords import checks_keywords
 from evenhand.core.protocols import Progress
 from evenhand.core.records import Execution
 from evenhand.core.registry import need
@@ -142,6 +143,7 @@ class Training:
         return Trained(self.task, self.folder, dict(measures), was_done=earlier is not None)
 
 
+@checks_keywords
 def train(
     task: str,
     data: Path | str | Sequence[Path | str] = (),
@@ -158,6 +160,7 @@ def train(
     return prepare(task, data, **options).run(progress)
 
 
+@checks_keywords
 def prepare(
     task: str, data: Path | str | Sequence[Path | str] = (), **options: Unpack[TrainOptions]
 ) -> Training:

@@ -30,6 +30,7 @@ from evenhand.api.parts import SILENT, Plan, find_metrics, split_names
 from evenhand.api.settings import resolve
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
+from evenhand.core.keywords import checks_keywords
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import Prompt
 from evenhand.pipeline.scoring import STAGE, Scorer
@@ -163,6 +164,7 @@ class Validating:
         return pl.DataFrame(told, schema=dict(EXCLUSIONS), orient="row")
 
 
+@checks_keywords
 def validate(
     metric: str | Metric,
     human: Path | str,
@@ -178,6 +180,7 @@ def validate(
     return prepare(metric, human, **options).run(progress)
 
 
+@checks_keywords
 def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateOptions]) -> Validating:
     """Metric and labels read, matched and checked, so that ``plan`` can be shown before ``run``."""
     settings = resolve(

@@ -75,10 +75,8 @@ def command(
 ) -> None:
     """Let a model continue prompts about groups; score, compare and report what it writes."""
     from evenhand.api.audit import prepare
-    from evenhand.api.tracking import loggers
     from evenhand.cli.ending import carry_out
 
-    then = loggers(log, log_texts=log_texts)
     prepared = prepare(
         model,
         suite=suite,
@@ -108,6 +106,8 @@ def command(
         pairs=pairs or None,
         check=check,
         out=out,
+        log=log,
+        log_texts=log_texts,
         config=config,
         device=device,
         batch=batch,
@@ -120,4 +120,4 @@ def command(
         retry_failed=retry_failed,
         command=o.command_line(),
     )
-    carry_out(prepared, dry_run=dry_run, then=then)
+    carry_out(prepared, dry_run=dry_run)

@@ -79,20 +79,17 @@ def command(
     """Write text with a mitigation on."""
     from evenhand.api.debias import prepare
 
-    named = {
-        "strength": strength,
-        "sigma": sigma,
-        "words": words,
-        "calibrator": calibrator,
-        "vectors": vectors,
-    }
-    given = {name: value for name, value in named.items() if value is not None}
     prepared = prepare(
         model,
         mode=mode,
         prompt=prompt,
         suite=suite,
-        options={**given, **(o.values(option) or {})},
+        strength=strength,
+        sigma=sigma,
+        words=words,
+        calibrator=calibrator,
+        vectors=vectors,
+        options=o.values(option),
         vanilla=vanilla,
         metrics=metrics,
         samples=samples,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -35,7 +35,6 @@ def carry_out(
     *,
     dry_run: bool,
     found: Callable[[Run], RenderableType] = summary,
-    then: Sequence[Callable[[Run], None]] = (),
 ) -> None:
     """Say what will be done, do it, and print what was found."""
     show_plan(prepared.plan())
@@ -43,8 +42,6 @@ def carry_out(
         return
     with resumable():
         run = prepared.run(TerminalProgress())
-    for callback in then:
-        callback(run)
     _end(run, found)
 
 

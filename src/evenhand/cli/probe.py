@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from evenhand.cli import options as o
-from evenhand.core.errors import InputError
 
 _MEASURING = "Measuring"
 
@@ -68,7 +67,7 @@ def command(
     prepared = prepare(
         classifier,
         pairs=pairs,
-        labels=_labels(label),
+        labels=label or None,
         over=over,
         score=score,
         level=level,
@@ -84,15 +83,3 @@ def command(
         command=o.command_line(),
     )
     carry_out(prepared, dry_run=dry_run, found=probe_summary)
-
-
-def _labels(given: list[str] | None) -> dict[str, str] | None:
-    if not given:
-        return None
-    found: dict[str, str] = {}
-    for pair in given:
-        theirs, equals, ours = pair.rpartition("=")
-        if not (theirs and equals):
-            raise InputError(f"--label {pair!r}", accepted="THEIRS=OURS, such as LABEL_0=anger")
-        found[theirs] = ours
-    return found

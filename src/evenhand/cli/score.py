@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from evenhand.cli import options as o
-from evenhand.core.errors import InputError
 
 _COLUMNS = "Columns"
 
@@ -68,17 +67,8 @@ def command(
 ) -> None:
     """Score and compare texts you already have."""
     from evenhand.api.score import prepare
-    from evenhand.api.tracking import loggers
     from evenhand.cli.ending import carry_out
-    from evenhand.core.assets import asset
 
-    if file is None and (group or prompt or cluster or id_ or mentions or text != "text"):
-        raise InputError(
-            "columns were named, but no file", accepted="evenhand score FILE --group AXIS=COLUMN"
-        )
-    if file is None:
-        file, group, prompt, id_ = asset("examples", "texts.csv"), ["profession=group"], "prompt", "id"
-    then = loggers(log, log_texts=log_texts)
     prepared = prepare(
         file,
         text=text,
@@ -99,6 +89,8 @@ def command(
         check=check,
         seed=seed,
         out=out,
+        log=log,
+        log_texts=log_texts,
         config=config,
         device=device,
         batch=batch,
@@ -109,4 +101,4 @@ def command(
         fresh=fresh,
         command=o.command_line(),
     )
-    carry_out(prepared, dry_run=dry_run, then=then)
+    carry_out(prepared, dry_run=dry_run)

@@ -114,11 +114,10 @@ def invite_command(
 ) -> None:
     """Make private links, one a person, and print them: they are stored nowhere and shown only now."""
     from evenhand.annotate.study import read_study
-    from evenhand.api.collecting import HOST, PORT, invite_people, link
+    from evenhand.api.collecting import HOST, PORT, invite_people, link, site
     from evenhand.cli.console import errors
 
-    address = base or f"http://{HOST}:{PORT}"
-    link(address, "")
+    link(base or site(HOST, PORT), "")
     who = (
         f"a new link for {again}; the old one stops"
         if again
@@ -127,9 +126,9 @@ def invite_command(
     errors.print(f"invite to {read_study(study).folder}: {who}", highlight=False, markup=False)
     if dry_run:
         return
-    for made in invite_people(study, people, again=again, database=database):
+    for made in invite_people(study, people, again=again, base=base, database=database):
         # Not by the console, which turns the tab into blanks.
-        typer.echo(f"{made.annotator}\t{link(address, made.token)}")
+        typer.echo(f"{made.annotator}\t{made.link}")
 
 
 def serve_command(
@@ -150,10 +149,10 @@ def serve_command(
     dry_run: o.DryRun = False,
 ) -> None:
     """Serve a study to the people who have links, until Ctrl-C."""
-    from evenhand.api.collecting import link, proxy_networks, serve_study
+    from evenhand.api.collecting import link, proxy_networks, serve_study, site
     from evenhand.cli.console import errors, warn
 
-    address = base or f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    address = base or site(host, port)
     link(address, "")
     proxies = proxy_networks(trusted_proxy or ())
     links = _show_state(study, database)

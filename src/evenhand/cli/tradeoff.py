@@ -8,7 +8,6 @@ import typer
 
 from evenhand.cli import completion
 from evenhand.cli import options as o
-from evenhand.core.errors import InputError
 
 
 def command(
@@ -47,14 +46,14 @@ def command(
     from evenhand.cli.console import TerminalProgress, output, show_plan
     from evenhand.cli.ending import resumable
 
-    named = {"calibrator": calibrator} if calibrator else {}
     prepared = prepare(
         model,
         mode=mode,
-        strengths=_numbers(strengths),
+        strengths=strengths,
         suite=suite,
         metrics=metrics,
-        options={**named, **(o.values(option) or {})},
+        calibrator=calibrator,
+        options=o.values(option),
         samples=samples,
         limit=limit,
         max_new_tokens=max_new_tokens,
@@ -73,12 +72,3 @@ def command(
         run = prepared.run(TerminalProgress())
     output.print((run.path / "tradeoff.md").read_text(encoding="utf-8"), highlight=False, markup=False)
     output.print(f"drawn in {run.path / 'tradeoff.svg'}", highlight=False, soft_wrap=True, markup=False)
-
-
-def _numbers(given: str) -> list[float]:
-    try:
-        return [float(part) for part in given.split(",") if part.strip()]
-    except ValueError as error:
-        raise InputError(
-            f"--strengths is {given!r}", accepted="numbers, comma-separated", todo="for example 0.1,0.5,0.9"
-        ) from error

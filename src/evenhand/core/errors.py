@@ -2,6 +2,7 @@
 
     EvenhandError
     ├── InputError (ValueError)         a file, column, value or option we cannot use
+    │   └── UnknownKeywordError (TypeError)  an argument that a public function does not have
     ├── UnknownNameError (LookupError)  no such suite, model, metric, mitigation
     ├── MissingLibraryError (ImportError)  an optional library is absent: the message names the extra
     ├── ModelError                      a model that cannot be loaded or asked
@@ -45,6 +46,10 @@ class EvenhandError(Exception):
 
 class InputError(EvenhandError, ValueError):
     """A file, column, value or option that cannot be used."""
+
+
+class UnknownKeywordError(InputError, TypeError):
+    """A keyword argument that a function does not have."""
 
 
 class UnknownNameError(EvenhandError, LookupError):

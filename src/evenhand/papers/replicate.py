@@ -12,6 +12,7 @@ from typing import Protocol, TypedDict, Unpack, cast
 from evenhand.api.parts import SILENT, Plan, split_names
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
+from evenhand.core.keywords import checks_keywords
 from evenhand.core.protocols import Progress
 from evenhand.core.records import Execution
 from evenhand.papers.exhibits import write
@@ -163,6 +164,7 @@ class Replicating:
         return (f"kept    {names}: there already, and only in the tables if named too",) if names else ()
 
 
+@checks_keywords
 def replicate(paper: str, *, progress: Progress = SILENT, **options: Unpack[ReplicateOptions]) -> Run:
     """The folder with a paper's tables and figures: ``table_3.parquet``, ``table_3.md``, ``figure_2.svg`` ...
 
@@ -173,6 +175,7 @@ def replicate(paper: str, *, progress: Progress = SILENT, **options: Unpack[Repl
     return prepare(paper, **options).run(progress)
 
 
+@checks_keywords
 def prepare(paper: str, **options: Unpack[ReplicateOptions]) -> Replicating:
     """A replication with everything found and checked, so that ``plan`` can be shown before ``run``."""
     if paper not in PAPERS:
