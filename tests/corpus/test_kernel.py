@@ -8,6 +8,7 @@ from tests.corpus.lists import SMALL, wide
 from tests.oracles.corpus_counts import count
 
 from evenhand.corpus.counts import no_counts
+from evenhand.corpus.kernel import PADDING
 from evenhand.corpus.matcher import build
 from evenhand.corpus.scanner import Scanner, Way
 
@@ -191,6 +192,27 @@ def test_long_text_crosses_stretches():
     for kind, terms in LISTS.items():
         counts = scan_bytes([text.encode()], BUILT[kind], Way(is_distinct=True))
         check(counts, count([text], terms), terms, distinct=True)
+
+
+def test_places_beyond_two_gibibytes(monkeypatch):
+    sentences = ["She is happy", "a black man, scared to death", "ma\u2019am, he feels joy", "the end"]
+    first, across, *last = [f"\n{sentence}.\n".encode() for sentence in sentences]
+    beyond, far = 1 << 31, (1 << 31) + (1 << 16)
+    # Pages of zeros that nobody writes to take no memory; the scanner's own buffer would copy them.
+    data = np.zeros(far + len(b"".join(last)) + PADDING, dtype=np.uint8)
+    for place, part in ((0, first), (beyond - 9, across), (far, b"".join(last))):
+        data[place : place + len(part)] = np.frombuffer(part, dtype=np.uint8)
+    empty = np.zeros(PADDING, dtype=np.uint8)
+    monkeypatch.setattr(Scanner, "_filled", lambda _, read: read if len(read) else empty)
+    for kind, terms in LISTS.items():
+        scanner = Scanner(BUILT[kind], Way(is_distinct=True, samples=9))
+        scanner.feed(data)
+        expected = count([b"".join((first, across, *last)).decode()], terms)
+        check(scanner.finish(), expected, terms, distinct=True)
+        assert {(sample.place, sample.text) for sample in scanner.samples()} == {
+            (place + 1, f"{sentence}.")
+            for place, sentence in zip((0, beyond - 9, far), sentences, strict=False)
+        }
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+from datetime import timedelta
 
 import polars as pl
 import pytest
@@ -65,6 +66,45 @@ def test_long_texts_are_handed_over_a_few_at_a_time(tmp_path, name):
     pieces = [block.data for block in blocks(source, pytest.fail)]
     assert b"".join(pieces).count(b"\xff") == 40
     assert max(map(len, pieces)) < 25_000_000
+
+
+def test_parquet_is_cut_by_bytes_where_short_texts_come_before_long_ones(tmp_path):
+    texts = [*["sad"] * 5_000, *[f"{number} {'happy ' * 7_000}" for number in range(2_000)]]
+    pl.DataFrame({"text": texts}).write_parquet(tmp_path / "a.parquet")
+    (source,), _ = find_sources([tmp_path / "a.parquet"])
+    pieces = list(blocks(source, pytest.fail))
+    assert b"".join(piece.data for piece in pieces) == b"".join(text.encode() + b"\xff" for text in texts)
+    assert [place for piece in pieces for place in piece.places] == list(range(7_000))
+    assert max(len(piece.data) for piece in pieces) < 9_000_000
+
+
+@pytest.mark.parametrize("kind", [pl.String, pl.Binary, pl.Categorical])
+def test_parquet_that_names_one_text_many_times_is_cut_by_bytes(tmp_path, kind):
+    texts = pl.Series("text", [None, "x" * 10_000], dtype=pl.String).cast(kind)
+    texts.gather([0, *[1] * 4_000, 0]).to_frame().write_parquet(tmp_path / "a.parquet")
+    assert (tmp_path / "a.parquet").stat().st_size < 100_000
+    (source,), _ = find_sources([tmp_path / "a.parquet"])
+    pieces = list(blocks(source, pytest.fail))
+    assert [place for piece in pieces for place in piece.places] == list(range(1, 4_001))
+    assert max(len(piece.data) for piece in pieces) < 9_000_000
+
+
+def test_a_text_of_parquet_that_is_too_long_is_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr("evenhand.corpus.readers.LONGEST_RECORD", 1 << 20)
+    monkeypatch.setattr("evenhand.corpus.readers._SLICE_BYTES", 1 << 18)
+    texts = ["happy", "x" * ((1 << 20) + 1), "sad"]
+    pl.DataFrame({"text": texts}).write_parquet(tmp_path / "a.parquet")
+    problems = [(None, "row 1 is longer than 1 MiB; not counted")]
+    assert records(tmp_path / "a.parquet") == ([b"happy", b"sad"], problems)
+
+
+def test_bytes_and_spans_of_time_are_texts_of_parquet_and_lists_are_not(tmp_path):
+    columns = {"text": [b"caf\xe9 happy", b"sad"], "span": [timedelta(days=1), None], "list": [["a"], ["b"]]}
+    pl.DataFrame(columns).write_parquet(tmp_path / "a.parquet")
+    assert records(tmp_path / "a.parquet") == (["caf\ufffd happy".encode(), b"sad"], [])
+    assert records(tmp_path / "a.parquet", column="span") == ([b"P1D"], [])
+    reason = "the column 'list' holds lists or structs, not texts; name another with --text; not counted"
+    assert records(tmp_path / "a.parquet", column="list") == ([], [(0, reason)])
 
 
 def test_a_name_with_brackets_is_that_file(tmp_path):

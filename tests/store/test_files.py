@@ -1,13 +1,15 @@
 import gzip
 import json
+from datetime import timedelta
 
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.store.parquet_bytes import write_repeated
 
 from evenhand.core.errors import InputError
-from evenhand.store.files import read_table, require_columns
+from evenhand.store.files import column_names, read_table, text_size
 
 
 def _file(tmp_path, name, content):
@@ -98,7 +100,7 @@ def test_a_missing_file_and_a_folder(tmp_path):
 def test_a_missing_column_lists_the_columns(tmp_path):
     path = _file(tmp_path, "t.csv", "id,words\n1,x\n")
     with pytest.raises(InputError) as caught:
-        require_columns(read_table(path), {"--text": "text"}, path)
+        read_table(path, {"--text": "text"})
     assert caught.value.came == f"{path} has no column 'text' (--text)"
     assert caught.value.accepted == "id, words"
 
@@ -123,3 +125,99 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("evenhand.store.files._LARGEST", 1000)
     with pytest.raises(InputError, match="unpacks to more than"):
         read_table(_file(tmp_path, "t.jsonl.gz", gzip.compress(b"x" * 5000)))
+
+
+def test_parquet_of_any_type_is_read_as_text(tmp_path):
+    path = tmp_path / "t.parquet"
+    spans = [timedelta(days=1, hours=6), None]
+    columns = {"span": spans, "bytes": [b"caf\xe9", None], "texts": [[b"a"], None], "spans": [spans, []]}
+    pl.DataFrame(columns).write_parquet(path)
+    assert read_table(path).to_dict(as_series=False) == {
+        "span": ["P1DT6H", None],
+        "bytes": ["caf\ufffd", None],
+        "texts": ["[\"b'a'\"]", None],
+        "spans": ['["1 day, 6:00:00", null]', "[]"],
+    }
+
+
+TOO_MUCH = (
+    "at most 100,000,000 rows, 10,000 columns, 250,000,000 cells (a value inside a list counts as 10) and "
+    "4 GiB of text"
+)
+
+
+@pytest.mark.parametrize(
+    ("about", "size"),
+    [
+        ({"rows": 2_000_000}, "19,073 MiB of text"),  # 2,000,000 x 10,000 bytes, 2.6 GiB modulo 4 GiB
+        ({"rows": 2_000_000, "in_list": True}, "19,073 MiB of text"),
+        ({"rows": 100_000_001}, "100,000,001 rows"),
+        ({"rows": 50_000_000, "columns": 6}, "300,000,000 cells in 6 columns"),
+        ({"rows": 100_000, "columns": 3_000}, "300,000,000 cells in 3,000 columns"),
+        ({"rows": 30_000_000, "in_list": True}, "300,000,000 cells in 1 columns"),
+        ({"rows": 1, "columns": 10_001}, "10,001 columns"),
+    ],
+)
+def test_a_small_parquet_file_of_any_size_in_memory_is_refused(tmp_path, about, size):
+    path = write_repeated(
+        tmp_path / "t.parquet", b"x" * (10_000 if about.get("columns") is None else 1), **about
+    )
+    with pytest.raises(InputError) as caught:
+        read_table(path)
+    assert caught.value.came == f"{path} holds {size}, too much to read into memory"
+    assert caught.value.accepted == TOO_MUCH
+    assert caught.value.todo == "split the file, or leave out the columns and lists that are not needed"
+
+
+def test_what_the_headers_refuse_is_not_read(tmp_path, monkeypatch):
+    path = write_repeated(tmp_path / "t.parquet", b"x", rows=50_000_000, columns=6)
+    monkeypatch.setattr(pl, "read_parquet", pytest.fail)
+    with pytest.raises(InputError, match="300,000,000 cells"):
+        read_table(path)
+
+
+def test_unpacked_bytes_are_refused_from_the_headers(tmp_path, monkeypatch):
+    monkeypatch.setattr("evenhand.store.files._LARGEST", 1 << 20)
+    monkeypatch.setattr(pl, "read_parquet", pytest.fail)
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"text": [f"{number:9}" * 20 for number in range(10_000)]}).write_parquet(path)
+    with pytest.raises(InputError, match="holds 1 MiB"):
+        read_table(path)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pl.Series(["x" * 500] * 500),
+        pl.Series([b"x" * 500] * 500),
+        pl.Series(["x" * 500] * 500, dtype=pl.Categorical),
+        pl.Series(["x" * 500] * 500, dtype=pl.Enum(["x" * 500])),
+        pl.Series([["x" * 500] * 50] * 10),
+        pl.Series([["x" * 500] * 50] * 10, dtype=pl.Array(pl.String, 50)),
+        pl.Series([[{"a": 1, "b": [b"x" * 500] * 5}] * 10] * 10),
+    ],
+    ids=lambda column: str(column.dtype)[:9],
+)
+def test_texts_that_rows_share_are_counted_for_each_row(tmp_path, monkeypatch, column):
+    pl.DataFrame({"text": column}).write_parquet(tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").height == len(column)
+    monkeypatch.setattr("evenhand.store.files._LARGEST", 200_000)
+    monkeypatch.setattr("evenhand.store.files._require_room", lambda *_: None)
+    with pytest.raises(InputError, match="MiB of text, too much"):
+        read_table(tmp_path / "t.parquet")
+
+
+def test_a_sum_of_bytes_does_not_wrap_around():
+    # Rows that share one text take no memory: 5 x 10^9 bytes, more than 32 bits count.
+    assert text_size(pl.Series(["x" * 1000]).new_from_index(0, 5_000_000)) == 5_000_000_000
+
+
+def test_only_the_wanted_columns_of_parquet_are_read(tmp_path):
+    path = write_repeated(tmp_path / "t.parquet", b"word", rows=50_000, columns=6_000)
+    wanted = {"--text": "text7", "--prompt": None, "--group a": "text5"}
+    table = read_table(path, wanted)
+    assert table.columns == ["text5", "text7"]
+    assert table["text7"].unique().to_list() == ["word"]
+    with pytest.raises(InputError, match=r"has no column 'words' \(--text\)"):
+        read_table(path, {"--text": "words"})
+    assert column_names(path)[:3] == ["text", "text1", "text2"]

@@ -102,7 +102,7 @@ def _long(table: pl.DataFrame, columns: Columns, path: Path) -> tuple[pl.DataFra
     annotator = columns.annotator or _usual(table, "annotator", "worker", "user_id", "participant")
     labels = columns.labels or _label_columns(table, path)
     named = {"--text": text or "text", "--item": item, "--annotator": annotator, "--cluster": columns.cluster}
-    require_columns(table, {**named, **{f"--label {name}": name for name in labels}}, path)
+    require_columns(table.columns, {**named, **{f"--label {name}": name for name in labels}}, path)
     base = table.with_columns(
         pl.col(text or "text").alias("text"),
         (pl.col(item) if item else pl.col(text or "text")).alias("item_id"),

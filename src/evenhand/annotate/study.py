@@ -16,9 +16,8 @@ from evenhand.annotate.task import Layout, Question, Task, parse_task, with_layo
 from evenhand.core.errors import InputError
 from evenhand.core.toml import parse_toml
 from evenhand.store.atomic import naming_storage_errors, replacing, write_text
-from evenhand.store.files import PARQUET_ERRORS, first_line
+from evenhand.store.files import read_parquet
 from evenhand.store.lock import FolderLock
-from evenhand.store.parquet_check import check_parquet
 
 STUDY, ITEMS, LABELS = "study.toml", "items.parquet", "labels.db"
 ITEM_COLUMNS: Final[Mapping[str, pl.DataType]] = {
@@ -85,15 +84,7 @@ class Study:
 
     def items(self) -> pl.DataFrame:
         """The items, checks among them, with the columns of ``ITEM_COLUMNS``."""
-        try:
-            check_parquet(self.folder / ITEMS)
-            table = pl.read_parquet(self.folder / ITEMS, glob=False)
-        except PARQUET_ERRORS as error:
-            raise InputError(
-                f"{self.folder / ITEMS} cannot be read: {first_line(error)}",
-                accepted="the table that `evenhand annotate init` wrote",
-                todo="make the study again in a new folder",
-            ) from error
+        table = read_parquet(self.folder / ITEMS)
         missing = [name for name in ITEM_COLUMNS if name not in table.columns]
         if missing:
             raise InputError(

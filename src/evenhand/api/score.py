@@ -25,7 +25,7 @@ from evenhand.api.parts import (
     with_earlier,
 )
 from evenhand.api.settings import Options, Settings, resolve
-from evenhand.api.texts import ArrowTable, Columns, Given, layout_of, open_texts
+from evenhand.api.texts import ArrowTable, Columns, Given, layout_of, named_columns, open_texts
 from evenhand.api.tracking import Callback, callbacks
 from evenhand.core.assets import asset
 from evenhand.core.digests import Json
@@ -169,9 +169,10 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
         texts, options = _example(options)
     metrics, out = options.get("metrics"), options.get("out")
     settings = resolve(options, metrics={"names": metric_names(metrics)})
-    given = open_texts(texts)
+    strata = settings.compare.strata
+    given = open_texts(texts, named_columns(options, strata=strata))
     name, table = given.name, given.table
-    layout = layout_of(options, given, strata=settings.compare.strata)
+    layout = layout_of(options, given, strata=strata)
     check_layout(table, layout, Path(name))
     settings = _with_baselines(settings, given, layout)
     check_axes(settings.compare.baselines, layout.groups)

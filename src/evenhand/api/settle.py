@@ -13,7 +13,7 @@ from evenhand.api.parts import Plan
 from evenhand.core.errors import InputError
 from evenhand.core.keywords import checks_keywords
 from evenhand.store.atomic import write_text
-from evenhand.store.files import read_table
+from evenhand.store.files import column_names
 from evenhand.store.spreadsheets import guarded_table
 from evenhand.training.annotations import (
     QUESTIONS,
@@ -164,7 +164,7 @@ def _questions(path: Path, options: SettleOptions) -> list[Question]:
         raise InputError(
             f"--question {unknown[0]!r}", accepted=", ".join(QUESTIONS), todo="name one of these"
         )
-    columns = given or read_table(path).columns
+    columns = given or column_names(path)
     found: list[Question] = [question for question in QUESTIONS if question in columns]
     if not found:
         raise InputError(

@@ -18,7 +18,7 @@ from evenhand.core.records import Prompt, Text
 from evenhand.pipeline.loading import COMMANDS, command_of
 from evenhand.pipeline.reading import Layout, check_layout, read_texts
 from evenhand.pipeline.tables import prompts_from_table
-from evenhand.store.files import read_table, require_columns
+from evenhand.store.files import read_table
 from evenhand.store.run import MANIFEST, Run, naming_run
 from evenhand.text.rendering import render
 from evenhand.text.sentences import cut_first_sentence
@@ -125,9 +125,9 @@ def _scores(run: Run, task: Task) -> Mapping[str, Score]:
 
 
 def _of_file(path: Path, name: str, columns: FileColumns) -> Iterator[_Written]:
-    table = read_table(path)
+    named = {"--method": columns.method, "--score": columns.score}
+    table = read_table(path, {**columns.layout.columns(), **named})
     check_layout(table, columns.layout, path)
-    require_columns(table, {"--method": columns.method, "--score": columns.score}, path)
     read = read_texts(table, columns.layout, path.name)
     methods = table[columns.method].to_list() if columns.method else [name] * table.height
     scores = _numbers(table, columns.score, path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypedDict, cast, runtime_checkable
 
@@ -52,13 +52,13 @@ class Given:
     """The log of another tool the table comes from."""
 
 
-def open_texts(texts: Path | str | ArrowTable) -> Given:
-    """The table in a file, in a log, or in memory, every column as text."""
+def open_texts(texts: Path | str | ArrowTable, columns: Mapping[str, str | None] | None = None) -> Given:
+    """The table in a file, in a log, or in memory, every column as text; of Parquet ``columns`` alone."""
     if not isinstance(texts, Path | str):
         return _from_memory(texts)
     path = Path(texts)
     log = read_log(path)
-    table = log.table if log else read_table(path)
+    table = log.table if log else read_table(path, columns)
     return Given(path.name, table, {"file": path.name, "digest": file_digest(path)}, log)
 
 
@@ -89,37 +89,61 @@ def _from_memory(texts: object) -> Given:
     return Given("table", table, {"file": "table", "digest": rows})
 
 
+def named_columns(options: Columns, *, strata: tuple[str, ...]) -> dict[str, str | None] | None:
+    """The columns by the option that names each; None where no group is named, since a log may know it."""
+    groups = _named_groups(options)
+    return _layout(options, groups, strata).columns() if groups else None
+
+
 def layout_of(options: Columns, given: Given, *, strata: tuple[str, ...]) -> Layout:
     """Which column holds what: as it was said, else as the log of another tool has it."""
-    log = given.log
+    layout, log = _layout(options, _groups(options, given), strata), given.log
+    if log is None:
+        return layout
+    return replace(
+        layout,
+        prompt=layout.prompt or PROMPT,
+        cluster=layout.cluster or CLUSTER,
+        id=layout.id or (ID if given.table[ID].is_unique().all() else None),
+        mentions=layout.mentions or log.mentions,
+        join_prompt=layout.join_prompt or log.join_prompt,
+        failure=FAILURE,
+    )
+
+
+def _layout(options: Columns, groups: Mapping[str, str], strata: tuple[str, ...]) -> Layout:
     return Layout(
         text=options.get("text") or TEXT,
-        groups=_groups(options, given),
-        prompt=options.get("prompt") or (PROMPT if log else None),
-        cluster=options.get("cluster") or (CLUSTER if log else None),
-        id=options.get("id") or (ID if log and given.table[ID].is_unique().all() else None),
-        mentions=options.get("mentions") or (log.mentions if log else None),
-        join_prompt=options.get("join_prompt", False) or (log.join_prompt if log else False),
+        groups=groups,
+        prompt=options.get("prompt") or None,
+        cluster=options.get("cluster") or None,
+        id=options.get("id") or None,
+        mentions=options.get("mentions") or None,
+        join_prompt=options.get("join_prompt", False),
         strata=strata,
-        failure=FAILURE if log else None,
     )
 
 
 def _groups(options: Columns, given: Given) -> dict[str, str]:
-    group = options.get("group") or ()
-    pairs = list(group.items()) if isinstance(group, Mapping) else [_axis_and_column(item) for item in group]
-    doubled = [axis for axis, count in Counter(axis for axis, _ in pairs).items() if count > 1]
-    if doubled:
-        raise InputError(f"--group names the axis {doubled[0]!r} twice", accepted="one column an axis")
-    if not pairs and given.log and given.log.groups:
+    groups = _named_groups(options)
+    if not groups and given.log and given.log.groups:
         return dict(given.log.groups)
-    if not pairs:
+    if not groups:
         columns = ", ".join(filter(None, given.table.columns[:40])) or "none has a name"
         raise InputError(
             "no group column was named",
             accepted="at least one --group AXIS=COLUMN",
             todo=f"name the column that says which group a text speaks of: {columns}",
         )
+    return groups
+
+
+def _named_groups(options: Columns) -> dict[str, str]:
+    group = options.get("group") or ()
+    pairs = list(group.items()) if isinstance(group, Mapping) else [_axis_and_column(item) for item in group]
+    doubled = [axis for axis, count in Counter(axis for axis, _ in pairs).items() if count > 1]
+    if doubled:
+        raise InputError(f"--group names the axis {doubled[0]!r} twice", accepted="one column an axis")
     return dict(pairs)
 
 

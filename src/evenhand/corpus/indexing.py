@@ -140,7 +140,7 @@ def sift(data, first, n_words, pending, edges, high_blocks, filter_, chosen):
         n_chosen, begin = 1, 1
     if has_high_block:
         for i in range(begin, n_words):
-            start, stop = np.int64(edges[2 * i]), np.int64(edges[2 * i + 1])
+            start, stop = edges[2 * i], edges[2 * i + 1]
             head = (load(base + start) | LOWER) & KEPT[min(stop - start, 8)]
             place = (head * FACTOR) >> _TO_FILTER
             passes = np.int64((filter_[place >> _SIX] >> (place & _S63)) & ONE)
@@ -151,7 +151,7 @@ def sift(data, first, n_words, pending, edges, high_blocks, filter_, chosen):
             n_chosen += passes
         return n_chosen
     for i in range(begin, n_words):
-        start, stop = np.int64(edges[2 * i]), np.int64(edges[2 * i + 1])
+        start, stop = edges[2 * i], edges[2 * i + 1]
         head = (load(base + start) | LOWER) & KEPT[min(stop - start, 8)]
         place = (head * FACTOR) >> _TO_FILTER
         chosen[n_chosen] = i

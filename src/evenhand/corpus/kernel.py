@@ -93,7 +93,8 @@ def scan(data, end, stop, offset, chunk, matcher, tally, unit, records, document
         key: Seeds the samples of this file.
     """
     state = tally.state
-    edges = np.empty(STRETCH + 64, dtype=np.int32)
+    # Places in the whole data, which may be longer than 2^31 bytes: a record is never cut.
+    edges = np.empty(STRETCH + 64, dtype=np.int64)
     bounds = np.empty(STRETCH + 2, dtype=np.int64)
     words_before = np.empty(STRETCH + 2, dtype=np.int64)
     chosen = np.empty(STRETCH + 2, dtype=np.int32)
@@ -194,7 +195,7 @@ def _settle(
     is_record, is_file = document_end == AT_RECORD_END, document_end == AT_FILE_END
     last_byte = np.int64(255 if is_record else -1 if is_file else 10)
     for c in range(n_chosen + 1):
-        start = np.int64(edges[2 * chosen[c]]) if c < n_chosen else _FAR - 1
+        start = edges[2 * chosen[c]] if c < n_chosen else _FAR - 1
         while start > next_bound:
             if words_before[at_bound] - unit_first + extra > 0:
                 units += 1
@@ -235,7 +236,7 @@ def _settle(
             next_bound = bounds[at_bound]
         if c == n_chosen:
             break
-        end = np.int64(edges[2 * chosen[c] + 1])
+        end = edges[2 * chosen[c] + 1]
         size = end - start
         first = load(base + start) & KEPT[min(size, 8)]
         last = load(base + end - 8) if size > 8 else ZERO

@@ -9,10 +9,11 @@ import contextlib
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import IO, BinaryIO
 
+import numpy as np
 import polars as pl
 
 from evenhand.core.digests import Json
@@ -23,17 +24,17 @@ from evenhand.corpus.records import BLOCK, READ_ERRORS, Block, Report, Text, joi
 from evenhand.corpus.sources import Format, Source, opened
 from evenhand.corpus.terms import Problem
 from evenhand.corpus.wikitext import articles
-from evenhand.store.files import PARQUET_ERRORS, first_line
-from evenhand.store.parquet_check import check_parquet
+from evenhand.store.files import PARQUET_ERRORS, as_text, first_line, text_sizes
+from evenhand.store.parquet_check import Page, check_parquet
 
 TEXT_COLUMNS = ("text", "content", "tweet", "tweets", "sentence", "sentences", "document", "body", "article")
 """Columns that are taken for the text where none is named, the first that is there, in any case."""
 LONGEST_RECORD = 1 << 26
-"""Bytes up to which a line or element of JSON is read: one that does not end must not fill the memory."""
+"""Bytes up to which a line or element of JSON, or a text of Parquet, is read: it must fit into memory."""
 LONGEST_ROW = 1 << 24
 """The same for rows of CSV and pages of a dump, which take many times their size to read."""
-_FIRST_ROWS, _MOST_ROWS = 16, 1 << 16
-_SLICE_BYTES = 1 << 23
+_MOST_ROWS, _SLICE_BYTES = 1 << 16, 1 << 23
+"""Rows of Parquet, and bytes of their texts, that are handed over at a time."""
 _EMPTY_LINE = re.compile(rb"\n[ \t\r]*\n")
 _BOM = b"\xef\xbb\xbf"
 
@@ -267,7 +268,7 @@ def _parquet(
 ) -> Iterator[Block]:
     try:
         with _on_disk(file, source) as path:
-            yield from _parquet_texts(path, column)
+            yield from _parquet_texts(path, source, report, column)
     except PARQUET_ERRORS as error:
         report(Problem(source.path, 0, f"is not Parquet ({first_line(error)}); not counted"))
 
@@ -292,20 +293,48 @@ def _copy(file: BinaryIO, copy: IO[bytes], most: int | None) -> None:
             raise OSError(f"it unpacks to more than {most >> 20:,} MiB")
 
 
-def _parquet_texts(path: str, column: str | None) -> Iterator[Block]:
-    check_parquet(path)
-    table = pl.scan_parquet(path, glob=False)
-    name = _required(table.collect_schema().names(), column)
-    height = int(table.select(pl.len()).collect().item())
-    start, rows = 0, _FIRST_ROWS
-    while start < height:
-        part = table.select(pl.col(name).cast(pl.String)).slice(start, rows).collect().to_series()
-        texts = enumerate(part.to_list(), start)
-        yield from joined([Text(row, text) for row, text in texts if text is not None])
+def _parquet_texts(path: str, source: Source, report: Report, column: str | None) -> Iterator[Block]:
+    columns = check_parquet(path).columns
+    name = _required(list(columns), column)
+    if columns[name].is_nested:
+        raise ColumnError(f"the column {name!r} holds lists or structs, not texts; name another with --text")
+    table, start = pl.scan_parquet(path, glob=False).select(name), 0
+    for rows in _parquet_rows(columns[name].pages):
+        part = table.slice(start, rows).collect()
+        sizes = text_sizes(part.to_series())
+        for first, last in _cut_by_bytes(sizes):
+            if sizes[first] > LONGEST_RECORD:
+                reason = f"row {start + first} is longer than {LONGEST_RECORD >> 20} MiB; not counted"
+                report(Problem(source.path, None, reason))
+                continue
+            texts = enumerate(as_text(part[first:last]).to_series().to_list(), start + first)
+            yield from joined([Text(row, text) for row, text in texts if text is not None])
         start += rows
-        size = int(part.str.len_bytes().sum())
-        # Rows may be tweets or books: as many at a time as fill some megabytes, if the next are like these.
-        rows = max(1, min(_MOST_ROWS, 16 * rows, _SLICE_BYTES * rows // max(size, 1)))
+
+
+def _parquet_rows(pages: Iterable[Page]) -> Iterator[int]:
+    """How many rows to read at a time: those of pages that unpack to some megabytes, or fewer."""
+    rows = size = 0
+    for page in pages:
+        rows, size = rows + page.values, size + page.size
+        while rows >= _MOST_ROWS:
+            yield _MOST_ROWS
+            rows, size = rows - _MOST_ROWS, 0
+        if rows and size >= _SLICE_BYTES:
+            yield rows
+            rows = size = 0
+    if rows:
+        yield rows
+
+
+def _cut_by_bytes(sizes: pl.Series) -> Iterator[tuple[int, int]]:
+    """Ranges of rows with some megabytes of text at most: a page may name one text many times."""
+    ends = sizes.cum_sum().to_numpy()
+    first = before = 0
+    while first < len(ends):
+        last = max(first + 1, int(np.searchsorted(ends, before + _SLICE_BYTES, side="right")))
+        yield first, last
+        first, before = last, int(ends[last - 1])
 
 
 def _mediawiki(

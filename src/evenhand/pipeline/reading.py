@@ -34,6 +34,18 @@ class Layout:
     failure: str | None = None
     """Column of the reasons why there is no text."""
 
+    def columns(self) -> dict[str, str | None]:
+        """The columns by the option that names each."""
+        return {
+            "--text": self.text,
+            "--prompt": self.prompt,
+            "--cluster": self.cluster,
+            "--id": self.id,
+            "--mentions": self.mentions,
+            **{f"--stratum {column}": column for column in self.strata},
+            **{f"--group {axis}": column for axis, column in self.groups.items()},
+        }
+
     def identity(self) -> dict[str, Json]:
         """What goes into the identity of a run."""
         fields: dict[str, Json] = asdict(self)
@@ -59,12 +71,8 @@ class Texts:
 
 def check_layout(table: pl.DataFrame, layout: Layout, path: Path) -> None:
     """An error for the first column, group name or id that cannot be used."""
-    named = {"--text": layout.text, "--prompt": layout.prompt, "--cluster": layout.cluster, "--id": layout.id}
-    require_columns(table, {**named, "--mentions": layout.mentions}, path)
-    for column in layout.strata:
-        require_columns(table, {"--stratum": column}, path)
-    for axis, column in layout.groups.items():
-        require_columns(table, {f"--group {axis}": column}, path)
+    require_columns(table.columns, layout.columns(), path)
+    for column in layout.groups.values():
         names = group_names(table, column)
         if not names:
             raise InputError(

@@ -12,6 +12,7 @@ from evenhand.report.packing import packed
 from evenhand.report.tables import BAR, finite_frame
 from evenhand.report.wording import visible
 from evenhand.report.words import embedded_words
+from evenhand.store.files import text_size
 from evenhand.store.run import Run
 
 LONGEST = 800
@@ -49,9 +50,8 @@ def texts(run: Run, *, budget: int) -> Texts:
 
 def _least_size(table: pl.DataFrame) -> int:
     """Bytes these rows have at the least, packed six to one: it spares making what cannot fit."""
-    shown = pl.col("prompt", "text").str.slice(0, LONGEST)
-    lengths = table.select(shown).unique().select(pl.col("prompt", "text").str.len_bytes().sum())
-    return int(sum(lengths.row(0))) // 6
+    shown = table.select(pl.col("prompt", "text").str.slice(0, LONGEST)).unique()
+    return sum(text_size(column) for column in shown.iter_columns()) // 6
 
 
 def _ranked(table: pl.DataFrame) -> pl.DataFrame:

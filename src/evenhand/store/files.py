@@ -9,6 +9,7 @@ import json
 import math
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -16,12 +17,18 @@ import polars as pl
 from evenhand.core.digests import Json, canonical_json
 from evenhand.core.errors import InputError
 from evenhand.core.packing import RATIO, most_unpacked
-from evenhand.store.parquet_check import check_parquet
+from evenhand.store.parquet_check import ParquetHeaders, check_parquet
 
 _LARGEST = 4 << 30
 """Bytes of text read into memory at most."""
 _MOST_ROWS = 100_000_000
 """Rows of a Parquet file at most: a few kilobytes can say that a row comes a billion times."""
+_MOST_CELLS = 250_000_000
+"""Cells read from a Parquet file at most: each takes 16 bytes, whatever it holds."""
+_PART_OF_LIST = 10
+"""Cells that a value inside a list or struct counts as: on the way to JSON it is a Python object."""
+_JSON_ROWS = 1 << 16
+"""Rows of lists or structs that are made into JSON at a time."""
 
 _WIDEST = 10_000
 """Columns of a table at most: fields that no two rows share make columns without end."""
@@ -31,11 +38,16 @@ PARQUET_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSErr
 FORMATS = ".jsonl, .ndjson, .csv, .tsv or .parquet (each but Parquet also .gz)"
 
 
-def read_table(path: Path) -> pl.DataFrame:
+def read_table(path: Path, columns: Mapping[str, str | None] | None = None) -> pl.DataFrame:
     """The rows of a file, every column as text: numbers as written, NaN and empty cells as null.
 
     Lists and objects become JSON text. Bytes that are not UTF-8 become U+FFFD, which later stages exclude
     with a reason.
+
+    Args:
+        path: The file.
+        columns: The wanted columns by the option that names each; a missing one is an error. Of a Parquet
+            file no other column is read. All columns where it is left out.
     """
     if not path.is_file():
         raise InputError(
@@ -45,7 +57,9 @@ def read_table(path: Path) -> pl.DataFrame:
         )
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix == ".parquet":
-        table = _read_parquet(path)
+        stored = read_parquet(path, columns)
+        with _naming_damage(path):
+            table = as_text(stored)
     elif suffix in (".jsonl", ".ndjson"):
         table = _read_jsonl(path)
     elif suffix in (".csv", ".tsv"):
@@ -56,7 +70,16 @@ def read_table(path: Path) -> pl.DataFrame:
         )
     if table.height == 0:
         raise InputError(f"{path} has no rows", accepted="at least one text", todo="check the file")
+    require_columns(table.columns, columns or {}, path)
     return table
+
+
+def column_names(path: Path) -> list[str]:
+    """The names of a table's columns; of Parquet nothing else is read."""
+    if path.is_file() and path.suffix.lower() == ".parquet":
+        with _naming_damage(path):
+            return list(check_parquet(path).columns)
+    return read_table(path).columns
 
 
 def read_lines(path: Path) -> list[str]:
@@ -67,14 +90,14 @@ def read_lines(path: Path) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def require_columns(table: pl.DataFrame, columns: Mapping[str, str | None], path: Path) -> None:
-    """An error naming the first option whose column the table lacks."""
+def require_columns(names: Sequence[str], columns: Mapping[str, str | None], path: Path) -> None:
+    """An error naming the first option whose column is not among the names of a table's columns."""
     for option, column in columns.items():
-        if column is not None and column not in table.columns:
+        if column is not None and column not in names:
             raise InputError(
                 f"{path} has no column {column!r} ({option})",
-                accepted=", ".join(filter(None, table.columns)) or "a table whose columns have names",
-                todo=_separated(table.columns) or f"name one of these columns with {option}",
+                accepted=", ".join(filter(None, names)) or "a table whose columns have names",
+                todo=_separated(names) or f"name one of these columns with {option}",
             )
 
 
@@ -197,25 +220,85 @@ def _read_csv(path: Path, separator: str) -> pl.DataFrame:
         ) from error
 
 
-def _read_parquet(path: Path) -> pl.DataFrame:
+def read_parquet(path: Path, columns: Mapping[str, str | None] | None = None) -> pl.DataFrame:
+    """The table of a Parquet file as it is stored, or the wanted columns of it; see `read_table`.
+
+    What would not fit into memory is refused, by the headers of the file before anything else is read.
+    """
+    with _naming_damage(path):
+        headers = check_parquet(path)
+    names = list(headers.columns)
+    if columns is not None:
+        require_columns(names, columns, path)
+        wanted = set(columns.values())
+        names = [name for name in names if name in wanted]
+    _require_room(path, headers, names)
+    with _naming_damage(path):
+        table = pl.read_parquet(path, columns=names, glob=False)
+        # Texts that rows share are in memory once until here.
+        size = sum(text_size(column) for column in table.iter_columns())
+    if size > _LARGEST:
+        raise _too_large(path, f"{size >> 20:,} MiB of text")
+    return table
+
+
+def _require_room(path: Path, headers: ParquetHeaders, names: Sequence[str]) -> None:
+    """An error where a Parquet file, or some of its columns, would not fit into memory."""
+    wanted = [headers.columns[name] for name in names]
+    cells = sum(column.values * (_PART_OF_LIST if column.is_nested else 1) for column in wanted)
+    size = sum(column.size for column in wanted)
+    if headers.rows > _MOST_ROWS:
+        raise _too_large(path, f"{headers.rows:,} rows")
+    if len(headers.columns) > _WIDEST:
+        raise _too_large(path, f"{len(headers.columns):,} columns")
+    if cells > _MOST_CELLS:
+        raise _too_large(path, f"{cells:,} cells in {len(names):,} columns")
+    if size > _LARGEST:
+        raise _too_large(path, f"{size >> 20:,} MiB")
+
+
+def _too_large(path: Path, size: str) -> InputError:
+    return InputError(
+        f"{path} holds {size}, too much to read into memory",
+        accepted=f"at most {_MOST_ROWS:,} rows, {_WIDEST:,} columns, {_MOST_CELLS:,} cells (a value inside a "
+        f"list counts as {_PART_OF_LIST}) and {_LARGEST >> 30} GiB of text",
+        todo="split the file, or leave out the columns and lists that are not needed",
+    )
+
+
+@contextmanager
+def _naming_damage(path: Path) -> Iterator[None]:
     try:
-        check_parquet(path)
-        rows = int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
-        table = as_text(pl.read_parquet(path, glob=False)) if rows <= _MOST_ROWS else pl.DataFrame()
+        yield
     except PARQUET_ERRORS as error:
         raise InputError(
             f"{path} is not a Parquet file we can read: {first_line(error)}",
             accepted="Parquet",
-            todo="write the file again",
+            todo="write the file again, or get it again",
         ) from error
-    size = sum(int(column.str.len_bytes().sum()) for column in table.iter_columns())
-    if rows > _MOST_ROWS or size > _LARGEST:
-        raise InputError(
-            f"{path} holds {rows:,} rows" + (f" and {size >> 20:,} MiB of text" if size else ""),
-            accepted=f"at most {_MOST_ROWS:,} rows and {_LARGEST >> 30} GiB of text",
-            todo="split it",
-        )
-    return table
+
+
+def text_size(column: pl.Series) -> int:
+    """Bytes of the texts of a column, those inside lists and structs too."""
+    if isinstance(column.dtype, pl.List | pl.Array):
+        return text_size(column.explode())
+    if isinstance(column.dtype, pl.Struct):
+        return sum(text_size(part) for part in column.struct.unnest().iter_columns())
+    return int(text_sizes(column).sum())
+
+
+def text_sizes(column: pl.Series) -> pl.Series:
+    """Bytes of the text in each cell of a column without lists; 0 for what is no text."""
+    if column.dtype == pl.String:
+        sizes = column.str.len_bytes()
+    elif column.dtype == pl.Binary:
+        sizes = column.bin.size()
+    elif column.dtype in (pl.Categorical, pl.Enum):
+        sizes = column.cat.len_bytes()
+    else:
+        sizes = pl.repeat(0, len(column), eager=True)
+    # Sums of 32-bit numbers have 32 bits themselves and wrap around.
+    return sizes.fill_null(0).cast(pl.Int64)
 
 
 def first_line(error: BaseException) -> str:
@@ -233,11 +316,13 @@ def _as_text(column: pl.Series) -> pl.Series:
         return column
     if column.dtype.is_float():
         column = column.fill_nan(None)
+    if column.dtype == pl.Duration:
+        return column.dt.to_string("iso")
     if column.dtype == pl.Binary:
-        column = pl.Series(
-            column.name, [cell and cell.decode("utf-8", "replace") for cell in column.to_list()]
-        )
+        cells = [cell and cell.decode("utf-8", "replace") for cell in column.to_list()]
+        return pl.Series(column.name, cells, dtype=pl.String)
     if column.dtype.is_nested():
-        cells = [None if cell is None else json.dumps(cell, default=str) for cell in column.to_list()]
+        parts = (part.to_series().to_list() for part in column.to_frame().iter_slices(_JSON_ROWS))
+        cells = [None if cell is None else json.dumps(cell, default=str) for part in parts for cell in part]
         return pl.Series(column.name, cells, dtype=pl.String)
     return column.cast(pl.String, strict=False)

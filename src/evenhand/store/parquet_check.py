@@ -2,19 +2,22 @@
 
 The library takes the counts and sizes in a file's headers at their word and asks for that much memory: one
 changed byte ends the whole process, where no error can be caught. So the headers alone (Thrift's compact
-protocol) are walked first, and a file whose numbers cannot be true is refused like any other damage.
+protocol) are walked first, and a file whose numbers cannot be true is refused like any other damage. The size
+of the table, as the headers have it, is returned: what is too large is refused before it is read.
 """
 
 from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 _MAGIC: Final = b"PAR1"
-_MOST_FOOTER: Final = 1 << 28
+_MOST_FOOTER: Final = 1 << 26
+"""Bytes of a footer; walking it takes twenty times as much memory."""
 _MOST_HEADER: Final = 1 << 28
 _FIRST_LOOK: Final = 1 << 16
 """Bytes that hold the header of nearly every page."""
@@ -24,21 +27,98 @@ _MOST_PAGE: Final = 1 << 31
 _RATIO: Final = 100_000
 """Values a byte may stand for: a run of equal values takes two bytes whatever its length."""
 
+_FIXED_SIZE, _REPEATED = 7, 2
+"""The type whose values all have one size, and what a field of a schema is called that occurs many times."""
+
 Fields = Mapping[int, object]
+
+
+class Page(NamedTuple):
+    """A page of a column."""
+
+    values: int
+    size: int
+    """Bytes, unpacked."""
+
+
+@dataclass(slots=True)
+class ParquetColumn:
+    """What the headers say of a column."""
+
+    is_nested: bool = False
+    """Whether it holds lists or structs; their parts are counted together."""
+    pages: list[Page] = field(default_factory=list)
+    dictionaries: int = 0
+    """Bytes of its dictionaries, unpacked: each text that rows share is stored once."""
+
+    @property
+    def values(self) -> int:
+        """The values on all pages, the missing ones too."""
+        return sum(page.values for page in self.pages)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all pages, unpacked."""
+        return self.dictionaries + sum(page.size for page in self.pages)
+
+
+class ParquetHeaders(NamedTuple):
+    """What the headers say of a table."""
+
+    rows: int
+    columns: dict[str, ParquetColumn]
+
+
+class _Leaf(NamedTuple):
+    """A column as Parquet stores it: of lists and structs each part is one."""
+
+    column: str
+    width: int
+    """Bytes of a value where all have the same number, else 0."""
 
 
 class _EndsEarlyError(ValueError):
     """More bytes are needed, where there are any."""
 
 
-def check_parquet(path: Path | str) -> None:
-    """A ValueError where the headers of a file contradict its size or each other."""
+def check_parquet(path: Path | str) -> ParquetHeaders:
+    """What the headers of a file say; a ValueError where they contradict its size or each other."""
     size = os.path.getsize(path)
     with open(path, "rb") as file:
-        for group in _list(_footer(file, size).get(4)):
-            rows = _number(_fields(group), 3)
-            for chunk in _list(_fields(group).get(1)):
-                _check_chunk(file, _fields(_fields(chunk).get(3)), rows, size)
+        footer = _footer(file, size)
+        columns: dict[str, ParquetColumn] = {}
+        leaves = list(_leaves(_list(footer.get(2)), columns))
+        stored = 0
+        for group in _list(footer.get(4)):
+            rows, chunks = _number(_fields(group), 3), _list(_fields(group).get(1))
+            if len(chunks) != len(leaves):
+                raise ValueError(f"a group of rows has {len(chunks):,} columns, the table {len(leaves):,}")
+            for leaf, chunk in zip(leaves, chunks, strict=True):
+                _read_chunk(file, _fields(_fields(chunk).get(3)), rows, size, leaf, columns[leaf.column])
+            stored += rows
+    return ParquetHeaders(max(stored, _number(footer, 3)), columns)
+
+
+def _leaves(elements: list[object], columns: dict[str, ParquetColumn]) -> Iterator[_Leaf]:
+    """The stored columns in their order; adds the columns they belong to. The first element is the table."""
+    column, left = "", list[int]()
+    for element in elements[1:]:
+        fields = _fields(element)
+        children = _number(fields, 5)
+        if left:
+            left[-1] -= 1
+        else:
+            name = fields.get(4)
+            column = name.decode("utf-8", "replace") if isinstance(name, bytes) else ""
+            if column in columns:
+                raise ValueError(f"two columns are called {column[:40]!r}")
+            columns[column] = ParquetColumn(is_nested=bool(children) or fields.get(3) == _REPEATED)
+        if children:
+            left.append(children)
+        else:
+            yield _Leaf(column, _number(fields, 2) if fields.get(1) == _FIXED_SIZE else 0)
+        while left and left[-1] == 0:
+            left.pop()
 
 
 def _footer(file: BinaryIO, size: int) -> Fields:
@@ -53,13 +133,17 @@ def _footer(file: BinaryIO, size: int) -> Fields:
     return _Compact(file.read(length)).struct()
 
 
-def _check_chunk(file: BinaryIO, chunk: Fields, rows: int, size: int) -> None:
-    """The pages of a column: inside the file, and with as many values as the column has."""
+def _read_chunk(
+    file: BinaryIO, chunk: Fields, rows: int, size: int, leaf: _Leaf, column: ParquetColumn
+) -> None:
+    """Add the pages of a part of a column; they must lie in the file and hold as many values as it has."""
     values, stored = _number(chunk, 5), _number(chunk, 7)
     places = [place for place in (_number(chunk, 9), _number(chunk, 11)) if place]
     start = min(places, default=0)
     if start + stored > size or rows > _RATIO * max(size, 1) or values > _RATIO * max(size, 1):
         raise ValueError(f"a column of {values:,} values does not fit into the file")
+    if rows > values:
+        raise ValueError(f"a column has {values:,} values for {rows:,} rows")
     place, left = start, values
     while left > 0:
         page, length = _header(file, place, start + stored - place)
@@ -67,7 +151,11 @@ def _check_chunk(file: BinaryIO, chunk: Fields, rows: int, size: int) -> None:
         place += length + packed
         if place > start + stored or unpacked > _MOST_PAGE:
             raise ValueError(f"a page of {packed:,} bytes does not fit into its column")
-        left -= _values(page, unpacked)
+        if count := _values(page, unpacked):
+            column.pages.append(Page(count, max(unpacked, count * leaf.width)))
+        else:
+            column.dictionaries += unpacked
+        left -= count
     if left:
         raise ValueError("the pages of a column hold other than its values")
 

@@ -111,19 +111,11 @@ def _lines(domain: str, paths: Sequence[Path]) -> Iterator[Row]:
 
 
 def _from_parquet(tables: Sequence[Path]) -> Copy:
-    import polars as pl
-
-    from evenhand.store.files import PARQUET_ERRORS, first_line
-    from evenhand.store.parquet_check import check_parquet
+    from evenhand.store.files import read_parquet
 
     rows: list[Row] = []
     for path in tables:
-        try:
-            check_parquet(path)
-            found = pl.read_parquet(path, glob=False).to_dicts()
-        except PARQUET_ERRORS as error:
-            _damaged(path, first_line(error))
-        rows += _entities(found, path, None)
+        rows += _entities(read_parquet(path).to_dicts(), path, None)
     order = {domain: place for place, domain in enumerate(facts()["domains"])}
     rows.sort(key=lambda row: order.get(row.domain, len(order)))
     present = {row.domain for row in rows}

@@ -19,7 +19,7 @@ from evenhand.stats.annotators import pairwise_spearman
 from evenhand.stats.consensus import NO_MAJORITY, majority
 from evenhand.stats.ratings import Ratings
 from evenhand.stats.scales import POLARITY
-from evenhand.store.files import read_table, require_columns
+from evenhand.store.files import read_table
 from evenhand.store.spreadsheets import unguarded_table
 from evenhand.training.split import divide
 
@@ -110,10 +110,9 @@ def read_annotations(
     Rows without a label are left out and counted. A label that is no category, a person who rates a text
     twice, an item with two texts, and a table in which no text has two ratings are errors.
     """
-    table = read_table(path)
     column = label or question
     named = {"--item": item, "--text": text, "--annotator": annotator, "--label": column}
-    require_columns(table, named, path)
+    table = read_table(path, named)
     texts: dict[str, str] = {}
     ratings: dict[tuple[str, str], Rating] = {}
     skipped: Counter[str] = Counter()

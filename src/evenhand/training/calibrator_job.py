@@ -19,7 +19,7 @@ from evenhand.core.protocols import Progress, SteerableModel
 from evenhand.core.records import Execution
 from evenhand.mitigations.calibrator import FILE, Calibrator, save_calibrator
 from evenhand.store.atomic import naming_storage_errors, replacing, write_text
-from evenhand.store.files import read_table, require_columns
+from evenhand.store.files import read_table
 from evenhand.training.calibrator import Places, Recipe, fit, places_of
 from evenhand.training.card import classifier_card
 from evenhand.training.held_out import HeldOut
@@ -42,8 +42,7 @@ class SidedTexts(NamedTuple):
 
 def read_sided(path: Path, *, text: str, label: str, sides: Sequence[str] = ()) -> SidedTexts:
     """The texts of a table's two labels; with ``sides`` of these two, and the others are counted."""
-    table = read_table(path)
-    require_columns(table, {"--text": text, "--label": label}, path)
+    table = read_table(path, {"--text": text, "--label": label})
     rows = [(words or "", str(given or "")) for words, given in table.select(text, label).iter_rows()]
     known = sorted({given for _, given in rows if given})
     chosen = tuple(sides) or tuple(known)

@@ -11,7 +11,7 @@ from typing import Final
 import polars as pl
 
 from evenhand.core.errors import InputError
-from evenhand.store.files import read_lines, read_table, require_columns
+from evenhand.store.files import read_lines, read_table
 from evenhand.store.spreadsheets import unguarded_table
 from evenhand.training.tasks import Task
 
@@ -42,8 +42,7 @@ def read_labelled(path: Path, task: Task, *, text: str = "text", label: str = "l
     """
     table = _study_table(path, task, text, label)
     if table is None:
-        table = read_table(path)
-    require_columns(table, {"--text": text, "--label": label}, path)
+        table = read_table(path, {"--text": text, "--label": label})
     kept: list[tuple[str, str]] = []
     skipped: Counter[str] = Counter()
     for number, (words, given) in enumerate(_cells(table, text, label), start=1):

@@ -15,7 +15,7 @@ from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress
 from evenhand.store.atomic import naming_storage_errors, write_text
-from evenhand.store.files import read_table, require_columns
+from evenhand.store.files import read_table
 from evenhand.training.card import classifier_card
 from evenhand.training.held_out import HeldOut
 from evenhand.training.job_folder import JobFolder
@@ -226,8 +226,7 @@ def _our_labels(task: str, columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _read(path: Path, columns: Sequence[str], text: str) -> tuple[Marked, int]:
-    table = read_table(path)
-    require_columns(table, {"--text": text, **{f"--label {name}": name for name in columns}}, path)
+    table = read_table(path, {"--text": text, **{f"--label {name}": name for name in columns}})
     values = {"0": 0.0, "1": 1.0, "0.0": 0.0, "1.0": 1.0, "false": 0.0, "true": 1.0}
     texts: list[str] = []
     rows: list[list[float]] = []

@@ -12,7 +12,7 @@ from evenhand.papers.political.modes import BASELINE
 from evenhand.papers.political.printed import printed
 from evenhand.papers.records import Table
 from evenhand.stats.rated import MethodRating, compare_methods
-from evenhand.store.files import read_table, require_columns
+from evenhand.store.files import read_table
 
 QUESTIONS = ("bias", "readability", "coherence")
 
@@ -57,9 +57,8 @@ def table_6(answers: pl.DataFrame) -> Table:
 
 
 def _of_file(path: Path) -> pl.DataFrame:
-    table = read_table(path)
     names = {name: name for name in ("participant", "mode", "question", "answer")}
-    require_columns(table, names, path)
+    table = read_table(path, names)
     number = pl.col("answer").cast(pl.Float64, strict=False).fill_null(0)
     return table.select(*names).drop_nulls().with_columns(number)
 

@@ -32,7 +32,7 @@ from evenhand.papers.regard.shares import figure_2
 from evenhand.papers.regard.texts import annotated_texts, scored_texts, unplaced
 from evenhand.papers.replicate import RUNS
 from evenhand.papers.replicate import Request as Asked
-from evenhand.store.files import read_table
+from evenhand.store.files import column_names
 from evenhand.store.run import Run
 from evenhand.suites.regard import RegardSuite
 from evenhand.training.annotations import QUESTIONS, Agreement, agreement, read_annotations
@@ -277,7 +277,7 @@ def _samples(model: Model, suite: Path | None, *, full: bool) -> int:
 def _ratings(human: Path | None) -> tuple[Agreement, ...]:
     if human is None:
         return ()
-    columns = read_table(human).columns
+    columns = column_names(human)
     # A table may hold answers to one question; where it has neither, the message names the first it lacks.
     asked = [question for question in QUESTIONS if question in columns] or QUESTIONS
     return tuple(row for question in asked for row in agreement(read_annotations(human, question)))
