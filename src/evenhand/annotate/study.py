@@ -18,6 +18,7 @@ from evenhand.core.toml import parse_toml
 from evenhand.store.atomic import naming_storage_errors, replacing, write_text
 from evenhand.store.files import PARQUET_ERRORS, first_line
 from evenhand.store.lock import FolderLock
+from evenhand.store.parquet import read_parquet, write_parquet
 from evenhand.store.parquet_check import check_parquet
 
 STUDY, ITEMS, LABELS = "study.toml", "items.parquet", "labels.db"
@@ -87,7 +88,7 @@ class Study:
         """The items, checks among them, with the columns of ``ITEM_COLUMNS``."""
         try:
             check_parquet(self.folder / ITEMS)
-            table = pl.read_parquet(self.folder / ITEMS, glob=False)
+            table = read_parquet(self.folder / ITEMS)
         except PARQUET_ERRORS as error:
             raise InputError(
                 f"{self.folder / ITEMS} cannot be read: {first_line(error)}",
@@ -143,7 +144,7 @@ def write_study(folder: Path, *, task: str, settings: Settings, items: pl.DataFr
         refuse_another(folder)
         with replacing(folder / ITEMS) as temporary:
             columns = (pl.col(name).cast(kind) for name, kind in ITEM_COLUMNS.items())
-            items.select(columns).write_parquet(temporary)
+            write_parquet(items.select(columns), temporary)
         # Last: a folder with this file holds a whole study.
         write_text(folder / STUDY, _toml(settings) + "\n" + task)
     finally:

@@ -24,6 +24,7 @@ from evenhand.corpus.sources import Format, Source, opened
 from evenhand.corpus.terms import Problem
 from evenhand.corpus.wikitext import articles
 from evenhand.store.files import PARQUET_ERRORS, first_line
+from evenhand.store.parquet import scan_parquet
 from evenhand.store.parquet_check import check_parquet
 
 TEXT_COLUMNS = ("text", "content", "tweet", "tweets", "sentence", "sentences", "document", "body", "article")
@@ -294,7 +295,7 @@ def _copy(file: BinaryIO, copy: IO[bytes], most: int | None) -> None:
 
 def _parquet_texts(path: str, column: str | None) -> Iterator[Block]:
     check_parquet(path)
-    table = pl.scan_parquet(path, glob=False)
+    table = scan_parquet(path)
     name = _required(table.collect_schema().names(), column)
     height = int(table.select(pl.len()).collect().item())
     start, rows = 0, _FIRST_ROWS

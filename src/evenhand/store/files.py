@@ -16,6 +16,7 @@ import polars as pl
 from evenhand.core.digests import Json, canonical_json
 from evenhand.core.errors import InputError
 from evenhand.core.packing import RATIO, most_unpacked
+from evenhand.store.parquet import read_parquet, scan_parquet
 from evenhand.store.parquet_check import check_parquet
 
 _LARGEST = 4 << 30
@@ -200,8 +201,8 @@ def _read_csv(path: Path, separator: str) -> pl.DataFrame:
 def _read_parquet(path: Path) -> pl.DataFrame:
     try:
         check_parquet(path)
-        rows = int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
-        table = as_text(pl.read_parquet(path, glob=False)) if rows <= _MOST_ROWS else pl.DataFrame()
+        rows = int(scan_parquet(path).select(pl.len()).collect().item())
+        table = as_text(read_parquet(path)) if rows <= _MOST_ROWS else pl.DataFrame()
     except PARQUET_ERRORS as error:
         raise InputError(
             f"{path} is not a Parquet file we can read: {first_line(error)}",

@@ -111,16 +111,15 @@ def _lines(domain: str, paths: Sequence[Path]) -> Iterator[Row]:
 
 
 def _from_parquet(tables: Sequence[Path]) -> Copy:
-    import polars as pl
-
     from evenhand.store.files import PARQUET_ERRORS, first_line
+    from evenhand.store.parquet import read_parquet
     from evenhand.store.parquet_check import check_parquet
 
     rows: list[Row] = []
     for path in tables:
         try:
             check_parquet(path)
-            found = pl.read_parquet(path, glob=False).to_dicts()
+            found = read_parquet(path).to_dicts()
         except PARQUET_ERRORS as error:
             _damaged(path, first_line(error))
         rows += _entities(found, path, None)
