@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError, MissingLibraryError
+from evenhand.core.file_names import user_path
 from evenhand.core.records import Execution
 from evenhand.suites.dataset_names import ACCEPTED, DatasetName
 
@@ -37,7 +38,7 @@ class Files(NamedTuple):
 
 def find_files(name: DatasetName, execution: Execution) -> Files:
     """The files of a split, downloaded first where they are on the Hub and not here yet."""
-    path = Path(name.place).expanduser()
+    path = user_path(name.place)
     if path.is_file():
         return Files((path,), file_digest(path))
     if path.is_dir():
