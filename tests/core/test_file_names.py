@@ -1,12 +1,12 @@
 """Names of files from names that users gave."""
 
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.core.file_names import file_name
+from evenhand.core.file_names import file_name, user_path
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,13 @@ def test_a_name_is_one_part_of_a_path_and_never_a_way_up(text: str) -> None:
     assert PurePosixPath(name).parts == PureWindowsPath(name).parts == (name,)
     assert name not in (".", "..")
     assert not name.startswith((".", "-"))
+
+
+def test_the_home_folder_unless_something_has_that_very_name(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    assert user_path("~/x") == tmp_path / "home" / "x"
+    assert user_path("~no-such-user/x") == Path("~no-such-user/x")
+    Path("~").mkdir()
+    assert user_path("~") == Path("~")
+    assert user_path("a~") == Path("a~")

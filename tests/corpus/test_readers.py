@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 from datetime import timedelta
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -111,6 +112,26 @@ def test_a_name_with_brackets_is_that_file(tmp_path):
     write(tmp_path / "part[0].parquet", ["happy", "sad", "angry"])
     write(tmp_path / "part0.parquet", ["no", "not", "none"])
     assert records(tmp_path / "part[0].parquet") == ([b"happy", b"sad", b"angry"], [])
+
+
+@pytest.mark.parametrize("name", ["run?", "run[1]", "**", "{a}", "~", "%20", "a b", "Zoë 東"])
+def test_what_is_there_by_name_is_no_pattern(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("run1", name):
+        Path(folder).mkdir()
+        for file in ("x1.txt", f"{name}.txt"):
+            Path(folder, file).write_text("a")
+
+    def paths(place):
+        return sorted(source.path for source in find_sources([place])[0])
+
+    both = sorted([f"{name}/x1.txt", f"{name}/{name}.txt"])
+    assert paths(name) == paths(f"ours={name}") == both
+    assert paths(f"{name}/{name}.txt") == [f"{name}/{name}.txt"]
+    assert paths(f"{name}/x?.txt") == [f"{name}/x1.txt"]
+    assert paths(tmp_path / name / "x*") == [str(tmp_path / name / "x1.txt")]
+    pytest.importorskip("fsspec")
+    assert paths(f"file://{tmp_path}/{name}/{name}.txt") == [f"file://{tmp_path}/{name}/{name}.txt"]
 
 
 def test_folders_globs_names_and_urls(tmp_path):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import unquote
 
 import polars as pl
 import pytest
@@ -207,6 +208,25 @@ def test_a_name_that_says_too_little_is_explained(name: str, came: str) -> None:
     assert str(caught.value).endswith("What to do: quote the whole name: a shell reads ? and & itself.")
 
 
+@pytest.mark.parametrize("place", ["a?b", "a#b", "a@b", "set[1]", "~", "%20"])
+def test_a_folder_is_named_whatever_marks_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines(tmp_path / place / f"{place}.jsonl", [{"p": "Hi", "g": "a"}])
+    for name in (place, f"{place}/{place}.jsonl", f"{place}#train"):
+        assert parse_name(f"{name}?prompt=p&group.g=g").place == name.removesuffix("#train")
+        assert [one.text for one in prompts(f"{name}?prompt=p&group.g=g")] == ["Hi"]
+
+
+def test_a_file_on_a_card_is_no_pattern() -> None:
+    pytest.importorskip("yaml", reason="needs PyYAML")
+    card = "---\nconfigs:\n- config_name: only\n  data_files: a[1].csv\n---\n"
+    asked = DatasetName("org/x", "", "", "", COLUMNS)
+    assert choose(["a1.csv", "a[1].csv"], card, asked) == ["a[1].csv"]
+    assert choose(["a1.csv"], card, asked) == ["a1.csv"]
+
+
 def test_wrong_columns_groups_and_places_are_named(tmp_path: Path) -> None:
     path = lines(tmp_path / "x.jsonl", [{"p": "Hi", "g": "(rest)"}, {"p": "Ho", "g": "b"}])
     for query, came in {
@@ -243,7 +263,7 @@ def hub_server(files: dict[str, bytes]) -> Iterator[tuple[str, list[str]]]:
         do_HEAD = do_GET
 
         def _answer(self, with_body: bool) -> None:
-            path = self.path.partition("?")[0]
+            path = unquote(self.path.partition("?")[0])
             name = path.partition(f"/resolve/{COMMIT}/")[2]
             if path.startswith("/api/datasets/org/jobs/tree/"):
                 listed = [
@@ -287,7 +307,7 @@ def test_only_the_files_of_the_split_are_downloaded(
     hub: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     row = json.dumps({"p": "Hi", "g": "a"}).encode()
-    files = {"README.md": b"# Jobs", "train.jsonl": row, "test.jsonl": row, "model.py": b"raise SystemExit"}
+    files = {"README.md": b"# Jobs", "train.jsonl": row, "test[1].jsonl": row, "model.py": b"raise"}
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
@@ -298,7 +318,7 @@ def test_only_the_files_of_the_split_are_downloaded(
         suite = HubSuite(name="org/jobs#test?prompt=p&group.g=g")
     assert suite.info.version == COMMIT
     assert [one.text for one in suite.prompts()] == ["Hi"]
-    assert set(asked) == {"README.md", "test.jsonl"}
+    assert set(asked) == {"README.md", "test[1].jsonl"}
     # What was downloaded is there when the Hub is not.
     again = HubSuite(name=f"org/jobs@{COMMIT}#test?prompt=p&group.g=g", execution=OFFLINE)
     assert list(again.prompts()) == list(suite.prompts())

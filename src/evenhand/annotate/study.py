@@ -16,8 +16,9 @@ from evenhand.annotate.task import Layout, Question, Task, parse_task, with_layo
 from evenhand.core.errors import InputError
 from evenhand.core.toml import parse_toml
 from evenhand.store.atomic import naming_storage_errors, replacing, write_text
-from evenhand.store.files import read_parquet
+from evenhand.store.files import load_parquet
 from evenhand.store.lock import FolderLock
+from evenhand.store.parquet import write_parquet
 
 STUDY, ITEMS, LABELS = "study.toml", "items.parquet", "labels.db"
 ITEM_COLUMNS: Final[Mapping[str, pl.DataType]] = {
@@ -84,7 +85,7 @@ class Study:
 
     def items(self) -> pl.DataFrame:
         """The items, checks among them, with the columns of ``ITEM_COLUMNS``."""
-        table = read_parquet(self.folder / ITEMS)
+        table = load_parquet(self.folder / ITEMS)
         missing = [name for name in ITEM_COLUMNS if name not in table.columns]
         if missing:
             raise InputError(
@@ -134,7 +135,7 @@ def write_study(folder: Path, *, task: str, settings: Settings, items: pl.DataFr
         refuse_another(folder)
         with replacing(folder / ITEMS) as temporary:
             columns = (pl.col(name).cast(kind) for name, kind in ITEM_COLUMNS.items())
-            items.select(columns).write_parquet(temporary)
+            write_parquet(items.select(columns), temporary)
         # Last: a folder with this file holds a whole study.
         write_text(folder / STUDY, _toml(settings) + "\n" + task)
     finally:

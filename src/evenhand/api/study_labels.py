@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,9 +132,7 @@ def _label(label: str, task: Task, collected: Collected) -> str | None:
 
 def _written(table: pl.DataFrame, name: str) -> Path:
     """The table in the cache, by its content: the same answers are the same training."""
-    body = io.StringIO()
-    table.write_csv(body)
-    text = body.getvalue()
+    text = table.write_csv()
     path = cache_folder() / _FOLDER / f"{name}-{digest(text, size=8)}.csv"
     if not path.is_file():
         write_text(path, text)

@@ -25,6 +25,7 @@ from evenhand.report.tradeoff import tradeoff_markdown, tradeoff_svg
 from evenhand.stats.base_rates import OVERALL
 from evenhand.store.atomic import replacing, write_text
 from evenhand.store.folder import RunFolder, default_folder, now, stage
+from evenhand.store.parquet import write_parquet
 from evenhand.store.run import Run
 
 STRENGTHS = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -172,7 +173,7 @@ def curve(found: pl.DataFrame, price: pl.DataFrame, strengths: Mapping[str, floa
 def _write(table: pl.DataFrame, price: pl.DataFrame, folder: Path) -> None:
     for name, frame in (("tradeoff", table), ("price", price)):
         with replacing(folder / f"{name}.parquet") as temporary:
-            frame.write_parquet(temporary)
+            write_parquet(frame, temporary)
     write_text(folder / "tradeoff.md", tradeoff_markdown(table))
     write_text(folder / "tradeoff.svg", tradeoff_svg(table))
 

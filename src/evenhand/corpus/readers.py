@@ -25,6 +25,7 @@ from evenhand.corpus.sources import Format, Source, opened
 from evenhand.corpus.terms import Problem
 from evenhand.corpus.wikitext import articles
 from evenhand.store.files import PARQUET_ERRORS, as_text, first_line, text_sizes
+from evenhand.store.parquet import scan_parquet
 from evenhand.store.parquet_check import Page, check_parquet
 
 TEXT_COLUMNS = ("text", "content", "tweet", "tweets", "sentence", "sentences", "document", "body", "article")
@@ -298,7 +299,7 @@ def _parquet_texts(path: str, source: Source, report: Report, column: str | None
     name = _required(list(columns), column)
     if columns[name].is_nested:
         raise ColumnError(f"the column {name!r} holds lists or structs, not texts; name another with --text")
-    table, start = pl.scan_parquet(path, glob=False).select(name), 0
+    table, start = scan_parquet(path).select(name), 0
     for rows in _parquet_rows(columns[name].pages):
         part = table.slice(start, rows).collect()
         sizes = text_sizes(part.to_series())

@@ -79,6 +79,7 @@ class _File(NamedTuple):
 def find_sources(paths: Sequence[Path | str]) -> tuple[list[Source], list[Problem]]:
     """The files behind paths, globs, folders and URLs, in a fixed order, and what could not be found.
 
+    What is there under the very name that was given is no glob, whatever characters it has.
     ``NAME=PATH`` names a corpus; paths without a name form one corpus together.
     """
     sources: dict[tuple[str, str], Source] = {}
@@ -109,7 +110,7 @@ def opened(source: Source) -> tuple[BinaryIO, BinaryIO]:
 def _named(path: Path | str) -> tuple[str, str]:
     name, equals, place = str(path).partition("=")
     # A folder of a partitioned table may be called `split=train`.
-    is_path = Path(path).exists() or bool(glob.glob(str(path)))
+    is_path = Path(path).exists() or bool(_matches(str(path)))
     return (name, place) if equals and "/" not in name and not is_path else ("", str(path))
 
 
@@ -143,9 +144,15 @@ def _files(place: str, problems: list[Problem]) -> Iterator[_File]:
     elif path.exists():
         yield _local(path)
     else:
-        for match in sorted(glob.glob(place, recursive=True)):
-            if Path(match).is_file():
-                yield _local(Path(match))
+        yield from (_local(match) for match in _matches(place) if match.is_file())
+
+
+def _matches(pattern: str) -> list[Path]:
+    """What a pattern matches; its first folders, as far as they are there by name, are no pattern."""
+    path = Path(pattern)
+    start = next((folder for folder in path.parents if folder.exists()), Path())
+    inside = str(path.relative_to(start))
+    return [start / match for match in sorted(glob.glob(inside, root_dir=start, recursive=True))]
 
 
 def _local(path: Path) -> _File:
@@ -214,12 +221,13 @@ def _listed(url: str) -> Iterator[_File]:
     system, path = _file_system(url)
     protocol = url.split("://", 1)[0]
     matches: Iterable[str]
-    if any(letter in path for letter in "*?["):
-        matches = sorted(system.glob(path))  # type: ignore[attr-defined]
-    elif system.isdir(path):  # type: ignore[attr-defined]
+    if system.isdir(path):  # type: ignore[attr-defined]
         matches = sorted(system.find(path))  # type: ignore[attr-defined]
+    elif system.exists(path):  # type: ignore[attr-defined]
+        matches = [path]
     else:
-        matches = [path] if system.exists(path) else []  # type: ignore[attr-defined]
+        is_pattern = any(letter in path for letter in "*?[")
+        matches = sorted(system.glob(path)) if is_pattern else []  # type: ignore[attr-defined]
     for match in matches:
         name = match if "://" in match else f"{protocol}://{match.removeprefix(f'{protocol}:')}"
         known = system.info(match)  # type: ignore[attr-defined]

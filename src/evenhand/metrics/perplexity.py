@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from evenhand.core import registry
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
+from evenhand.core.file_names import user_path
 from evenhand.core.protocols import Cell, ScoringModel
 from evenhand.core.records import Execution, MetricInfo, OutputInfo, Text, Value
 from evenhand.text.ngrams import NgramModel, pieces, read
@@ -31,7 +31,7 @@ class Perplexity:
 
     def __init__(self, *, source: str = DEFAULT, execution: Execution | None = None) -> None:
         if source.endswith(".arpa"):
-            path = Path(source).expanduser()
+            path = user_path(source)
             self._read, weights = of_ngrams(read(path)), file_digest(path)
         else:
             model = registry.model(source, {}, execution or Execution())

@@ -6,10 +6,10 @@ Liu et al., "Mitigating Political Bias in Language Models Through Reinforced Cal
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from evenhand.core.errors import InputError
+from evenhand.core.file_names import user_path
 from evenhand.core.protocols import Model, SteerableModel
 from evenhand.core.records import MitigationInfo
 from evenhand.mitigations.settings import SIGMA, Mode, Pieces, Ratio, Scale, Settings, usual_rate
@@ -158,7 +158,7 @@ class Calibration:
                 accepted="the folder that `evenhand train calibrator` wrote for this model",
                 todo="evenhand train calibrator --model LM DATA --out DIR, then --calibrator DIR",
             )
-        self._head = read_calibrator(Path(str(calibrator)).expanduser())
+        self._head = read_calibrator(user_path(str(calibrator)))
 
 
 def _everyday_gap(vectors: SideVectors, model: SteerableModel) -> float:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.core.errors import InputError
+from evenhand.core.file_names import user_path
 from evenhand.core.protocols import Model, ResolvesSpec, Wide
 from evenhand.core.records import Completion, GenerationSpec, MitigationInfo, ModelRef, Request
 from evenhand.core.seeds import generator
@@ -52,7 +52,7 @@ class Replacement:
     ) -> None:
         _check(mode, vectors, share)
         self._mode, self._sides = mode, read_sides(str(words))
-        self._vectors = read_vectors(Path(str(vectors)).expanduser()) if vectors else embedded_vectors()
+        self._vectors = read_vectors(user_path(str(vectors))) if vectors else embedded_vectors()
         self._share = SHARE[mode] if share is None else share
         self._neighbours = neighbours(self._sides, self._vectors, count=NEAREST[mode])
         self.info = MitigationInfo(

@@ -14,6 +14,7 @@ from torch import Tensor
 from evenhand.core.assets import asset
 from evenhand.core.digests import digest
 from evenhand.core.errors import InputError
+from evenhand.core.file_names import user_path
 from evenhand.core.protocols import Anatomy
 from evenhand.mitigations.settings import Pieces
 
@@ -120,7 +121,7 @@ def _place(source: str) -> tuple[Path, tuple[str, str] | None]:
     if source in EMBEDDED:
         parts, names = EMBEDDED[source]
         return asset(*parts), names
-    return Path(source).expanduser(), None
+    return user_path(source), None
 
 
 def _is_list(value: object) -> bool:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
+from evenhand.core.file_names import user_path
 from evenhand.core.records import Completion, GenerationSpec, ModelRef, Request
 from evenhand.store.files import read_lines, read_table
 
@@ -47,7 +48,7 @@ class ReplayModel:
     def __init__(
         self, name: str, *, text: str = "text", prompt: str = "prompt", id: str | None = None
     ) -> None:
-        path = Path(name).expanduser()
+        path = user_path(name)
         self._texts: _Texts
         if (text, prompt, id) == ("text", "prompt", None) and _is_lines(path):
             self._texts, options = _Lines(path), {"layout": "lines"}

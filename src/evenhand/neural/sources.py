@@ -9,6 +9,7 @@ from io import StringIO
 from pathlib import Path
 
 from evenhand.core.errors import InputError, ModelError
+from evenhand.core.file_names import user_path
 
 _ACCEPTED = "a local folder, a .gguf file, or a Hub id such as ORG/NAME or ORG/NAME@REVISION"
 # Root files only: sub-folders hold other formats of the same weights.
@@ -34,7 +35,7 @@ def locate(name: str, *, revision: str | None = None, offline: bool = False) -> 
     if "://" in name:
         # Not repeated: a URL may hold a password.
         raise InputError("a URL is no model's name", accepted=_ACCEPTED, todo="write endpoint:URL#MODEL")
-    path = Path(name).expanduser()
+    path = user_path(name)
     if path.is_dir():
         return Source(name, path)
     if path.is_file():

@@ -10,6 +10,7 @@ import polars as pl
 from evenhand.papers.pages import claims_markdown, html_page, markdown_page, table_markdown
 from evenhand.papers.records import Exhibit, Figure, Replication
 from evenhand.store.atomic import replacing, write_text
+from evenhand.store.parquet import write_parquet
 
 
 def write(replication: Replication, folder: Path) -> tuple[Path, ...]:
@@ -33,7 +34,7 @@ def _write_exhibit(exhibit: Exhibit, folder: Path) -> Sequence[Path]:
 
 def _write_table(frame: pl.DataFrame, path: Path) -> Path:
     with replacing(path) as temporary:
-        frame.write_parquet(temporary)
+        write_parquet(frame, temporary)
     return path
 
 

@@ -17,6 +17,7 @@ import polars as pl
 from evenhand.core.digests import Json, canonical_json
 from evenhand.core.errors import InputError
 from evenhand.core.packing import RATIO, most_unpacked
+from evenhand.store.parquet import read_parquet
 from evenhand.store.parquet_check import ParquetHeaders, check_parquet
 
 _LARGEST = 4 << 30
@@ -57,7 +58,7 @@ def read_table(path: Path, columns: Mapping[str, str | None] | None = None) -> p
         )
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix == ".parquet":
-        stored = read_parquet(path, columns)
+        stored = load_parquet(path, columns)
         with _naming_damage(path):
             table = as_text(stored)
     elif suffix in (".jsonl", ".ndjson"):
@@ -220,7 +221,7 @@ def _read_csv(path: Path, separator: str) -> pl.DataFrame:
         ) from error
 
 
-def read_parquet(path: Path, columns: Mapping[str, str | None] | None = None) -> pl.DataFrame:
+def load_parquet(path: Path, columns: Mapping[str, str | None] | None = None) -> pl.DataFrame:
     """The table of a Parquet file as it is stored, or the wanted columns of it; see `read_table`.
 
     What would not fit into memory is refused, by the headers of the file before anything else is read.
@@ -234,7 +235,7 @@ def read_parquet(path: Path, columns: Mapping[str, str | None] | None = None) ->
         names = [name for name in names if name in wanted]
     _require_room(path, headers, names)
     with _naming_damage(path):
-        table = pl.read_parquet(path, columns=names, glob=False)
+        table = read_parquet(path, names)
         # Texts that rows share are in memory once until here.
         size = sum(text_size(column) for column in table.iter_columns())
     if size > _LARGEST:

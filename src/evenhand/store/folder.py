@@ -23,6 +23,7 @@ from evenhand.core.file_names import file_name
 from evenhand.store.atomic import naming_storage_errors, replacing, sweep, write_text
 from evenhand.store.files import PARQUET_ERRORS
 from evenhand.store.lock import FolderLock, foreign
+from evenhand.store.parquet import scan_parquet, write_parquet
 from evenhand.store.parquet_check import check_parquet
 from evenhand.store.run import FORMAT, MANIFEST, REPORTS, Manifest, Run, is_run_folder, read_manifest
 from evenhand.store.schemas import EVERY_SCHEMA, checked, empty
@@ -75,7 +76,7 @@ class RunFolder:
     def write(self, name: str, table: pl.DataFrame) -> None:
         """Write a table of the run, checked against its schema."""
         with replacing(self.path / f"{name}.parquet") as temporary:
-            checked(name, table).write_parquet(temporary)
+            write_parquet(checked(name, table), temporary)
 
     def has_shard(self, stage: str, key: str) -> bool:
         """Whether a shard is finished; one that cannot be read is not."""
@@ -84,7 +85,7 @@ class RunFolder:
             return False
         try:
             check_parquet(path)
-            pl.read_parquet_schema(path)
+            scan_parquet(path).collect_schema()
         except PARQUET_ERRORS:
             _log.warning("%s is damaged and is done again", path)
             return False
@@ -93,11 +94,11 @@ class RunFolder:
     def write_shard(self, stage: str, key: str, table: pl.DataFrame) -> None:
         """Commit a finished shard."""
         with replacing(self._shard(stage, key)) as temporary:
-            table.write_parquet(temporary)
+            write_parquet(table, temporary)
 
     def read_shards(self, stage: str, keys: Sequence[str]) -> pl.LazyFrame:
         """The rows of finished shards, in the order of the keys."""
-        return pl.scan_parquet([self._shard(stage, key) for key in keys])
+        return scan_parquet(*(self._shard(stage, key) for key in keys))
 
     def join_shards(self, name: str, stage: str, keys: Sequence[str]) -> None:
         """Write the table ``name`` from finished shards, streaming."""
@@ -105,7 +106,7 @@ class RunFolder:
             self.write(name, empty(name))
             return
         with replacing(self.path / f"{name}.parquet") as temporary:
-            self.read_shards(stage, keys).sink_parquet(temporary)
+            write_parquet(self.read_shards(stage, keys), temporary)
 
     def run(self) -> Run:
         """The folder as readers see it."""

@@ -11,6 +11,7 @@ from evenhand._version import __version__
 from evenhand.core.digests import Json, digest
 from evenhand.store.atomic import replacing
 from evenhand.store.files import PARQUET_ERRORS
+from evenhand.store.parquet import read_parquet, write_parquet
 from evenhand.store.run import Run
 
 
@@ -24,13 +25,13 @@ def kept_table(
     path = folder / f"{name}-{digest([__version__, *depends_on], size=6)}.parquet"
     if path.is_file():
         try:
-            return pl.read_parquet(path)
+            return read_parquet(path)
         except PARQUET_ERRORS:
             path.unlink()
     table = make()
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
-        table.write_parquet(temporary)
+        write_parquet(table, temporary)
     return table
 
 

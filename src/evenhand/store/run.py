@@ -15,6 +15,7 @@ import polars as pl
 from evenhand._version import __version__
 from evenhand.core.errors import EvenhandError, RunFolderError
 from evenhand.store.files import PARQUET_ERRORS, first_line
+from evenhand.store.parquet import scan_parquet
 from evenhand.store.parquet_check import check_parquet
 from evenhand.store.schemas import EVERY_SCHEMA, SCHEMAS, empty
 
@@ -62,7 +63,7 @@ class Run:
             return empty(name).lazy()
         with _naming_damage(file):
             check_parquet(file)
-            found = pl.scan_parquet(file, glob=False)
+            found = scan_parquet(file)
             columns = found.collect_schema()
         wanted = EVERY_SCHEMA.get(name, {})
         missing = [column for column in wanted if column not in columns]

@@ -111,11 +111,11 @@ def _lines(domain: str, paths: Sequence[Path]) -> Iterator[Row]:
 
 
 def _from_parquet(tables: Sequence[Path]) -> Copy:
-    from evenhand.store.files import read_parquet
+    from evenhand.store.files import load_parquet
 
     rows: list[Row] = []
     for path in tables:
-        rows += _entities(read_parquet(path).to_dicts(), path, None)
+        rows += _entities(load_parquet(path).to_dicts(), path, None)
     order = {domain: place for place, domain in enumerate(facts()["domains"])}
     rows.sort(key=lambda row: order.get(row.domain, len(order)))
     present = {row.domain for row in rows}

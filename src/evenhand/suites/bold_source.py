@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from evenhand.core.errors import InputError
+from evenhand.core.file_names import user_path
 from evenhand.core.records import Execution
 
 REPOSITORY = "AmazonScience/bold"
@@ -29,9 +30,9 @@ def find_copy(name: str, execution: Execution) -> Path:
     if repository == REPOSITORY and not Path(name).is_dir():
         return _from_hub(revision or None, execution)
     if name:
-        return Path(name).expanduser()
+        return user_path(name)
     if given := os.environ.get(FOLDER):
-        return Path(given).expanduser()
+        return user_path(given)
     beside = Path(os.environ.get("EVENHAND_DATA", "")) / "bold"
     if "EVENHAND_DATA" in os.environ and beside.is_dir():
         return beside

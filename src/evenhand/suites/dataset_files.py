@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError, MissingLibraryError
+from evenhand.core.file_names import user_path
 from evenhand.core.records import Execution
 from evenhand.suites.dataset_names import ACCEPTED, DatasetName
 
@@ -37,7 +39,7 @@ class Files(NamedTuple):
 
 def find_files(name: DatasetName, execution: Execution) -> Files:
     """The files of a split, downloaded first where they are on the Hub and not here yet."""
-    path = Path(name.place).expanduser()
+    path = user_path(name.place)
     if path.is_file():
         return Files((path,), file_digest(path))
     if path.is_dir():
@@ -100,7 +102,7 @@ def _declared(readme: str, files: Sequence[str]) -> Parts:
         name, folder = _word(config.get("config_name"), "default"), _word(config.get("data_dir"), "")
         for split, pattern in _patterns(config.get("data_files")):
             wanted = f"{folder.rstrip('/')}/{pattern}" if folder else pattern
-            found = [file for file in files if _matches(file, wanted)]
+            found = [wanted] if wanted in files else [file for file in files if _matches(file, wanted)]
             if found:
                 parts.setdefault((name, split), []).extend(found)
     return parts
@@ -192,7 +194,8 @@ def _downloaded(name: DatasetName, download: Callable[..., str]) -> Files:
     readme = Path(download(name.place, allow_patterns=[_README], **wanted)) / _README
     files = [one.rfilename for one in info.siblings or ()]
     chosen = choose(files, _text(readme) if readme.is_file() else "", name)
-    folder = Path(download(name.place, allow_patterns=chosen, **wanted))
+    names = [glob.escape(file) for file in chosen]
+    folder = Path(download(name.place, allow_patterns=names, **wanted))
     return Files(tuple(folder / file for file in chosen), folder.name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import NamedTuple, NoReturn
@@ -9,6 +10,7 @@ from urllib.parse import parse_qsl
 
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
+from evenhand.core.file_names import user_path
 
 ACCEPTED = (
     "hub:ORG/NAME[@REVISION][#CONFIG/SPLIT]?prompt=COLUMN&group.AXIS=COLUMN, or a folder or file instead"
@@ -60,15 +62,22 @@ class DatasetName(NamedTuple):
 
 def parse_name(name: str) -> DatasetName:
     """The parts of a name; an error where it names no place, no prompt or no group."""
-    source, _, query = name.partition("?")
+    here = _here(name)
+    source, _, query = name.removeprefix(here).partition("?")
     place, _, part = source.partition("#")
     config, slash, split = part.rpartition("/") if part else ("", "", "")
-    if not place:
+    if not here + place:
         _refuse("the name of the data set is empty")
     if slash and not (config and split):
         _refuse(f"#{part} is no part of a data set")
     identifier, _, revision = place.partition("@")
-    return DatasetName(identifier, revision, config, split, _columns(query))
+    return DatasetName(here + identifier, revision, config, split, _columns(query))
+
+
+def _here(name: str) -> str:
+    """The longest beginning of a name, up to a mark, that is a file or folder here: marks in it are none."""
+    ends = (at for at in range(len(name) - 1, 0, -1) if name[at] in "?#@")
+    return next((name[:end] for end in ends if os.path.exists(user_path(name[:end]))), "")
 
 
 def _columns(query: str) -> PromptColumns:

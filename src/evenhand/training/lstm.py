@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from evenhand.core.digests import digest
+from evenhand.core.file_names import user_path
 from evenhand.neural import lstm
 from evenhand.neural.lstm import FIRST, PAD, LstmNetwork, LstmShape
 from evenhand.text.vectors import WordVectors, embedded_vectors, read_vectors
@@ -61,7 +62,7 @@ def open_vectors(name: str) -> WordVectors | None:
     """The vectors of a name: none where it is empty, ``embedded``, or a file of any known format."""
     if not name:
         return None
-    return embedded_vectors() if name == EMBEDDED else read_vectors(Path(name).expanduser())
+    return embedded_vectors() if name == EMBEDDED else read_vectors(user_path(name))
 
 
 def vectors_identity(name: str) -> str:

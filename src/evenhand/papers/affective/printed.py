@@ -31,9 +31,8 @@ CORPORA: Final = {"eec": "EEC", "bits": "BITS", "crows": "CSP"}
 
 def printed(table: str) -> pl.DataFrame:
     """A table as printed, with ``source`` ``paper`` (or ``paper: MODEL``)."""
-    frame = pl.read_csv(
-        asset("papers", "affective", f"{table}.tsv"), separator="\t", infer_schema_length=None
-    )
+    path = asset("papers", "affective", f"{table}.tsv")
+    frame = pl.read_csv(path.read_bytes(), separator="\t", infer_schema_length=None)
     if "model" in frame.columns:
         named = frame.with_columns(source=pl.format("paper: {}", "model")).drop("model")
         return named.select("source", pl.all().exclude("source"))

@@ -16,7 +16,8 @@ RATIOS = {"WIKI": 2.29, "BERT": 1.25, "GPT-2": 3.18, "CTRL-WIKI": 2.94, "CTRL-OP
 
 def printed(table: str) -> pl.DataFrame:
     """A table as printed, its sources called ``paper: NAME``; numbers in the paper's own units."""
-    frame = pl.read_csv(asset("papers", "bold", f"{table}.tsv"), separator="\t", infer_schema_length=None)
+    path = asset("papers", "bold", f"{table}.tsv")
+    frame = pl.read_csv(path.read_bytes(), separator="\t", infer_schema_length=None)
     if "source" not in frame.columns:
         return frame.insert_column(0, pl.lit("paper").alias("source"))
     return frame.with_columns(pl.format("paper: {}", "source").alias("source"))

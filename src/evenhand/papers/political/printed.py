@@ -15,5 +15,5 @@ CITATION = (
 def printed(table: str) -> pl.DataFrame:
     """A table as printed, with the source ``paper``; numbers in the paper's own units."""
     path = asset("papers", "political", f"{table}.tsv")
-    frame = pl.read_csv(path, separator="\t", infer_schema_length=None)
+    frame = pl.read_csv(path.read_bytes(), separator="\t", infer_schema_length=None)
     return frame.insert_column(0, pl.lit("paper").alias("source"))
