@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import EvenhandError, ModelError
+from evenhand.core.reading import read_text
 
 _WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
@@ -129,7 +130,7 @@ def read_config(folder: Path, name: str = "config.json") -> Mapping[str, object]
     """The folder's configuration."""
     path = folder / name
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = json.loads(read_text(path))
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(
             f"{path} cannot be read: {'it is not there' if not path.exists() else error}",

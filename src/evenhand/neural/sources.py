@@ -9,6 +9,7 @@ from io import StringIO
 from pathlib import Path
 
 from evenhand.core.errors import InputError, ModelError
+from evenhand.core.reading import MOST, check_regular
 
 _ACCEPTED = "a local folder, a .gguf file, or a Hub id such as ORG/NAME or ORG/NAME@REVISION"
 # Root files only: sub-folders hold other formats of the same weights.
@@ -36,6 +37,7 @@ def locate(name: str, *, revision: str | None = None, offline: bool = False) -> 
         raise InputError("a URL is no model's name", accepted=_ACCEPTED, todo="write endpoint:URL#MODEL")
     path = Path(name).expanduser()
     if path.is_dir():
+        _check_files(path)
         return Source(name, path)
     if path.is_file():
         if path.suffix.lower() != ".gguf":
@@ -45,6 +47,30 @@ def locate(name: str, *, revision: str | None = None, offline: bool = False) -> 
         raise InputError(f"{name} is not there", accepted=_ACCEPTED, todo="check the path")
     repository, _, given = name.partition("@")
     return _download(repository, revision or given or None, offline=offline)
+
+
+def _check_files(folder: Path) -> None:
+    """An error for a file that a library would wait for without end, or fill the memory with.
+
+    Weights may be of any size: they are mapped, not read whole.
+    """
+    for path in sorted(path for pattern in _WANTED for path in folder.glob(pattern)):
+        try:
+            check_regular(path)
+            size = 0 if path.suffix == ".safetensors" else path.stat().st_size
+        except FileNotFoundError:
+            # A link to nothing: the reader that wants this file says so.
+            continue
+        except OSError as error:
+            raise ModelError(
+                f"{path} cannot be read: {error}", accepted="regular files", todo="download the model again"
+            ) from error
+        if size > MOST:
+            raise ModelError(
+                f"{path} has {size >> 20:,} MiB",
+                accepted=f"at most {MOST >> 20} MiB for a file that holds no weights",
+                todo="download or save the model again",
+            )
 
 
 def _looks_like_path(name: str) -> bool:

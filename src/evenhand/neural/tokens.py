@@ -11,6 +11,7 @@ from tokenizers import Tokenizer
 
 from evenhand.core.digests import digest
 from evenhand.core.errors import ModelError
+from evenhand.core.reading import read_text
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -60,7 +61,7 @@ class PlainCodec:
     def read(cls, path: Path, *, end: int) -> PlainCodec:
         """The tokenizer of a file; ``end`` is the token that closes a text and opens an empty one."""
         tokenizer = read_tokenizer(path)
-        return cls(tokenizer, end, frozenset({end}), digest(path.read_text(encoding="utf-8")))
+        return cls(tokenizer, end, frozenset({end}), digest(read_text(path)))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text."""
@@ -107,7 +108,7 @@ class HubCodec:
 def read_tokenizer(path: Path) -> Tokenizer:
     """The tokenizer of a ``tokenizer.json``; on a damaged one the library raises anything, or panics."""
     try:
-        found: Tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
+        found: Tokenizer = Tokenizer.from_str(read_text(path))
         check_ids(found.get_vocab())
         # Tried here, with a letter no vocabulary has: a token for what is unknown is missed only then.
         found.encode("a text \U000f0000", add_special_tokens=False)

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from evenhand.core.reading import open_regular
+
 _MAGIC: Final = b"PAR1"
 _MOST_FOOTER: Final = 1 << 28
 _MOST_HEADER: Final = 1 << 28
@@ -34,7 +36,7 @@ class _EndsEarlyError(ValueError):
 def check_parquet(path: Path | str) -> None:
     """A ValueError where the headers of a file contradict its size or each other."""
     size = os.path.getsize(path)
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         for group in _list(_footer(file, size).get(4)):
             rows = _number(_fields(group), 3)
             for chunk in _list(_fields(group).get(1)):
