@@ -40,7 +40,10 @@ def as_model_error(what: str, *, accepted: str, todo: str) -> Iterator[None]:
         yield
     except (EvenhandError, ImportError):
         raise
-    except Exception as error:
+    except BaseException as error:
+        # A panic of a library is no Exception, and its class cannot be imported.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         said = " ".join(str(error).split())[:300]
         raise ModelError(
             f"{what} cannot be loaded: {type(error).__name__}: {said}", accepted=accepted, todo=todo

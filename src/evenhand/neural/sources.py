@@ -10,6 +10,7 @@ from pathlib import Path
 
 from evenhand.core.errors import InputError, ModelError
 from evenhand.core.reading import MOST, check_regular
+from evenhand.neural.tokenizer_check import check_tokenizer
 
 _ACCEPTED = "a local folder, a .gguf file, or a Hub id such as ORG/NAME or ORG/NAME@REVISION"
 # Root files only: sub-folders hold other formats of the same weights.
@@ -37,7 +38,7 @@ def locate(name: str, *, revision: str | None = None, offline: bool = False) -> 
         raise InputError("a URL is no model's name", accepted=_ACCEPTED, todo="write endpoint:URL#MODEL")
     path = Path(name).expanduser()
     if path.is_dir():
-        _check_files(path)
+        check_files(path)
         return Source(name, path)
     if path.is_file():
         if path.suffix.lower() != ".gguf":
@@ -49,8 +50,8 @@ def locate(name: str, *, revision: str | None = None, offline: bool = False) -> 
     return _download(repository, revision or given or None, offline=offline)
 
 
-def _check_files(folder: Path) -> None:
-    """An error for a file that a library would wait for without end, or fill the memory with.
+def check_files(folder: Path) -> None:
+    """An error for a file of a model that a library would wait for without end, or fill the memory with.
 
     Weights may be of any size: they are mapped, not read whole.
     """
@@ -71,6 +72,7 @@ def _check_files(folder: Path) -> None:
                 accepted=f"at most {MOST >> 20} MiB for a file that holds no weights",
                 todo="download or save the model again",
             )
+    check_tokenizer(folder)
 
 
 def _looks_like_path(name: str) -> bool:
@@ -108,6 +110,7 @@ def _download(repository: str, revision: str | None, *, offline: bool) -> Source
             accepted=_ACCEPTED,
             todo=f"{check}, or download it first and name its folder",
         ) from error
+    check_files(folder)
     return Source(repository, folder, commit=folder.name)
 
 

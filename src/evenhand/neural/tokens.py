@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from tokenizers import Tokenizer
 
 from evenhand.core.digests import digest
-from evenhand.core.errors import ModelError
 from evenhand.core.reading import read_text
+from evenhand.neural.checkpoints import as_model_error
+from evenhand.neural.tokenizer_check import check_steps
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -107,21 +108,17 @@ class HubCodec:
 
 def read_tokenizer(path: Path) -> Tokenizer:
     """The tokenizer of a ``tokenizer.json``; on a damaged one the library raises anything, or panics."""
-    try:
+    with as_model_error(
+        str(path),
+        accepted="a tokenizer.json of the tokenizers library",
+        todo="download or save the tokenizer again",
+    ):
+        check_steps(path)
         found: Tokenizer = Tokenizer.from_str(read_text(path))
         check_ids(found.get_vocab())
         # Tried here, with a letter no vocabulary has: a token for what is unknown is missed only then.
         found.encode("a text \U000f0000", add_special_tokens=False)
         return found
-    except BaseException as error:
-        # A panic of the library is no Exception, and its class cannot be imported.
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
-        raise ModelError(
-            f"{path} is no tokenizer: {' '.join(str(error).split())[:300]}",
-            accepted="a tokenizer.json of the tokenizers library",
-            todo="download or save the tokenizer again",
-        ) from error
 
 
 def check_ids(vocabulary: Mapping[str, int]) -> None:
