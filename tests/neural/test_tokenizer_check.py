@@ -26,10 +26,10 @@ TWICE = {
     "special_tokens": {},
 }
 PADDING = {"direction": "Right", "pad_id": 0, "pad_type_id": 0, "pad_token": "x", "pad_to_multiple_of": None}
-LONG = r"makes texts more than 1,000 times longer\."
+LONG = r"makes texts more than 10,000 times longer\."
 HARMFUL: dict[str, tuple[dict[str, Any], str]] = {
     "normaliser": ({"normalizer": {"type": "Sequence", "normalizers": [LONGER] * 10}}, LONG),
-    "prefix": ({"normalizer": {"type": "Prepend", "prepend": "x" * 5_000}}, LONG),
+    "prefix": ({"normalizer": {"type": "Prepend", "prepend": "x" * 50_000}}, LONG),
     "decoder": ({"decoder": {"type": "Sequence", "decoders": [LONGER] * 10}}, LONG),
     "frame": ({"post_processor": {"type": "Sequence", "processors": [TWICE] * 40}}, LONG),
     "table": (

@@ -15,7 +15,7 @@ from typing import Final
 from evenhand.core.errors import ModelError
 from evenhand.core.reading import read_text
 
-_GROWTH: Final = 1000
+_GROWTH: Final = 10_000
 """How many times longer a text may become: published tokenizers write a space as one or three bytes, and
 frame a text with a few tokens."""
 _MOST: Final = 1 << 20
@@ -40,7 +40,9 @@ def check_steps(path: Path) -> None:
     """
     content, growth = _content(path), 1
     for node in (node for name in _TEXT_STEPS for node in _nodes(content.get(name))):
-        growth *= max(1, *(len(str(node.get(name) or "")) for name in ("content", "prepend")))
+        added = max(len(str(node.get(name) or "")) for name in ("content", "prepend"))
+        # A pattern may match between two letters, and so add to each of them.
+        growth *= max(1, added + ("Regex" in str(node.get("pattern"))))
         table = node.get("precompiled_charsmap")
         if isinstance(table, str) and not _is_whole(table):
             raise _refusal(path, "has a table of characters that is cut")
