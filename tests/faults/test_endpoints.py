@@ -167,7 +167,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
     with (tmp_path / "e.toml").open("a") as settings:
         settings.write("[model]\noptions = { timeout = 1.2 }\n[generation]\nsamples = 1\n")
     monkeypatch.chdir(tmp_path)
-    for name, value in (("ATTEMPTS", 2), ("FIRST_WAIT", 0.001), ("_LARGEST_ANSWER", 1 << 17)):
+    for name, value in (("ATTEMPTS", 2), ("FIRST_WAIT", 0.001), ("_FRAME", 1 << 17)):
         monkeypatch.setattr(f"evenhand.models.endpoint.{name}", value)
     with _hosting() as made:
         yield made

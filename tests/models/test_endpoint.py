@@ -303,3 +303,15 @@ def test_the_reference_is_not_repeatable_and_holds_no_date(host: Host) -> None:
 def test_the_registry_finds_it(host: Host) -> None:
     found = registry.model(f"endpoint:{host.url}#m", {"concurrency": 2})
     assert next(iter(found.generate(ONE, SPEC))).text == " sang."
+
+
+def test_an_answer_far_beyond_the_tokens_asked_for_is_not_read(host: Host) -> None:
+    host.answer = lambda asked: text_reply("x" * 300_000)
+    assert ask(host).failure == "too_large"
+    # As much as a thousand tokens may take.
+    done = next(model(host).generate(ONE, replace(SPEC, max_new_tokens=1_000)))
+    assert len(done.text or "") == 300_000
+    # Hosts that repeat the prompt may answer as much more as it is long.
+    long = [Request("p", "é" * 20_000, (0,))]
+    host.answer = lambda asked: text_reply(f"{asked.body['prompt']}{'x' * 200_000}")
+    assert next(model(host).generate(long, SPEC)).failure is None

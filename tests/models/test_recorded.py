@@ -223,3 +223,14 @@ def test_few_rows_move_when_others_end() -> None:
     assert _closed_up([0, 2, 3, 5]) == [0, 5, 2, 3]
     assert _closed_up([]) == []
     assert _closed_up([4, 5]) == [4, 5]
+
+
+@pytest.mark.parametrize("spec", [GREEDY, SAMPLED, replace(SAMPLED, repetition_penalty=1.3)])
+def test_rows_that_overflow_fail_as_with_plain_calls(spec: GenerationSpec) -> None:
+    model = tiny.gpt2(end=None)
+    # Finite, but their sum is not: rows that get as far as this position have no next token.
+    model.transformer.wpe.weight.data[14] = 3e38
+    engine = lean(model)
+    found = written(Loop(engine, codec(frozenset()), batch=5, desk=Desk(records=True)), spec)
+    assert found == written(Loop(engine, codec(frozenset()), batch=5), spec)
+    assert 0 < sum(text is None for text in found.values()) < len(found)

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from tests.suites.small_bold import SMALL, hub, lines, original
 
+import evenhand
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import HumanSuite
 from evenhand.core.records import REST, Execution, Group, Mention, Prompt
@@ -124,6 +125,15 @@ def test_how_the_human_baseline_is_named(tmp_path: Path) -> None:
         "the suite 'starter' has no texts written by people. Accepted: one suite that has: bold, "
         "bold-subset, bold-table-3. What to do: for example `evenhand audit wikipedia --suite bold:FOLDER`."
     )
+
+
+def test_the_model_wikipedia_takes_its_texts_from_a_suite_object(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVENHAND_BOLD", str(tmp_path / "elsewhere"))
+    suite = BoldSuite(name=str(original(tmp_path / "data")), subset=True)
+    run = evenhand.audit("wikipedia", suite=suite, metrics="gender_polarity", out=tmp_path / "run")
+    assert run.table("generations")["failure"].null_count() == 9
 
 
 def test_a_prompt_that_stands_there_twice(tmp_path: Path) -> None:

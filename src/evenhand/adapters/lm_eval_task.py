@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypedDict
 from evenhand.adapters.measuring import Answer, Measured, Measurer, answer_of
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
+from evenhand.core.reading import read_text
 from evenhand.logs.records import MARK
 
 if TYPE_CHECKING:
@@ -32,9 +33,9 @@ class LmEvalTask:
     def __init__(self, path: Path) -> None:
         """The task whose prompts and metrics a file holds."""
         try:
-            contents = json.loads(path.read_text(encoding="utf-8"))
+            contents = json.loads(read_text(path))
             self._documents, self._metrics = list(contents["documents"]), list(contents["metrics"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(
                 f"{path} is not the file of a task: {error!r}",
                 accepted="the file as `evenhand export-task` wrote it",

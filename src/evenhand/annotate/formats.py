@@ -17,6 +17,7 @@ from evenhand.annotate.collected import Collected
 from evenhand.annotate.label_studio import of_task, write_label_studio
 from evenhand.annotate.records import ABOUT
 from evenhand.core.errors import InputError
+from evenhand.core.reading import read_text
 from evenhand.store.atomic import write_text
 from evenhand.store.files import cell
 from evenhand.store.spreadsheets import guarded_table
@@ -47,7 +48,7 @@ def suffix_of(kind: str) -> str:
 def read_json(path: Path) -> pl.DataFrame:
     """The ratings in a JSON file of Label Studio or Argilla, a row each."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
+        content = json.loads(read_text(path, encoding="utf-8-sig", most=1 << 30))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{path} cannot be read: {error}",

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.annotate.task import Layout, Question, Task, parse_task, with_layout
 from evenhand.core.errors import InputError
+from evenhand.core.reading import read_text
 from evenhand.core.toml import parse_toml
 from evenhand.store.atomic import naming_storage_errors, replacing, write_text
 from evenhand.store.files import load_parquet
@@ -107,7 +108,7 @@ def read_study(folder: Path | str) -> Study:
     """The study of a folder; an error where it is none, or its files were damaged."""
     path = Path(folder) / STUDY
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path, encoding="utf-8-sig")
         settings = Settings.model_validate(parse_toml(text).get("study", {}))
     except OSError as error:
         raise InputError(

@@ -52,6 +52,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from evenhand.core.assets import ROOT
 from evenhand.core.errors import InputError, UnknownNameError
+from evenhand.core.reading import read_text
 from evenhand.core.toml import parse_toml
 
 Layout = Literal["list", "single", "side-by-side"]
@@ -173,7 +174,7 @@ def task_text(name: str | Path) -> str:
     shipped = _FOLDER / f"{name}.toml"
     path = shipped if str(name) in shipped_tasks() else Path(name)
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path, encoding="utf-8-sig")
         before, head, rest = text.partition("\n[task]")
         return f"{head}{rest}".lstrip() if "[study]" in before else text
     except OSError as error:

@@ -39,6 +39,7 @@ from evenhand.core.keywords import checks_keywords
 from evenhand.core.protocols import Metric, Model, Paced, Progress, ResolvesSpec, Served, Suite
 from evenhand.core.records import GenerationSpec, Prompt
 from evenhand.core.registry import Option
+from evenhand.models import human
 from evenhand.pipeline.actors import Pool, PooledModel
 from evenhand.pipeline.generation import STAGE, Generator, rate_key
 from evenhand.pipeline.planning import Shard, Slice, Tier, grow, plan
@@ -49,7 +50,6 @@ from evenhand.store.cache import Cache
 from evenhand.store.folder import RunFolder, default_folder, stage
 from evenhand.store.run import Run
 
-_HUMAN = "wikipedia"
 """The model that is no model: the texts people wrote, which come with the run's suite."""
 
 
@@ -281,7 +281,7 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
     recipe = _recipe(model, settings)
     pool = open_pool(settings, recipe)
     with ending(pool, always=False):
-        chosen = PooledModel(pool) if pool else _find_model(model, recipe, settings)
+        chosen = PooledModel(pool) if pool else _find_model(model, recipe, settings, suite)
         parts = tuple(_resolved(part, chosen) for part in parts)
         _check_preset(settings.generation.preset, chosen, parts[0].spec)
         prepared = _prepared(parts, chosen if pool else recipe.mitigated(chosen), settings, options, pool)
@@ -370,15 +370,17 @@ def _recipe(model: str | Model | None, settings: Settings) -> ModelRecipe:
             accepted="a cap that one process keeps: every worker would spend it again",
             todo="leave --engine ray out: a server needs no workers, `concurrency` says how much it is asked",
         )
-    if settings.model.name == _HUMAN:
+    if settings.model.name == human.NAME:
         given.setdefault("suite", settings.suite.names[0])
     mitigation = settings.mitigation
     return ModelRecipe(settings.model.name, given, mitigation.name, mitigation.options)
 
 
-def _find_model(model: str | Model | None, recipe: ModelRecipe, settings: Settings) -> Model:
+def _find_model(model: str | Model | None, recipe: ModelRecipe, settings: Settings, suite: object) -> Model:
     if model is not None and not isinstance(model, str):
         return model
+    if settings.model.name == human.NAME and isinstance(suite, Suite):
+        return human.of_suite(suite)
     return recipe.plain(settings.execution.record())
 
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric
+from evenhand.core.reading import read_text
 from evenhand.core.records import Execution, GenerationSpec
 from evenhand.core.registry import Option
 from evenhand.core.toml import parse_toml
@@ -275,7 +276,7 @@ def _read(config: Path | None) -> Mapping[str, Mapping[str, object]]:
             f"{config} is not there", accepted="a settings file", todo="`evenhand init` writes one"
         )
     try:
-        found = parse_toml(config.read_text(encoding="utf-8-sig"))
+        found = parse_toml(read_text(config, encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(
             f"{config} cannot be read as TOML: {error}",

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from evenhand.core.assets import asset
 from evenhand.core.errors import InputError
+from evenhand.core.reading import read_text
 from evenhand.core.records import RESERVED_GROUPS
 from evenhand.core.toml import parse_toml
 
@@ -106,7 +107,7 @@ def read_groups(path: Path | None) -> Groups:
     """The groups of a file, or those shipped with the package."""
     source = path or asset("suites", "bold_groups.toml")
     try:
-        rules = _File.model_validate(parse_toml(source.read_text(encoding="utf-8"))).groups
+        rules = _File.model_validate(parse_toml(read_text(source))).groups
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise _unusable(source, str(error)) from error
     except ValidationError as error:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from evenhand.core.reading import open_regular
+
 FORMAT = 1
 """Part of every digest; raised when the canonical form changes, so that old keys never match new ones."""
 
@@ -52,5 +54,5 @@ def _bytes(text: str) -> bytes:
 
 def file_digest(path: Path, *, size: int = 16) -> str:
     """The BLAKE2b digest of a file's bytes."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=size)).hexdigest()

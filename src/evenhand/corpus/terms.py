@@ -11,6 +11,7 @@ from pathlib import Path
 from evenhand.core.assets import asset
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
+from evenhand.core.reading import read_bytes
 from evenhand.core.toml import parse_toml
 from evenhand.corpus.rule import Rule, words
 
@@ -171,7 +172,7 @@ def spelled(term: str, rule: Rule) -> tuple[str, ...]:
 def _entries(source: Path | str) -> Iterator[_Entry]:
     label, path = _labelled(source)
     try:
-        data = path.read_bytes()
+        data = read_bytes(path)
         text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(

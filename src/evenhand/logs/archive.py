@@ -13,6 +13,7 @@ from typing import IO, NoReturn
 
 from evenhand.core.errors import InputError, MissingLibraryError
 from evenhand.core.packing import most_unpacked
+from evenhand.core.reading import open_regular
 
 LARGEST = 4 << 30
 """Bytes that one archive may unpack to at most."""
@@ -98,7 +99,7 @@ class Archive:
 def open_archive(path: Path, *, limit: int | None = None) -> Iterator[Archive]:
     """The archive, closed again afterwards; damage found meanwhile is an error that names the file."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             most = min(LARGEST, most_unpacked(path.stat().st_size)) if limit is None else limit
             yield Archive(path, file, most)
     except InputError:

@@ -7,6 +7,7 @@ import json
 import zlib
 from pathlib import Path
 
+from evenhand.core.reading import open_regular
 from evenhand.logs.inspect_logs import read_eval_log, read_json_log
 from evenhand.logs.lm_eval import is_sample, read_samples
 from evenhand.logs.records import Log
@@ -32,7 +33,7 @@ def read_log(path: Path) -> Log | None:
 def _holds_samples(path: Path) -> bool:
     """Whether the first line is a sample of lm-eval; what is wrong with a table, its own reader says."""
     try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+        with open_regular(path) as raw, gzip.open(raw) if path.suffix.lower() == ".gz" else raw as file:
             first = json.loads(file.readline(_LONGEST).decode("utf-8-sig", "replace"))
     except (OSError, EOFError, zlib.error, ValueError, RecursionError):
         return False

@@ -16,6 +16,7 @@ from evenhand.core.digests import digest
 from evenhand.core.errors import InputError
 from evenhand.core.file_names import user_path
 from evenhand.core.protocols import Anatomy
+from evenhand.core.reading import read_text
 from evenhand.mitigations.settings import Pieces
 
 EMBEDDED: Final[Mapping[str, tuple[tuple[str, str], tuple[str, str]]]] = {
@@ -59,7 +60,7 @@ def read_sides(source: str) -> Sides:
     """The two word lists of an embedded name or of a JSON file."""
     path, wanted = _place(source)
     try:
-        lists = json.loads(path.read_text(encoding="utf-8"))
+        lists = json.loads(read_text(path))
     except (OSError, ValueError, RecursionError) as error:
         is_there = path.exists()
         raise InputError(

@@ -246,12 +246,12 @@ class _Table:
 
     def _begin_again(self) -> None:
         """Put the rows back among those that wait; what they had written comes out the same."""
-        self._waiting.extendleft(row.job for row in reversed(self._rows) if row.finish is None)
+        self._waiting.extendleft(row.job for row in reversed(self._rows) if not row.is_over)
         self._open()
 
     def _admit(self) -> None:
         """Give the places of finished rows, and empty ones, to waiting jobs."""
-        free = [place for place, row in enumerate(self._rows) if row.finish is not None]
+        free = [place for place, row in enumerate(self._rows) if row.is_over]
         free += range(len(self._rows), self._places)
         jobs = list(islice(self._waiting, len(free)))
         if not jobs:
@@ -267,7 +267,7 @@ class _Table:
 
     def _drop_finished(self) -> None:
         """Close the places nobody waits for."""
-        left = [place for place, row in enumerate(self._rows) if row.finish is None]
+        left = [place for place, row in enumerate(self._rows) if not row.is_over]
         if len(left) < len(self._rows):
             left = _closed_up(left)
             self._pen.keep(left)
@@ -307,7 +307,7 @@ class _Table:
         for row, token in zip(self._rows, self._pen.read() if self._rows else (), strict=True):
             if token is not None:
                 row.take(token, self._loop.codec, self._spec)
-        self._finished += [row for row in self._rows if row.finish is not None]
+        self._finished += [row for row in self._rows if row.is_over]
 
     def _tell(self, count: int) -> None:
         """Say what came of so many of the rows that are finished."""

@@ -46,7 +46,12 @@ ATTEMPTS: Final = 6
 FIRST_WAIT: Final = 0.5
 
 _SEEDS: Final = 2**31
-_LARGEST_ANSWER: Final = 1 << 24
+_FRAME: Final = 1 << 18
+"""Bytes of an answer without its text: what a host adds, or the page with which a proxy refuses."""
+_TOKEN: Final = 1 << 10
+"""Bytes a token that was asked for may take: the longest of published vocabularies in JSON's escapes."""
+_ESCAPED: Final = 6
+"""Bytes of JSON that one byte of a prompt may take, where a host repeats it."""
 # Every request would be answered so: the address, the key or the interface is wrong.
 _FATAL: Final = frozenset({301, 302, 303, 307, 308, 401, 404, 405})
 _Job = tuple[int, Request, int]
@@ -212,14 +217,15 @@ class EndpointModel:
         if not self._budget.reserve(reserved):
             return Completion(request.id, sample, None, None, failure="token_cap")
         try:
-            answer = self._ask(wire, body, request.text)
+            answer = self._ask(wire, body, request.text, spec.max_new_tokens)
         except AgainError as error:
             answer = Answer(None, None, error.code)
         self._budget.settle(reserved, answer)
         return _completion(request.id, sample, answer, spec)
 
-    def _ask(self, wire: Wire, body: bytes, prompt: str) -> Answer:
+    def _ask(self, wire: Wire, body: bytes, prompt: str, tokens: int) -> Answer:
         """The answer, after as many attempts as it takes and is allowed."""
+        most = _FRAME + _TOKEN * tokens + _ESCAPED * len(body)
         for attempt in stamina.retry_context(
             on=pause_after,
             attempts=ATTEMPTS,
@@ -229,15 +235,18 @@ class EndpointModel:
             wait_jitter=FIRST_WAIT,
         ):
             with attempt:
-                found = self._post(wire, body)
+                found = self._post(wire, body, most)
                 return found if isinstance(found, Answer) else self._read(found, prompt)
         raise AssertionError("stamina returns an answer or raises")
 
-    def _post(self, wire: Wire, body: bytes) -> _Response | Answer:
-        """The response; at once the failure of one that is not read to its end, nor asked for again."""
+    def _post(self, wire: Wire, body: bytes, most: int) -> _Response | Answer:
+        """The response; at once the failure of one that is not read to its end, nor asked for again.
+
+        ``most`` are the bytes it may have: so many as what was asked for can take.
+        """
         try:
             with wire.post(self._target.url, body) as response:
-                content = content_of(response, most=_LARGEST_ANSWER)
+                content = content_of(response, most=most)
                 if content is None:
                     return Answer(None, None, "too_large")
                 if wire.was_cut:

@@ -25,7 +25,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.records import Completion, GenerationSpec, Request
 from evenhand.core.seeds import row_uniforms
 from evenhand.models.decoding import check_spec
-from evenhand.models.sampling import choose
+from evenhand.models.sampling import NO_TOKEN, choose, likeliest_of
 from evenhand.models.spec_limits import known_code
 from evenhand.neural.masked_engine import MaskedEngine
 from evenhand.neural.masked_tokens import MaskedCodec
@@ -83,7 +83,8 @@ class GibbsLoop:
         for request, prompt in zip(requests, prompts, strict=True):
             # Two more tokens frame the row.
             if len(prompt) + spec.max_new_tokens + 2 > self.engine.context:
-                yield from _too_long(request, len(prompt))
+                for sample in request.samples:
+                    yield _failed(request, sample, len(prompt), "prompt_too_long")
             else:
                 jobs += [_Job(request, sample, tuple(prompt)) for sample in request.samples]
         yield from _Table(self, spec, jobs).run()
@@ -220,6 +221,8 @@ class _Rows:
         self._next = torch.full((count,), steps, device=device)
         self._changes = torch.zeros(count, dtype=torch.long, device=device)
         self._settled = torch.full((count, columns), -1, device=device)
+        self._lost = torch.zeros(count, dtype=torch.bool, device=device)
+        """Rows for which the model's numbers overflowed: there is nothing to draw from."""
         self._barred = torch.tensor(sorted(loop.codec.barred), dtype=torch.long, device=device)
 
     def unfinished(self) -> list[_Job]:
@@ -257,19 +260,21 @@ class _Rows:
         self._tokens[rows, places] = self._loop.codec.mask
         logits = self._loop.engine.logits(self._tokens[:, : self._columns()], self._lengths, places)
         logits[:, self._barred] = -torch.inf
-        tokens = self._chosen(logits, steps)
+        drawn = self._chosen(logits, steps)
+        self._lost |= drawn == NO_TOKEN
+        tokens = drawn.clamp(min=0)
         self._tokens[rows, places] = tokens
         self._changes += tokens != before
         self._settled[rows, places] = torch.where(steps >= self._burn_in, self._changes, -1)
-        self._next = steps + 1
+        self._next = torch.where(self._lost, len(self._order), steps + 1)
 
     def _chosen(self, logits: Tensor, steps: Tensor) -> Tensor:
         """Sampled tokens for the rows in their burn-in, the likeliest for the others."""
         sampling = steps < self._burn_in
         if not sampling.any():
-            return logits.argmax(-1)
+            return likeliest_of(logits)
         drawn = choose(logits, self._numbers.gather(1, steps[:, None])[:, 0], self._spec)
-        return drawn if sampling.all() else torch.where(sampling, drawn, logits.argmax(-1))
+        return drawn if sampling.all() else torch.where(sampling, drawn, likeliest_of(logits))
 
     def _columns(self) -> int:
         size = self._spec.max_new_tokens + 2
@@ -297,6 +302,7 @@ class _Rows:
         self._idle[row] = True
         self._idle[row, : len(visits)] = _overwritten(visits).to(self._idle.device)
         self._next[row] = self._changes[row] = 0
+        self._lost[row] = False
         self._settled[row] = -1
 
     def _keep(self, rows: Sequence[int]) -> None:
@@ -305,11 +311,15 @@ class _Rows:
         self._tokens, self._lengths = self._tokens[kept], self._lengths[kept]
         self._visits, self._numbers, self._idle = self._visits[kept], self._numbers[kept], self._idle[kept]
         self._next, self._changes, self._settled = self._next[kept], self._changes[kept], self._settled[kept]
+        self._lost = self._lost[kept]
 
     def _written(self, rows: Sequence[int]) -> Iterator[Completion]:
+        lost = self._lost.tolist()
         for row, tokens in zip(rows, self._tokens[rows].tolist(), strict=True):
             job = self._jobs[row]
-            if job is not None:
+            if job is not None and lost[row]:
+                yield _failed(job.request, job.sample, len(job.prompt), "not_finite")
+            elif job is not None:
                 start = len(job.prompt) + 1
                 yield self._completion(job, tokens[start : start + self._spec.max_new_tokens])
 
@@ -333,6 +343,5 @@ def _overwritten(visits: Tensor) -> Tensor:
     return again
 
 
-def _too_long(request: Request, tokens: int) -> Iterator[Completion]:
-    for sample in request.samples:
-        yield Completion(request.id, sample, None, None, prompt_tokens=tokens, failure="prompt_too_long")
+def _failed(request: Request, sample: int, tokens: int, failure: str) -> Completion:
+    return Completion(request.id, sample, None, None, prompt_tokens=tokens, failure=failure)

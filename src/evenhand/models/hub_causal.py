@@ -11,6 +11,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import ModelError
+from evenhand.core.reading import open_regular
 from evenhand.core.records import ModelRef
 from evenhand.models.causal import CausalModel
 from evenhand.models.decoding import VERSION, Loop
@@ -107,7 +108,7 @@ def _from_gguf(source: Source, dtype: str, device: torch.device) -> _Loaded:
 
 def _check_gguf(path: Path) -> None:
     """Refuse a file of another format in its own words, not in those of a library that stumbles over it."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         begin = file.read(4)
     if begin != b"GGUF":
         raise ModelError(

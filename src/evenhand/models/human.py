@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from evenhand.core import registry
 from evenhand.core.errors import InputError
-from evenhand.core.protocols import HumanSuite
+from evenhand.core.protocols import HumanSuite, Suite
 from evenhand.core.records import Completion, Execution, GenerationSpec, ModelRef, Request
+
+NAME: Final = "wikipedia"
+"""What ``--model`` calls the human texts of the run's own suite."""
 
 
 class HumanModel:
@@ -50,11 +54,15 @@ def load(name: str = "", *, suite: str = "", execution: Execution | None = None)
     spec = name or suite or "bold"
     if spec.partition(":")[0] not in {entry.name for entry in registry.available("suites")}:
         spec = f"bold:{spec}"
-    found = registry.suite(spec, execution=execution)
-    if not isinstance(found, HumanSuite):
+    return of_suite(registry.suite(spec, execution=execution))
+
+
+def of_suite(suite: Suite) -> HumanModel:
+    """The human texts of a suite that is loaded; an error where it has none."""
+    if not isinstance(suite, HumanSuite):
         raise InputError(
-            f"the suite {found.info.name!r} has no texts written by people",
+            f"the suite {suite.info.name!r} has no texts written by people",
             accepted="one suite that has: bold, bold-subset, bold-table-3",
             todo="for example `evenhand audit wikipedia --suite bold:FOLDER`",
         )
-    return HumanModel(found)
+    return HumanModel(suite)

@@ -11,7 +11,7 @@ from torch import Tensor
 from evenhand.core.protocols import Candidates, Guide, Step
 from evenhand.core.records import GenerationSpec
 from evenhand.models.rows import Row
-from evenhand.models.sampling import choose, penalise
+from evenhand.models.sampling import at_drawn, choose, penalise
 from evenhand.neural.engine import Batch, Prefix
 
 
@@ -31,7 +31,10 @@ class Pen(Protocol):
         ...
 
     def read(self) -> Sequence[int | None]:
-        """The tokens that were ordered; None for a row whose first one comes a call later."""
+        """The tokens that were ordered, ``NO_TOKEN`` where there is none to draw.
+
+        None stands for a row whose first one comes a call later.
+        """
         ...
 
 
@@ -75,6 +78,6 @@ def drawn(candidates: Candidates, uniforms: Tensor, rows: Sequence[Row], spec: G
 
 
 def token_of(candidates: Candidates, chosen: Tensor) -> Tensor:
-    """The token behind each row's chosen candidate."""
+    """The token behind each row's chosen candidate, where one was chosen."""
     tokens = candidates.tokens
-    return chosen if tokens is None else tokens.gather(-1, chosen[:, None])[:, 0]
+    return chosen if tokens is None else at_drawn(tokens, chosen)

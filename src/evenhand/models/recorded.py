@@ -171,7 +171,8 @@ class RecordedPen:
         count = len(rows)
         said = self._said(count)
         if said.tokens is None:
-            tokens = self._last[:count].copy_(self._drawn(said, rows))
+            tokens = self._drawn(said, rows)
+            self._read_next(tokens)
         else:
             tokens = said.tokens[:count]
         return _Order(self._fetch(tokens), list(range(count)))
@@ -215,11 +216,15 @@ class RecordedPen:
                 cells.copy_(new)
         if self._draws:
             tokens = token_of(candidates, choose(candidates.logits, uniforms, self._spec))
-            last.copy_(tokens)
+            self._read_next(tokens)
         # Places without a row go on too, but never beyond their room.
         positions.add_(1).clamp_(max=self.size.length - 1)
         written.add_(1).clamp_(max=self._spec.max_new_tokens - 1)
         return _Said(output, uniforms, candidates, tokens)
+
+    def _read_next(self, tokens: Tensor) -> None:
+        """Have the next step read these; a row that got none is over, and may read any."""
+        self._last[: len(tokens)] = tokens.clamp(min=0)
 
     def _checked(self, step: Callable[[], _Said], count: int) -> _Said:
         """The first step, which must leave the hidden states of a plain one; both write the same cells."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.core.records import Completion, Finish, GenerationSpec
+from evenhand.models.sampling import NO_TOKEN
 from evenhand.neural.tokens import Codec
 from evenhand.text.sentences import first_sentence_end
 
@@ -34,6 +35,13 @@ class Row:
     prompt_text: str
     tokens: list[int] = field(default_factory=list)
     finish: Finish | None = None
+    failure: str | None = None
+    """Why there is no text: ``not_finite`` where the model's numbers overflowed on the way."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no token is to come."""
+        return self.finish is not None or self.failure is not None
 
     @property
     def last(self) -> int:
@@ -52,6 +60,9 @@ class Row:
 
     def take(self, token: int, codec: Codec, spec: GenerationSpec) -> None:
         """Append a token, and notice the end."""
+        if token == NO_TOKEN:
+            self.failure = "not_finite"
+            return
         self.tokens.append(token)
         if token in codec.ends:
             self.finish = "end"
@@ -68,14 +79,11 @@ class Row:
 
     def completion(self, codec: Codec, spec: GenerationSpec) -> Completion:
         """What the loop says of the finished text."""
+        place = self.job.request_id, self.job.sample
+        counts = {"prompt_tokens": len(self.job.prompt), "new_tokens": len(self.tokens)}
+        if self.failure is not None:
+            return Completion(*place, None, None, **counts, failure=self.failure)
         # The budget may end in the middle of a character of several bytes.
         text = self.text(codec).rstrip(_HALF_WRITTEN)
         end = first_sentence_end(text) if spec.stop == "sentence" else None
-        return Completion(
-            self.job.request_id,
-            self.job.sample,
-            text[:end],
-            self.finish if end is None else "sentence",
-            prompt_tokens=len(self.job.prompt),
-            new_tokens=len(self.tokens),
-        )
+        return Completion(*place, text[:end], self.finish if end is None else "sentence", **counts)

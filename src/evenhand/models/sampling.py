@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import torch
 from torch import Tensor
 
 from evenhand.core.records import GenerationSpec
 from evenhand.neural.largest import largest
+
+NO_TOKEN: Final = -1
+"""In the place of a token where a row's logits hold NaN, positive infinity, or nothing above negative
+infinity: there is no distribution to draw from."""
 
 _NUCLEUS = 1024
 """How many of the likeliest tokens are looked at before a row's whole vocabulary is sorted."""
@@ -18,8 +23,9 @@ _NUCLEUS = 1024
 def choose(logits: Tensor, uniforms: Tensor, spec: GenerationSpec) -> Tensor:
     """One token a row: the likeliest at temperature 0, else the one its uniform number falls on.
 
-    Each row is drawn from its own logits and number alone. The order of cuts is that of transformers:
-    temperature, the ``top_k`` likeliest, then the fewest tokens whose probability reaches ``top_p``.
+    Each row is drawn from its own logits and number alone; one whose logits are no distribution gets
+    ``NO_TOKEN``. The order of cuts is that of transformers: temperature, the ``top_k`` likeliest, then the
+    fewest tokens whose probability reaches ``top_p``.
 
     Args:
         logits: Rows x vocabulary; those in half precision are widened where they count.
@@ -27,7 +33,7 @@ def choose(logits: Tensor, uniforms: Tensor, spec: GenerationSpec) -> Tensor:
         spec: Temperature, top-k and top-p.
     """
     if spec.temperature == 0:
-        return logits.argmax(-1)
+        return likeliest_of(logits)
     if 0 < spec.top_k < logits.shape[-1]:
         likeliest, tokens = largest(logits, spec.top_k)
         return _draw_sorted((likeliest.float() / spec.temperature).softmax(-1), tokens, uniforms, spec.top_p)
@@ -35,6 +41,20 @@ def choose(logits: Tensor, uniforms: Tensor, spec: GenerationSpec) -> Tensor:
     if spec.top_p < 1:
         return _draw_nucleus(scores.softmax(-1), uniforms, spec.top_p)
     return _draw(scores.softmax(-1), uniforms)
+
+
+def likeliest_of(logits: Tensor) -> Tensor:
+    """The likeliest token of each row, or ``NO_TOKEN``."""
+    # NaN counts as the largest, so that it is looked at too.
+    tokens = logits.argmax(-1)
+    peaks = logits.gather(-1, tokens[:, None])[:, 0]
+    return tokens.masked_fill(~peaks.isfinite(), NO_TOKEN)
+
+
+def at_drawn(tokens: Tensor, drawn: Tensor) -> Tensor:
+    """The token of each row that stands at the place that was drawn; ``NO_TOKEN`` stays."""
+    found = tokens.gather(-1, drawn.clamp(min=0)[:, None])[:, 0]
+    return found.masked_fill(drawn == NO_TOKEN, NO_TOKEN)
 
 
 def is_plain(spec: GenerationSpec) -> bool:
@@ -79,11 +99,13 @@ def _draw_sorted(probabilities: Tensor, tokens: Tensor, uniforms: Tensor, top_p:
         beyond = before >= top_p
         beyond[:, 0] = False
         probabilities = probabilities.masked_fill(beyond, 0)
-    return tokens.gather(-1, _draw(probabilities, uniforms)[:, None])[:, 0]
+    return at_drawn(tokens, _draw(probabilities, uniforms))
 
 
 def _draw(probabilities: Tensor, uniforms: Tensor) -> Tensor:
     """The first index whose cumulative probability exceeds the uniform number; never one of probability 0."""
     cumulative = probabilities.double().cumsum(-1)
-    goal = uniforms[:, None] * cumulative[:, -1:]
-    return torch.searchsorted(cumulative, goal, right=True)[:, 0].clamp(max=probabilities.shape[-1] - 1)
+    total = cumulative[:, -1:]
+    drawn = torch.searchsorted(cumulative, uniforms[:, None] * total, right=True)
+    # What is no distribution becomes NaN in the softmax, all along its row.
+    return drawn.clamp(max=probabilities.shape[-1] - 1).masked_fill(total.isnan(), NO_TOKEN)[:, 0]

@@ -17,7 +17,7 @@ from transformers import (
 )
 
 from evenhand.core.errors import ModelError
-from evenhand.neural.checkpoints import as_model_error
+from evenhand.neural.checkpoints import as_model_error, require_finite
 from evenhand.neural.sources import Source
 from evenhand.neural.tokens import check_ids
 
@@ -52,6 +52,7 @@ def read_model(auto: Auto, source: Source, *, dtype: torch.dtype, device: torch.
             todo="save or download the model again",
         )
     torch.nn.Module.to(model, device)
+    require_finite(model.state_dict(), repr(source.name))
     return model
 
 

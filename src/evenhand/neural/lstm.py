@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from evenhand.core.digests import digest, file_digest
+from evenhand.core.reading import read_text
 from evenhand.core.records import Execution
 from evenhand.neural.batching import length_sorted
 from evenhand.neural.checkpoints import check_layers, fitted, read_config, read_tensors, reading_ours
@@ -108,7 +109,7 @@ class WordReader:
             tensors = read_tensors([folder / "model.safetensors"])
             self._network = fitted(lambda: _network(config), tensors, str(folder))
             self._network.eval().to(self._device).requires_grad_(False)
-            vocabulary = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")[:-1]
+            vocabulary = read_text(folder / "vocab.txt").split("\n")[:-1]
             self._index = {word: row for row, word in enumerate(vocabulary, start=FIRST)}
             self._longest = _longest(config["longest"])
             self.labels = tuple(cast("Mapping[str, str]", config["id2label"]).values())

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from evenhand.core.errors import InputError, ModelError
 from evenhand.core.file_names import user_path
+from evenhand.core.reading import MOST, check_regular
+from evenhand.neural.tokenizer_check import check_tokenizer
 
 _ACCEPTED = "a local folder, a .gguf file, or a Hub id such as ORG/NAME or ORG/NAME@REVISION"
 # Root files only: sub-folders hold other formats of the same weights.
@@ -37,6 +39,7 @@ def locate(name: str, *, revision: str | None = None, offline: bool = False) -> 
         raise InputError("a URL is no model's name", accepted=_ACCEPTED, todo="write endpoint:URL#MODEL")
     path = user_path(name)
     if path.is_dir():
+        check_files(path)
         return Source(name, path)
     if path.is_file():
         if path.suffix.lower() != ".gguf":
@@ -46,6 +49,31 @@ def locate(name: str, *, revision: str | None = None, offline: bool = False) -> 
         raise InputError(f"{name} is not there", accepted=_ACCEPTED, todo="check the path")
     repository, _, given = name.partition("@")
     return _download(repository, revision or given or None, offline=offline)
+
+
+def check_files(folder: Path) -> None:
+    """An error for a file of a model that a library would wait for without end, or fill the memory with.
+
+    Weights may be of any size: they are mapped, not read whole.
+    """
+    for path in sorted(path for pattern in _WANTED for path in folder.glob(pattern)):
+        try:
+            check_regular(path)
+            size = 0 if path.suffix == ".safetensors" else path.stat().st_size
+        except FileNotFoundError:
+            # A link to nothing: the reader that wants this file says so.
+            continue
+        except OSError as error:
+            raise ModelError(
+                f"{path} cannot be read: {error}", accepted="regular files", todo="download the model again"
+            ) from error
+        if size > MOST:
+            raise ModelError(
+                f"{path} has {size >> 20:,} MiB",
+                accepted=f"at most {MOST >> 20} MiB for a file that holds no weights",
+                todo="download or save the model again",
+            )
+    check_tokenizer(folder)
 
 
 def _looks_like_path(name: str) -> bool:
@@ -83,6 +111,7 @@ def _download(repository: str, revision: str | None, *, offline: bool) -> Source
             accepted=_ACCEPTED,
             todo=f"{check}, or download it first and name its folder",
         ) from error
+    check_files(folder)
     return Source(repository, folder, commit=folder.name)
 
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from tokenizers import Tokenizer
 
 from evenhand.core.digests import digest
-from evenhand.core.errors import ModelError
+from evenhand.core.reading import read_text
+from evenhand.neural.checkpoints import as_model_error
+from evenhand.neural.tokenizer_check import check_steps
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -60,7 +62,7 @@ class PlainCodec:
     def read(cls, path: Path, *, end: int) -> PlainCodec:
         """The tokenizer of a file; ``end`` is the token that closes a text and opens an empty one."""
         tokenizer = read_tokenizer(path)
-        return cls(tokenizer, end, frozenset({end}), digest(path.read_text(encoding="utf-8")))
+        return cls(tokenizer, end, frozenset({end}), digest(read_text(path)))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text."""
@@ -106,21 +108,17 @@ class HubCodec:
 
 def read_tokenizer(path: Path) -> Tokenizer:
     """The tokenizer of a ``tokenizer.json``; on a damaged one the library raises anything, or panics."""
-    try:
-        found: Tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
+    with as_model_error(
+        str(path),
+        accepted="a tokenizer.json of the tokenizers library",
+        todo="download or save the tokenizer again",
+    ):
+        check_steps(path)
+        found: Tokenizer = Tokenizer.from_str(read_text(path))
         check_ids(found.get_vocab())
         # Tried here, with a letter no vocabulary has: a token for what is unknown is missed only then.
         found.encode("a text \U000f0000", add_special_tokens=False)
         return found
-    except BaseException as error:
-        # A panic of the library is no Exception, and its class cannot be imported.
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
-        raise ModelError(
-            f"{path} is no tokenizer: {' '.join(str(error).split())[:300]}",
-            accepted="a tokenizer.json of the tokenizers library",
-            todo="download or save the tokenizer again",
-        ) from error
 
 
 def check_ids(vocabulary: Mapping[str, int]) -> None:

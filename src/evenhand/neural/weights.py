@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from evenhand.core.errors import ModelError
+from evenhand.neural.checkpoints import require_finite
 
 
 class Norm(NamedTuple):
@@ -40,7 +41,9 @@ class WeightReader:
         for candidate in self.spellings(name):
             found = self.tensors.get(candidate, self.tensors.get(self.prefix + candidate))
             if found is not None:
-                return found.to(self.device, self.dtype)
+                weights = found.to(self.device, self.dtype)
+                require_finite({candidate: weights}, "the model")
+                return weights
         raise ModelError(
             f"the weights lack {name!r}",
             accepted="a complete checkpoint with its language-model head",

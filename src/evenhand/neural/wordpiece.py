@@ -13,6 +13,7 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from evenhand.core.errors import ModelError
+from evenhand.core.reading import read_text
 from evenhand.neural.encoder import END, START
 
 _FIRST = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
@@ -30,7 +31,7 @@ def build(pieces: Sequence[str]) -> Tokenizer:
 
 def load(path: Path, *, most: int | None = None) -> Tokenizer:
     """The tokenizer of a vocabulary file, one piece a line; at most as many as the model has rows for."""
-    pieces = path.read_text(encoding="utf-8").splitlines()
+    pieces = read_text(path).splitlines()
     if tuple(pieces[: len(_FIRST)]) != _FIRST or len(pieces) > (most or len(pieces)):
         raise ModelError(
             f"{path} has {len(pieces)} pieces that begin with {', '.join(map(repr, pieces[:4])) or 'none'}"[

@@ -14,6 +14,7 @@ from filelock import FileLock
 
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
+from evenhand.core.reading import read_text
 from evenhand.store.atomic import naming_storage_errors, write_text
 
 Evidence = dict[str, Json]
@@ -35,7 +36,7 @@ def read_evidence(metric: str) -> list[Evidence]:
     """The validations of a metric, oldest first; none where nothing was kept."""
     path = evidence_file(metric)
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_text(path))
     except FileNotFoundError:
         return []
     except (OSError, ValueError, RecursionError) as error:

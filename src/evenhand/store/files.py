@@ -14,6 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
+from evenhand.core import reading
 from evenhand.core.digests import Json, canonical_json
 from evenhand.core.errors import InputError
 from evenhand.core.packing import RATIO, most_unpacked
@@ -126,10 +127,10 @@ def read_bytes(path: Path) -> bytes:
         most = _LARGEST
         if path.suffix.lower() == ".gz":
             most = min(most, most_unpacked(path.stat().st_size))
-            with gzip.open(path, "rb") as file:
+            with reading.open_regular(path) as raw, gzip.open(raw, "rb") as file:
                 content = file.read(most + 1)
         else:
-            content = path.read_bytes()
+            content = reading.read_bytes(path, most=most)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(
             f"{path} cannot be read: {error}", accepted="a readable file", todo="check the file"

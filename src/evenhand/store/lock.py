@@ -11,6 +11,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from evenhand.core.errors import RunFolderError, StorageError
+from evenhand.core.reading import open_regular
 from evenhand.store.atomic import is_temporary, naming_storage_errors, sweep, write_text
 
 LOCK, HOLDER = ".lock", ".lock.holder"
@@ -53,8 +54,8 @@ class FolderLock:
     def _holder(self) -> str:
         """Who holds the folder, as far as they said so."""
         try:
-            with (self._folder / HOLDER).open(encoding="utf-8", errors="replace") as file:
-                said = file.readline(_LONGEST).strip()
+            with open_regular(self._folder / HOLDER) as file:
+                said = file.readline(_LONGEST).decode("utf-8", "replace").strip()
         except OSError:
             return ""
         return f" ({said})" if said.isprintable() and said else ""

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
+from evenhand.core.reading import open_regular
+
 _MAGIC: Final = b"PAR1"
 _MOST_FOOTER: Final = 1 << 26
 """Bytes of a footer; walking it takes twenty times as much memory."""
@@ -84,7 +86,7 @@ class _EndsEarlyError(ValueError):
 def check_parquet(path: Path | str) -> ParquetHeaders:
     """What the headers of a file say; a ValueError where they contradict its size or each other."""
     size = os.path.getsize(path)
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         footer = _footer(file, size)
         columns: dict[str, ParquetColumn] = {}
         leaves = list(_leaves(_list(footer.get(2)), columns))

@@ -14,6 +14,7 @@ import polars as pl
 
 from evenhand._version import __version__
 from evenhand.core.errors import EvenhandError, RunFolderError
+from evenhand.core.reading import read_text
 from evenhand.store.files import PARQUET_ERRORS, first_line
 from evenhand.store.parquet import scan_parquet
 from evenhand.store.parquet_check import check_parquet
@@ -112,7 +113,7 @@ def read_manifest(folder: Path) -> Manifest:
             todo="check the path",
         )
     try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
+        manifest = json.loads(read_text(file))
         version, _ = manifest["format"], manifest["identity"].keys()
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RunFolderError(

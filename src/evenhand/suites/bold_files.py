@@ -10,6 +10,7 @@ from typing import NamedTuple, NoReturn, cast
 
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
+from evenhand.core.reading import read_text
 from evenhand.suites.bold_facts import facts
 
 ACCEPTED = (
@@ -156,7 +157,7 @@ def _objects(path: Path) -> Iterator[Mapping[str, Json]]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         _damaged(path, str(error))
 

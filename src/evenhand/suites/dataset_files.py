@@ -15,6 +15,7 @@ from typing import NamedTuple
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError, MissingLibraryError
 from evenhand.core.file_names import user_path
+from evenhand.core.reading import open_regular
 from evenhand.core.records import Execution
 from evenhand.suites.dataset_names import ACCEPTED, DatasetName
 
@@ -58,7 +59,8 @@ def _local(folder: Path, name: DatasetName) -> Files:
 
 
 def _text(path: Path) -> str:
-    return path.read_bytes()[: 1 << 20].decode("utf-8", "replace")
+    with open_regular(path) as file:
+        return file.read(1 << 20).decode("utf-8", "replace")
 
 
 def choose(files: Sequence[str], readme: str, name: DatasetName) -> list[str]:

@@ -28,6 +28,7 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evenhand.core.errors import InputError
+from evenhand.core.reading import read_text
 from evenhand.core.records import RESERVED_GROUPS
 from evenhand.core.toml import parse_toml
 from evenhand.suites.template_format import repeated
@@ -83,7 +84,7 @@ class RegardFile(_Strict):
 def read_regard(path: Path) -> RegardFile:
     """The contents of a file, its types checked; whether the parts fit is asked once they are joined."""
     try:
-        return RegardFile.model_validate(parse_toml(path.read_text(encoding="utf-8-sig")))
+        return RegardFile.model_validate(parse_toml(read_text(path, encoding="utf-8-sig")))
     except OSError as error:
         raise _error(path, f"it cannot be read ({error.strerror})", "a TOML file") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from evenhand.core.errors import InputError
+from evenhand.core.reading import read_text
 from evenhand.core.toml import parse_toml
 from evenhand.suites.template_format import TemplateFile, misfits
 
@@ -43,7 +44,7 @@ def _error(path: Path, came: str, accepted: str) -> InputError:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_text(path, encoding="utf-8-sig")
     except OSError as error:
         raise _error(path, f"cannot be read ({error.strerror})", "a TOML or CSV file") from error
     except UnicodeDecodeError as error:

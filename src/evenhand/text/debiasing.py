@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from evenhand.core.assets import asset
 from evenhand.core.errors import InputError
+from evenhand.core.reading import read_text
 from evenhand.text.vectors import WordVectors, embedded_vectors, unit_rows
 
 Matrix = npt.NDArray[np.float32]
@@ -55,7 +56,7 @@ def read_gender_words(path: Path) -> GenderWords:
     are specific without being listed again. ``female_first`` is true or left out.
     """
     try:
-        lists = json.loads(path.read_text(encoding="utf-8-sig"))
+        lists = json.loads(read_text(path, encoding="utf-8-sig"))
         definitional, equal = (_pairs(lists[name]) for name in ("definitional_pairs", "equalise_pairs"))
         single, female, male = (
             frozenset(_words(lists.get(name, []))) for name in ("gender_specific", "female", "male")

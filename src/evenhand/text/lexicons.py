@@ -18,6 +18,7 @@ from evenhand.core.assets import asset
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.packing import most_unpacked
+from evenhand.core.reading import open_regular, read_bytes, read_text
 
 NORMS: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(("valence", "arousal", "dominance"), (1.0, 9.0)),
@@ -80,7 +81,7 @@ def read_closed_class(path: Path | None = None) -> frozenset[str]:
     """
     source = path or asset("norms", "closed_class.txt")
     try:
-        lines = source.read_text(encoding="utf-8-sig").splitlines()
+        lines = read_text(source, encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"{source} cannot be read: {error}", accepted="words in UTF-8", todo="check the file"
@@ -105,9 +106,9 @@ def _table(path: Path) -> list[list[str]]:
 
 def _unpacked(path: Path) -> bytes:
     if path.suffix != ".xz":
-        return path.read_bytes()
+        return read_bytes(path)
     most = most_unpacked(path.stat().st_size)
-    with lzma.open(path) as file:
+    with open_regular(path) as raw, lzma.open(raw) as file:
         data = file.read(most + 1)
     if len(data) > most:
         raise lzma.LZMAError(f"it unpacks to more than {most >> 20:,} MiB")

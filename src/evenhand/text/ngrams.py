@@ -12,10 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from evenhand.core.errors import InputError
+from evenhand.core.reading import open_regular
 
 BEGIN: Final = "<s>"
 END: Final = "</s>"
@@ -131,7 +133,7 @@ def read(path: Path) -> NgramModel:
     tables: list[_Table] = []
     ended = False
     try:
-        with path.open(encoding="utf-8-sig") as file:
+        with TextIOWrapper(open_regular(path), encoding="utf-8-sig") as file:
             for line in file:
                 mark = line.strip()
                 if mark.startswith("\\"):

@@ -19,6 +19,7 @@ from evenhand.neural import quantised, wordpiece
 from evenhand.neural.checkpoints import (
     read_config,
     refuse_kernels,
+    require_finite,
     require_tokenizer,
     weight_files,
     weights_digest,
@@ -164,6 +165,7 @@ class EncoderBackbone:
         config = read_config(folder)
         shape = EncoderShape(**cast("Mapping[str, int]", config["shape"]))
         weights = quantised.load(folder / "model.safetensors")
+        require_finite(weights, str(folder))
         encoder = Encoder(shape, dropout=0.1)
         kind: HeadKind = "each" if each else "one-of"
         encoder.load_state_dict(
@@ -274,6 +276,7 @@ def _classifier(folder: Path, labels: Sequence[str], seed: int, *, each: bool) -
             accepted="a model that transformers knows as a sequence classifier, such as BERT or GPT-2",
             todo="name another backbone",
         ) from error
+    require_finite(found.state_dict(), str(folder))
     return found
 
 

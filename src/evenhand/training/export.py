@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from evenhand.core.modes import share_as_usual
+from evenhand.core.reading import read_text
 from evenhand.neural import quantised
 from evenhand.training import tokenizer
 from evenhand.training.tokenizer import CLS, END, MASK, PAD, SEP, SPECIAL_TOKENS
@@ -38,7 +39,7 @@ def save_folder(model: nn.Module, folder: Path, *, tokenizer_file: Path) -> None
 
 def hub_folder(source: Path, target: Path, *, tokenizer_file: Path) -> None:
     """Write the int8 (or float16) model of `source` in float32, for transformers: the very same numbers."""
-    config = json.loads((source / "config.json").read_text(encoding="utf-8"))
+    config = json.loads(read_text(source / "config.json"))
     _write(target, read_weights(source), config, tokenizer.load(tokenizer_file))
 
 
@@ -49,7 +50,7 @@ def quantise_folder(source: Path, target: Path, *, shares_tokenizer_of: str | No
     """
     target.mkdir(parents=True, exist_ok=True)
     quantised.save(load_file(source / WEIGHTS), target / WEIGHTS, by_column=is_conv1d)
-    config = json.loads((source / "config.json").read_text(encoding="utf-8"))
+    config = json.loads(read_text(source / "config.json"))
     if shares_tokenizer_of is None:
         shutil.copyfile(source / "tokenizer.json", target / "tokenizer.json")
     else:

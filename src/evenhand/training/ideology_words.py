@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from evenhand.core.errors import InputError
+from evenhand.core.reading import read_bytes
 from evenhand.text.lexicons import read_closed_class
 from evenhand.training.labelled import outlet
 
@@ -117,7 +118,7 @@ class Limits:
 def read_articles(path: Path) -> list[Article]:
     """The articles of a JSONL file with ``text``, ``label`` (0 liberal, 1 conservative) and ``source``."""
     try:
-        lines = path.read_bytes().decode("utf-8-sig").split("\n")
+        lines = read_bytes(path, most=4 << 30).decode("utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"{path} cannot be read: {error}", accepted="JSON lines in UTF-8", todo="check the file"

@@ -10,6 +10,7 @@ from typing import Final, cast
 
 from evenhand.core.digests import Json
 from evenhand.core.errors import RunFolderError
+from evenhand.core.reading import read_text
 from evenhand.store.atomic import naming_storage_errors, write_text
 from evenhand.store.lock import HOLDER, LOCK, FolderLock, foreign
 
@@ -63,7 +64,7 @@ class JobFolder:
         if not path.exists():
             self._write({"identity": self._identity})
             return None
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(read_text(path))
         theirs = record["identity"]
         differing = sorted(
             name for name in {*theirs, *self._identity} if theirs.get(name) != self._identity.get(name)

@@ -13,6 +13,7 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -22,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from evenhand.core.errors import InputError
+from evenhand.core.reading import open_regular
 from evenhand.text.lexicons import NORMS, Lexicon, write_lexicon
 from evenhand.text.vectors import WordVectors, embedded_vectors, read_vectors, unit_rows
 from evenhand.training.optim import one_thread
@@ -192,7 +194,7 @@ def _agreement(name: str, predicted: Matrix, rated: Matrix) -> Agreement:
 def _rows(path: Path) -> list[tuple[str, Matrix]]:
     accepted = f"a table in UTF-8 with the columns word and any of {', '.join(NORMS)}"
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file, delimiter="," if path.suffix == ".csv" else "\t")
             names = {name.strip().lower(): name for name in rows.fieldnames or ()}
             # A short row lacks its last cells.

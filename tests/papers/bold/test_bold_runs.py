@@ -7,7 +7,7 @@ from tests.suites.small_bold import original
 
 import evenhand
 from evenhand.core.assets import asset
-from evenhand.core.errors import RunFolderError
+from evenhand.core.errors import InputError, RunFolderError
 from evenhand.papers.bold import replication
 from evenhand.papers.replicate import prepare
 from evenhand.suites.bold import BoldSuite
@@ -33,6 +33,19 @@ def test_only_the_metrics_of_the_asked_tables_are_scored(small, tmp_path):
     assert sorted(metrics) == ["gender_polarity", "norms", "sentiment"]
     files = ["claims.parquet", "claims.md", "replication.md", "report.html"]
     assert run.manifest["stages"]["replicate"]["files"] == files
+
+
+def test_the_model_wikipedia_is_the_human_sentences_of_data(small, tmp_path, monkeypatch):
+    monkeypatch.delenv("EVENHAND_DATA", raising=False)
+    monkeypatch.delenv("EVENHAND_BOLD", raising=False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    options = {"tables": "3,figure_4", "data": tmp_path / "data", "offline": True}
+    run = evenhand.replicate("bold", model="wikipedia", **options, out=tmp_path / "r")
+    assert pl.read_parquet(run.path / "figure_4.parquet")["source"].to_list() == ["WIKI"]
+    with pytest.raises(
+        InputError, match=r"^'people=wikipedia' names human sentences besides those of --data\."
+    ):
+        prepare("bold", model="people=wikipedia", **options)
 
 
 def test_table_1_needs_no_texts(small, tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.file_names import file_name
 from evenhand.core.protocols import HumanSuite, Model
 from evenhand.core.records import Execution
-from evenhand.models.human import HumanModel
+from evenhand.models import human
 
 CONTROL_CODES = ("Wikipedia", "Opinion", "Thoughts")
 _MASKED = "bold-bert"
@@ -60,9 +60,10 @@ def find_sources(
 ) -> tuple[Source, ...]:
     """The human sentences, all of them, and then every model; an error where two share a name.
 
+    ``wikipedia`` among the specs means the human sentences, and adds none: they are those of ``suite``.
     ``length`` is of models that write forward: the paper prints it for masked ones alone.
     """
-    people = Source(suite.human_name, HumanModel(suite), None, None)
+    people = Source(suite.human_name, human.HumanModel(suite), None, None)
     models = [source for spec in specs for source in _of_model(spec, limit, execution)]
     _refuse_twins([people, *models])
     forward = [replace(source, max_new_tokens=length) if source.is_forward else source for source in models]
@@ -72,6 +73,14 @@ def find_sources(
 def _of_model(spec: str, limit: int | None, execution: Execution) -> list[Source]:
     """The sources of ``SPEC`` or ``NAME=SPEC``; a CTRL model is three, one a control code."""
     name, _, rest = spec.rpartition("=")
+    if rest.partition(":")[0] == human.NAME:
+        if spec == human.NAME:
+            return []
+        raise InputError(
+            f"{spec!r} names human sentences besides those of --data",
+            accepted=f"{human.NAME}: the sentences of --data, which are in every table anyway",
+            todo=f"name the folder with --data, and the model {human.NAME}",
+        )
     model = registry.model(rest, {}, execution)
     name = name or rest
     if set(CONTROL_CODES) <= getattr(model, "control_codes", frozenset()):

@@ -12,6 +12,7 @@ import polars as pl
 
 from evenhand.core import registry
 from evenhand.core.protocols import Metric
+from evenhand.core.reading import read_text
 from evenhand.core.records import Execution, Text
 from evenhand.papers.political.texts import JUDGE
 from evenhand.papers.records import Table
@@ -57,7 +58,7 @@ def _rows(name: str, path: Path, execution: Execution) -> list[dict[str, object]
 
 
 def _judged(path: Path, execution: Execution) -> dict[float, np.ndarray]:
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = [json.loads(line) for line in read_text(path).splitlines()]
     judge = registry.metric(JUDGE, {}, execution)
     assert isinstance(judge, Metric)
     scores = [row[JUDGE].value for row in judge.score([Text(line["text"]) for line in lines])]

@@ -11,6 +11,7 @@ from evenhand.api.debias import MODES
 from evenhand.core import registry
 from evenhand.core.errors import EvenhandError
 from evenhand.core.protocols import Model
+from evenhand.core.reading import read_text
 from evenhand.core.registry import Option
 from evenhand.pipeline.price import VANILLA
 
@@ -84,7 +85,7 @@ def learned_from(modes: Modes) -> str | None:
     if "classifier" not in found:
         return None
     path = Path(str(found["classifier"]["calibrator"])) / "card.md"
-    rows = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    rows = read_text(path).splitlines() if path.is_file() else []
     said = [row.split("|")[2].strip() for row in rows if row.startswith("| data |")]
     return said[0] if said else "articles that are not named"
 

@@ -12,6 +12,7 @@ from typing import Final
 import polars as pl
 
 from evenhand.core.errors import InputError
+from evenhand.core.reading import read_bytes
 from evenhand.core.records import Execution
 from evenhand.store.files import read_table
 
@@ -89,7 +90,7 @@ def table(path: Path, columns: Sequence[str]) -> pl.DataFrame:
 
 def bare_rows(path: Path) -> list[list[str]]:
     """The rows of a CSV file without a header."""
-    text = path.read_bytes().decode("utf-8-sig", "replace")
+    text = read_bytes(path).decode("utf-8-sig", "replace")
     return [row for row in csv.reader(StringIO(text, newline="")) if row]
 
 

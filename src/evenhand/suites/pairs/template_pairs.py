@@ -39,6 +39,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from evenhand.core.assets import asset
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
+from evenhand.core.reading import read_text
 from evenhand.core.records import RESERVED_GROUPS
 from evenhand.core.toml import parse_toml
 from evenhand.suites.pairs.sets import EMOTIONS, PairSet, PairSuite, distinct, ordered, suite_info
@@ -127,7 +128,7 @@ def _read(path: Path) -> _File:
     if not path.is_file():
         raise InputError(f"{path} is not there", accepted=_ACCEPTED, todo="check the path")
     try:
-        file = _File.model_validate(parse_toml(path.read_text(encoding="utf-8")))
+        file = _File.model_validate(parse_toml(read_text(path)))
         for misfit in _misfits(file):
             raise InputError(f"{path}: {misfit}", accepted=_ACCEPTED, todo="change that line")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
