@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from evenhand.cli import options as o
 from evenhand.cli.console import errors, output, warn
+from evenhand.cli.entry import GateNotPassedError
 
 if TYPE_CHECKING:
     from evenhand.api.gate import Gate
@@ -54,7 +55,8 @@ def command(
     _show(found)
     for line in found.annotations() if github else ():
         typer.echo(line)
-    raise typer.Exit(found.exit_code)
+    if found.exit_code:
+        raise GateNotPassedError
 
 
 def _announce(found: Gate) -> None:
