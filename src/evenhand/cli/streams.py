@@ -19,12 +19,12 @@ class OutputStream:
 
     def __init__(self, stream: TextIO, *, escapes_commands: bool) -> None:
         self.stream = stream
-        self._escapes_commands = escapes_commands
+        self.escapes_commands = escapes_commands
 
-    def write(self, text: str) -> int:
-        """Write the text, with workflow commands escaped where that is asked for."""
+    def write(self, text: str, *, escapes_commands: bool = True) -> int:
+        """Write the text, with workflow commands escaped where the stream does so."""
         try:
-            self.stream.write(escape_commands(text) if self._escapes_commands else text)
+            self.stream.write(escape_commands(text) if escapes_commands and self.escapes_commands else text)
         except BrokenPipeError:
             discard(self.stream)
         return len(text)
@@ -48,14 +48,20 @@ def output_streams(*, escapes_commands: bool) -> Iterator[None]:
         yield
 
 
+def escape_output() -> None:
+    """Escape workflow commands in all that is written from here on."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, OutputStream):
+            stream.escapes_commands = True
+
+
 def write_command(line: str) -> None:
     """Write a line that the runner is to obey."""
     stream = sys.stdout
-    while isinstance(stream, OutputStream):
-        stream.flush()
-        stream = stream.stream
-    if stream is not None:
-        OutputStream(stream, escapes_commands=False).write(line + "\n")
+    if isinstance(stream, OutputStream):
+        stream.write(line + "\n", escapes_commands=False)
+    elif stream is not None:
+        stream.write(line + "\n")
 
 
 def discard(stream: TextIO) -> None:
