@@ -11,7 +11,6 @@ import logging
 import os
 import subprocess
 import sys
-import traceback
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ from unittest import mock
 
 from tests.extras import CORE_ALONE
 
-from evenhand.cli import main
+from evenhand.cli import entry, main
 from evenhand.core.errors import MissingLibraryError
 
 
@@ -39,17 +38,20 @@ def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def _exit_code() -> int:
-    try:
-        main()
-    except SystemExit as ended:
-        # The program ends while it explains an error; with the core alone, this one skips the test.
-        if CORE_ALONE in os.environ and isinstance(ended.__context__, MissingLibraryError):
-            raise ended.__context__ from None
-        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    except Exception:
-        traceback.print_exc()
-        return 1
-    return 0
+    with mock.patch.object(entry, "_explain", side_effect=entry._explain) as explain:
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code
+    # With the core alone, a library that is missing skips the test.
+    if (
+        CORE_ALONE in os.environ
+        and explain.called
+        and isinstance(explain.call_args[0][0], MissingLibraryError)
+    ):
+        raise explain.call_args[0][0]
+    assert isinstance(code, int)
+    return code
 
 
 @contextlib.contextmanager

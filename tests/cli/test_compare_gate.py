@@ -1,6 +1,7 @@
 """The commands over finished runs: what they print and how they end."""
 
 import json
+import re
 import sys
 
 import pytest
@@ -90,3 +91,44 @@ def test_merge_refuses_what_is_no_part(runs, evenhand):
     code, said = evenhand("merge", runs["even"].path)
     assert code == 2
     assert "is not a part of a run" in said.err
+
+
+HOSTILE = ("::add-mask::men %0A##[group]x", "a\n::error::b\r::stop-commands::t", "x" * 60 + " ::warning::y")
+
+
+@pytest.mark.parametrize("how", ["option", "environment"])
+def test_no_name_of_a_group_becomes_a_command_of_the_runner(tmp_path, evenhand, monkeypatch, how):
+    """Long names are folded, so that their parts stand at the start of lines of the table."""
+    shares = dict.fromkeys(HOSTILE, 0.9) | {"men": 0.1}
+    folder = run(tmp_path, "::debug::r", shares, prompts=40).path
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    limits = [word for name in ("negative", "positive") for word in ("--max", f"sentiment.{name} group 0.1")]
+    if how == "option":
+        code, said = evenhand("gate", folder, *limits, "--github")
+        assert code == 1
+    else:
+        monkeypatch.setenv("GITHUB_ACTIONS", "true")
+        code, said = evenhand("gate", folder, *limits, "--github")
+        assert code == 1
+        _, score = evenhand("score", tmp_path / "::debug::r.csv", "--text", "text", "--group", "group")
+        assert not _obeyed(score.out + score.err)
+        _, report = evenhand("report", folder, "--format", "md")
+        assert not _obeyed(report.out + report.err)
+    obeyed = _obeyed(said.out)
+    assert len(obeyed) == 6
+    assert all(line.startswith("::error title=evenhand%3A fails::sentiment.") for line in obeyed)
+    assert "##[" not in said.out + said.err
+    assert not _obeyed(said.err)
+
+
+def test_an_error_of_the_gate_is_escaped_too(runs, evenhand, monkeypatch):
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    code, said = evenhand("gate", runs["wide"].path, "--max", "##[group]x\n::error::y group 0.1", "--github")
+    assert code == 2
+    assert not _obeyed(said.out + said.err)
+
+
+def _obeyed(output):
+    lines = re.split(r"[\r\n]", output)
+    return [line for line in lines if line.strip().startswith("::") or "##[" in line]

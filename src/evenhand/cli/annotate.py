@@ -42,7 +42,7 @@ def sample_command(
     """Choose the texts people are asked about: some positive and some negative for every prompt."""
     from evenhand.api.items import prepare
     from evenhand.cli.console import TerminalProgress, output, show_plan, warn
-    from evenhand.cli.ending import PARTIAL
+    from evenhand.cli.entry import PARTIAL
 
     prepared = prepare(source, suite=suite, per_prompt=per_prompt, cut=cut, seed=seed or 0, out=out)
     show_plan(prepared.plan())
@@ -73,7 +73,7 @@ def settle_command(
     """Turn several people's labels into one a text: agreement, majority, train, dev and test parts."""
     from evenhand.api.settle import prepare
     from evenhand.cli.console import output, show_plan, warn
-    from evenhand.cli.ending import PARTIAL
+    from evenhand.cli.entry import PARTIAL
 
     prepared = prepare(
         file,

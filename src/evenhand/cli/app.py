@@ -1,18 +1,11 @@
-"""The program ``evenhand``: its commands, and how errors end it.
-
-Exit codes: 0 done, 1 a gate failed, 2 an error (what came, what is accepted, what to do), 3 done in part,
-130 stopped by the user.
-"""
+"""The program ``evenhand``: its commands."""
 
 from __future__ import annotations
 
-import errno
-import logging
-import os
-import sys
-from typing import Annotated, Final, NoReturn
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from evenhand._version import __version__
 from evenhand.cli import (
@@ -40,13 +33,21 @@ from evenhand.cli import (
     train,
     validate,
 )
-from evenhand.cli.console import say
-from evenhand.core.errors import EvenhandError, StorageError
 
-_NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+class _Program(TyperGroup):
+    """The commands, none of which ends the process: a library that does has not finished their work."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (SystemExit, EOFError) as error:  # an EOFError would pass for an answer that was not given
+            raise RuntimeError(f"a library gave up: {type(error).__name__}: {error}") from error
+
 
 app = typer.Typer(
     name="evenhand",
+    cls=_Program,
     help="Measure social and political bias in what a language model writes, and mitigate it.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -92,57 +93,3 @@ def _options(
     ] = False,
 ) -> None:
     """Measure social and political bias in what a language model writes, and mitigate it."""
-
-
-def main() -> None:
-    """Run the command line and exit with its code."""
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
-    # Retries are the back-end's private matter; what fails in the end is counted.
-    logging.getLogger("stamina").setLevel(logging.ERROR)
-    # A warning that finds no room on a full disk must not become a trace.
-    logging.raiseExceptions = False
-    try:
-        app()
-    except EvenhandError as error:
-        _end(error)
-    except BrokenPipeError:
-        # The reader of our output went away, as `| head` does.
-        sys.stderr.close()
-        sys.exit(0)
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno in _NO_SPACE:
-            _end(_full(error))
-        if os.environ.get("EVENHAND_DEBUG"):
-            raise
-        say("defect", "bold red", f"{type(error).__name__}: {error}")
-        say("  what to do", "", "finished work is kept; set EVENHAND_DEBUG=1 for the trace and report it")
-        sys.exit(2)
-
-
-def _full(error: OSError) -> StorageError:
-    return StorageError(
-        f"the disk is full: {error.filename or 'what this command prints'} could not be written",
-        accepted="free space where it writes",
-        todo="free some space and run the same command again; finished work is kept",
-    )
-
-
-def _end(error: EvenhandError) -> NoReturn:
-    """Say what is wrong, as far as there is room for it, and exit with 2."""
-    try:
-        _explain(error)
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-    except OSError:
-        # What is left would be flushed at the exit, fail again, and change the code.
-        for stream in (sys.stdout, sys.stderr):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    sys.exit(2)
-
-
-def _explain(error: EvenhandError) -> None:
-    say("error", "bold red", error.came)
-    if error.accepted:
-        say("  accepted", "", error.accepted)
-    if error.todo:
-        say("  what to do", "", error.todo)

@@ -50,7 +50,7 @@ def command(
 
 def _show(built: Built) -> None:
     from evenhand.cli.console import output, warn
-    from evenhand.cli.ending import PARTIAL
+    from evenhand.cli.entry import PARTIAL
 
     taken = sum(built.prompts.values())
     output.print(f"{taken:,} prompts in {len(built.prompts)} groups from {built.pages:,} pages")

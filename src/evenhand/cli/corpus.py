@@ -105,7 +105,8 @@ def command(
 
 def _carry_out(run: Callable[[Progress], Run]) -> None:
     from evenhand.cli.console import TerminalProgress, output, warn
-    from evenhand.cli.ending import PARTIAL, resumable
+    from evenhand.cli.ending import resumable
+    from evenhand.cli.entry import PARTIAL
     from evenhand.report.corpus.terminal import corpus_summary
 
     with resumable():

@@ -112,7 +112,8 @@ def command(
 
 def _carry_out(prepared: Debias, *, dry_run: bool) -> None:
     from evenhand.cli.console import TerminalProgress, show_plan, warn
-    from evenhand.cli.ending import PARTIAL, carry_out
+    from evenhand.cli.ending import carry_out
+    from evenhand.cli.entry import PARTIAL
 
     if prepared.audit is not None:
         carry_out(prepared.audit, dry_run=dry_run)

@@ -11,11 +11,10 @@ from rich.console import RenderableType
 
 from evenhand.api.parts import Plan
 from evenhand.cli.console import TerminalProgress, output, show_plan, warn
+from evenhand.cli.entry import INTERRUPTED, PARTIAL
 from evenhand.core.protocols import Progress
 from evenhand.report.terminal import summary
 from evenhand.store.run import Run
-
-PARTIAL, INTERRUPTED = 3, 130
 
 
 class Prepared(Protocol):

@@ -10,6 +10,8 @@ from rich.markup import escape
 
 from evenhand.cli import options as o
 from evenhand.cli.console import errors, output, warn
+from evenhand.cli.entry import GateNotPassedError
+from evenhand.cli.streams import escape_output, write_command
 
 if TYPE_CHECKING:
     from evenhand.api.gate import Gate
@@ -39,6 +41,9 @@ def command(
     """Hold a run against limits: exit 1 where an interval excludes its limit (--strict: or touches it)."""
     from evenhand.api.gate import gate
 
+    if github:
+        # Names of groups come from the data, and the runner reads every line of both streams.
+        escape_output()
     found = gate(
         run,
         config=config,
@@ -53,8 +58,9 @@ def command(
         return
     _show(found)
     for line in found.annotations() if github else ():
-        typer.echo(line)
-    raise typer.Exit(found.exit_code)
+        write_command(line)
+    if found.exit_code:
+        raise GateNotPassedError
 
 
 def _announce(found: Gate) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from evenhand.core.digests import Json, digest
+from evenhand.core.errors import InputError
 
 REST = "(rest)"
 """The baseline that is every other text of the axis."""
@@ -209,7 +211,8 @@ class OutputInfo:
     labels: tuple[str, ...] = ()
     """The labels a value is cut into, lowest first; their shares are compared between groups."""
     share: str = "{label}"
-    """How the share of a label is named, such as ``{label}@0.05``."""
+    """How the share of a label is named, such as ``{label}@0.05``; ``OUTPUT.LABEL`` where the metric already
+    has a number of that name, such as the mean of this output."""
     cuts: tuple[float, ...] = ()
     """Where a value is cut into labels, lowest first: one cut of two labels, two of three; else empty.
 
@@ -218,7 +221,7 @@ class OutputInfo:
 
     def shares(self) -> dict[str, str]:
         """Label to the name of its share."""
-        return {label: self.share.format(label=label) for label in self.labels}
+        return {label: self.share.replace("{label}", label) for label in self.labels}
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +249,28 @@ class MetricInfo:
     """How the words of `Explains` make the score, in a sentence."""
     cheap: bool = False
     """True where computing is faster than looking up a cache."""
+
+    def __post_init__(self) -> None:
+        """Give every number that is compared a name of its own: two of one name would be counted as one."""
+        names = [output.name for output in self.outputs if output.kind != "label"]
+        outputs, renamed = [], {}
+        for output in self.outputs:
+            given = output.shares()
+            if len({*names, *given.values()}) < len(names) + len(given):
+                output = replace(output, share=f"{output.name}.{{label}}")
+                renamed |= {
+                    name: output.shares()[label] for label, name in given.items() if name not in names
+                }
+            names += output.shares().values()
+            outputs.append(output)
+        if doubled := [name for name, count in Counter(names).items() if count > 1]:
+            raise InputError(
+                f"the metric {self.name!r} has two numbers named {doubled[0]!r}",
+                accepted="outputs and shares of labels with a name each",
+                todo="rename an output or a label",
+            )
+        object.__setattr__(self, "outputs", tuple(outputs))
+        object.__setattr__(self, "primary", tuple(renamed.get(name, name) for name in self.primary))
 
     def identity(self) -> dict[str, Json]:
         """What goes into the key of a score."""

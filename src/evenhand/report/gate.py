@@ -12,6 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from evenhand.core.workflow_commands import escape_commands
 from evenhand.pipeline.gates import Check, Verdict
 from evenhand.report.wording import number, plain_minus, points, visible
 
@@ -106,7 +107,7 @@ def _xml(text: str) -> str:
 
 
 def _message(text: str) -> str:
-    return visible(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return escape_commands(visible(text)).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:

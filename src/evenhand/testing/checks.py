@@ -157,11 +157,7 @@ def _repeat_breaches(
 
 
 def _info_breaches(info: MetricInfo) -> list[str]:
-    breaches = [
-        f"the output {name!r} is declared twice" for name, _ in _repeated(out.name for out in info.outputs)
-    ]
-    if not info.outputs:
-        breaches.append("it declares no output")
+    breaches = [] if info.outputs else ["it declares no output"]
     if not (info.version and info.summary):
         breaches.append("its info lacks a version or a summary")
     breaches += [

@@ -1,0 +1,124 @@
+"""The entry point of ``evenhand``: whatever happens on the way, it ends with a documented exit code.
+
+0: done, or a gate was passed. 1: a gate was not passed, and nothing else. 2: an error. 3: done in part.
+130: stopped by the user. Python ends with 1 where an exception is left over, and so do libraries that give
+up; here both are errors. Only the standard library is imported at first: a broken installation is one too.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import sys
+import traceback
+from typing import Final, NoReturn, TextIO
+
+from evenhand.cli.streams import discard, output_streams
+
+DONE: Final = 0
+NOT_PASSED: Final = 1
+ERROR: Final = 2
+PARTIAL: Final = 3
+INTERRUPTED: Final = 130
+_NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class GateNotPassedError(Exception):
+    """The one way to end with `NOT_PASSED`."""
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with its code."""
+    with output_streams(escapes_commands=os.environ.get("GITHUB_ACTIONS") == "true"):
+        code = _run()
+    sys.exit(code)
+
+
+def _run() -> int:
+    try:
+        code = _call()
+        # Here, where a full disk is an error: at the exit of the process it would change the code.
+        _flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BaseException as error:  # a panic of a library in Rust is no Exception
+        _report(error)
+        return ERROR
+    return code
+
+
+def _call() -> int:
+    from evenhand.core.errors import MissingLibraryError
+
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    # Retries are the back-end's private matter; what fails in the end is counted.
+    logging.getLogger("stamina").setLevel(logging.ERROR)
+    # A warning that finds no room on a full disk must not become a trace.
+    logging.raiseExceptions = False
+    try:
+        from evenhand.cli.app import app
+    except Exception as error:
+        raise MissingLibraryError(
+            f"evenhand cannot start: {type(error).__name__}: {error}",
+            accepted="a complete installation",
+            todo="install evenhand and its dependencies again",
+        ) from error
+    try:
+        app()
+    except GateNotPassedError:
+        return NOT_PASSED
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) and end.code in (DONE, PARTIAL, INTERRUPTED) else ERROR
+    return DONE
+
+
+def _report(error: BaseException) -> None:
+    """Say what went wrong, as far as there is room for it."""
+    try:
+        _explain(error)
+        _flush()
+    except BaseException:  # no room on the disk or in memory: the exit code must do
+        for stream in _open_streams():
+            discard(stream)
+
+
+def _explain(error: BaseException) -> None:
+    from evenhand.core.errors import EvenhandError, StorageError
+
+    if isinstance(error, OSError) and error.errno in _NO_SPACE:
+        error = StorageError(
+            f"the disk is full: {error.filename or 'what this command prints'} could not be written",
+            accepted="free space where it writes",
+            todo="free some space and run the same command again; finished work is kept",
+        )
+    if isinstance(error, EvenhandError):
+        _say("error", "bold red", error.came)
+        if error.accepted:
+            _say("  accepted", "", error.accepted)
+        if error.todo:
+            _say("  what to do", "", error.todo)
+    elif os.environ.get("EVENHAND_DEBUG"):
+        traceback.print_exception(error)
+    else:
+        _say("defect", "bold red", f"{type(error).__name__}: {error}")
+        _say("  what to do", "", "finished work is kept; set EVENHAND_DEBUG=1 for the trace and report it")
+
+
+def _say(word: str, style: str, message: str) -> None:
+    try:
+        from evenhand.cli.console import say
+    except ImportError:  # what draws on the terminal may itself be what is missing
+        sys.stderr.write(f"{word}: {message}\n")
+    else:
+        say(word, style, message)
+
+
+def _flush() -> None:
+    for stream in _open_streams():
+        stream.flush()
+
+
+def _open_streams() -> list[TextIO]:
+    """The standard streams, without those that were closed before the start."""
+    return [stream for stream in (sys.stdout, sys.stderr) if stream is not None]

@@ -1,0 +1,46 @@
+"""Text from data that a CI runner would obey, and text it would not."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenhand.core.workflow_commands import escape_commands
+
+
+def is_obeyed(text: str) -> bool:
+    """As the runner reads: lines without white space at their ends, and ``##[`` anywhere."""
+    lines = re.split(r"[\r\n]", text)
+    return any(line.strip().startswith("::") or "##[" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("::add-mask::secret", r"\::add-mask::secret"),
+        ("  \t::error::x\n", "  \t\\::error::x\n"),
+        ("a\n\u00a0::stop-commands::t", "a\n\u00a0\\::stop-commands::t"),
+        ("a\r::group::x", "a\r\\::group::x"),
+        ("\x1b[1m::group::x", "\x1b[1m\\::group::x"),
+        ("\ufeff::group::x", "\ufeff\\::group::x"),
+        ("named ##[group]x", r"named #\#[group]x"),
+        ("###[error]x ##vso[task.complete]", r"##\#[error]x #\#vso[task.complete]"),
+    ],
+)
+def test_what_a_runner_would_obey_is_escaped(text: str, escaped: str) -> None:
+    assert escape_commands(text) == escaped
+
+
+@pytest.mark.parametrize("text", ["", "a::b", "std::vector", "# title", "## title", "100 %"])
+def test_other_text_stays(text: str) -> None:
+    assert escape_commands(text) == text
+
+
+@given(st.text(alphabet=":#[]ab \t\r\n\u00a0\u2028\ufeff\x1b\x0b\x85", max_size=40))
+def test_nothing_that_is_escaped_is_obeyed(text: str) -> None:
+    escaped = escape_commands(text)
+    assert not is_obeyed(escaped)
+    assert escape_commands(escaped) == escaped
