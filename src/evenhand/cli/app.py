@@ -40,7 +40,7 @@ from evenhand.cli import (
     train,
     validate,
 )
-from evenhand.cli.console import say
+from evenhand.cli.console import PrintableFormatter, say
 from evenhand.core.errors import EvenhandError, StorageError
 
 _NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -96,7 +96,9 @@ def _options(
 
 def main() -> None:
     """Run the command line and exit with its code."""
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    log = logging.StreamHandler(sys.stderr)
+    log.setFormatter(PrintableFormatter("%(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[log])
     # Retries are the back-end's private matter; what fails in the end is counted.
     logging.getLogger("stamina").setLevel(logging.ERROR)
     # A warning that finds no room on a full disk must not become a trace.
