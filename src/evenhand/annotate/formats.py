@@ -19,7 +19,7 @@ from evenhand.annotate.records import ABOUT
 from evenhand.core.errors import InputError
 from evenhand.store.atomic import write_text
 from evenhand.store.files import cell
-from evenhand.store.spreadsheets import guarded_table
+from evenhand.store.spreadsheets import spreadsheet_csv
 
 FORMATS: Final = ("jsonl", "csv", "label-studio", "argilla")
 
@@ -86,5 +86,5 @@ def _write_jsonl(collected: Collected, path: Path) -> list[Path]:
 
 
 def _write_csv(collected: Collected, path: Path) -> list[Path]:
-    write_text(path, guarded_table(collected.rows).write_csv())
+    write_text(path, spreadsheet_csv(collected.rows))
     return [path]

@@ -13,7 +13,7 @@ from evenhand.api.parts import Plan
 from evenhand.core.errors import InputError
 from evenhand.store.atomic import write_text
 from evenhand.store.files import read_table
-from evenhand.store.spreadsheets import guarded_table
+from evenhand.store.spreadsheets import spreadsheet_csv
 from evenhand.training.annotations import (
     QUESTIONS,
     Agreement,
@@ -213,4 +213,4 @@ def _shown(row: Agreement) -> str:
 
 
 def _write(table: pl.DataFrame, path: Path) -> None:
-    write_text(path, guarded_table(table).write_csv())
+    write_text(path, spreadsheet_csv(table))
