@@ -8,13 +8,10 @@ from xml.etree import ElementTree
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evenhand.annotate.collected import Collected, collect
 from evenhand.annotate.formats import FORMATS, suffix_of, write_labels
 from evenhand.core.errors import InputError
-from evenhand.store.spreadsheets import guarded, unguarded
 
 ROWS = [
     # A text that is a formula, one with a comma, a quote, a line end and an accent.
@@ -135,14 +132,6 @@ def test_an_unknown_format(tmp_path: Path, collected: Collected) -> None:
         InputError, match=r"^the format 'xlsx' is not known\. Accepted: jsonl, csv, label-studio"
     ):
         write_labels(collected, tmp_path / "x", "xlsx")
-
-
-@given(st.text(st.sampled_from("=+-@'\t ab1.")))
-def test_guarding_is_undone_and_no_cell_is_a_formula(cell: str) -> None:
-    safe = guarded(cell)
-    assert unguarded(safe) == cell
-    if safe[:1] in ("=", "+", "-", "@", "\t"):
-        float(safe)  # only numbers may begin so
 
 
 def test_the_csv_shows_formulas_and_does_not_run_them(tmp_path: Path, collected: Collected) -> None:

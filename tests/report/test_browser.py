@@ -237,7 +237,7 @@ def test_numbers_and_charts_are_there_without_scripts(browser: object, report: P
 
 
 def test_tables_download_as_guarded_csv(browser: object, tmp_path: Path) -> None:
-    names = ("=cmd()", "@sum", "-1", "+1", 'say "hi", twice')
+    names = ("=cmd()", "@sum", "-1", "+1", 'say "hi", twice', "a;=cmd()", "a\t@x; - b;")
     run = small_run(
         tmp_path,
         [comparison(group=name, estimate=-0.03) for name in names],
@@ -249,11 +249,11 @@ def test_tables_download_as_guarded_csv(browser: object, tmp_path: Path) -> None
     lines = Path(waiting.value.path()).read_text(encoding="utf-8-sig").splitlines()
     assert waiting.value.suggested_filename == "comparisons.csv"
     assert lines[0].startswith("suite,model,axis,group,baseline,metric")
-    written = ("'=cmd()", "'@sum", "'-1", "'+1", '"say ""hi"", twice"')
+    written = ("'=cmd()", "'@sum", "'-1", "'+1", 'say ""hi"", twice', "a;'=cmd()", "a\t'@x;' - b;")
     # A word is guarded; a number keeps its minus.
     for line, name in zip(lines[1:], written, strict=True):
         assert line.startswith(
-            f"starter,gpt2,race,{name},European_Americans,sentiment,negative,difference,-0.03,"
+            f'"starter","gpt2","race","{name}","European_Americans","sentiment","negative","difference",-0.03,'
         )
     assert visit.logged == []
     visit.page.close()

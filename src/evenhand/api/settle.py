@@ -14,7 +14,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.keywords import checks_keywords
 from evenhand.store.atomic import write_text
 from evenhand.store.files import column_names
-from evenhand.store.spreadsheets import guarded_table
+from evenhand.store.spreadsheets import spreadsheet_csv
 from evenhand.training.annotations import (
     QUESTIONS,
     Agreement,
@@ -216,4 +216,4 @@ def _shown(row: Agreement) -> str:
 
 
 def _write(table: pl.DataFrame, path: Path) -> None:
-    write_text(path, guarded_table(table).write_csv())
+    write_text(path, spreadsheet_csv(table))

@@ -18,6 +18,7 @@ from evenhand.core.errors import InputError
 from evenhand.stats.scales import KNOWN, plain_label
 from evenhand.store.atomic import write_text
 from evenhand.store.cache import cache_folder
+from evenhand.store.spreadsheets import spreadsheet_csv
 from evenhand.training.tasks import TASKS, Task
 
 
@@ -132,7 +133,7 @@ def _label(label: str, task: Task, collected: Collected) -> str | None:
 
 def _written(table: pl.DataFrame, name: str) -> Path:
     """The table in the cache, by its content: the same answers are the same training."""
-    text = table.write_csv()
+    text = spreadsheet_csv(table)
     path = cache_folder() / _FOLDER / f"{name}-{digest(text, size=8)}.csv"
     if not path.is_file():
         write_text(path, text)

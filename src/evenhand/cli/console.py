@@ -6,15 +6,26 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.markup import escape
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
+
+from evenhand.core.printable import printable
 
 if TYPE_CHECKING:
     from evenhand.api.parts import Plan
 
-output = Console()
-errors = Console(stderr=True)
+
+class _Console(Console):
+    """A console on which the names of files, models and groups are text, whatever characters they hold."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+
+output = _Console()
+errors = _Console(stderr=True)
 
 
 def warn(message: str) -> None:
@@ -23,16 +34,20 @@ def warn(message: str) -> None:
 
 
 def say(word: str, style: str, message: str) -> None:
-    """Print a message to standard error as text; control characters are shown, not obeyed."""
-    visible = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message)
-    errors.print(Text.assemble((word, style), ": ", visible), soft_wrap=True)
+    """Print a message to standard error, on one line."""
+    errors.print(Text.assemble((word, style), ": ", _line(message)), soft_wrap=True)
 
 
 def show_plan(plan: Plan) -> None:
     """Say what is about to be done."""
-    errors.print(f"[bold]{escape(plan.title)}[/]", highlight=False)
+    errors.print(Text(_line(plan.title), style="bold"))
     for line in plan.lines:
-        errors.print("  " + escape(line), highlight=False, soft_wrap=True)
+        errors.print(Text(f"  {_line(line)}"), soft_wrap=True)
+
+
+def _line(text: str) -> str:
+    """The text without line ends: the name of a file must not look like a line of ours."""
+    return text.replace("\n", "\\n")
 
 
 class TerminalProgress:
@@ -44,7 +59,7 @@ class TerminalProgress:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         columns = (
-            TextColumn("  {task.description}"),
+            TextColumn("  {task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeRemainingColumn(elapsed_when_finished=True),

@@ -50,8 +50,11 @@ def _run() -> int:
 
 def _call() -> int:
     from evenhand.core.errors import MissingLibraryError
+    from evenhand.core.printable import PrintableFormatter
 
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    log = logging.StreamHandler(sys.stderr)
+    log.setFormatter(PrintableFormatter("%(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[log])
     # Retries are the back-end's private matter; what fails in the end is counted.
     logging.getLogger("stamina").setLevel(logging.ERROR)
     # A warning that finds no room on a full disk must not become a trace.

@@ -16,13 +16,11 @@ Every message has three parts: what came, what is accepted, what to do.
 from __future__ import annotations
 
 from typing import Final
-from unicodedata import category
+
+from evenhand.core.printable import printable
 
 _LONGEST: Final = 1200
 """Letters of each part of a message."""
-_HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-_KEPT: Final = "\n\t\u200c\u200d"
-"""Line ends, and what joins the parts of an emoji."""
 
 
 class EvenhandError(Exception):
@@ -78,12 +76,7 @@ class FailureRateError(EvenhandError):
 
 def _shown(text: str) -> str:
     """The text fit for a terminal: what files hold may be endless, or move the cursor."""
-    cut = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 5]} ..."
-    if cut.isprintable():
-        return cut
-    return "".join(
-        "\ufffd" if category(letter) in _HIDDEN and letter not in _KEPT else letter for letter in cut
-    )
+    return printable(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 5]} ...")
 
 
 def _sentence(text: str) -> str:

@@ -24,10 +24,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from evenhand.core.seeds import generator
 from evenhand.store.atomic import write_text
 from evenhand.store.files import read_cells
+from evenhand.store.spreadsheets import spreadsheet_csv, unguarded
 from evenhand.training import predictions
 from evenhand.training.ideology_words import Article, read_articles
 from evenhand.training.labelled import ideology, outlet
@@ -171,14 +173,13 @@ def _opening(article: Article, names: frozenset[str]) -> Opening:
 def _write(parts: Mapping[str, Sequence[Opening]], out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for part, rows in parts.items():
-        lines = [["text", "label", "outlet"], *rows]
-        quoted = [",".join(f'"{cell.replace(chr(34), "")}"' for cell in line) for line in lines]
-        write_text(out / f"{part}.csv", "\n".join(quoted) + "\n")
+        columns = dict.fromkeys(Opening._fields, pl.String())
+        write_text(out / f"{part}.csv", spreadsheet_csv(pl.DataFrame(rows, schema=columns, orient="row")))
 
 
 def read_openings(path: Path) -> list[Opening]:
     """The openings of a part, as ``prepare`` wrote it."""
-    return [Opening(*row) for row in read_cells(path, Opening._fields)]
+    return [Opening(*map(unguarded, row)) for row in read_cells(path, Opening._fields)]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import polars as pl
+
 from evenhand.store.files import read_cells
-from evenhand.store.spreadsheets import guarded, unguarded
+from evenhand.store.spreadsheets import spreadsheet_csv, unguarded
 
 FILE: Final = "predictions.csv"
 
@@ -25,12 +25,11 @@ class Prediction(NamedTuple):
 
 def predictions_csv(labels: Sequence[str], rows: Iterable[tuple[Prediction, Sequence[float]]]) -> str:
     """The predictions with the probability of each label, for a person's spreadsheet as much as for us."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow((*Prediction._fields, *(f"p_{label}" for label in labels)))
-    for prediction, shares in rows:
-        writer.writerow((*map(guarded, prediction), *(f"{share:.4f}" for share in shares)))
-    return buffer.getvalue()
+    columns = dict.fromkeys(Prediction._fields, pl.String()) | {
+        f"p_{label}": pl.Float64() for label in labels
+    }
+    cells = [(*prediction, *map(float, shares)) for prediction, shares in rows]
+    return spreadsheet_csv(pl.DataFrame(cells, schema=columns, orient="row"), decimals=4)
 
 
 def read_predictions(path: Path) -> list[Prediction]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from evenhand.core.digests import Json
@@ -17,6 +16,7 @@ from evenhand.core.protocols import Progress
 from evenhand.core.records import Estimate
 from evenhand.stats.intervals import clustered_proportion
 from evenhand.store.atomic import write_text
+from evenhand.store.spreadsheets import spreadsheet_csv
 from evenhand.training import predictions
 from evenhand.training.card import table
 from evenhand.training.classifier_job import ClassifierJob
@@ -93,7 +93,8 @@ class RepeatedJob:
                     job.run(own, progress)
             said.append(read_predictions(path / predictions.FILE))
         found = accuracies(said, self.context_of)
-        write_text(folder.path / ACCURACY, _as_csv(found))
+        rows = pl.DataFrame([row.row() for row in found], infer_schema_length=None)
+        write_text(folder.path / ACCURACY, spreadsheet_csv(rows))
         write_text(folder.path / "card.md", self._card(found, folder.path))
         measures = _measures(found)
         folder.finish(measures, {"accuracy": [row.row() for row in found]})
@@ -164,12 +165,3 @@ def _measures(found: Sequence[Accuracy]) -> dict[str, float]:
         measures |= {key: value for key, value in values.items() if value is not None}
         measures[f"{name}_n"] = row.estimate.n_clusters
     return measures
-
-
-def _as_csv(found: Sequence[Accuracy]) -> str:
-    buffer = io.StringIO()
-    rows = [row.row() for row in found]
-    writer = csv.DictWriter(buffer, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return buffer.getvalue()

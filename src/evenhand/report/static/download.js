@@ -1,10 +1,12 @@
 // Tables as CSV files, made here from what the page carries.
-// A spreadsheet runs a cell that begins like a formula: words that do so get an apostrophe in front.
+// A spreadsheet runs a cell that begins like a formula: words that do so get an apostrophe in front. Where the
+// comma is a decimal mark, a semicolon, a tab or a line end in a text begins a cell too.
+const formula = /(^|[;\t\r\n])(?=(?:[^\S\t\r\n]|['"])*[=+\-@＝＋－＠])|^(?=[ ']*[\t\r\n])/g;
+
 const cellOf = (value) => {
   if (value === null || value === undefined) return "";
   if (typeof value !== "string") return String(value);
-  const safe = /^[ ']*[=+\-@\t\r\n＝＋－＠]/.test(value) ? `'${value}` : value;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  return `"${value.replace(formula, "$1'").replaceAll('"', '""')}"`;
 };
 
 const csvOf = (names, columns) => {
