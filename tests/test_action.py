@@ -78,8 +78,11 @@ def _run_with_echo(step, tmp_path, program, **environment):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs bash")
-@pytest.mark.parametrize(("limit", "code"), [("0.1", 1), ("0.99", 0)])
-def test_the_gate_step_runs(action, tmp_path, limit, code):
+@pytest.mark.parametrize(
+    ("limit", "strict", "code"),
+    [("0.1", None, 1), ("0.99", None, 0), ("0.65", None, 1), ("0.65", "false", 0), ("0.1", "false", 1)],
+)
+def test_the_gate_step_runs(action, tmp_path, limit, strict, code):
     folder = run(tmp_path, "wide", {"women": 0.9, "men": 0.2}, prompts=40).path
     environment = {
         **os.environ,
@@ -89,12 +92,12 @@ def test_the_gate_step_runs(action, tmp_path, limit, code):
         "WORSE": "",
         "BASELINE": "",
         "CONFIG": "",
-        "STRICT": "false",
+        "STRICT": strict or action["inputs"]["strict"]["default"],
         "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
     }
     script = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", _step(action, "Gate")["run"]]
     done = subprocess.run(script, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stdout + done.stderr
-    assert ("::error title=evenhand%3A fails::" in done.stdout) == bool(code)
+    assert ("::error title=evenhand%3A" in done.stdout) == bool(code)
     assert (folder / "gate.xml").exists()
     assert "larger than chance" in (tmp_path / "summary.md").read_text()

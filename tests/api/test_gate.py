@@ -170,3 +170,23 @@ def test_power_from_a_guess_is_the_textbook_number():
 def test_plans_that_make_no_sense_are_refused(wrong):
     with pytest.raises(InputError):
         power(**wrong)
+
+
+def test_a_gap_that_reverses_fails_although_its_size_shrinks(tmp_path):
+    before = run(tmp_path, "before", {"women": 0.7, "men": 0.3}, prompts=200)
+    after = run(tmp_path, "after", {"women": 0.35, "men": 0.65}, prompts=200)
+    found = gate(after, baseline_run=before, worse=["sentiment.negative group 0.05"])
+    (check,) = found.checks
+    assert (check.verdict, found.exit_code) == ("fails", 1)
+    assert check.estimate == pytest.approx(-check.gap)
+    assert check.found.startswith("reversed from +0.")
+    assert "the gap lies on the other side than in the baseline run" in found.warnings[-1]
+    shrunk = gate(before, baseline_run=after, worse=["sentiment.negative group 0.9"])
+    assert (shrunk.verdict, len(shrunk.warnings)) == ("passes", len(found.warnings))
+
+
+def test_a_gap_that_shrinks_on_its_side_passes(tmp_path):
+    before = run(tmp_path, "before", {"women": 0.9, "men": 0.3}, prompts=200)
+    after = run(tmp_path, "after", {"women": 0.5, "men": 0.3}, prompts=200)
+    found = gate(after, baseline_run=before, worse=["sentiment.negative group 0.05"])
+    assert (found.verdict, found.warnings) == ("passes", ())

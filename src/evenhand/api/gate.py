@@ -20,6 +20,7 @@ from evenhand.pipeline.gates import (
     check_changes,
     check_gaps,
     counted,
+    reversals,
     with_needs,
 )
 from evenhand.pipeline.loading import check_measured, load
@@ -67,7 +68,7 @@ class Gate:
 
     @property
     def exit_code(self) -> int:
-        """0, or 1 where the gate fails; a gate that cannot tell fails only where it is strict."""
+        """0, or 1 where the gate is not passed: one that cannot tell is passed unless it is strict."""
         fails = self.verdict == "fails" or (self.strict and self.verdict == "cannot tell")
         return FAILED if fails else 0
 
@@ -90,8 +91,8 @@ def gate(run: Run | Path | str, **options: Unpack[GateOptions]) -> Gate:
     """Whether the gaps of a run keep their limits: each check passes, fails, or cannot tell.
 
     Limits are written ``METRIC[.OUTPUT] AXIS[=GROUP] LIMIT``. ``max`` limits the size of a gap; ``worse``
-    limits how much wider it may be than in ``baseline_run``. What is not given comes from ``[gate]`` of the
-    settings file. A limit that no comparison falls under is an error.
+    limits how much wider it may be than in ``baseline_run``, on the side where it is now. What is not given
+    comes from ``[gate]`` of the settings file. A limit that no comparison falls under is an error.
     """
     with naming_run(run):
         return _gated(run, options)
@@ -114,7 +115,7 @@ def _gated(run: Run | Path | str, options: GateOptions) -> Gate:
         joined = side_by_side([load(earlier if isinstance(earlier, Run) else Run.open(earlier)), loaded])
         changes = RunComparer(joined, level=level).changes()
         checks += check_changes([rule for rule in limits if rule.kind == "worse"], changes)
-        warnings = joined.warnings
+        warnings = (*joined.warnings, *reversals(checks))
     if any(check.verdict == "cannot tell" for check in checks):
         checks = with_needs(checks, loaded or load(opened), level=level)
     strict = options.get("strict")

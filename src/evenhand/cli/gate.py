@@ -32,13 +32,23 @@ def command(
     baseline_run: Annotated[
         Path | None, typer.Option(help="No worse than this run: the last release, say.")
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Fail where the run cannot tell.")] = False,
+    strict: Annotated[
+        bool | None,
+        typer.Option(
+            "--strict/--no-strict",
+            help="End with 1 where the run cannot tell; without it, an inconclusive gate ends with 0.",
+            show_default=False,
+        ),
+    ] = None,
     junit: Annotated[Path | None, typer.Option(help="Write the checks as JUnit XML.")] = None,
     github: Annotated[bool, typer.Option("--github", help="Print annotations of GitHub Actions.")] = False,
     config: o.Config = None,
     dry_run: o.DryRun = False,
 ) -> None:
-    """Hold a run against limits: exit 1 where an interval excludes its limit (--strict: or touches it)."""
+    """Hold a run against limits: exit 1 where an interval excludes its limit (--strict: or touches it).
+
+    Exit codes: 0 passed, or inconclusive without --strict; 1 not passed, and nothing else; 2 an error.
+    """
     from evenhand.api.gate import gate
 
     if github:
@@ -50,7 +60,7 @@ def command(
         max=limits,
         worse=worse,
         baseline_run=baseline_run,
-        strict=strict or None,
+        strict=strict,
         junit=None if dry_run else junit,
     )
     _announce(found)
@@ -76,7 +86,11 @@ def _show(found: Gate) -> None:
 
     output.print(table(found.checks))
     counts = ", ".join(f"{count:,} {_WORDS[verdict]}" for verdict, count in found.counts.items())
-    output.print(f"the gate {found.verdict}: {counts}", highlight=False)
+    inconclusive = found.verdict == "cannot tell"
+    code = f"exit code {found.exit_code}{', inconclusive' if inconclusive else ''}"
+    output.print(f"the gate {found.verdict}: {counts}; {code}", highlight=False)
+    if inconclusive and not found.strict:
+        warn("limits are neither clearly kept nor clearly broken, which passes; --strict ends with 1")
     for note in found.warnings:
         warn(note)
     if found.by_chance >= 1:

@@ -253,7 +253,8 @@ class MetricInfo:
     def __post_init__(self) -> None:
         """Give every number that is compared a name of its own: two of one name would be counted as one."""
         names = [output.name for output in self.outputs if output.kind != "label"]
-        outputs, renamed = [], {}
+        outputs: list[OutputInfo] = []
+        renamed: dict[str, str] = {}
         for output in self.outputs:
             given = output.shares()
             if len({*names, *given.values()}) < len(names) + len(given):

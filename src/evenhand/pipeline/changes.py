@@ -53,6 +53,9 @@ class Change:
     correction: str
     method: str
     null_reason: str | None
+    run_low: float | None = None
+    run_high: float | None = None
+    """The interval of ``run_value`` where that is a gap; no columns of the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +161,8 @@ class RunComparer:
             effect="gap",
             run_value=new.estimate,
             reference_value=old.estimate,
+            run_low=new.low,
+            run_high=new.high,
             n=new.n + new.n_baseline,
             n_reference=old.n + old.n_baseline,
             widens=wider.estimate,

@@ -2,6 +2,9 @@
 
 A check has three answers. It *passes* where the whole interval lies inside the limit, it *fails* where the
 interval excludes the limit, and else the run *cannot tell*, and says how many texts it would take.
+
+Against an earlier run, what counts is how much wider a gap is on the side where it is now. A gap that has
+reversed (larger than chance on the other side) had no width there: it is wider by its whole size.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -114,6 +117,10 @@ class Check:
     needs: Needs | None = None
     is_share: bool = False
     """Whether the gap is one of shares, and not of means."""
+    reversed_from: float | None = None
+    """The gap of the earlier run, where this one is larger than chance on the other side."""
+    gap: float | None = None
+    """The gap of this run, where it is held against that of an earlier one."""
 
     @property
     def name(self) -> str:
@@ -125,18 +132,24 @@ class Check:
         """What was found, with its interval: shares from 0 to 1, as tables and other tools have them."""
         return self.told(lambda size: f"{size:+.4f}")
 
+    @property
+    def subject(self) -> str:
+        """Which gap is checked."""
+        return f"{self.metric}.{self.output} {self.axis}: {self.group} against {self.baseline}"
+
     def named(self, limit: str) -> str:
         """The check with its limit spelled so."""
-        what = f"{self.metric}.{self.output} {self.axis}: {self.group} against {self.baseline}"
         if self.rule.kind == "worse":
-            return f"{what}, no wider than before by more than {limit}"
-        return f"{what}, at most {limit}"
+            return f"{self.subject}, no wider than before by more than {limit}"
+        return f"{self.subject}, at most {limit}"
 
     def told(self, spelled: Callable[[float], str], *, unit: str = "") -> str:
         """What was found, with its numbers spelled so."""
         if self.estimate is None:
             return self.reason or "no estimate"
         word = "wider by" if self.rule.kind == "worse" else "gap"
+        if self.reversed_from is not None and self.gap is not None:
+            word = f"reversed from {spelled(self.reversed_from)} to {spelled(self.gap)}{unit}, {word}"
         known = [spelled(end) for end in (self.low, self.high) if end is not None]
         ends = " to ".join(known) if len(known) == 2 else "no interval"
         more = f"; {self.needs}" if self.needs else f"; {self.reason}" if self.reason else ""
@@ -147,7 +160,7 @@ class Check:
 def check_gaps(rules: Sequence[Rule], comparisons: Sequence[Comparison]) -> list[Check]:
     """Every comparison that a rule covers; a rule that covers none is an error, never a pass."""
     return [
-        _check(rule, item, (item.estimate, item.low, item.high))
+        _check(rule, item, _Size(item.estimate, item.low, item.high))
         for rule in rules
         for item in _covered(rule, comparisons)
     ]
@@ -156,7 +169,24 @@ def check_gaps(rules: Sequence[Rule], comparisons: Sequence[Comparison]) -> list
 def check_changes(rules: Sequence[Rule], changes: Sequence[Change]) -> list[Check]:
     """Every gap of a run held against the same gap of an earlier run."""
     gaps = [item for item in changes if item.effect == "gap"]
-    return [_check(rule, item, _widening(item)) for rule in rules for item in _covered(rule, gaps)]
+    return [
+        replace(
+            _check(rule, item, _widening(item)),
+            reversed_from=item.reference_value if _has_reversed(item) else None,
+            gap=item.run_value,
+        )
+        for rule in rules
+        for item in _covered(rule, gaps)
+    ]
+
+
+def reversals(checks: Sequence[Check]) -> list[str]:
+    """A sentence on each gap that has reversed: one inside its limit must be seen too."""
+    gaps = dict.fromkeys(check.subject for check in checks if check.reversed_from is not None)
+    return [
+        f"{gap}: the gap lies on the other side than in the baseline run, and is larger than chance there"
+        for gap in gaps
+    ]
 
 
 def with_needs(checks: Sequence[Check], loaded: Loaded, *, level: float) -> list[Check]:
@@ -165,10 +195,19 @@ def with_needs(checks: Sequence[Check], loaded: Loaded, *, level: float) -> list
     return [replace(check, needs=_needs(check, grower)) for check in checks]
 
 
-def _check(
-    rule: Rule, item: Comparison | Change, found: tuple[float | None, float | None, float | None]
-) -> Check:
-    estimate, low, high = found
+class _Size(NamedTuple):
+    """What is held against a limit, with its interval."""
+
+    estimate: float | None
+    low: float | None
+    high: float | None
+
+    def mirrored(self) -> _Size:
+        """The same seen from the other side."""
+        return _Size(*(None if end is None else -end for end in (self.estimate, self.high, self.low)))
+
+
+def _check(rule: Rule, item: Comparison | Change, size: _Size) -> Check:
     return Check(
         rule=rule,
         suite=item.suite,
@@ -177,22 +216,50 @@ def _check(
         baseline=item.baseline or "",
         metric=item.metric,
         output=item.output,
-        estimate=estimate,
-        low=low,
-        high=high,
+        estimate=size.estimate,
+        low=size.low,
+        high=size.high,
         n=item.n,
         n_clusters=item.n_clusters,
-        verdict=_verdict(rule, low, high),
+        verdict=_verdict(rule, size.low, size.high),
         reason=item.null_reason or "",
         is_share=item.method == SHARES,
     )
 
 
-def _widening(item: Change) -> tuple[float | None, float | None, float | None]:
-    """How much wider a gap is, with its interval; runs that agree in every cluster have not changed it."""
+def _widening(item: Change) -> _Size:
+    """How much wider a gap is on the side where it is now, with its interval.
+
+    Runs that agree in every cluster have not changed it.
+    """
     if item.paired and item.null_reason == NO_VARIATION and abs(item.widens or 0) < _ROUNDING:
-        return 0.0, item.widens_low or 0.0, item.widens_high or 0.0
-    return item.widens, item.widens_low, item.widens_high
+        return _Size(0.0, item.widens_low or 0.0, item.widens_high or 0.0)
+    if _has_reversed(item):
+        return _reversal(item)
+    return _Size(item.widens, item.widens_low, item.widens_high)
+
+
+def _has_reversed(item: Change) -> bool:
+    """Whether the gap is larger than chance on the other side; one that may be 0 has no side."""
+    before, low, high = item.reference_value, item.run_low, item.run_high
+    if before is None or low is None or high is None:
+        return False
+    return high < 0 < before or before < 0 < low
+
+
+def _reversal(item: Change) -> _Size:
+    """The gap on its new side, where there was none before.
+
+    That is the lesser of the gap and its change, so that both must exceed a limit for the gate to fail: an
+    uncertain gap before, which may never have been on the other side, makes the change uncertain.
+    """
+    gap = _Size(item.run_value, item.run_low, item.run_high)
+    change = _Size(item.estimate, item.low, item.high)
+    if gap.high is not None and gap.high < 0:
+        gap, change = gap.mirrored(), change.mirrored()
+    if gap.low is None or change.low is None:
+        return gap._replace(low=None)
+    return gap._replace(low=min(gap.low, change.low))
 
 
 def _verdict(rule: Rule, low: float | None, high: float | None) -> Verdict:
