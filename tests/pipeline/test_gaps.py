@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
+from evenhand.core.errors import InputError
 from evenhand.core.records import ALL
 from evenhand.pipeline.comparison import Comparer
 from evenhand.pipeline.gaps import Side, judged, sizes
@@ -105,6 +106,13 @@ def test_paired_t_pairs_by_cluster():
 def test_no_shared_cluster_is_no_pair():
     found = _one(MEAN, AXIS, test="paired-t")
     assert (found.p, found.null_reason) == (None, "no values")
+
+
+def test_more_pairs_than_anybody_reads_are_refused():
+    axis = _axis(list(range(500)), groups=[f"g{number}" for number in range(500)])
+    share = Quantity("m", "negative", "share", np.zeros(500), True)
+    with pytest.raises(InputError, match=r"^--pairs asks for 124,750 comparisons of two groups\."):
+        Comparer("model", {}).pairs([axis], [share])
 
 
 def test_every_pair_of_groups_once():

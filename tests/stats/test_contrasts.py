@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from evenhand.stats import (
     clustered_mean,
     clustered_omnibus,
     clustered_proportion_difference,
+    contrasts,
 )
 from evenhand.stats._moments import moments
 
@@ -350,3 +352,20 @@ def test_five_hundred_groups_of_a_large_run_are_quick() -> None:
     found = clustered_omnibus(y, groups, clusters)
     assert (found.n_groups, found.n_clusters) == (500, 100_000)
     assert found.p is not None
+
+
+@pytest.mark.parametrize("reaching", [False, True], ids=["apart", "over all groups"])
+def test_thousands_of_groups_take_a_bounded_memory(reaching: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, size = np.random.default_rng(12), 400
+    groups = np.repeat(np.arange(size), 2)
+    clusters = np.arange(groups.size) % 50 if reaching else np.arange(groups.size)
+    tracemalloc.start()
+    found = clustered_omnibus(rng.normal(size=groups.size), groups, clusters)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.p is not None
+    # A handful of matrices of groups x groups; all products of the four parts at once would be sixteen.
+    assert most < 8 * size**2 * 8
+    monkeypatch.setattr(contrasts, "MOST_GROUPS", size - 1)
+    refused = clustered_omnibus(rng.normal(size=groups.size), groups, clusters)
+    assert (refused.p, refused.n_groups, refused.null_reason) == (None, size, "too many groups")

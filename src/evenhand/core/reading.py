@@ -10,8 +10,9 @@ import errno
 import os
 import stat
 from collections.abc import Callable
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 MOST: Final = 1 << 28
 """Bytes of a file that is read whole, where its kind names no other limit: 256 MiB."""
@@ -31,7 +32,7 @@ class UnfitFileError(OSError):
         return str(self.strerror)
 
 
-def open_regular(path: Path | str) -> BinaryIO:
+def open_regular(path: Path | str) -> BufferedReader:
     """A regular file, opened for reading; an ``UnfitFileError`` for anything else."""
     check_regular(path)
     # What takes its place in between is not waited for either; without effect on regular files.

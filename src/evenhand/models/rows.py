@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -79,11 +79,18 @@ class Row:
 
     def completion(self, codec: Codec, spec: GenerationSpec) -> Completion:
         """What the loop says of the finished text."""
-        place = self.job.request_id, self.job.sample
-        counts = {"prompt_tokens": len(self.job.prompt), "new_tokens": len(self.tokens)}
+        bare = Completion(
+            self.job.request_id,
+            self.job.sample,
+            None,
+            None,
+            prompt_tokens=len(self.job.prompt),
+            new_tokens=len(self.tokens),
+            failure=self.failure,
+        )
         if self.failure is not None:
-            return Completion(*place, None, None, **counts, failure=self.failure)
+            return bare
         # The budget may end in the middle of a character of several bytes.
         text = self.text(codec).rstrip(_HALF_WRITTEN)
         end = first_sentence_end(text) if spec.stop == "sentence" else None
-        return Completion(*place, text[:end], self.finish if end is None else "sentence", **counts)
+        return replace(bare, text=text[:end], finish=self.finish if end is None else "sentence")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -26,6 +27,8 @@ from evenhand.store.schemas import COMPARISONS, GROUPS
 Baselines = Mapping[tuple[str, str], str]
 """(suite, axis) to a group's name, ``(rest)`` or ``(all)``."""
 
+_MOST_PAIRS = 100_000
+"""Comparisons of two groups at most: minutes of work, and a table nobody reads."""
 _MANY_CLUSTERS = 20_000
 """From here on a bootstrap and a t interval of a mean agree in every digit that is shown."""
 
@@ -72,8 +75,16 @@ class Comparer:
         found = [item for axis in axes for part in self.compared_many(axis, quantities) for item in part]
         return self.corrected(found, ["exploratory" if item.exploratory else "primary" for item in found])
 
-    def pairs(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> list[Comparison]:
+    def pairs(self, axes: Sequence[Axis], quantities: Sequence[Quantity]) -> list[Comparison]:
         """Every group against every other one on the primary outputs: exploratory, one family a suite."""
+        outputs = sum(quantity.is_primary for quantity in quantities)
+        wanted = sum(math.comb(len(axis.groups), 2) for axis in axes) * outputs
+        if wanted > _MOST_PAIRS:
+            raise InputError(
+                f"--pairs asks for {wanted:,} comparisons of two groups",
+                accepted=f"at most {_MOST_PAIRS:,}",
+                todo="leave out --pairs, or compare fewer groups; what was scored is kept",
+            )
         found = [
             replace(self._compare(axis, first, axis.groups[second], quantity), exploratory=True)
             for axis in axes

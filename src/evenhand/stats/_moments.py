@@ -10,6 +10,7 @@ without a clusters x clusters matrix.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -92,16 +93,24 @@ class Moments:
         small cell shows no variation (a rare label in a small group), and cannot be computed with fewer
         clusters than cells.
         """
-        form = np.diag(self.sizes) - np.outer(self.sizes, self.sizes) / self.sizes.sum()
+        form = np.outer(self.sizes, self.sizes)
+        form /= self.sizes.sum()
+        np.negative(form, out=form)
+        form[np.diag_indices_from(form)] += self.sizes
         product = form @ self.covariance
         trace = float(np.trace(product))
         if trace <= 0:
             return None
         spread = self.means - float(self.sizes @ self.means) / float(self.sizes.sum())
+        df_between = trace**2 / float(np.sum(product * product.T))
+        # In place: with thousands of cells each of these matrices has hundreds of megabytes.
+        del product
+        form *= form
+        form *= self.design
         return Homogeneity(
             statistic=float(self.sizes @ spread**2) / trace,
-            df_between=trace**2 / float(np.sum(product * product.T)),
-            df_error=(self.sizes.size - 1) ** 2 / float(np.sum(form**2 * self.design)),
+            df_between=df_between,
+            df_error=(self.sizes.size - 1) ** 2 / float(np.sum(form)),
         )
 
 
@@ -122,15 +131,20 @@ def moments(y: Floats, cells: Ints, clusters: Ints, *, n_cells: int) -> Moments:
     residual = scale * (pairs.total - shift[pairs.cell] * pairs.n)
     pull = scale * pairs.n / np.sqrt(size)
     own = scale**2 * pairs.n
-    gram = _gram(pairs, n_cells, [residual, own, pull, pull**2])
+    gram = _grams(pairs, n_cells, [residual, own, pull, pull**2])
+    crossed = gram(1, 3)
+    design = gram(1, 1) - crossed
+    design -= crossed.T
+    del crossed
+    design += gram(2, 2) ** 2
     return Moments(
         means=centre + shift,
         sizes=sizes,
         clusters=np.bincount(pairs.cell, minlength=n_cells),
         kish=sizes**2 / weighted_counts(pairs.cell, pairs.n**2, n_cells),
         n_clusters=int(pairs.row[-1]) + 1,
-        covariance=_without_rounding(gram[0, 0], values_range),
-        design=gram[1, 1] - gram[1, 3] - gram[3, 1] + gram[2, 2] ** 2,
+        covariance=_without_rounding(gram(0, 0), values_range),
+        design=design,
         fourth=weighted_counts(pairs.cell, residual**4, n_cells),
     )
 
@@ -158,35 +172,26 @@ def _pairs(y: Floats, cells: Ints, clusters: Ints, n_cells: int) -> _Pairs:
     return _Pairs(row, found % n_cells, n.astype(np.float64), total)
 
 
-def _gram(pairs: _Pairs, n_cells: int, columns: list[Floats]) -> Floats:
-    """``gram[i, j] = X_i' X_j``, for the clusters x cells matrices X_i with entries ``columns[i]``."""
-    n_rows, width = int(pairs.row[-1]) + 1, len(columns) * n_cells
+def _grams(pairs: _Pairs, n_cells: int, columns: Sequence[Floats]) -> Callable[[int, int], Floats]:
+    """What gives ``X_i' X_j``, for the clusters x cells matrices X_i with entries ``columns[i]``.
+
+    One at a time, since all of them together would take gigabytes where there are thousands of cells.
+    """
+    n_rows = int(pairs.row[-1]) + 1
     if pairs.row.size == n_rows:
-        return _nested_gram(pairs, n_cells, columns)
+        # No cluster reaches over two cells: there is nothing between them.
+        return lambda i, j: np.diag(weighted_counts(pairs.cell, columns[i] * columns[j], n_cells))
     if n_cells <= _DENSE_CELLS:
         stacked = np.zeros((n_rows, n_cells, len(columns)))
         stacked[pairs.row, pairs.cell] = np.stack(columns, axis=1)
-        flat = stacked.reshape(n_rows, width)
-        gram = flat.T @ flat
-    else:
-        from scipy.sparse import csr_array
+        flat = stacked.reshape(n_rows, -1)
+        gram = (flat.T @ flat).reshape(n_cells, len(columns), n_cells, len(columns))
+        return lambda i, j: gram[:, i, :, j]
+    from scipy.sparse import csr_array
 
-        at = pairs.cell[:, None] * len(columns) + np.arange(len(columns))
-        starts = np.searchsorted(pairs.row, np.arange(n_rows + 1)) * len(columns)
-        sparse = csr_array((np.stack(columns, axis=1).ravel(), at.ravel(), starts), shape=(n_rows, width))
-        gram = (sparse.T @ sparse).toarray()
-    return gram.reshape(n_cells, len(columns), n_cells, len(columns)).transpose(1, 3, 0, 2)
-
-
-def _nested_gram(pairs: _Pairs, n_cells: int, columns: list[Floats]) -> Floats:
-    """The same where no cluster reaches over two cells: sums of products a cell, nothing between."""
-    gram = np.zeros((len(columns), len(columns), n_cells, n_cells))
-    cells = np.arange(n_cells)
-    for i, first in enumerate(columns):
-        for j, second in enumerate(columns[i:], start=i):
-            gram[i, j, cells, cells] = weighted_counts(pairs.cell, first * second, n_cells)
-            gram[j, i] = gram[i, j]
-    return gram
+    starts = np.searchsorted(pairs.row, np.arange(n_rows + 1))
+    sparse = [csr_array((column, pairs.cell, starts), shape=(n_rows, n_cells)) for column in columns]
+    return lambda i, j: (sparse[i].T @ sparse[j]).toarray()
 
 
 def rounding_floor(values_range: Floats) -> Floats:

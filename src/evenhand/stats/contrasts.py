@@ -27,7 +27,7 @@ from evenhand.stats._moments import Moments, moments
 from evenhand.stats._newcombe import Newcombe
 from evenhand.stats._quantiles import f_upper_tail, t_quantile, t_two_sided
 from evenhand.stats.intervals import ratio_of, shares
-from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER, Difference, Omnibus
+from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER, TOO_MANY_GROUPS, Difference, Omnibus
 
 POWER = 0.8
 """The power at which ``min_detectable`` is stated."""
@@ -38,6 +38,8 @@ NO_YARDSTICK = 1e-12
 MEANS = "cluster-robust t"
 SHARES = "cluster-robust Newcombe"
 _OMNIBUS = "cluster-robust F (Rao-Scott)"
+MOST_GROUPS = 5_000
+"""Groups of an omnibus test at most: so many take about a gigabyte."""
 
 
 def clustered_difference(
@@ -128,7 +130,8 @@ def clustered_omnibus(y: npt.ArrayLike, groups: npt.ArrayLike, clusters: Ids = N
 
     The one question to ask before any single group: p is small where the groups differ more than clusters
     alone would make them. Groups of one cluster are left out and counted. Holds its level with few
-    clusters, with rare labels, and with more groups than clusters.
+    clusters, with rare labels, and with more groups than clusters. More than ``MOST_GROUPS`` groups have no
+    answer, with that reason.
     """
     values = checked_values(y)
     of_group = cluster_codes(groups, values.size)
@@ -137,9 +140,10 @@ def clustered_omnibus(y: npt.ArrayLike, groups: npt.ArrayLike, clusters: Ids = N
     keep, left_out = clusters_of[of_group] >= 2, int(np.count_nonzero(clusters_of == 1))
     _, packed = np.unique(of_group[keep], return_inverse=True)
     n_groups = int(packed.max()) + 1 if packed.size else 0
-    if n_groups < 2:
+    if not 2 <= n_groups <= MOST_GROUPS:
         n_clusters = np.unique(codes[keep]).size
         reason = ONE_CLUSTER if left_out else NO_VALUES if not values.size else "one group"
+        reason = TOO_MANY_GROUPS if n_groups > MOST_GROUPS else reason
         return Omnibus(None, None, None, None, packed.size, n_clusters, n_groups, left_out, _OMNIBUS, reason)
     of = moments(values[keep], packed, codes[keep], n_cells=n_groups)
     return _omnibus(of, packed.size, n_groups, left_out)
