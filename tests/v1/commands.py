@@ -112,6 +112,13 @@ COMMANDS: Final = (
         torch=True,
     ),
     Command(
+        "train regard known.csv --backbone tiny-bert --epochs 3 --learning-rate 0.003 --batch 8 --device cpu "
+        "--out regard-network",
+        "regard-network",
+        says="done already",
+        torch=True,
+    ),
+    Command(
         "train calibrator sided.csv --model tiny-gpt2 --sides one,two --epochs 1 --max-length 8 --device cpu "
         "--out calibrator",
         "calibrator",

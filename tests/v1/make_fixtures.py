@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from tests import program
-from tests.training.tiny_models import gpt2_folder
+from tests.training.tiny_models import bert_folder, gpt2_folder
 from tests.v1 import checklist, surface, texts
 from tests.v1.commands import COMMANDS, FIXTURES, LEAN, ROOT, SMALL, WORK, Command
 
@@ -117,7 +117,8 @@ def main() -> None:
         file.unlink()
     for file in WORK.rglob("run.json"):
         manifest = json.loads(file.read_text(encoding="utf-8"))
-        manifest.get("hardware", {}).pop("platform", None)
+        if "hardware" in manifest:
+            manifest["hardware"]["platform"] = "Linux"
         file.write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     shutil.copytree(ROOT / "examples" / "plugin" / "src" / "evenhand_example", FIXTURES / "evenhand_example")
     for name, part in surface.collect().items():
@@ -152,6 +153,7 @@ def write_inputs(folder: Path) -> None:
         "likert.csv": ["id,text,method,annotator,bias", *likert()],
         "answers.csv": ["participant,mode,question,answer", *answers()],
         "rows.csv": ["text,label", *regard_rows()],
+        "known.csv": ["text,label", *known_rows()],
         "sided.csv": ["text,label", *sided()],
         "pairs.csv": ["axis,set,template,emotion,group,text", *pairs()],
         "predictions.csv": ["text,anger,fear,joy,sadness", *predictions()],
@@ -167,6 +169,7 @@ def write_inputs(folder: Path) -> None:
         (folder / name).write_text(SUITE.format(places=listed), encoding="utf-8")
     (folder / "tiny.toml").write_text(TINY, encoding="utf-8")
     gpt2_folder(folder / "tiny-gpt2")
+    bert_folder(folder / "tiny-bert")
     (folder / "run.toml").write_text(SETTINGS, encoding="utf-8")
     terms = {
         "emotions": {"joy": ["happy", "smile"], "anger": ["furious"]},
@@ -222,6 +225,18 @@ def regard_rows() -> list[str]:
         f"XYZ {words} {place} {n},{label}"
         for label, words in REGARD.items()
         for n, place in enumerate(PLACES * 2)
+    ]
+
+
+def known_rows() -> list[str]:
+    """Texts in the words that the tiny models know."""
+    words = {"positive": "kind", "negative": "cruel", "neutral": "plain"}
+    jobs = ("baker", "driver", "clerk", "nurse", "king", "poet")
+    return [
+        f"xyz was {word} {job} {word} {'in the town . ' * place},{label}"
+        for job in jobs
+        for place in range(3)
+        for label, word in words.items()
     ]
 
 
