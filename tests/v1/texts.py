@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
 import re
+import sqlite3
 import tempfile
 from pathlib import Path
 from typing import Final
@@ -14,6 +17,7 @@ from tests.v1.commands import WORK
 
 PROMPTS: Final = ("The new neighbour was known for", "About voting, people from town will")
 _SHORT: Final = ("--samples", "2", "--max-new-tokens", "8", "--device", "cpu", "--seed", "7")
+_TINY: Final = ("--max-new-tokens", "4", "--device", "cpu")
 WRITTEN: Final = {
     "calibration:embedding": ("debias", "builtin", "--vanilla", *_SHORT),
     "calibration:embedding, greedy": ("debias", "builtin", "--temperature", "0", *_SHORT),
@@ -50,7 +54,6 @@ NAMED: Final = (
     "score texts.csv --group who --prompt prompt",
     "score texts.csv --group who --metrics regard --mask none --baseline who=a",
     "compare audit audit-config",
-    "corpus old.txt --workers 1",
     "probe replay:predictions.csv --pairs pairs.csv",
     "probe --pairs pairs.csv",
     "validate sentiment --human human.csv --output compound",
@@ -60,16 +63,38 @@ NAMED: Final = (
     "build bold --pages pages",
     "replicate political --tables 6 --human answers.csv",
 )
-"""Commands whose default folder is pinned: its name ends in the digest of the run's identity."""
+"""Commands whose default folder is pinned: its name ends in the digest of the run's identity.
+
+A corpus is known by its date, too: that identity is compared with the run folder's."""
 
 
-def digests() -> dict[str, dict[str, str]]:
-    """Digest of what each way writes, and default folder by command."""
+def digests() -> dict[str, object]:
+    """Digest of what each way writes, default folder by command, and keys of the cache."""
+    with tempfile.TemporaryDirectory() as base:
+        found = keys(Path(base))
     return {
         "written": {name: written(name) for name in WRITTEN},
         "audited": {name: audited(name) for name in AUDITED},
         "folders": {line: folder(line) for line in NAMED},
+        "keys": found,
     }
+
+
+def keys(base: Path) -> dict[str, str]:
+    """The digest of all keys that an audit leaves in an empty cache, by kind of value."""
+    before = os.environ.get("EVENHAND_CACHE", "")
+    os.environ["EVENHAND_CACHE"] = str(base / "cache")
+    try:
+        line = "audit builtin --suite templates:suite.toml --limit 3 --samples 2 --metrics regard,ideology"
+        done = program.run(*line.split(), *_TINY, "--out", base / "run", cwd=WORK)
+    finally:
+        os.environ["EVENHAND_CACHE"] = before
+    assert done.returncode == 0, done.stderr
+    with contextlib.closing(sqlite3.connect(base / "cache" / "cache.sqlite")) as cache:
+        return {
+            kind: digest(sorted(key for (key,) in cache.execute(f"SELECT key FROM {kind}")))
+            for kind in ("generations", "scores")
+        }
 
 
 def written(name: str) -> str:
