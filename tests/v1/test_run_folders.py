@@ -42,9 +42,9 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of all that version 1 wrote, and of what it read."""
     folder = tmp_path_factory.mktemp("v1") / "work"
     shutil.copytree(WORK, folder)
-    for run in ("corpus", "corpus-paper"):
-        for source in manifest(folder / run)["identity"]["inputs"]:
-            # A corpus is known by its size and date, and a checkout has another date.
+    for run, inputs in (("corpus", "inputs"), ("collected", "sources")):
+        for source in manifest(folder / run)["identity"][inputs]:
+            # A file of a corpus is known by its size and date, and a checkout has another date.
             os.utime(folder / source["path"], ns=(0, int(source["version"])))
     return folder
 

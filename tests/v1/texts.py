@@ -60,12 +60,11 @@ NAMED: Final = (
     "annotate agreement rated.csv",
     "annotate ratings likert.csv --label bias",
     "train regard rows.csv --backbone linear",
-    "build bold --pages pages",
     "replicate political --tables 6 --human answers.csv",
 )
 """Commands whose default folder is pinned: its name ends in the digest of the run's identity.
 
-A corpus is known by its date, too: that identity is compared with the run folder's."""
+Files of ``corpus`` and ``build`` are known by their dates, too: those runs are compared by their identity."""
 
 
 def digests() -> dict[str, object]:
