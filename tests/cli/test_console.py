@@ -16,6 +16,7 @@ from rich.text import Text
 
 import evenhand.cli
 from evenhand.cli import console
+from evenhand.core.printable import PrintableFormatter
 
 EVIL = "[/x]\x1b]0;title\x9b31m\u202eb\u2066c\udcffd"
 SHOWN = "[/x]\ufffd]0;title\ufffd31m\ufffdb\ufffdc\ufffdd"
@@ -55,7 +56,7 @@ def test_a_message_is_one_line(terminal: io.StringIO) -> None:
 
 def test_log_messages_too() -> None:
     record = logging.LogRecord("x", logging.WARNING, "x", 1, "%s is damaged", (EVIL,), None)
-    assert console.PrintableFormatter("%(message)s").format(record) == f"{SHOWN} is damaged"
+    assert PrintableFormatter("%(message)s").format(record) == f"{SHOWN} is damaged"
 
 
 def test_commands_show_names_of_files_and_groups_as_text(
