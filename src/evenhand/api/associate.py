@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from evenhand.api.choices import checked_level
 from evenhand.api.parts import SILENT, Plan
 from evenhand.api.render import render
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.core.protocols import Progress
 from evenhand.pipeline.association import Associator
 from evenhand.store.folder import RunFolder, default_folder, now, stage
@@ -74,10 +73,10 @@ class Associating:
             return folder.run()
 
 
-@checks_keywords
+@checks_options
 def prepare(
     *runs: Run,
-    level: float | None = None,
+    level: float,
     out: Path | str | None = None,
     fresh: bool = False,
     command: str | None = None,
@@ -95,13 +94,13 @@ def prepare(
         "command": COMMAND,
         "corpus": digest(by_kind["corpus"].manifest["identity"]),
         "probe": digest([by_kind["probe"].manifest["identity"], by_kind["probe"].manifest["view"]]),
-        "level": checked_level(level),
+        "level": level,
     }
     names = "-".join(str(run.manifest["name"]) for run in by_kind.values())
     return Associating(
         corpus=by_kind["corpus"],
         probe=by_kind["probe"],
-        level=checked_level(level),
+        level=level,
         identity=identity,
         folder=Path(out) if out else default_folder("compare", names, identity),
         command=command or f"evenhand compare {' '.join(str(run.path) for run in runs)}",

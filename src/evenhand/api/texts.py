@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypedDict, cast, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 import polars as pl
 
+from evenhand.api.run_options import TextColumns
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError, MissingLibraryError
 from evenhand.logs.read import read_log
-from evenhand.logs.records import CLUSTER, FAILURE, ID, PROMPT, TEXT, Log
+from evenhand.logs.records import CLUSTER, FAILURE, ID, PROMPT, Log
 from evenhand.pipeline.reading import Layout
 from evenhand.store.files import as_text, read_table
 
@@ -26,18 +27,6 @@ class ArrowTable(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The table as an Arrow stream."""
         ...
-
-
-class Columns(TypedDict, total=False):
-    """Which column holds what."""
-
-    text: str
-    group: Mapping[str, str] | Sequence[str]
-    prompt: str | None
-    cluster: str | None
-    id: str | None
-    mentions: str | None
-    join_prompt: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,24 +78,24 @@ def _from_memory(texts: object) -> Given:
     return Given("table", table, {"file": "table", "digest": rows})
 
 
-def layout_of(options: Columns, given: Given, *, strata: tuple[str, ...]) -> Layout:
+def layout_of(options: TextColumns, given: Given, *, strata: tuple[str, ...]) -> Layout:
     """Which column holds what: as it was said, else as the log of another tool has it."""
     log = given.log
     return Layout(
-        text=options.get("text") or TEXT,
+        text=options["text"],
         groups=_groups(options, given),
-        prompt=options.get("prompt") or (PROMPT if log else None),
-        cluster=options.get("cluster") or (CLUSTER if log else None),
-        id=options.get("id") or (ID if log and given.table[ID].is_unique().all() else None),
-        mentions=options.get("mentions") or (log.mentions if log else None),
-        join_prompt=options.get("join_prompt", False) or (log.join_prompt if log else False),
+        prompt=options["prompt"] or (PROMPT if log else None),
+        cluster=options["cluster"] or (CLUSTER if log else None),
+        id=options["id"] or (ID if log and given.table[ID].is_unique().all() else None),
+        mentions=options["mentions"] or (log.mentions if log else None),
+        join_prompt=options["join_prompt"] or (log.join_prompt if log else False),
         strata=strata,
         failure=FAILURE if log else None,
     )
 
 
-def _groups(options: Columns, given: Given) -> dict[str, str]:
-    group = options.get("group") or ()
+def _groups(options: TextColumns, given: Given) -> dict[str, str]:
+    group = options["group"]
     pairs = list(group.items()) if isinstance(group, Mapping) else [_axis_and_column(item) for item in group]
     doubled = [axis for axis, count in Counter(axis for axis, _ in pairs).items() if count > 1]
     if doubled:
