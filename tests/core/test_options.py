@@ -48,7 +48,7 @@ def test_values_are_parsed_and_checked():
     *_, options = measure("m", names=["one=1", "two=2=3"])
     assert options["names"] == {"one": "1", "two": "2=3"}
     for given, message in (
-        ({"limit": 0}, "--most 0. Accepted: 1 or more. What to do: change it."),
+        ({"limit": 0}, "--most 0. Accepted: 1 or more. What to do: give --most a larger number."),
         ({"kind": "c"}, "--kind 'c'. Accepted: a, b. What to do: use one of these."),
         ({"names": ["one"]}, "--names 'one'. Accepted: NAME=VALUE."),
     ):

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Unpack
 
 from evenhand.api.parts import SILENT, Plan
 from evenhand.api.render import render
+from evenhand.api.result_options import CompareOptions
+from evenhand.api.settings import resolve
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
@@ -74,13 +77,7 @@ class Associating:
 
 
 @checks_options
-def prepare(
-    *runs: Run,
-    level: float,
-    out: Path | str | None = None,
-    fresh: bool = False,
-    command: str | None = None,
-) -> Associating:
+def prepare(*runs: Run, **options: Unpack[CompareOptions]) -> Associating:
     """The comparison of one corpus run and one probe run, in whatever order."""
     by_kind = {str(run.manifest["identity"].get("command")): run for run in runs}
     if len(runs) != 2 or set(by_kind) != {"corpus", "probe"}:
@@ -90,6 +87,7 @@ def prepare(
             accepted="one corpus run and one probe run",
             todo="compare several corpora by scanning them in one run",
         )
+    level, out = resolve(options).options["level"], options["out"]
     identity: dict[str, Json] = {
         "command": COMMAND,
         "corpus": digest(by_kind["corpus"].manifest["identity"]),
@@ -103,6 +101,6 @@ def prepare(
         level=level,
         identity=identity,
         folder=Path(out) if out else default_folder("compare", names, identity),
-        command=command or f"evenhand compare {' '.join(str(run.path) for run in runs)}",
-        fresh=fresh,
+        command=options["command"] or f"evenhand compare {' '.join(str(run.path) for run in runs)}",
+        fresh=options["fresh"],
     )

@@ -172,13 +172,7 @@ def _suite(manifest: Mapping[str, Json], suite: str) -> Json:
 def _of_corpus_and_probe(runs: tuple[Run, ...], options: CompareOptions) -> Prepared:
     from evenhand.api.associate import prepare as side_by_side_with_corpus
 
-    return side_by_side_with_corpus(
-        *runs,
-        level=resolve(options).options["level"],
-        out=options["out"],
-        fresh=options["fresh"],
-        command=options["command"],
-    )
+    return side_by_side_with_corpus(*runs, **options)
 
 
 Preparer = Callable[[tuple[Run, ...], CompareOptions], Prepared]

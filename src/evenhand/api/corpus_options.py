@@ -20,7 +20,7 @@ class CorpusOptions(Seeded, Intervals, Engine, Recording, total=False):
         Path | str | Sequence[Path | str] | None,
         _counting(
             "Term lists: JSON, TOML, or NAME=FILE with one term a line; repeatable (default: our own).",
-            shell=list[str],
+            flag_type=list[str],
         ),
     ]
     preset: Annotated[Literal["paper"] | None, _counting("`paper`: the rule and counting of the paper.")]

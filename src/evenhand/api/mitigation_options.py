@@ -60,7 +60,7 @@ class TradeoffOptions(Mode, Measured, Size, Length, Seeded, Loading, Recording, 
 
     strengths: Annotated[
         str | Sequence[float],
-        Option("Lambdas, or shares of replaced words, comma-separated.", default=STRENGTHS, shell=str),
+        Option("Lambdas, or shares of replaced words, comma-separated.", default=STRENGTHS, flag_type=str),
     ]
     suite: Annotated[
         str | Sequence[str] | None,

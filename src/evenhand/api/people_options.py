@@ -36,7 +36,7 @@ class RatingColumns(TypedDict, total=False):
     ]
     scale: Annotated[
         str | Sequence[str] | None,
-        _reading("The labels, lowest first: LOW,..,HIGH (default: known scales).", shell=str),
+        _reading("The labels, lowest first: LOW,..,HIGH (default: known scales).", flag_type=str),
     ]
 
 
@@ -131,7 +131,7 @@ class StudyOptions(Columns, Seeded, total=False):
         Option(
             "sentiment, regard, toxicity, gender, likert, or a TOML file of your own.",
             default="sentiment",
-            shell=str,
+            flag_type=str,
         ),
     ]
     items: Annotated[int, Option("Texts to ask about.", default=100, ge=1)]

@@ -25,7 +25,7 @@ class TrainOptions(Seeded, Output, Device, Offline, total=False):
     consensus: Annotated[str | None, _data("Of a study: majority or dawid-skene (default majority).")]
     agreement: Annotated[float | None, _data("Of a study: share of ratings a label needs (default 0.5).")]
     sides: Annotated[
-        str | Sequence[str] | None, _data("The two labels of a calibrator: FIRST,SECOND.", shell=str)
+        str | Sequence[str] | None, _data("The two labels of a calibrator: FIRST,SECOND.", flag_type=str)
     ]
     text: Annotated[str | None, _data("Column of the texts (default text).")]
     label: Annotated[

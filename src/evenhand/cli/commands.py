@@ -101,8 +101,8 @@ def _completion(name: str) -> Callable[[str], list[str]] | None:
 
 def _kind(field: Field) -> Any:
     """The type of an option on the command line: a list where Python takes several values or a mapping."""
-    if field.option.shell is not None:
-        return field.option.shell
+    if field.option.flag_type is not None:
+        return field.option.flag_type
     several = any(get_origin(kind) in (Sequence, Mapping) for kind in field.kinds)
     basic = list(_basic(field.kinds))
     one = next((kind for kind in (bool, Path, float, int) if kind in basic), str)

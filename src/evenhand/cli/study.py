@@ -28,7 +28,7 @@ class _InitOptions(StudyOptions, total=False):
         Option(
             "A run folder or a file of texts; repeat it for several methods.",
             flag="from",
-            shell=list[Path],
+            flag_type=list[Path],
             is_required=True,
         ),
     ]

@@ -59,7 +59,7 @@ class Option:
     """The heading of the help it stands under."""
     complete: str = ""
     """The function of ``cli.completion`` that knows its values."""
-    shell: Any = None
+    flag_type: Any = None
     """The type on the command line, where it does not follow from the one in Python."""
     is_required: bool = False
     """On the command line, where Python has a positional argument."""
@@ -106,7 +106,9 @@ class Field(NamedTuple):
         if choices and value not in choices:
             raise InputError(f"{self.flag} {value!r}", accepted=", ".join(choices), todo="use one of these")
         if isinstance(value, int | float) and not self._is_within(value):
-            todo = "change it" if self.option.default is None else f"try {self.option.default}"
+            default, least = self.option.default, self.option.ge
+            size = "a larger" if least is not None and value < least else "another"
+            todo = f"give {self.flag} {size} number" if default is None else f"try {default}"
             raise InputError(f"{self.flag} {value:g}", accepted=self._bounds(), todo=todo)
         return value
 
@@ -195,9 +197,9 @@ def options_of(function: Callable[..., object]) -> type:
     function = inspect.unwrap(function)
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            # That annotation alone: others may name what is imported for type checkers only.
-            unpacked = eval(parameter.annotation, function.__globals__)
-            return cast(type, get_args(unpacked)[0])
+            # By name: other annotations may name what is imported for type checkers only.
+            name = str(parameter.annotation).removeprefix("Unpack[").removesuffix("]")
+            return cast(type, function.__globals__[name])
     return NoOptions
 
 

@@ -25,7 +25,7 @@ class ReplicateOptions(Measured, Seeded, Loading, Recording, total=False):
         Option(
             "regard: a TOML file with demographics and contexts of your own, which the models named are "
             "asked about too.",
-            shell=str,
+            flag_type=str,
         ),
     ]
     human: Annotated[Path | str | None, Option("Human labels, for the tables that need them.")]
