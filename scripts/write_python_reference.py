@@ -1,6 +1,6 @@
 """Writes ``docs/reference/python.md`` from the docstrings and signatures; a test fails when it is stale.
 
-What an option means is said once, in the help of the command, and taken from there.
+What an option means is declared once, with its type, and taken from there.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, ForwardRef
 
 import click
 import typer
 
 import evenhand
 from evenhand.cli.app import app
+from evenhand.core.options import fields_of, options_of
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "reference" / "python.md"
 WIDTH: Final = 100
@@ -29,6 +30,7 @@ HEAD: Final = """\
 # Python
 
 Every command has a twin: `evenhand.NAME(...)` takes the arguments of the command and returns what it made.
+An option that is left out, or None, has its default; a keyword that a function does not have is an error.
 Public names are imported from `evenhand`; what authors of plug-ins need is in `evenhand.core` and
 `evenhand.testing`. Everything else may change without notice.
 
@@ -82,15 +84,10 @@ COMMANDS: Final[Mapping[str, str]] = {
     "import_labels": "annotate import",
 }
 """Functions whose command has another name."""
-ALIASES: Final[Mapping[str, str]] = {"strata": "stratum", "mitigation_options": "mitigate_option"}
-"""Arguments whose option has another name."""
 ALONE: Final[Mapping[str, str]] = {
-    "callbacks": "Python alone: each is called with the finished run.",
-    "command": "Python alone: what the manifest calls the command.",
-    "intersections": "Compare groups of crossed axes too, where a suite crosses them.",
     "progress": "Python alone: told of every step; silent by default.",
 }
-"""Arguments that no option of a command explains."""
+"""Parameters that are explained here."""
 
 
 def page() -> str:
@@ -110,23 +107,14 @@ def _public(name: str) -> str:
     found = getattr(evenhand, name)
     if inspect.isclass(found):
         return _class(name, found, level=3)
-    options = _options(found)
+    verb = COMMANDS.get(name, name.replace("_", "-"))
+    command = _COMMANDS.get(verb)
     lines = [f"### {name}\n", _code(f"evenhand.{name}{_signature(found)}"), _prose(found)]
-    command = _command(COMMANDS.get(name, name))
-    if options:
-        lines.append(_table(options, command))
-    elif command:
-        lines.append(_table(_parameters(found), command))
+    if fields_of(options_of(found)) or command:
+        lines.append(_table(found, command))
     if command:
-        lines.append(
-            f"Command: [`evenhand {COMMANDS.get(name, name)}`](command-line.md#{_anchor(command)}).\n"
-        )
+        lines.append(f"Command: [`evenhand {verb}`](command-line.md#evenhand-{verb.replace(' ', '-')}).\n")
     return "\n".join(lines)
-
-
-def _anchor(command: click.Command) -> str:
-    path = next(key for key, value in _COMMANDS.items() if value is command)
-    return "-".join(["evenhand", *path.split()])
 
 
 def _commands() -> dict[str, click.Command]:
@@ -141,53 +129,29 @@ def _commands() -> dict[str, click.Command]:
 _COMMANDS: Final = _commands()
 
 
-def _command(name: str) -> click.Command | None:
-    return _COMMANDS.get(name)
+def _table(function: Callable[..., object], command: click.Command | None) -> str:
+    """Parameters that the command explains, and options."""
+    help_of = {str(one.name): getattr(one, "help", None) or "" for one in command.params} if command else {}
+    options, rows = options_of(function), []
+    for one in inspect.signature(function).parameters.values():
+        if about := help_of.get(one.name) or ALONE.get(one.name, ""):
+            rows.append((one.name, str(one.annotation), about))
+    for name, field in fields_of(options).items():
+        rows.append((name, _kind(options.__annotations__[name]), field.option.text))
+    cells = [f"| `{name}` | `{_cell(kind)}` | {_cell(about)} |" for name, kind, about in rows]
+    return "\n".join(["| argument | type | |", "| --- | --- | --- |", *cells]) + "\n"
 
 
-def _table(options: Mapping[str, str], command: click.Command | None) -> str:
-    help_of = _help_of(command)
-    rows = []
-    for name, kind in options.items():
-        about = _about(name, help_of)
-        if about or name not in _help_of(_COMMANDS["audit"]):
-            rows.append(f"| `{name}` | `{_cell(kind)}` | {_cell(about)} |")
-    return "\n".join(["| argument | type | |", "| --- | --- | --- |", *rows]) + "\n"
-
-
-def _help_of(command: click.Command | None) -> dict[str, str]:
-    """What the options of a command mean, by name."""
-    return {str(one.name): getattr(one, "help", None) or "" for one in command.params} if command else {}
-
-
-def _about(name: str, help_of: Mapping[str, str]) -> str:
-    """What an argument means: an option of the command is often one of several, and so in the singular."""
-    singular = name[:-1] if name.endswith("s") else f"{name}s"
-    names = (name, singular, f"{name}_", ALIASES.get(name, ""))
-    return next((help_of[one] for one in names if help_of.get(one)), ALONE.get(name, ""))
+def _kind(annotation: ForwardRef) -> str:
+    """The type in ``Annotated[type, Option(...)]``."""
+    declared = ast.parse(annotation.__forward_arg__, mode="eval").body
+    assert isinstance(declared, ast.Subscript)
+    assert isinstance(declared.slice, ast.Tuple)
+    return ast.unparse(declared.slice.elts[0])
 
 
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
-
-
-def _options(function: Callable[..., object]) -> dict[str, str]:
-    """The options a function takes as ``**options``, with their types."""
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            kind = re.fullmatch(r"Unpack\[(\w+)\]", str(parameter.annotation))
-            assert kind, f"{function}: {parameter.annotation}"
-            typed = getattr(importlib.import_module(function.__module__), kind[1])
-            return {
-                name: getattr(value, "__forward_arg__", value)
-                for name, value in typed.__annotations__.items()
-            }
-    return {}
-
-
-def _parameters(function: Callable[..., object]) -> dict[str, str]:
-    found = inspect.signature(function).parameters.values()
-    return {one.name: str(one.annotation) for one in found}
 
 
 def _signature(function: Callable[..., object]) -> str:

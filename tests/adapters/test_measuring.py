@@ -13,7 +13,7 @@ import evenhand
 from evenhand.adapters.documents import documents
 from evenhand.adapters.lm_eval_task import LmEvalTask, Part, gap, mean, open_task
 from evenhand.adapters.measuring import Answer, Measurer, answer_of
-from evenhand.adapters.task_files import TaskFiles, export_task
+from evenhand.adapters.task_files import export_task, prepare
 from evenhand.core.errors import InputError, UnknownNameError
 from evenhand.core.records import Mention, Text, Value
 from evenhand.logs.records import MARK
@@ -126,7 +126,7 @@ def test_numbers_of_a_task_are_numbers_to_yaml(value: float, tmp_path: Path) -> 
 
 
 def test_the_plan_says_what_to_run_next(tmp_path: Path) -> None:
-    plan = TaskFiles("starter", tmp_path, metrics="sentiment", limit=4).plan()
+    plan = prepare("starter", tmp_path, metrics="sentiment", limit=4).plan()
     assert plan.lines[0] == "task    evenhand_starter: 4 prompts, 5 texts each"
     assert plan.lines[-1].strip() == "evenhand score OUT/*/samples_evenhand_starter_*.jsonl"
     assert not list(tmp_path.iterdir())
@@ -173,7 +173,7 @@ def test_unknown_names_are_told_before_anything_is_written(tmp_path: Path) -> No
         export_task("startr", tmp_path / "a")
     with pytest.raises(UnknownNameError, match="there is no metric named 'sentimnt'"):
         export_task("starter", tmp_path / "a", metrics="sentimnt")
-    with pytest.raises(InputError, match="samples is 0"):
+    with pytest.raises(InputError, match="--samples 0"):
         export_task("starter", tmp_path / "a", samples=0)
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="is a file"):

@@ -106,7 +106,7 @@ def test_one_text_has_no_interval(tmp_path: Path) -> None:
         ({"consensus": "vote"}, r"^--consensus 'vote'\. Accepted: majority, dawid-skene\."),
         ({"agreement": 2.0}, r"^--agreement 2 of 1 ratings or more\. Accepted: a share from 0 to 1"),
         ({"least": 0}, r"^--agreement 0\.5 of 0 ratings or more\."),
-        ({"level": 1.0}, r"^--level 1\. Accepted: above 0 and below 1\."),
+        ({"level": 1.0}, r"^--level 1\. Accepted: above 0.5 and below 1\."),
         ({"question": "joy"}, r"has no answers to the question 'joy'\. Accepted: regard\."),
     ],
 )

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from evenhand.api.audit import audit, prepare
-from evenhand.api.settings import PRESETS, GenerationSettings, Options, resolve
+from evenhand.api.settings import PRESETS, Options, resolve
 from evenhand.core.errors import InputError, RunFolderError
 from evenhand.core.records import Execution, GenerationSpec
 from evenhand.models import builtin
 
 
 def spec(preset: str, **given: object) -> GenerationSpec:
-    return GenerationSettings.model_validate({"preset": preset, **given}).spec(GenerationSpec(samples=7))
+    return resolve({"preset": preset, **given}).sampling(GenerationSpec(samples=7))
 
 
 def test_bold_gpt2_is_the_papers() -> None:
@@ -96,14 +96,14 @@ def test_every_preset_names_its_length_or_leaves_it_to_the_suite() -> None:
         (
             {"preset": "regrad"},
             "",
-            "generation.preset is 'regrad'. Accepted: one of bold-gpt2, bold-ctrl, bold-bert, regard, "
-            "political. What to do: change --preset.",
+            "generation.preset is 'regrad'. Accepted: 'bold-gpt2', 'bold-ctrl', 'bold-bert', 'regard' or "
+            "'political'. What to do: change --preset.",
         ),
         (
             {},
             "[generation]\npreset = 'x'",
-            "generation.preset is 'x'. Accepted: one of bold-gpt2, bold-ctrl, bold-bert, regard, political. "
-            "What to do: change it in {file}, or give --preset.",
+            "generation.preset is 'x'. Accepted: 'bold-gpt2', 'bold-ctrl', 'bold-bert', 'regard' or "
+            "'political'. What to do: change it in {file}, or give --preset.",
         ),
         (
             {"top_p": 3},

@@ -110,7 +110,7 @@ def test_a_sweep_without_a_bias_is_refused_before_anything_is_written(tmp_path, 
 
 def test_metrics_and_perplexity_keep_to_the_machine_too():
     study = prepare("stub", mode="naive", strengths=[1.0], device="cpu", batch=3, offline=True).study
-    audit = study.audit(study.conditions[0], Path()).settings.execution
+    audit = study.audit(study.conditions[0], Path()).settings.execution()
     assert (audit.device, audit.batch, audit.offline) == ("cpu", 3, True)
 
 

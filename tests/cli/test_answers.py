@@ -9,8 +9,8 @@ from tests.api.rated_files import of
 from tests.api.test_validate import human
 from typer.testing import CliRunner
 
-from evenhand.cli.answers import told_command
 from evenhand.cli.app import app
+from evenhand.cli.commands import command_line
 
 
 @pytest.fixture(autouse=True)
@@ -65,9 +65,9 @@ def test_validate(tmp_path: Path) -> None:
 @pytest.mark.parametrize("url", ["postgresql://me:secret@host/db", "postgresql://me:it's a secret@host/db"])
 def test_a_password_is_not_written_down(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setattr("sys.argv", ["evenhand", "annotate", "agreement", "s", "--database", url])
-    assert told_command(url) == "evenhand annotate agreement s --database URL"
+    assert command_line(secret=url) == "evenhand annotate agreement s --database URL"
     monkeypatch.setattr("sys.argv", ["evenhand", "annotate", "agreement", "a b", f"--database={url}"])
-    assert told_command(url) == "evenhand annotate agreement 'a b' --database=URL"
+    assert command_line(secret=url) == "evenhand annotate agreement 'a b' --database=URL"
 
 
 def test_train_takes_a_study_or_data(tmp_path: Path) -> None:

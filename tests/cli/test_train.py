@@ -63,7 +63,7 @@ def test_what_the_help_leaves_out_is_refused() -> None:
     for task in TRAINED:
         for name in not_taken(task):
             with pytest.raises(InputError, match=r"means nothing for|is not trained from a study"):
-                prepare(task, () if name == "study" else "x.csv", **{name: 1})
+                prepare(task, () if name == "study" else "x.csv", **{name: 4 if name == "max_length" else 1})
     assert not_taken("nothing") == ()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 
 import click
 import pytest
@@ -10,7 +11,7 @@ import typer
 
 import evenhand
 from evenhand.cli.app import app
-from evenhand.core.keywords import keywords_of
+from evenhand.core.options import keywords_of
 
 TWINS = {
     "corpus": "scan_corpus",
@@ -36,21 +37,12 @@ WITHOUT = {
 }
 """Commands that have no twin."""
 SPELLINGS = {
-    "audit": {"stratum": "strata", "mitigate_option": "mitigation_options"},
-    "score": {"file": "texts", "stratum": "strata"},
-    "probe": {"label": "labels"},
-    "debias": {"mitigate_option": "options"},
-    "tradeoff": {"mitigate_option": "options"},
-    "train": {"from": "study"},
-    "validate": {"map": "renamed"},
-    "report": {"format": "formats"},
-    "annotate init": {"study": "folder", "from": "source"},
-    "annotate forget": {"answers": "answers_too"},
+    "score": {"file": "texts"},
+    "annotate init": {"study": "folder"},
 }
-"""Options and arguments that have another name in Python, where they hold several values or a mapping."""
+"""Arguments that have another name in Python; other spellings are declared with their options."""
 SHELL_ALONE = {
     "dry_run": "prints a plan; a function that prints nothing has none",
-    "help": "is Python's own help()",
     "github": "prints Gate.annotations()",
 }
 PYTHON_ALONE = {
@@ -59,29 +51,6 @@ PYTHON_ALONE = {
     "command": "is what the manifest records as the command, which the command line knows",
     "intersections": "is a setting of the settings file",
 }
-_SAMPLING = {
-    "limit",
-    "preset",
-    "samples",
-    "max_new_tokens",
-    "temperature",
-    "top_k",
-    "top_p",
-    "repetition_penalty",
-    "control_code",
-    "stop",
-    "burn_in",
-    "iterations",
-    "retry_failed",
-    "max_failures",
-}
-PYTHON_ALONE_OF = {
-    "score": _SAMPLING,
-    "annotate agreement": {"cluster"},
-    "annotate ratings": {"cluster", "consensus", "agreement", "least", "seed"},
-    "annotate import": {"database", "format"},
-}
-"""Keywords that a function shares with another one, and its command does not offer."""
 
 
 def _commands() -> dict[str, click.Command]:
@@ -103,8 +72,6 @@ def _twin(name: str):
 
 def _keywords(name: str) -> set[str]:
     """Parameters of the twin, ``*runs`` among them."""
-    import inspect
-
     twin = _twin(name)
     several = {
         one.name
@@ -116,13 +83,7 @@ def _keywords(name: str) -> set[str]:
 
 def _options(name: str) -> set[str]:
     """Options and arguments of the command as Python spells them."""
-    spellings = SPELLINGS.get(name, {})
-    spelt = set()
-    for parameter in COMMANDS[name].params:
-        is_argument = isinstance(parameter, click.Argument)
-        word = parameter.name if is_argument else parameter.opts[0].removeprefix("--").replace("-", "_")
-        spelt.add(spellings.get(word, word))
-    return spelt
+    return {SPELLINGS.get(name, {}).get(one.name, one.name) for one in COMMANDS[name].params}
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS.keys() - WITHOUT.keys()))
@@ -132,12 +93,12 @@ def test_every_option_is_a_keyword_of_the_twin(name):
 
 @pytest.mark.parametrize("name", sorted(COMMANDS.keys() - WITHOUT.keys()))
 def test_every_keyword_of_the_twin_is_an_option(name):
-    assert _keywords(name) - _options(name) - PYTHON_ALONE.keys() == PYTHON_ALONE_OF.get(name, set())
+    assert _keywords(name) - _options(name) - PYTHON_ALONE.keys() == set()
 
 
 def test_the_exceptions_are_in_use():
     assert WITHOUT.keys() <= COMMANDS.keys()
-    assert SHELL_ALONE.keys() - {"help"} <= {word for name in COMMANDS for word in _options(name)}
+    assert SHELL_ALONE.keys() <= {word for name in COMMANDS for word in _options(name)}
     assert PYTHON_ALONE.keys() <= {
         word for name in COMMANDS.keys() - WITHOUT.keys() for word in _keywords(name)
     }

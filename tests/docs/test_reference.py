@@ -1,7 +1,6 @@
 """What is generated from the code is current, and what is written by hand names what the code has."""
 
 import importlib.util
-import json
 import re
 from importlib.metadata import version
 from types import ModuleType
@@ -65,8 +64,8 @@ def test_the_settings_page_is_valid_settings(tmp_path):
     (tmp_path / "e.toml").write_text(re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)[0])
     settings = resolve({"config": tmp_path / "e.toml"})
     # The page shows the defaults: it must equal what no file gives, but for what the suite decides.
-    plain = json.loads(resolve({}).model_dump_json())
-    shown = json.loads(settings.model_dump_json())
+    plain = resolve({}).record()
+    shown = settings.record()
     assert {name: shown[name] for name in ("model", "suite", "compare", "execution")} == {
         name: plain[name] for name in ("model", "suite", "compare", "execution")
     }

@@ -221,7 +221,8 @@ def test_foreign_and_busy_folders_are_refused(tmp_path: Path) -> None:
         ({"epochs": 0}, "--epochs 0. Accepted: 1 or more. What to do: give --epochs a larger number."),
         (
             {"learning_rate": 2.0},
-            "--learning-rate 2.0. Accepted: above 0 and at most 1. What to do: try 2e-5.",
+            "--learning-rate 2. Accepted: above 0 and at most 1. What to do: give --learning-rate another "
+            "number.",
         ),
     ],
 )

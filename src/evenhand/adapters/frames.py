@@ -15,11 +15,11 @@ import polars as pl
 
 from evenhand.adapters.predictions import Predictions, row_text
 from evenhand.api.parts import SILENT
-from evenhand.api.score import ScoreOptions, score
-from evenhand.api.settings import Options
+from evenhand.api.run_options import RunOptions, ScoreOptions
+from evenhand.api.score import score
 from evenhand.api.texts import ArrowTable
 from evenhand.core.errors import InputError, UnknownNameError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.core.protocols import Progress
 from evenhand.pipeline.loading import Loaded, load
 from evenhand.pipeline.quantities import Quantity
@@ -39,7 +39,7 @@ class FrameInputs(NamedTuple):
     sensitive_features: dict[str, Names]
 
 
-@checks_keywords
+@checks_options
 def frame_inputs(
     run: Run | Path | str,
     output: str,
@@ -78,7 +78,7 @@ def frame_inputs(
     )
 
 
-@checks_keywords
+@checks_options
 def score_predictions(
     y_true: Sequence[float] | None,
     y_pred: Sequence[float],
@@ -87,7 +87,7 @@ def score_predictions(
     texts: Sequence[str] | None = None,
     cluster: Sequence[object] | None = None,
     progress: Progress = SILENT,
-    **options: Unpack[Options],
+    **options: Unpack[RunOptions],
 ) -> Run:
     """The run over a classifier's predictions of 0 and 1: rates by group, with intervals and tests.
 

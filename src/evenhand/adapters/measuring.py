@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from evenhand.api.parts import find_metrics
-from evenhand.api.settings import Settings
+from evenhand.api.settings import resolve
 from evenhand.core.digests import Json
 from evenhand.core.protocols import Metric
 from evenhand.core.records import Mention, MetricInfo, Text, Value
@@ -42,7 +42,7 @@ class Measurer:
     """Metrics by name; a text that was measured before is not measured again."""
 
     def __init__(self, metrics: str | Sequence[str | Metric], *, outputs: Outputs = "primary") -> None:
-        self._metrics = find_metrics(metrics, Settings())
+        self._metrics = find_metrics(metrics, resolve({}))
         self._outputs = outputs
         self._known: dict[Answer, Measured] = {}
         # Scorers of other tools call from several threads, and our models are not made for that.

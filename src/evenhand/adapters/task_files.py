@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Unpack
 
 from evenhand.adapters.documents import documents
 from evenhand.adapters.measuring import Measurer
-from evenhand.api.parts import Plan, split_names
+from evenhand.api.parts import Plan, metric_names
+from evenhand.api.run_options import TaskOptions
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.core.protocols import Suite
 from evenhand.core.records import GenerationSpec
 from evenhand.store.atomic import naming_storage_errors, sweep, write_text
@@ -45,26 +47,15 @@ def results(doc, results):
 class TaskFiles:
     """A task that is ready to be written: three files of one name in a folder."""
 
-    def __init__(
-        self,
-        suite: str | Suite,
-        folder: Path | str,
-        *,
-        metrics: str | Sequence[str] | None = None,
-        samples: int | None = None,
-        limit: int | None = None,
-        offline: bool = False,
-    ) -> None:
+    def __init__(self, suite: str | Suite, folder: Path | str, options: TaskOptions) -> None:
         """The task of a suite; see `export_task`."""
-        if samples is not None and samples < 1:
-            raise InputError(f"samples is {samples}", accepted="1 or more", todo="change it")
         self.folder = Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
             raise InputError(f"{self.folder} is a file", accepted="a folder", todo="name another one")
-        self._info, self._rows = documents(suite, limit=limit, offline=offline)
-        self._metrics = split_names(metrics) or self._info.metrics
+        self._info, self._rows = documents(suite, limit=options["limit"], offline=options["offline"])
+        self._metrics = metric_names(options["metrics"]) or self._info.metrics
         self._names = Measurer(self._metrics).names
-        self._samples = samples or self._info.spec.samples
+        self._samples = options["samples"] or self._info.spec.samples
         self.name = f"evenhand_{re.sub(r'[^A-Za-z0-9]+', '_', self._info.name).strip('_')}"
 
     def plan(self) -> Plan:
@@ -124,16 +115,8 @@ class TaskFiles:
         )
 
 
-@checks_keywords
-def export_task(
-    suite: str | Suite,
-    folder: Path | str,
-    *,
-    metrics: str | Sequence[str] | None = None,
-    samples: int | None = None,
-    limit: int | None = None,
-    offline: bool = False,
-) -> Path:
+@checks_options
+def export_task(suite: str | Suite, folder: Path | str, **options: Unpack[TaskOptions]) -> Path:
     """The YAML file of an lm-eval task that asks a suite's prompts and measures the answers.
 
     lm-eval then prints the mean of every number, and as ``.gap`` the widest difference between two groups of
@@ -143,12 +126,15 @@ def export_task(
     Args:
         suite: A name such as ``starter`` or ``templates:FILE``, or a suite.
         folder: Where the files go; a task of the same suite in it is replaced.
-        metrics: What is measured; the suite's own list where it is not given.
-        samples: Texts a prompt; the suite's own number where it is not given.
-        limit: So many prompts, spread over the groups.
-        offline: Whether the Hub must not be asked.
+        options: Those of ``evenhand export-task``.
     """
-    return TaskFiles(suite, folder, metrics=metrics, samples=samples, limit=limit, offline=offline).run()
+    return prepare(suite, folder, **options).run()
+
+
+@checks_options
+def prepare(suite: str | Suite, folder: Path | str, **options: Unpack[TaskOptions]) -> TaskFiles:
+    """A task with its prompts read, so that ``plan`` can be shown before ``run``."""
+    return TaskFiles(suite, folder, options)
 
 
 def _sampling(spec: GenerationSpec) -> dict[str, Json]:

@@ -2,55 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from evenhand.annotate.agreement import Rule, check_several, checked_rule, tables
 from evenhand.annotate.collected import Collected, collect
 from evenhand.annotate.rating_tables import Columns
-from evenhand.api.choices import checked_level
 from evenhand.api.parts import SILENT, Plan, split_names
+from evenhand.api.people_options import AgreementOptions, Consensus, RatingColumns, RatingSource
 from evenhand.api.render import render
 from evenhand.core.digests import Json
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.core.protocols import Progress
 from evenhand.store.folder import RunFolder, default_folder, now, stage
 from evenhand.store.run import Run
 
 COMMAND = "agreement"
-
-
-class RatingOptions(TypedDict, total=False):
-    """How ratings are read from a study or a file; None is the default."""
-
-    question: str | Sequence[str] | None
-    item: str | None
-    text: str | None
-    annotator: str | None
-    label: str | Sequence[str] | None
-    scale: str | Sequence[str] | None
-    database: str | None
-
-
-class SourceOptions(RatingOptions, total=False):
-    """How ratings are read and made one label; None is the default."""
-
-    cluster: str | None
-    consensus: str
-    agreement: float
-    least: int
-
-
-class AgreementOptions(SourceOptions, total=False):
-    """The options of ``agreement``."""
-
-    seed: int
-    level: float
-    out: Path | str | None
-    fresh: bool
-    command: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +56,7 @@ class Agreeing:
             return end_people(folder)
 
 
-@checks_keywords
+@checks_options
 def agreement(source: Path | str, *, progress: Progress = SILENT, **options: Unpack[AgreementOptions]) -> Run:
     """The finished run on how far people agree; arguments are those of ``evenhand annotate agreement``.
 
@@ -98,14 +67,14 @@ def agreement(source: Path | str, *, progress: Progress = SILENT, **options: Unp
     return prepare(source, **options).run(progress)
 
 
-@checks_keywords
+@checks_options
 def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> Agreeing:
     """The ratings read and checked, so that ``plan`` can be shown before ``run``."""
-    collected, rule = read_source(source, options)
+    rule, collected = rule_of(options), read_source(source, options)
     check_several(collected)
-    level, seed = checked_level(options.get("level")), options.get("seed", 0)
+    level, seed = options["level"], options["seed"]
     identity = people_identity(COMMAND, collected, rule) | {"seed": seed, "level": level}
-    out = options.get("out")
+    out = options["out"]
     return Agreeing(
         collected=collected,
         rule=rule,
@@ -113,26 +82,32 @@ def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> Agreeing
         level=level,
         identity=identity,
         folder=Path(out) if out else default_folder(COMMAND, collected.name, identity),
-        command=options.get("command") or f"evenhand annotate agreement {source}",
-        fresh=options.get("fresh", False),
+        command=options["command"] or f"evenhand annotate agreement {source}",
+        fresh=options["fresh"],
     )
 
 
-def read_source(source: Path | str, options: SourceOptions) -> tuple[Collected, Rule]:
-    """The ratings of a study or file, and the rule that makes one label of several."""
-    rule = checked_rule(
-        options.get("consensus", "majority"), options.get("agreement", 0.5), options.get("least", 1)
+def read_source(source: Path | str, options: RatingSource, *, cluster: str | None = None) -> Collected:
+    """The ratings of a study or file."""
+    collected = collect(source, columns_of(options, cluster), database=options["database"])
+    return collected.asked(split_names(options["question"]))
+
+
+def columns_of(options: RatingColumns, cluster: str | None = None) -> Columns:
+    """Which column of a file holds what."""
+    return Columns(
+        item=options["item"],
+        text=options["text"],
+        annotator=options["annotator"],
+        labels=split_names(options["label"]) or (),
+        cluster=cluster,
+        scale=split_names(options["scale"]) or (),
     )
-    columns = Columns(
-        item=options.get("item"),
-        text=options.get("text"),
-        annotator=options.get("annotator"),
-        labels=split_names(options.get("label")) or (),
-        cluster=options.get("cluster"),
-        scale=split_names(options.get("scale")) or (),
-    )
-    collected = collect(source, columns, database=options.get("database"))
-    return collected.asked(split_names(options.get("question"))), rule
+
+
+def rule_of(options: Consensus) -> Rule:
+    """The rule that makes one label of several."""
+    return checked_rule(options["consensus"], options["agreement"], options["least"])
 
 
 def people_identity(command: str, collected: Collected, rule: Rule) -> dict[str, Json]:

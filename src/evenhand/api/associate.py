@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Unpack
 
-from evenhand.api.choices import checked_level
 from evenhand.api.parts import SILENT, Plan
 from evenhand.api.render import render
+from evenhand.api.result_options import CompareOptions
+from evenhand.api.settings import resolve
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.core.protocols import Progress
 from evenhand.pipeline.association import Associator
 from evenhand.store.folder import RunFolder, default_folder, now, stage
@@ -74,14 +76,8 @@ class Associating:
             return folder.run()
 
 
-@checks_keywords
-def prepare(
-    *runs: Run,
-    level: float | None = None,
-    out: Path | str | None = None,
-    fresh: bool = False,
-    command: str | None = None,
-) -> Associating:
+@checks_options
+def prepare(*runs: Run, **options: Unpack[CompareOptions]) -> Associating:
     """The comparison of one corpus run and one probe run, in whatever order."""
     by_kind = {str(run.manifest["identity"].get("command")): run for run in runs}
     if len(runs) != 2 or set(by_kind) != {"corpus", "probe"}:
@@ -91,19 +87,20 @@ def prepare(
             accepted="one corpus run and one probe run",
             todo="compare several corpora by scanning them in one run",
         )
+    level, out = resolve(options).options["level"], options["out"]
     identity: dict[str, Json] = {
         "command": COMMAND,
         "corpus": digest(by_kind["corpus"].manifest["identity"]),
         "probe": digest([by_kind["probe"].manifest["identity"], by_kind["probe"].manifest["view"]]),
-        "level": checked_level(level),
+        "level": level,
     }
     names = "-".join(str(run.manifest["name"]) for run in by_kind.values())
     return Associating(
         corpus=by_kind["corpus"],
         probe=by_kind["probe"],
-        level=checked_level(level),
+        level=level,
         identity=identity,
         folder=Path(out) if out else default_folder("compare", names, identity),
-        command=command or f"evenhand compare {' '.join(str(run.path) for run in runs)}",
-        fresh=fresh,
+        command=options["command"] or f"evenhand compare {' '.join(str(run.path) for run in runs)}",
+        fresh=options["fresh"],
     )

@@ -19,7 +19,6 @@ from evenhand.api.parts import (
     check_axes,
     check_baseline,
     check_strata,
-    compare_identity,
     duration,
     find_metrics,
     finish,
@@ -30,15 +29,15 @@ from evenhand.api.parts import (
     split_names,
     with_earlier,
 )
-from evenhand.api.settings import FORWARD_PRESETS, Options, Settings, resolve
+from evenhand.api.run_options import AuditOptions
+from evenhand.api.settings import FORWARD_PRESETS, Settings, resolve
 from evenhand.api.tracking import Callback, callbacks
 from evenhand.core import registry
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.core.protocols import Metric, Model, Paced, Progress, ResolvesSpec, Served, Suite
 from evenhand.core.records import GenerationSpec, Prompt
-from evenhand.core.registry import Option
 from evenhand.models import human
 from evenhand.pipeline.actors import Pool, PooledModel
 from evenhand.pipeline.generation import STAGE, Generator, rate_key
@@ -95,11 +94,11 @@ class Audit:
     @property
     def tier(self) -> Tier:
         """How much is asked for."""
-        return Tier(self.settings.suite.limit, self.parts[0].spec.samples)
+        return Tier(self.settings.options["limit"], self.parts[0].spec.samples)
 
     def plan(self) -> Plan:
         """What will be done, before it is done."""
-        limit = self.settings.suite.limit
+        limit = self.settings.options["limit"]
         prompts = sum(len(part.prompts[:limit]) for part in self.parts)
         texts = prompts * self.tier.samples
         tokens = sum(
@@ -200,14 +199,14 @@ class Audit:
             part.spec,
             folder,
             cache,
-            failure_rate=self.settings.execution.max_failures,
+            failure_rate=self.settings.options["max_failures"],
             retry_failed=self.retry_failed,
         )
         return generator.run(part.prompts, shards, progress)
 
     def baselines(self) -> dict[tuple[str, str], str]:
         """The declared baseline of every suite and axis."""
-        given = self.settings.compare.baselines
+        given = self.settings.options["baseline"]
         known = {
             (part.suite.info.name, axis): given.get(axis, name)
             for part in self.parts
@@ -243,16 +242,7 @@ class Audit:
         return f"at most {duration(tokens / rate)} at {rate:,.0f} tokens/s, {source}"
 
 
-class AuditOptions(Options, total=False):
-    """The options of an audit."""
-
-    suite: str | Sequence[str] | Suite | None
-    mitigate: str | None
-    mitigation_options: Mapping[str, Option] | None
-    shard: str | None
-
-
-@checks_keywords
+@checks_options
 def audit(
     model: str | Model | None = None, *, progress: Progress = SILENT, **options: Unpack[AuditOptions]
 ) -> Run:
@@ -263,16 +253,16 @@ def audit(
     return prepare(model, **options).run(progress)
 
 
-@checks_keywords
+@checks_options
 def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -> Audit:
     """An audit with everything loaded and checked, so that ``plan`` can be shown before ``run``."""
-    suite, metrics = options.get("suite"), options.get("metrics")
+    suite, metrics = options["suite"], options["metrics"]
     settings = resolve(
         options,
         model={"name": model if isinstance(model, str) else None},
         suite={"names": None if isinstance(suite, Suite) else split_names(suite)},
         metrics={"names": metric_names(metrics)},
-        mitigation={"name": options.get("mitigate"), "options": options.get("mitigation_options")},
+        mitigation={"name": options["mitigate"], "options": options["mitigation_options"]},
     )
     parts = tuple(_part(item, settings) for item in _suites(suite, settings))
     names = [part.suite.info.name for part in parts]
@@ -283,10 +273,10 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
     with ending(pool, always=False):
         chosen = PooledModel(pool) if pool else _find_model(model, recipe, settings, suite)
         parts = tuple(_resolved(part, chosen) for part in parts)
-        _check_preset(settings.generation.preset, chosen, parts[0].spec)
+        _check_preset(settings.options["preset"], chosen, parts[0].spec)
         prepared = _prepared(parts, chosen if pool else recipe.mitigated(chosen), settings, options, pool)
         prepared.baselines()  # a wrong one is refused before anything is generated
-        check_strata(settings.compare.strata, [prompt for part in parts for prompt in part.prompts])
+        check_strata(settings.options["strata"], [prompt for part in parts for prompt in part.prompts])
         return prepared
 
 
@@ -297,9 +287,9 @@ def _prepared(
         "command": "audit",
         "model": model.ref.identity(),
         "suites": {part.suite.info.name: part.identity() for part in parts},
-        "compare": compare_identity(settings),
+        "compare": settings.compare_identity(),
     }
-    metrics, shard, out = options.get("metrics"), options.get("shard"), options.get("out")
+    metrics, shard, out = options["metrics"], options["shard"], options["out"]
     part_of = Slice.parse(shard) if shard else None
     if part_of:
         identity["slice"] = [part_of.index, part_of.of]
@@ -311,9 +301,9 @@ def _prepared(
         metrics=find_metrics(metrics, settings, defaults),
         identity=identity,
         folder=Path(out) if out else default_folder("audit", model.ref.name, identity),
-        command=options.get("command") or f"evenhand audit {settings.model.name}",
-        fresh=options.get("fresh", False),
-        retry_failed=options.get("retry_failed", False),
+        command=options["command"] or f"evenhand audit {settings.model}",
+        fresh=options["fresh"],
+        retry_failed=options["retry_failed"],
         slice=part_of,
         pool=pool,
         objects=objects_among(metrics),
@@ -331,7 +321,7 @@ def _part(suite: Suite, settings: Settings) -> _Part:
     prompts = tuple(spread(list(suite.prompts())))
     if not prompts:
         raise InputError(f"suite {suite.info.name!r} has no prompts", accepted="at least one prompt")
-    return _Part(suite, settings.generation.spec(suite.info.spec), prompts)
+    return _Part(suite, settings.sampling(suite.info.spec), prompts)
 
 
 def _resolved(part: _Part, model: Model) -> _Part:
@@ -352,36 +342,35 @@ def _check_preset(preset: str | None, model: Model, resolved: GenerationSpec) ->
 def _suites(suite: str | Sequence[str] | Suite | None, settings: Settings) -> list[Suite]:
     if isinstance(suite, Suite):
         return [suite]
-    return [registry.suite(name, execution=settings.execution.record()) for name in settings.suite.names]
+    return [registry.suite(name, execution=settings.execution()) for name in settings.suites]
 
 
 def _recipe(model: str | Model | None, settings: Settings) -> ModelRecipe:
     """The model by name; an error for an object that would have to travel to other machines."""
-    if not isinstance(model, str | None) and settings.execution.engine != "local":
+    if not isinstance(model, str | None) and settings.options["engine"] != "local":
         raise InputError(
-            f"the model is an object, and the engine is {settings.execution.engine}",
+            f"the model is an object, and the engine is {settings.options['engine']}",
             accepted="a model by name, which every worker can load",
             todo="register it as a plug-in and name it, or use the local engine",
         )
-    given = dict(settings.model.options)
-    if "max_tokens_total" in given and settings.execution.engine != "local":
+    given = dict(settings.model_options)
+    if "max_tokens_total" in given and settings.options["engine"] != "local":
         raise InputError(
-            f"max_tokens_total, and the engine is {settings.execution.engine}",
+            f"max_tokens_total, and the engine is {settings.options['engine']}",
             accepted="a cap that one process keeps: every worker would spend it again",
             todo="leave --engine ray out: a server needs no workers, `concurrency` says how much it is asked",
         )
-    if settings.model.name == human.NAME:
-        given.setdefault("suite", settings.suite.names[0])
-    mitigation = settings.mitigation
-    return ModelRecipe(settings.model.name, given, mitigation.name, mitigation.options)
+    if settings.model == human.NAME:
+        given.setdefault("suite", settings.suites[0])
+    return ModelRecipe(settings.model, given, settings.mitigation, settings.mitigation_options)
 
 
 def _find_model(model: str | Model | None, recipe: ModelRecipe, settings: Settings, suite: object) -> Model:
     if model is not None and not isinstance(model, str):
         return model
-    if settings.model.name == human.NAME and isinstance(suite, Suite):
+    if settings.model == human.NAME and isinstance(suite, Suite):
         return human.of_suite(suite)
-    return recipe.plain(settings.execution.record())
+    return recipe.plain(settings.execution())
 
 
 def _remembered(key: str) -> float | None:

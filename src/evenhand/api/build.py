@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from evenhand.api.parts import SILENT, Plan
+from evenhand.api.result_options import BuildOptions
 from evenhand.collection.cutting import REASONS
 from evenhand.collection.groups import Groups, read_groups
 from evenhand.collection.job import Collection, Outcome
 from evenhand.core.assets import asset
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.core.protocols import Progress
 from evenhand.corpus.sources import Source, find_sources
 from evenhand.store.atomic import write_text
@@ -22,17 +23,6 @@ from evenhand.store.folder import RunFolder, default_folder, now, stage
 
 if TYPE_CHECKING:
     from evenhand.corpus.terms import Problem
-
-
-class BuildOptions(TypedDict, total=False):
-    """The options of ``build``; one of pages and dump is needed."""
-
-    pages: Path | str | Sequence[Path | str] | None
-    dump: Path | str | None
-    groups: Path | str | None
-    out: Path | str | None
-    fresh: bool
-    command: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +79,7 @@ class Build:
         return built
 
 
-@checks_keywords
+@checks_options
 def build(suite: str = "bold", *, progress: Progress = SILENT, **options: Unpack[BuildOptions]) -> Built:
     """The folder of a suite collected from pages, with what was taken and what was not.
 
@@ -98,12 +88,12 @@ def build(suite: str = "bold", *, progress: Progress = SILENT, **options: Unpack
     return prepare(suite, **options).run(progress)
 
 
-@checks_keywords
+@checks_options
 def prepare(suite: str = "bold", **options: Unpack[BuildOptions]) -> Build:
     """A collection with everything found and checked, so that ``plan`` can be shown before ``run``."""
     if suite != "bold":
         raise InputError(f"there is nothing named {suite!r} to build", accepted="bold", todo="use bold")
-    given, dump = options.get("pages"), options.get("dump")
+    given, dump = options["pages"], options["dump"]
     if (given is None) == (dump is None):
         raise InputError(
             "no pages were named" if dump is None else "both --pages and --dump were given",
@@ -114,7 +104,7 @@ def prepare(suite: str = "bold", **options: Unpack[BuildOptions]) -> Build:
     sources, missing = find_sources([path for path in paths if path is not None])
     if missing:
         raise InputError(f"{missing[0].file} is not there", accepted="files and folders", todo="check it")
-    chosen = options.get("groups")
+    chosen = options["groups"]
     groups_file = Path(chosen) if chosen else asset("suites", "bold_groups.toml")
     one_page = dump is None and all(Path(path).is_dir() for path in paths if path is not None)
     identity: dict[str, Json] = {
@@ -123,15 +113,15 @@ def prepare(suite: str = "bold", **options: Unpack[BuildOptions]) -> Build:
         "groups": file_digest(groups_file) if groups_file.is_file() else "",
         "one_page": one_page,
     }
-    out = options.get("out")
+    out = options["out"]
     return Build(
         sources=tuple(_as_dump(source) if dump is not None else source for source in sources),
         groups=read_groups(groups_file),
         one_page=one_page,
         identity=identity,
         folder=Path(out) if out else default_folder("build", "bold", identity),
-        command=options.get("command") or "evenhand build bold",
-        fresh=options.get("fresh", False),
+        command=options["command"] or "evenhand build bold",
+        fresh=options["fresh"],
     )
 
 

@@ -11,19 +11,19 @@ from evenhand.api.card_evidence import evidence_markdown
 from evenhand.core import registry
 from evenhand.core.assets import ROOT
 from evenhand.core.errors import InputError, UnknownNameError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.core.records import Execution, MetricInfo
 from evenhand.core.registry import Entry, Kind
 
 
-@checks_keywords
+@checks_options
 def available(kind: Kind | None = None) -> tuple[Entry, ...]:
     """Every suite, model, metric and mitigation that is installed, without importing any of them."""
     kinds = registry.KINDS if kind is None else (kind,)
     return tuple(entry for each in kinds for entry in registry.available(each))
 
 
-@checks_keywords
+@checks_options
 def card(name: str) -> str:
     """The card of a suite, metric, mitigation, model or embedded asset, as Markdown."""
     parts = [text for text in (_described(name), _written(name)) if text]

@@ -18,17 +18,17 @@ _log = logging.getLogger(__name__)
 
 def open_pool(settings: Settings, model: ModelRecipe | None = None) -> Pool | None:
     """The actors of a run; None where it works in this process."""
-    execution = settings.execution
-    if execution.engine == "local":
-        if execution.address:
+    options = settings.options
+    if options["engine"] == "local":
+        if options["address"]:
             _log.warning(
-                "the address %s is for --engine ray: the work is done on this machine", execution.address
+                "the address %s is for --engine ray: the work is done on this machine", options["address"]
             )
-        if execution.workers:
+        if options["workers"]:
             _log.warning("--workers is for --engine ray: the work is done in this process")
         return None
-    recipe = Recipe(execution.record(), model)
-    return Pool(recipe, workers=execution.workers, address=execution.address)
+    recipe = Recipe(settings.execution(), model)
+    return Pool(recipe, workers=options["workers"], address=options["address"])
 
 
 @contextmanager
@@ -62,10 +62,10 @@ def askers(
 
 def engine_line(settings: Settings) -> list[str]:
     """What a plan says of the engine; nothing where the work is done in this process."""
-    execution = settings.execution
-    if execution.engine == "local":
+    options = settings.options
+    if options["engine"] == "local":
         return []
     workers = (
-        count(execution.workers, "worker") if execution.workers else "a worker a GPU, or a few cores each"
+        count(options["workers"], "worker") if options["workers"] else "a worker a GPU, or a few cores each"
     )
-    return [f"engine  {execution.engine} at {execution.address or 'this machine'}, {workers}"]
+    return [f"engine  {options['engine']} at {options['address'] or 'this machine'}, {workers}"]

@@ -6,12 +6,13 @@ import socket
 from collections.abc import Sequence
 from ipaddress import ip_network
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Unpack
 from urllib.parse import urlsplit
 
 from evenhand.annotate.study import read_study
+from evenhand.api.people_options import ForgetOptions, InviteOptions, ServeOptions, StudyDatabase
 from evenhand.core.errors import InputError, MissingLibraryError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options, fields_of
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
     from evenhand.annotate.claims import Progress
     from evenhand.annotate.people import Invitation
 
-HOST: Final = "127.0.0.1"
-PORT: Final = 8765
+_DEFAULTS: Final = fields_of(ServeOptions)
+HOST: Final = str(_DEFAULTS["host"].option.default)
+PORT: Final = _DEFAULTS["port"].option.default
 _MOST_HEADERS: Final = 16 << 10
 """Bytes of one request's headers; a browser sends about one thousand."""
 _IDLE: Final = 5
@@ -36,45 +38,38 @@ class State(NamedTuple):
     """People who have a link."""
 
 
-@checks_keywords
-def invite_people(
-    study: Path | str,
-    people: int = 1,
-    *,
-    again: str | None = None,
-    base: str | None = None,
-    database: str | None = None,
-) -> list[Invitation]:
+@checks_options
+def invite_people(study: Path | str, people: int = 1, **options: Unpack[InviteOptions]) -> list[Invitation]:
     """New private links, or with ``again`` a new link for somebody who lost theirs.
 
     The tokens are stored nowhere: what is not copied now is lost. ``base`` is the address people use, where
     that is not this machine's own.
     """
-    address = base or site(HOST, PORT)
+    address = options["base"] or site(HOST, PORT)
     link(address, "")
     _require()
     from evenhand.annotate.database import Database
     from evenhand.annotate.people import invite, renew
 
-    with Database(read_study(study), database) as db:
+    again = options["again"]
+    with Database(read_study(study), options["database"]) as db:
         made = [renew(db, again)] if again else invite(db, people)
     return [one._replace(link=link(address, one.token)) for one in made]
 
 
-@checks_keywords
-def forget_person(
-    study: Path | str, annotator: str, *, answers_too: bool = False, database: str | None = None
-) -> str:
+@checks_options
+def forget_person(study: Path | str, annotator: str, **options: Unpack[ForgetOptions]) -> str:
     """The random name somebody's answers now have; their link and id are gone."""
     _require()
     from evenhand.annotate.database import Database
     from evenhand.annotate.people import forget
 
-    with Database(read_study(study), database) as db:
-        return forget(db, annotator, answers_too=answers_too)
+    with Database(read_study(study), options["database"]) as db:
+        return forget(db, annotator, answers_too=options["answers_too"])
 
 
-def study_progress(study: Path | str, *, database: str | None = None) -> State:
+@checks_options
+def study_progress(study: Path | str, **options: Unpack[StudyDatabase]) -> State:
     """How far a study is, and how many people have links."""
     _require()
     from evenhand.annotate.assignment import Assigner
@@ -83,32 +78,28 @@ def study_progress(study: Path | str, *, database: str | None = None) -> State:
     from evenhand.annotate.people import invited
 
     opened = read_study(study)
-    with Database(opened, database) as db:
+    with Database(opened, options["database"]) as db:
         return State(progress(db, Assigner.of(opened)), len(invited(db)))
 
 
-@checks_keywords
-def serve_study(
-    study: Path | str,
-    *,
-    host: str = HOST,
-    port: int = PORT,
-    base: str | None = None,
-    trusted_proxy: str | Sequence[str] = (),
-    database: str | None = None,
-) -> None:
+@checks_options
+def serve_study(study: Path | str, **options: Unpack[ServeOptions]) -> None:
     """Serve a study until it is stopped (Ctrl-C); ``base`` is the address people use, if another.
 
     ``trusted_proxy`` names proxies by address or network (``10.0.0.0/8``): behind these a visitor's address
     is the last one in ``X-Forwarded-For`` that is not itself a trusted proxy's. Nobody else's header counts.
     """
-    proxies = proxy_networks(trusted_proxy)
+    proxies = proxy_networks(options["trusted_proxy"])
     _require()
     from evenhand.annotate.database import Database
     from evenhand.annotate.web import create_app
 
-    with _listening(host, port) as listener, Database(read_study(study), database) as db:
-        server_of(create_app(db, host=host, base=base), proxies).run(sockets=[listener])
+    host = options["host"]
+    with (
+        _listening(host, options["port"]) as listener,
+        Database(read_study(study), options["database"]) as db,
+    ):
+        server_of(create_app(db, host=host, base=options["base"]), proxies).run(sockets=[listener])
 
 
 def server_of(app: Starlette, proxies: Sequence[str] = ()) -> Server:
@@ -133,7 +124,7 @@ def server_of(app: Starlette, proxies: Sequence[str] = ()) -> Server:
     return uvicorn.Server(config)
 
 
-def site(host: str, port: int) -> str:
+def site(host: str, port: object) -> str:
     """The address of a server on this machine."""
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 

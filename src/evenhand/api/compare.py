@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Literal, Unpack
 
 from evenhand.api.parts import SILENT, Plan, Prepared
 from evenhand.api.render import render
-from evenhand.api.settings import CompareSettings, resolve
+from evenhand.api.result_options import CompareOptions
+from evenhand.api.settings import resolve
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.core.protocols import Progress
 from evenhand.pipeline.changes import RunComparer
 from evenhand.pipeline.loading import COMMANDS, PROBE, check_finished, command_of, load, measured_name
@@ -23,23 +24,13 @@ from evenhand.store.run import Run, naming_run
 STAGE = "compare"
 
 
-class CompareOptions(TypedDict, total=False):
-    """The options of a comparison of runs."""
-
-    config: Path | str | None
-    level: float | None
-    correction: str | None
-    out: Path | str | None
-    fresh: bool
-    command: str
-
-
 @dataclass(frozen=True, slots=True)
 class Comparing:
     """Runs that are ready to be compared; the first one is the reference."""
 
     runs: tuple[Run, ...]
-    settings: CompareSettings
+    level: float
+    correction: Literal["bh", "holm"]
     identity: Mapping[str, Json]
     folder: Path
     command: str
@@ -64,7 +55,7 @@ class Comparing:
             with naming_run(*self.runs), stage(folder, STAGE) as record, progress.step("comparing", None):
                 joined = side_by_side([load(run) for run in self.runs])
                 self._begin(folder, joined)
-                comparer = RunComparer(joined, level=self.settings.level, correction=self.settings.correction)
+                comparer = RunComparer(joined, level=self.level, correction=self.correction)
                 tables = comparer.tables()
                 for name, table in tables.items():
                     folder.write(name, table)
@@ -97,7 +88,7 @@ class Comparing:
         )
 
 
-@checks_keywords
+@checks_options
 def compare(*runs: Run | Path | str, progress: Progress = SILENT, **options: Unpack[CompareOptions]) -> Run:
     """The finished comparison of two or more runs; the first one is the reference.
 
@@ -108,7 +99,7 @@ def compare(*runs: Run | Path | str, progress: Progress = SILENT, **options: Unp
     return prepare(*runs, **options).run(progress)
 
 
-@checks_keywords
+@checks_options
 def prepare(*runs: Run | Path | str, **options: Unpack[CompareOptions]) -> Prepared:
     """A comparison with everything checked, so that ``plan`` can be shown before ``run``."""
     opened = tuple(run if isinstance(run, Run) else Run.open(run) for run in runs)
@@ -140,24 +131,22 @@ def _kind(run: Run) -> str:
 def _of_texts(runs: tuple[Run, ...], options: CompareOptions) -> Prepared:
     for run in runs:
         check_finished(run)
-    settings = resolve(
-        {"config": options.get("config")},
-        compare={"level": options.get("level"), "correction": options.get("correction")},
-    ).compare
+    settings = resolve(options).options
     identity: dict[str, Json] = {
         "command": "compare",
         "runs": [_identity(run) for run in runs],
-        "compare": {"level": settings.level, "correction": settings.correction},
+        "compare": {"level": settings["level"], "correction": settings["correction"]},
     }
     names = "-".join(str(run.manifest["name"]) for run in runs)
-    out = options.get("out")
+    out = options["out"]
     return Comparing(
         runs=runs,
-        settings=settings,
+        level=settings["level"],
+        correction=settings["correction"],
         identity=identity,
         folder=Path(out) if out else default_folder("compare", names, identity),
-        command=options.get("command") or f"evenhand compare {' '.join(str(run.path) for run in runs)}",
-        fresh=options.get("fresh", False),
+        command=options["command"] or f"evenhand compare {' '.join(str(run.path) for run in runs)}",
+        fresh=options["fresh"],
     )
 
 
@@ -183,13 +172,7 @@ def _suite(manifest: Mapping[str, Json], suite: str) -> Json:
 def _of_corpus_and_probe(runs: tuple[Run, ...], options: CompareOptions) -> Prepared:
     from evenhand.api.associate import prepare as side_by_side_with_corpus
 
-    return side_by_side_with_corpus(
-        *runs,
-        level=options.get("level"),
-        out=options.get("out"),
-        fresh=options.get("fresh", False),
-        command=options.get("command"),
-    )
+    return side_by_side_with_corpus(*runs, **options)
 
 
 Preparer = Callable[[tuple[Run, ...], CompareOptions], Prepared]

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import polars as pl
 
 from evenhand._version import __version__
-from evenhand.api.audit import Audit, AuditOptions
+from evenhand.api.audit import Audit
 from evenhand.api.audit import prepare as prepare_audit
 from evenhand.api.parts import SILENT
+from evenhand.api.run_options import AuditOptions
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.file_names import file_name

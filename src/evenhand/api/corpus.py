@@ -7,15 +7,15 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict, Unpack, get_args
+from typing import Unpack
 
 import polars as pl
 
-from evenhand.api.choices import checked_level, one_of
+from evenhand.api.corpus_options import CorpusOptions
 from evenhand.api.parts import SILENT, Plan
 from evenhand.api.render import render
 from evenhand.core.digests import Json
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.core.protocols import Progress
 from evenhand.corpus.engines import Engine, run_local, run_ray
 from evenhand.corpus.merging import Total
@@ -41,8 +41,6 @@ from evenhand.store.folder import RunFolder, default_folder, now, stage
 from evenhand.store.run import Run
 
 STAGE = "count"
-PRESETS = ("paper",)
-DEFAULT_SAMPLES = 5
 COUNTER = 4
 """The version of what a shard holds: raised when finished shards can no longer be added to new ones."""
 
@@ -54,26 +52,6 @@ _CLUSTERS: Mapping[Cluster | None, str] = {
     "file": "files",
 }
 """What intervals take as independent."""
-
-
-class CorpusOptions(TypedDict, total=False):
-    """The options of ``scan_corpus``."""
-
-    terms: Path | str | Sequence[Path | str] | None
-    preset: str | None
-    counting: str | None
-    unit: str | None
-    cluster: str | None
-    text: str | None
-    samples: int | None
-    seed: int | None
-    level: float | None
-    engine: str | None
-    workers: int | None
-    address: str | None
-    out: Path | str | None
-    fresh: bool
-    command: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +170,7 @@ class CorpusScan:
         folder.manifest["corpora"] = {name: _facts(total) for name, total in totals.items()}
 
 
-@checks_keywords
+@checks_options
 def scan_corpus(
     paths: Path | str | Sequence[Path | str],
     *,
@@ -206,21 +184,20 @@ def scan_corpus(
     return prepare(paths, **options).run(progress)
 
 
-@checks_keywords
+@checks_options
 def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOptions]) -> CorpusScan:
     """A scan with inputs found and terms read, so that ``plan`` can be shown before ``run``."""
     sources, missing = find_sources([paths] if isinstance(paths, Path | str) else paths)
-    is_paper = one_of("preset", options.get("preset"), PRESETS) == "paper"
-    terms = _terms(options.get("terms"))
-    counting: Counting = _counting(options.get("counting"), is_paper)
-    unit = _unit(options.get("unit"), is_paper, sources)
-    cluster = _cluster(options.get("cluster"))
-    sampled, seed = options.get("samples"), options.get("seed") or 0
+    is_paper = options["preset"] == "paper"
+    terms = _terms(options["terms"])
+    counting = options["counting"] or ("distinct" if is_paper else "flag")
+    unit = options["unit"] or _unit(is_paper, sources)
+    cluster, seed = options["cluster"], options["seed"]
     way = Way(
         unit=unit,
         rule="paper" if is_paper else "words",
         is_distinct=counting == "distinct",
-        samples=DEFAULT_SAMPLES if sampled is None else sampled,
+        samples=options["samples"],
     )
     lost = unmatched(terms, way.rule)
     identity: dict[str, Json] = {
@@ -234,10 +211,10 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
         "counting": counting,
         "samples": way.samples,
         "seed": seed,
-        "text": options.get("text"),
+        "text": options["text"],
     }
     name = next(iter(dict.fromkeys(source.corpus for source in sources)))
-    out = options.get("out")
+    out = options["out"]
     # The paper's list is taken as published: terms of two groups belong to it.
     of_terms = () if is_paper else terms.problems
     notes = [str(problem) for problem in terms.problems] if is_paper else []
@@ -247,18 +224,18 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
     return CorpusScan(
         sources=tuple(sources),
         shards=tuple(plan(sources, way)),
-        task=Task(terms, way, options.get("text"), seed, cluster),
+        task=Task(terms, way, options["text"], seed, cluster),
         counting=counting,
-        level=checked_level(options.get("level")),
-        engine="ray" if one_of("engine", options.get("engine"), get_args(Engine)) == "ray" else "local",
-        workers=options.get("workers") or os.cpu_count() or 1,
-        address=options.get("address"),
+        level=options["level"],
+        engine=options["engine"],
+        workers=options["workers"] or os.cpu_count() or 1,
+        address=options["address"],
         problems=(*missing, *of_terms),
         notes=tuple(notes),
         identity=identity,
         folder=Path(out) if out else default_folder("corpus", name, identity),
-        command=options.get("command") or "evenhand corpus",
-        fresh=options.get("fresh", False),
+        command=options["command"] or "evenhand corpus",
+        fresh=options["fresh"],
     )
 
 
@@ -268,23 +245,10 @@ def _terms(given: Path | str | Sequence[Path | str] | None) -> TermList:
     return load_terms([given] if isinstance(given, Path | str) else given)
 
 
-def _counting(given: str | None, is_paper: bool) -> Counting:
-    chosen = one_of("counting", given, get_args(Counting))
-    return "distinct" if chosen == "distinct" or (chosen is None and is_paper) else "flag"
-
-
-def _unit(given: str | None, is_paper: bool, sources: Sequence[Source]) -> Unit:
-    """The unit asked for; the paper counted rows of tables whole, and sentences of running text."""
-    chosen: Unit | None = one_of("unit", given, get_args(Unit))
-    if chosen is not None:
-        return chosen
+def _unit(is_paper: bool, sources: Sequence[Source]) -> Unit:
+    """The unit where none is given; the paper counted rows of tables whole, and sentences of running text."""
     has_rows = all(source.format in ("csv", "tsv", "jsonl", "parquet") for source in sources)
     return "document" if is_paper and has_rows else "sentence"
-
-
-def _cluster(given: str | None) -> Cluster | None:
-    chosen: Cluster | None = one_of("cluster", given, get_args(Cluster))
-    return chosen
 
 
 def _facts(total: Total) -> dict[str, Json]:

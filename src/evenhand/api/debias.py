@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple, TypedDict, Unpack, cast
+from typing import Final, NamedTuple, Unpack, cast
 
-from evenhand.api.audit import Audit, AuditOptions
+from evenhand.api.audit import Audit
 from evenhand.api.audit import prepare as prepare_audit
+from evenhand.api.mitigation_options import DebiasOptions, MitigationOptions, TradeoffOptions
 from evenhand.api.parts import SILENT, Plan, split_line
+from evenhand.api.run_options import AuditOptions
 from evenhand.api.settings import resolve
 from evenhand.core import registry
 from evenhand.core.digests import digest
 from evenhand.core.errors import InputError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options, fields_of
 from evenhand.core.protocols import Model, Progress, ResolvesSpec
 from evenhand.core.records import Completion, GenerationSpec, Request
 from evenhand.core.registry import Option
@@ -48,40 +50,6 @@ class Debiased:
     """The continuations of the given prompts; empty for a suite."""
     run: Run | None
     """The run of a suite: texts, scores, comparisons, report."""
-
-
-class MitigationOptions(TypedDict, total=False):
-    """The options of the mitigation itself, the usual ones by name; None is the default."""
-
-    strength: float | None
-    sigma: float | None
-    words: str | None
-    calibrator: str | None
-    vectors: str | None
-    options: Mapping[str, Option] | None
-
-
-class DebiasOptions(MitigationOptions, total=False):
-    """The options of ``debias``; None is the default."""
-
-    prompt: str | Sequence[str] | None
-    suite: str | Sequence[str] | None
-    vanilla: bool
-    samples: int | None
-    limit: int | None
-    metrics: str | Sequence[str] | None
-    max_new_tokens: int | None
-    temperature: float | None
-    top_k: int | None
-    top_p: float | None
-    stop: str | None
-    seed: int | None
-    device: str | None
-    batch: int | None
-    offline: bool | None
-    out: Path | str | None
-    fresh: bool
-    command: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,32 +96,26 @@ class Debias:
         return Debiased(tuple(texts), None)
 
 
-@checks_keywords
+@checks_options
 def debias(
-    model: str | Model = "builtin",
-    *,
-    mode: str = "embedding",
-    progress: Progress = SILENT,
-    **options: Unpack[DebiasOptions],
+    model: str | Model = "builtin", *, progress: Progress = SILENT, **options: Unpack[DebiasOptions]
 ) -> Debiased:
     """What a model writes with a mitigation on; arguments are those of ``evenhand debias``.
 
     With ``prompt`` the continuations come back; with ``suite`` the run of an audit of that suite.
     """
-    return prepare(model, mode=mode, **options).run(progress)
+    return prepare(model, **options).run(progress)
 
 
-@checks_keywords
-def prepare(
-    model: str | Model = "builtin", *, mode: str = "embedding", **options: Unpack[DebiasOptions]
-) -> Debias:
+@checks_options
+def prepare(model: str | Model = "builtin", **options: Unpack[DebiasOptions]) -> Debias:
     """A writing with everything loaded and checked, so that ``plan`` can be shown before ``run``."""
-    prompts, suite = _prompts(options.get("prompt")), options.get("suite")
+    mode, prompts, suite = options["mode"], _prompts(options["prompt"]), options["suite"]
     _check(mode, prompts, suite)
     shared = _shared(options)
     settings = resolve(shared, model={"name": model if isinstance(model, str) else None})
     plain = (
-        registry.model(settings.model.name, settings.model.options, settings.execution.record())
+        registry.model(settings.model, settings.model_options, settings.execution())
         if isinstance(model, str)
         else model
     )
@@ -162,22 +124,23 @@ def prepare(
         shared["suite"], shared["mitigate"], shared["mitigation_options"] = suite, MODES[mode], given
         audit = prepare_audit(plain, **shared)
         return Debias(mode, plain, audit.model, (), GenerationSpec(), vanilla=False, audit=audit)
-    spec = settings.generation.spec(GenerationSpec(samples=1, max_new_tokens=60))
+    spec = settings.sampling(GenerationSpec(samples=1, max_new_tokens=60))
     spec = plain.resolved(spec) if isinstance(plain, ResolvesSpec) else spec
     mitigated = registry.mitigation(MODES[mode], given).apply(plain)
-    return Debias(mode, plain, mitigated, prompts, spec, options.get("vanilla", False), None)
+    return Debias(mode, plain, mitigated, prompts, spec, options["vanilla"], None)
 
 
-def mitigation_options(given: MitigationOptions) -> dict[str, Option]:
+def mitigation_options(given: DebiasOptions | TradeoffOptions) -> dict[str, Option]:
     """What a mitigation is created with: the options with a keyword of their own, then ``options``."""
-    by_name = {name: value for name, value in given.items() if name in MitigationOptions.__annotations__}
-    named = {name: value for name, value in by_name.items() if name != "options" and value is not None}
-    return {**cast("dict[str, Option]", named), **(given.get("options") or {})}
+    named = fields_of(MitigationOptions).keys() - {"mode", "options"}
+    own = {name: value for name, value in given.items() if name in named and value is not None}
+    return {**cast("dict[str, Option]", own), **(given["options"] or {})}
 
 
 def _shared(options: DebiasOptions) -> AuditOptions:
-    left_out = ("prompt", "suite", "vanilla", *MitigationOptions.__annotations__)
-    return {name: value for name, value in options.items() if name not in left_out}  # type: ignore[return-value]
+    """What an audit takes too, the suite left out."""
+    taken = fields_of(AuditOptions).keys() - {"suite"}
+    return {name: value for name, value in options.items() if name in taken}  # type: ignore[return-value]
 
 
 def _prompts(given: str | Sequence[str] | None) -> tuple[str, ...]:

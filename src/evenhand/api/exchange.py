@@ -6,20 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
-from evenhand.annotate.collected import Collected, collect
+from evenhand.annotate.collected import Collected
 from evenhand.annotate.formats import FORMATS, suffix_of, write_labels
-from evenhand.annotate.rating_tables import Columns
-from evenhand.api.agreement import RatingOptions, described
-from evenhand.api.parts import Plan, split_names
+from evenhand.api.agreement import described, read_source
+from evenhand.api.parts import Plan
+from evenhand.api.people_options import ExportOptions, ImportOptions
 from evenhand.core.errors import InputError
-from evenhand.core.keywords import checks_keywords
-
-
-class ExchangeOptions(RatingOptions, total=False):
-    """The options of ``export_labels`` and ``import_labels``; None is the default."""
-
-    format: str
-    out: Path | str | None
+from evenhand.core.options import checks_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +34,14 @@ class Exchange:
         return write_labels(self.collected, self.out, self.format)
 
 
-@checks_keywords
-def export_labels(source: Path | str, **options: Unpack[ExchangeOptions]) -> list[Path]:
+@checks_options
+def export_labels(source: Path | str, **options: Unpack[ExportOptions]) -> list[Path]:
     """The files written: a study's answers as JSONL, CSV, or JSON for Label Studio or Argilla."""
     return prepare(source, verb="export", **options).run()
 
 
-@checks_keywords
-def import_labels(source: Path | str, **options: Unpack[ExchangeOptions]) -> list[Path]:
+@checks_options
+def import_labels(source: Path | str, **options: Unpack[ImportOptions]) -> list[Path]:
     """The file written: answers of Label Studio, Argilla or any table, as our JSONL.
 
     ``agreement``, ``validate`` and ``train`` read the other formats themselves: importing checks and keeps.
@@ -56,24 +49,16 @@ def import_labels(source: Path | str, **options: Unpack[ExchangeOptions]) -> lis
     return prepare(source, verb="import", **options).run()
 
 
-@checks_keywords
-def prepare(source: Path | str, *, verb: str = "export", **options: Unpack[ExchangeOptions]) -> Exchange:
+@checks_options
+def prepare(source: Path | str, *, verb: str = "export", **options: Unpack[ExportOptions]) -> Exchange:
     """The answers read and checked, so that ``plan`` can be shown before ``run``."""
-    kind = options.get("format", "jsonl")
+    kind = options["format"]
     if kind not in FORMATS:
         raise InputError(
             f"the format {kind!r} is not known", accepted=", ".join(FORMATS), todo="name one with --format"
         )
-    columns = Columns(
-        item=options.get("item"),
-        text=options.get("text"),
-        annotator=options.get("annotator"),
-        labels=split_names(options.get("label")) or (),
-        scale=split_names(options.get("scale")) or (),
-    )
-    collected = collect(source, columns, database=options.get("database"))
-    collected = collected.asked(split_names(options.get("question")))
-    out = options.get("out")
+    collected = read_source(source, options)
+    out = options["out"]
     path = Path(out) if out else Path(f"{collected.name}-labels{suffix_of(kind)}")
     if path.is_dir():
         raise InputError(f"{path} is a folder", accepted="a file to write", todo="name a file with --out")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evenhand.core.assets import asset
 from evenhand.core.errors import InputError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.core.registry import need
 from evenhand.store.atomic import naming_storage_errors
 
@@ -15,7 +15,7 @@ MODELS = {"builtin": "builtin", "builtin:masked": "builtin-masked", "builtin-mas
 """Name of a model to its asset folder."""
 
 
-@checks_keywords
+@checks_options
 def export(model: str, folder: Path | str) -> Path:
     """The folder an embedded model was written to: float32, as `transformers` loads it."""
     if model not in MODELS:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Unpack
 
+from evenhand.api.result_options import GateOptions
 from evenhand.api.settings import resolve
 from evenhand.core.errors import InputError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.core.records import Comparison
 from evenhand.pipeline.changes import RunComparer
 from evenhand.pipeline.gates import (
@@ -32,17 +33,6 @@ from evenhand.store.run import Run, naming_run
 FAILED = 1
 DEFAULT_MARGIN = 0.05
 """How much wider a share's gap may become against a baseline run where no limit says otherwise: 5 points."""
-
-
-class GateOptions(TypedDict, total=False):
-    """The options of a gate."""
-
-    config: Path | str | None
-    max: Sequence[str] | None
-    worse: Sequence[str] | None
-    baseline_run: Run | Path | str | None
-    strict: bool | None
-    junit: Path | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +76,7 @@ class Gate:
         return github(self.checks, strict=self.strict)
 
 
-@checks_keywords
+@checks_options
 def gate(run: Run | Path | str, **options: Unpack[GateOptions]) -> Gate:
     """Whether the gaps of a run keep their limits: each check passes, fails, or cannot tell.
 
@@ -101,9 +91,9 @@ def gate(run: Run | Path | str, **options: Unpack[GateOptions]) -> Gate:
 def _gated(run: Run | Path | str, options: GateOptions) -> Gate:
     opened = run if isinstance(run, Run) else Run.open(run)
     check_measured(opened)
-    settings = resolve({"config": options.get("config")}).gate
-    earlier = options.get("baseline_run") or settings.baseline_run
-    limits = _rules(options.get("max") or settings.max, options.get("worse") or settings.worse, earlier)
+    settings = resolve({"config": options["config"]}).options
+    earlier = options.get("baseline_run") or settings["baseline_run"]
+    limits = _rules(options.get("max") or settings["max"], options.get("worse") or settings["worse"], earlier)
     level = float(opened.manifest["identity"].get("compare", {}).get("level", 0.95))
     names = [field.name for field in fields(Comparison)]
     rows = [Comparison(**row) for row in opened.table("comparisons").select(names).iter_rows(named=True)]
@@ -119,8 +109,8 @@ def _gated(run: Run | Path | str, options: GateOptions) -> Gate:
     if any(check.verdict == "cannot tell" for check in checks):
         checks = with_needs(checks, loaded or load(opened), level=level)
     strict = options.get("strict")
-    found = Gate(opened, tuple(checks), settings.strict if strict is None else strict, level, warnings)
-    if path := options.get("junit"):
+    found = Gate(opened, tuple(checks), settings["strict"] if strict is None else strict, level, warnings)
+    if path := options["junit"]:
         write_text(Path(path), found.junit())
     return found
 

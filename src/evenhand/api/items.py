@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypedDict, Unpack
+from typing import Final, Unpack
 
 import polars as pl
 
 from evenhand.api.parts import SILENT, Plan
+from evenhand.api.people_options import ItemOptions
 from evenhand.core import registry
 from evenhand.core.errors import InputError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import GenerationSpec, Prompt, Request
-from evenhand.pipeline.selection import PER_PROMPT, Candidate, Shortfall, select
+from evenhand.pipeline.selection import Candidate, Shortfall, select
 from evenhand.pipeline.tables import prompts_from_table
 from evenhand.store.atomic import write_text
 from evenhand.store.run import MANIFEST, Run, naming_run
@@ -23,20 +24,8 @@ from evenhand.store.spreadsheets import spreadsheet_csv
 from evenhand.text.rendering import render
 from evenhand.text.sentences import cut_first_sentence
 
-CUT: Final = 0.05
-"""VADER's own cut, as the study reads it."""
 _MOST: Final = 100_000
 """Samples of a prompt that are looked for in a file."""
-
-
-class ItemOptions(TypedDict, total=False):
-    """The options of ``sample_items``."""
-
-    suite: str
-    per_prompt: int
-    cut: float
-    seed: int
-    out: Path | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +94,7 @@ class Sampling:
         return Items(pl.DataFrame(rows, infer_schema_length=None), shortfalls, self.out)
 
 
-@checks_keywords
+@checks_options
 def sample_items(source: Path | str, *, progress: Progress = SILENT, **options: Unpack[ItemOptions]) -> Items:
     """The texts of a run, or of a file of samples, that people are asked about, written as CSV.
 
@@ -116,19 +105,19 @@ def sample_items(source: Path | str, *, progress: Progress = SILENT, **options: 
     return prepare(source, **options).run(progress)
 
 
-@checks_keywords
+@checks_options
 def prepare(source: Path | str, **options: Unpack[ItemOptions]) -> Sampling:
     """The texts read and checked, so that ``plan`` can be shown before ``run``."""
     path = Path(source)
     with naming_run(path):
-        texts = tuple(_of_run(path) if (path / MANIFEST).is_file() else _of_file(path, options.get("suite")))
+        texts = tuple(_of_run(path) if (path / MANIFEST).is_file() else _of_file(path, options["suite"]))
     if not texts:
         raise InputError(
             f"{path} has no text that begins with a prompt of the suite",
             accepted="a run folder, or samples that begin with their prompts",
             todo="name the suite the samples were written for with --suite",
         )
-    sentiment = registry.metric("sentiment", {"cut": options.get("cut", CUT)})
+    sentiment = registry.metric("sentiment", {"cut": options["cut"]})
     if not isinstance(sentiment, Metric):
         raise InputError(
             "the metric 'sentiment' scores no single texts", todo="remove the plug-in of that name"
@@ -137,9 +126,9 @@ def prepare(source: Path | str, **options: Unpack[ItemOptions]) -> Sampling:
         source=path.name,
         texts=texts,
         sentiment=sentiment,
-        per_prompt=options.get("per_prompt", PER_PROMPT),
-        seed=options.get("seed", 0),
-        out=Path(options.get("out") or "items.csv"),
+        per_prompt=options["per_prompt"],
+        seed=options["seed"],
+        out=Path(options["out"]),
     )
 
 
@@ -151,9 +140,9 @@ def _of_run(path: Path) -> Iterator[_Written]:
             yield _Written(text_id, prompts[prompt_id], cut_first_sentence(text))
 
 
-def _of_file(path: Path, suite: str | None) -> Iterator[_Written]:
+def _of_file(path: Path, suite: str) -> Iterator[_Written]:
     model = registry.model(f"replay:{path}")
-    for prompt in registry.suite(suite or "regard").prompts():
+    for prompt in registry.suite(suite).prompts():
         for sample in range(_MOST):
             (done,) = model.generate([Request(prompt.id, prompt.text, (sample,))], GenerationSpec())
             if done.failure == "not_in_file":

@@ -9,16 +9,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 import polars as pl
 
 from evenhand.api.parts import SILENT, Plan, Prepared, analysis, find_metrics
 from evenhand.api.render import render
-from evenhand.api.settings import Settings
+from evenhand.api.result_options import MergeOptions
+from evenhand.api.settings import Settings, settings_of
 from evenhand.core.digests import Json, canonical_json
 from evenhand.core.errors import EvenhandError, InputError, RunFolderError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import MetricInfo
 from evenhand.pipeline.generation import STAGE
@@ -32,13 +33,6 @@ from evenhand.store.run import Run, naming_run
 _KEY = re.compile(r"[A-Za-z0-9][\w.-]*")
 _ALIKE = ("growth", "metrics")
 """What must be the same in every part, beside its identity."""
-
-
-class MergeOptions(TypedDict, total=False):
-    """The options of a merge."""
-
-    out: Path | str | None
-    fresh: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +124,8 @@ class Merging:
         return {key: sum(int(record[key] or 0) for record in records) for key in keys}
 
     def _finish(self, folder: RunFolder, prompts: pl.DataFrame, progress: Progress) -> None:
-        settings = Settings.model_validate(folder.manifest["config"])
-        given = settings.compare.baselines
+        settings = settings_of(folder.manifest["config"])
+        given = settings.options["baseline"]
         baselines = {
             (suite, axis): given.get(axis, baseline)
             for suite, info in folder.manifest["suites"].items()
@@ -145,7 +139,7 @@ class Merging:
             infos,
             prompts_from_table(prompts),
             illustration=Illustration(
-                infos, _explaining(infos, settings), compared.comparer, settings.suite.mask
+                infos, _explaining(infos, settings), compared.comparer, settings.options["mask"]
             ),
             texts_stage=STAGE,
             progress=progress,
@@ -155,13 +149,13 @@ class Merging:
         render(folder.run())
 
 
-@checks_keywords
+@checks_options
 def merge(*runs: Run | Path | str, progress: Progress = SILENT, **options: Unpack[MergeOptions]) -> Run:
     """The parts of an audit made with ``shard``, as the one run they are parts of."""
     return prepare(*runs, **options).run(progress)
 
 
-@checks_keywords
+@checks_options
 def prepare(*runs: Run | Path | str, **options: Unpack[MergeOptions]) -> Prepared:
     """A merge with every part checked: all there, finished, and of one configuration."""
     with naming_run(*runs):
@@ -181,13 +175,13 @@ def _prepared(opened: Sequence[Run], options: MergeOptions) -> Prepared:
     identity = _without_slice(opened[0])
     for run in opened[1:]:
         _check_alike(opened[0], run)
-    out = options.get("out")
+    out = options["out"]
     name = str(opened[0].manifest["name"])
     return Merging(
         runs=tuple(sorted(opened, key=lambda run: int(run.manifest["identity"]["slice"][0]))),
         identity=identity,
         folder=Path(out) if out else default_folder("audit", name, identity),
-        fresh=options.get("fresh", False),
+        fresh=options["fresh"],
     )
 
 

@@ -111,10 +111,10 @@ def find_metrics(
     found: dict[str, Metric] = {}
     objects = [] if given is None or isinstance(given, str) else [m for m in given if not isinstance(m, str)]
     by_name = {metric.info.name: metric for metric in objects}
-    for spec in metric_names(given) or settings.metrics.names or defaults:
+    for spec in metric_names(given) or settings.metrics or defaults:
         options = settings.metric_options(spec.partition("=")[0])
         found[spec] = by_name.get(spec) or _per_text(
-            registry.metric(spec, options, settings.execution.record()), spec
+            registry.metric(spec, options, settings.execution()), spec
         )
     return found
 
@@ -189,8 +189,8 @@ def finish(
         cache,
         metrics.metrics,
         analysis(folder, settings, baselines),
-        mask=settings.suite.mask,
-        failure_rate=settings.execution.max_failures,
+        mask=settings.options["mask"],
+        failure_rate=settings.options["max_failures"],
         texts_stage=texts_stage,
         askers=metrics.elsewhere,
     )
@@ -203,29 +203,29 @@ def finish(
 
 def analysis(folder: RunFolder, settings: Settings, baselines: Baselines) -> Analysis:
     """How the run is analysed: its settings, and what its suites say of themselves."""
-    compare, suites = settings.compare, folder.manifest["suites"]
+    options, suites = settings.options, folder.manifest["suites"]
     comparer = Comparer(
         model=folder.manifest["name"],
         baselines=baselines,
-        level=compare.level,
-        correction=compare.correction,
-        seed=settings.generation.seed,
+        level=options["level"],
+        correction=options["correction"],
+        seed=options["seed"],
         exploratory={
             (suite, axis): metrics
             for suite, info in suites.items()
             for axis, metrics in info.get("exploratory", {}).items()
         },
-        test=compare.test,
+        test=options["test"],
     )
     return Analysis(
         comparer,
         strata={
-            suite: tuple(dict.fromkeys((*info.get("strata", ()), *compare.strata)))
+            suite: tuple(dict.fromkeys((*info.get("strata", ()), *options["strata"])))
             for suite, info in suites.items()
         },
-        pairs=compare.pairs,
-        intersections=compare.intersections,
-        check=compare.check,
+        pairs=options["pairs"],
+        intersections=options["intersections"],
+        check=options["check"],
         distances={
             suite: Wanted(info["distances"], info.get("sides", ()))
             for suite, info in suites.items()
@@ -238,21 +238,17 @@ def begin(
     folder: RunFolder, *, command: str, name: str, settings: Settings, suites: Mapping[str, Json]
 ) -> None:
     """Write down what is about to run."""
+    config = settings.record()
     folder.manifest.update(
         command=command,
         name=name,
-        config=settings.model_dump(mode="json"),
-        execution=settings.execution.model_dump(mode="json"),
+        config=config,
+        execution=config["execution"],
         suites=suites,
         ended=None,
         warnings=[],
     )
     folder.save_manifest()
-
-
-def compare_identity(settings: Settings) -> dict[str, Json]:
-    """The settings of scoring and comparison that belong to a run's identity."""
-    return {"mask": settings.suite.mask, **settings.compare.identity()}
 
 
 def _per_text(metric: Metric | SetMetric, spec: str) -> Metric:

@@ -6,11 +6,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Unpack
 
 import polars as pl
 
+from evenhand.api.result_options import PowerOptions
 from evenhand.core.errors import InputError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.core.records import Comparison
 from evenhand.pipeline.growing import Grower, Seen
 from evenhand.pipeline.loading import check_measured, load
@@ -50,29 +52,16 @@ class SamplePlan:
         return int(found) if isinstance(found, int) else None
 
 
-@checks_keywords
-def power(
-    run: Run | Path | str | None = None,
-    *,
-    gap: float = 0.05,
-    power: float = 0.8,
-    level: float = 0.95,
-    share: float = 0.2,
-    icc: float = 0.2,
-    samples: int = 5,
-) -> SamplePlan:
+@checks_options
+def power(run: Run | Path | str | None = None, **options: Unpack[PowerOptions]) -> SamplePlan:
     """The plan of samples that shows a true gap of this size.
 
     From a pilot run: for each primary comparison, from the spread its test saw. Without a run: for two groups
     of shares near ``share``, ``samples`` texts a prompt, alike within a prompt by ``icc``.
     """
-    for name, value in (("gap", gap), ("power", power), ("level", level)):
-        if not 0 < value < (math.inf if name == "gap" else 1):
-            raise InputError(
-                f"{name} is {value}", accepted="a number above 0" + ("" if name == "gap" else ", below 1")
-            )
+    gap, power, level = options["gap"], options["power"], options["level"]
     if run is None:
-        return _guessed(gap, power, level, _Guess(share, icc, samples))
+        return _guessed(gap, power, level, _Guess(options["share"], options["icc"], options["samples"]))
     with naming_run(run):
         return _of_pilot(run if isinstance(run, Run) else Run.open(run), gap, power, level)
 
@@ -94,9 +83,6 @@ class _Guess:
     samples: int
 
     def pilot(self) -> Pilot:
-        for name, value in (("share", self.share), ("icc", self.icc)):
-            if not 0 <= value <= 1:
-                raise InputError(f"{name} is {value}", accepted="a share from 0 to 1")
         return Pilot(self.share, math.sqrt(self.share * (1 - self.share)), self.icc, 0, 0)
 
 

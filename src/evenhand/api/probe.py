@@ -6,18 +6,18 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final, TypedDict, Unpack, get_args
+from typing import Final, Unpack
 
 import polars as pl
 
-from evenhand.api.choices import one_of
 from evenhand.api.parts import SILENT, Plan, begin, opened, split_names
+from evenhand.api.probe_options import ProbeOptions
 from evenhand.api.render import render
-from evenhand.api.settings import Options, Settings, resolve
+from evenhand.api.settings import Settings, resolve
 from evenhand.core import registry
 from evenhand.core.digests import Json, canonical_json, digest
 from evenhand.core.errors import InputError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.core.protocols import Metric, Progress, Suite
 from evenhand.core.records import Execution, Prompt
 from evenhand.pipeline.exclusions import exclusions
@@ -27,7 +27,6 @@ from evenhand.pipeline.probing import UNSAID, Prober
 from evenhand.pipeline.scoring import STAGE, Scorer
 from evenhand.pipeline.tables import prompts_to_table
 from evenhand.report.wording import count
-from evenhand.stats.paired_measures import Pairs, Score
 from evenhand.store.cache import Cache
 from evenhand.store.folder import RunFolder, default_folder, now, stage
 from evenhand.store.run import Run
@@ -41,26 +40,6 @@ REPLAY: Final = "replay:"
 _KINDS: Final = (REPLAY, "endpoint:")
 _TIMED: Final = 500
 """Sentences from which a run tells a rate; before that it is mostly the start of the classifier."""
-
-
-class ProbeOptions(TypedDict, total=False):
-    """The options of ``probe``."""
-
-    pairs: str | Sequence[str] | Suite | None
-    labels: str | Sequence[str] | Mapping[str, str] | None
-    over: str | None
-    score: str | None
-    config: Path | str | None
-    level: float | None
-    correction: str | None
-    seed: int | None
-    device: str | None
-    batch: int | None
-    offline: bool | None
-    max_failures: float | None
-    out: Path | str | None
-    fresh: bool
-    command: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +97,7 @@ class Probe:
 
     def _score(self, folder: RunFolder, cache: Cache, progress: Progress) -> None:
         sentences = _sentences(self.prompts)
-        scorer = Scorer(self.spec, self.metric, folder, cache, "none", self.settings.execution.max_failures)
+        scorer = Scorer(self.spec, self.metric, folder, cache, "none", self.settings.options["max_failures"])
         # The sentence is what is read; as a prompt it would be out of reach of metrics of continuations.
         prompts = {prompt.id: replace(prompt, text="") for prompt in self.prompts}
         with stage(folder, STAGE) as record:
@@ -151,9 +130,9 @@ class Probe:
             )
             prober = Prober(
                 self.model,
-                level=self.settings.compare.level,
-                correction=self.settings.compare.correction,
-                seed=self.settings.generation.seed,
+                level=self.settings.options["level"],
+                correction=self.settings.options["correction"],
+                seed=self.settings.options["seed"],
             )
             measures = prober.measures(predictions)
             folder.write("measures", measures)
@@ -182,7 +161,7 @@ class Probe:
         return f"at most {sentences / rate:,.0f} s at {rate:,.0f} sentences/s, as last measured here"
 
 
-@checks_keywords
+@checks_options
 def probe(
     classifier: str | Metric = NAME, *, progress: Progress = SILENT, **options: Unpack[ProbeOptions]
 ) -> Run:
@@ -194,27 +173,25 @@ def probe(
     return prepare(classifier, **options).run(progress)
 
 
-@checks_keywords
+@checks_options
 def prepare(classifier: str | Metric = NAME, **options: Unpack[ProbeOptions]) -> Probe:
     """A probe with everything loaded and checked, so that ``plan`` can be shown before ``run``."""
-    settings = _settings(options)
-    view = {
-        "pairs": one_of("over", options.get("over"), get_args(Pairs)) or "all",
-        "score": one_of("score", options.get("score"), get_args(Score)[::-1]) or "emotion",
-    }
-    suites = _suites(options.get("pairs"), settings.execution.record())
+    # The pairs of a probe are sentences, those of [compare] are groups.
+    settings = resolve({**options, "pairs": None})
+    view = {"pairs": options["over"], "score": options["score"]}
+    suites = _suites(options["pairs"], settings.execution())
     prompts = tuple(prompt for suite in suites for prompt in suite.prompts())
     _check_prompts(prompts)
-    spec, metric = _metric(classifier, options.get("labels"), settings)
+    spec, metric = _metric(classifier, options["labels"], settings)
     identity: dict[str, Json] = {
         "command": "probe",
         "classifier": metric.info.identity(),
         "pairs": {suite.info.name: [suite.info.version, suite.info.digest] for suite in suites},
-        "level": settings.compare.level,
-        "correction": settings.compare.correction,
-        "seed": settings.generation.seed,
+        "level": settings.options["level"],
+        "correction": settings.options["correction"],
+        "seed": settings.options["seed"],
     }
-    out = options.get("out")
+    out = options["out"]
     name = Path(spec.removeprefix(f"{NAME}=").rpartition(":")[2]).name
     return Probe(
         settings=settings,
@@ -225,23 +202,8 @@ def prepare(classifier: str | Metric = NAME, **options: Unpack[ProbeOptions]) ->
         view=view,
         identity=identity,
         folder=Path(out) if out else default_folder("probe", name, identity),
-        command=options.get("command") or f"evenhand probe {spec}",
-        fresh=options.get("fresh", False),
-    )
-
-
-def _settings(options: ProbeOptions) -> Settings:
-    return resolve(
-        Options(
-            config=options.get("config"),
-            level=options.get("level"),
-            correction=options.get("correction"),
-            seed=options.get("seed"),
-            device=options.get("device"),
-            batch=options.get("batch"),
-            offline=options.get("offline"),
-            max_failures=options.get("max_failures"),
-        )
+        command=options["command"] or f"evenhand probe {spec}",
+        fresh=options["fresh"],
     )
 
 
@@ -283,32 +245,19 @@ def _check_prompts(prompts: Sequence[Prompt]) -> None:
 
 
 def _metric(
-    classifier: str | Metric, labels: str | Sequence[str] | Mapping[str, str] | None, settings: Settings
+    classifier: str | Metric, labels: str | Mapping[str, str] | None, settings: Settings
 ) -> tuple[str, Metric]:
-    given = labels if isinstance(labels, str) or labels is None else canonical_json(_meanings(labels))
+    given = labels if isinstance(labels, str) or labels is None else canonical_json(dict(labels))
     if not isinstance(classifier, str):
         _check_metric(classifier, classifier.info.name)
         return classifier.info.name, classifier
     spec = _spec(classifier)
-    options = dict(settings.metrics.options.get(NAME, {})) | ({"labels": given} if given else {})
-    metric = registry.metric(spec, options, settings.execution.record())
+    options = dict(settings.options_of_metrics.get(NAME, {})) | ({"labels": given} if given else {})
+    metric = registry.metric(spec, options, settings.execution())
     if not isinstance(metric, Metric):
         raise InputError(f"{spec!r} measures sets of texts, not texts", accepted="an emotion classifier")
     _check_metric(metric, spec)
     return spec, metric
-
-
-def _meanings(labels: Sequence[str] | Mapping[str, str]) -> dict[str, Json]:
-    """The classifier's labels to ours, from a mapping or from ``THEIRS=OURS``."""
-    if isinstance(labels, Mapping):
-        return dict(labels)
-    meanings: dict[str, Json] = {}
-    for pair in labels:
-        theirs, equals, ours = pair.rpartition("=")
-        if not (theirs and equals):
-            raise InputError(f"--label {pair!r}", accepted="THEIRS=OURS, such as LABEL_0=anger")
-        meanings[theirs] = ours
-    return meanings
 
 
 def _spec(classifier: str) -> str:

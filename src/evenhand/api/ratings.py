@@ -7,31 +7,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
+from evenhand.annotate.agreement import Rule
 from evenhand.annotate.collected import Collected
 from evenhand.annotate.methods import baseline_of, method_table
 from evenhand.api.agreement import (
-    AgreementOptions,
     begin_people,
     described,
     end_people,
     people_identity,
     read_source,
 )
-from evenhand.api.choices import checked_level
 from evenhand.api.parts import SILENT, Plan
+from evenhand.api.people_options import RatingOptions
 from evenhand.core.digests import Json
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.core.protocols import Progress
 from evenhand.store.folder import RunFolder, default_folder, stage
 from evenhand.store.run import Run
 
 COMMAND = "ratings"
-
-
-class RatingOptions(AgreementOptions, total=False):
-    """The options of ``ratings``."""
-
-    baseline: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +64,7 @@ class Rating:
             return end_people(folder)
 
 
-@checks_keywords
+@checks_options
 def ratings(source: Path | str, *, progress: Progress = SILENT, **options: Unpack[RatingOptions]) -> Run:
     """The finished run with every method's mean and paired t test, as ``evenhand annotate ratings`` makes it.
 
@@ -80,20 +74,19 @@ def ratings(source: Path | str, *, progress: Progress = SILENT, **options: Unpac
     return prepare(source, **options).run(progress)
 
 
-@checks_keywords
+@checks_options
 def prepare(source: Path | str, **options: Unpack[RatingOptions]) -> Rating:
     """The ratings read and checked, so that ``plan`` can be shown before ``run``."""
-    collected, rule = read_source(source, options)
-    level = checked_level(options.get("level"))
-    baseline = baseline_of(collected, options.get("baseline"))
-    identity = people_identity(COMMAND, collected, rule) | {"baseline": baseline, "level": level}
-    out = options.get("out")
+    collected, level = read_source(source, options), options["level"]
+    baseline = baseline_of(collected, options["baseline"])
+    identity = people_identity(COMMAND, collected, Rule()) | {"baseline": baseline, "level": level}
+    out = options["out"]
     return Rating(
         collected=collected,
         baseline=baseline,
         level=level,
         identity=identity,
         folder=Path(out) if out else default_folder(COMMAND, collected.name, identity),
-        command=options.get("command") or f"evenhand annotate ratings {source}",
-        fresh=options.get("fresh", False),
+        command=options["command"] or f"evenhand annotate ratings {source}",
+        fresh=options["fresh"],
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
@@ -16,7 +16,6 @@ from evenhand.api.parts import (
     begin,
     check_axes,
     check_baseline,
-    compare_identity,
     find_metrics,
     finish,
     metric_names,
@@ -24,16 +23,16 @@ from evenhand.api.parts import (
     opened,
     with_earlier,
 )
-from evenhand.api.settings import Options, Settings, resolve
-from evenhand.api.texts import ArrowTable, Columns, Given, layout_of, named_columns, open_texts
+from evenhand.api.run_options import ScoreOptions, TextColumns
+from evenhand.api.settings import Settings, resolve
+from evenhand.api.texts import ArrowTable, Given, layout_of, named_columns, open_texts
 from evenhand.api.tracking import Callback, callbacks
 from evenhand.core.assets import asset
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options, fields_of
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import RESERVED_GROUPS, REST
-from evenhand.logs.records import TEXT
 from evenhand.pipeline.actors import Pool
 from evenhand.pipeline.reading import Layout, Texts, check_layout, copies, group_names, read_texts
 from evenhand.store.cache import Cache
@@ -41,11 +40,8 @@ from evenhand.store.folder import RunFolder, default_folder, stage
 from evenhand.store.run import Run
 
 STAGE = "read"
+COLUMNS = fields_of(TextColumns)
 DEFAULT_METRICS = ("sentiment", "gender_polarity")
-
-
-class ScoreOptions(Columns, Options, total=False):
-    """The options of ``score``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +104,7 @@ class Scoring:
             settings=self.settings,
             metrics=Asked(metrics, askers(pool, metrics, self.settings, self.objects)),
             prompts=list(texts.prompts.values()),
-            baselines={(self.name, axis): name for axis, name in self.settings.compare.baselines.items()},
+            baselines={(self.name, axis): name for axis, name in self.settings.options["baseline"].items()},
             cache=cache,
             progress=progress,
             texts_stage=STAGE,
@@ -132,7 +128,7 @@ class Scoring:
         folder.manifest["warnings"] += warnings
 
     def _suite(self) -> dict[str, Json]:
-        baselines = {axis: self.settings.compare.baselines.get(axis, REST) for axis in self.layout.groups}
+        baselines = {axis: self.settings.options["baseline"].get(axis, REST) for axis in self.layout.groups}
         cluster = self.layout.cluster or self.layout.prompt or "row"
         return {
             self.name: {
@@ -146,7 +142,7 @@ class Scoring:
         }
 
 
-@checks_keywords
+@checks_options
 def score(
     texts: Path | str | ArrowTable | None = None,
     *,
@@ -161,28 +157,28 @@ def score(
     return prepare(texts, **options).run(progress)
 
 
-@checks_keywords
+@checks_options
 def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[ScoreOptions]) -> Scoring:
     """A scoring with everything read and checked, so that ``plan`` can be shown before ``run``."""
     then = tuple(callbacks(options))
     if texts is None:
         texts, options = _example(options)
-    metrics, out = options.get("metrics"), options.get("out")
+    metrics, out = options["metrics"], options["out"]
     settings = resolve(options, metrics={"names": metric_names(metrics)})
-    strata = settings.compare.strata
+    strata = tuple(settings.options["strata"])
     given = open_texts(texts, named_columns(options, strata=strata))
     name, table = given.name, given.table
     layout = layout_of(options, given, strata=strata)
     check_layout(table, layout, Path(name))
     settings = _with_baselines(settings, given, layout)
-    check_axes(settings.compare.baselines, layout.groups)
-    for axis, baseline in settings.compare.baselines.items():
+    check_axes(settings.options["baseline"], layout.groups)
+    for axis, baseline in settings.options["baseline"].items():
         check_baseline(axis, baseline, group_names(table, layout.groups[axis]))
     identity: dict[str, Json] = {
         "command": "score",
         "inputs": given.inputs,
         "columns": layout.identity(),
-        "compare": compare_identity(settings),
+        "compare": settings.compare_identity(),
     }
     return Scoring(
         settings=settings,
@@ -191,8 +187,8 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
         metrics=find_metrics(metrics, settings, DEFAULT_METRICS),
         identity=identity,
         folder=Path(out) if out else default_folder("score", Path(name).stem, identity),
-        command=options.get("command") or _command(texts),
-        fresh=options.get("fresh", False),
+        command=options["command"] or _command(texts),
+        fresh=options["fresh"],
         objects=objects_among(metrics),
         callbacks=then,
     )
@@ -200,11 +196,11 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
 
 def _example(options: ScoreOptions) -> tuple[Path, ScoreOptions]:
     """The texts that are scored where none are named, and their columns."""
-    if any(options.get(name) for name in Columns.__annotations__ if options.get(name) != TEXT):
+    if any(options.get(name) not in (field.option.default, None, []) for name, field in COLUMNS.items()):
         raise InputError(
             "columns were named, but no file", accepted="evenhand score FILE --group AXIS=COLUMN"
         )
-    columns: Columns = {"group": ["profession=group"], "prompt": "prompt", "id": "id"}
+    columns: TextColumns = {"group": ["profession=group"], "prompt": "prompt", "id": "id"}
     return asset("examples", "texts.csv"), {**options, **columns}
 
 
@@ -236,6 +232,5 @@ def _with_baselines(settings: Settings, given: Given, layout: Layout) -> Setting
         if axis in layout.groups
         and baseline in (*group_names(given.table, layout.groups[axis]), *RESERVED_GROUPS)
     }
-    compare = settings.compare
-    together = compare.model_copy(update={"baselines": {**known, **compare.baselines}})
-    return settings.model_copy(update={"compare": together})
+    together = {**known, **settings.options["baseline"]}
+    return replace(settings, options={**settings.options, "baseline": together})

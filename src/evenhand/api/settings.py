@@ -1,26 +1,34 @@
-"""What a run is told: ``evenhand.toml``, then the arguments of the call, which win."""
+"""The configuration of a run: the settings file, then the arguments of the call, which win.
+
+``[model]`` and the names of suites, metrics and mitigations are declared here; every other setting is one of
+the options of `evenhand.api.run_options`, with its type, default and bounds.
+"""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal, TypedDict
+from types import GenericAlias
+from typing import Annotated, Any, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, create_model
+from pydantic import Field as Bounds
 
+from evenhand.api.run_options import Limits, Measuring, Preset, Running, Sampling
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.protocols import Metric
+from evenhand.core.options import Field, fields_of
 from evenhand.core.reading import read_text
 from evenhand.core.records import Execution, GenerationSpec
-from evenhand.core.registry import Option
+from evenhand.core.registry import Option as Value
 from evenhand.core.toml import parse_toml
-from evenhand.store.run import Run
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 
-PRESETS: Mapping[str, Mapping[str, Option]] = {
+PRESETS: Mapping[Preset, Mapping[str, Value]] = {
     "bold-gpt2": {
         "samples": 1,
         "max_new_tokens": 30,
@@ -59,213 +67,188 @@ PRESETS: Mapping[str, Mapping[str, Option]] = {
     },
     "political": {"samples": 10, "max_new_tokens": 100, "top_k": 0, "top_p": 1.0, "stop": "none"},
 }
-"""The papers' sampling settings; what a paper does not print is our default and said in the docs."""
+"""The papers' sampling settings; what a paper does not print is our default and documented as such."""
 
 FORWARD_PRESETS = ("bold-gpt2", "bold-ctrl")
 """Those of models that write from left to right: a masked model would write, and not as any paper has it."""
 
-PRESET_METRICS: Mapping[str, Mapping[str, Mapping[str, Option]]] = {"regard": {"sentiment": {"cut": 0.05}}}
+PRESET_METRICS: Mapping[str, Mapping[str, Mapping[str, Value]]] = {"regard": {"sentiment": {"cut": 0.05}}}
 """Preset to metric to its options: the regard study reads VADER at the cut its authors give."""
+
+
+class Options(Sampling, Measuring, Running, Limits, total=False):
+    """Every option that a settings file may hold."""
 
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class ModelSettings(_Section):
-    """``[model]``."""
+class _Chosen(_Section):
+    """``[model]`` and ``[mitigation]``; without the name of a mitigation the model writes as it is."""
 
-    name: Name = "builtin"
+    name: Name | None = None
     options: dict[str, str | int | float | bool] = {}
 
 
-class SuiteSettings(_Section):
-    """``[suite]``."""
-
+class _Suites(_Section):
     names: tuple[Name, ...] = ("starter",)
-    limit: int | None = Field(default=None, ge=1)
-    mask: Literal["none", "paper"] = "paper"
 
 
-class GenerationSettings(_Section):
-    """``[generation]``; what is not given comes from the preset, then from the suite."""
-
-    preset: Name | None = None
-    samples: int | None = Field(default=None, ge=1)
-    max_new_tokens: int | None = Field(default=None, ge=1)
-    temperature: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    top_k: int | None = Field(default=None, ge=0)
-    top_p: float | None = Field(default=None, gt=0, le=1)
-    repetition_penalty: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    control_code: str | None = None
-    stop: Literal["sentence", "none"] | None = None
-    burn_in: int | None = Field(default=None, ge=0)
-    iterations: int | None = Field(default=None, ge=1)
-    seed: int = Field(default=0, ge=0)
-
-    @field_validator("preset")
-    @classmethod
-    def _known(cls, value: str | None) -> str | None:
-        if value is not None and value not in PRESETS:
-            raise ValueError(f"one of {', '.join(PRESETS)}")
-        return value
-
-    def spec(self, suite: GenerationSpec) -> GenerationSpec:
-        """The sampling of a suite: its own, changed by the preset, changed by what was given."""
-        given = {
-            **PRESETS.get(self.preset or "", {}),
-            **self.model_dump(exclude_none=True, exclude={"preset"}),
-        }
-        fields = {name: getattr(suite, name) for name in GenerationSpec.__dataclass_fields__}
-        return GenerationSpec(**{**fields, **given})
-
-
-class MetricSettings(_Section):
+class _Metrics(_Section):
     """``[metrics]``; without names the suite's own list."""
 
     names: tuple[Name, ...] = ()
     options: dict[str, dict[str, str | int | float | bool]] = {}
 
 
-class MitigationSettings(_Section):
-    """``[mitigation]``; without a name the model writes as it is."""
-
-    name: Name | None = None
-    options: dict[str, str | int | float | bool] = {}
-
-
-class CompareSettings(_Section):
-    """``[compare]``."""
-
-    baselines: dict[str, str] = {}
-    level: float = Field(default=0.95, gt=0.5, lt=1)
-    correction: Literal["bh", "holm"] = "bh"
-    test: Literal["cluster", "binomial", "chi-square", "paired-t", "wilcoxon"] = "cluster"
-    strata: tuple[Name, ...] = ()
-    pairs: bool = False
-    intersections: bool = True
-    check: Literal["auto", "all", "none"] = "auto"
-
-    def identity(self) -> dict[str, Json]:
-        """What belongs to a run's identity; an option that is off leaves no trace in it."""
-        always = ("baselines", "level", "correction")
-        plain, given = CompareSettings().model_dump(mode="json"), self.model_dump(mode="json")
-        return {name: value for name, value in given.items() if name in always or value != plain[name]}
-
-
-class GateSettings(_Section):
-    """``[gate]``: what ``evenhand gate`` asks of a run."""
-
-    max: tuple[Name, ...] = ()
-    worse: tuple[Name, ...] = ()
-    baseline_run: Name | None = None
-    strict: bool = False
-
-
-class ExecutionSettings(_Section):
-    """``[execution]``: may change between two runs of the same command."""
-
-    device: Name = "auto"
-    batch: int | None = Field(default=None, ge=1)
-    engine: Literal["local", "ray"] = "local"
-    workers: int | None = Field(default=None, ge=1)
-    address: Name | None = None
-    offline: bool = False
-    max_failures: float = Field(default=0.2, ge=0, le=1)
-
-    def record(self) -> Execution:
-        """The record handed to models and metrics."""
-        return Execution(self.device, self.batch, self.workers or 1, self.offline)
-
-
-class Settings(_Section):
-    """All of ``evenhand.toml``."""
-
-    model: ModelSettings = ModelSettings()
-    suite: SuiteSettings = SuiteSettings()
-    generation: GenerationSettings = GenerationSettings()
-    metrics: MetricSettings = MetricSettings()
-    mitigation: MitigationSettings = MitigationSettings()
-    compare: CompareSettings = CompareSettings()
-    gate: GateSettings = GateSettings()
-    execution: ExecutionSettings = ExecutionSettings()
-
-    def metric_options(self, name: str) -> dict[str, Option]:
-        """The options of a metric: the preset's, changed by what was given."""
-        preset = PRESET_METRICS.get(self.generation.preset or "", {}).get(name, {})
-        return {**preset, **self.metrics.options.get(name, {})}
-
-
-class Options(TypedDict, total=False):
-    """The options every run shares, as arguments of a call; each is one setting of ``evenhand.toml``."""
-
-    config: Path | str | None
-    metrics: str | Sequence[str | Metric] | None
-    limit: int | None
-    mask: str | None
-    preset: str | None
-    samples: int | None
-    max_new_tokens: int | None
-    temperature: float | None
-    top_k: int | None
-    top_p: float | None
-    repetition_penalty: float | None
-    control_code: str | None
-    stop: str | None
-    burn_in: int | None
-    iterations: int | None
-    seed: int | None
-    baseline: Mapping[str, str] | None
-    level: float | None
-    correction: str | None
-    test: str | None
-    strata: Sequence[str] | None
-    pairs: bool | None
-    intersections: bool | None
-    check: str | None
-    device: str | None
-    batch: int | None
-    engine: str | None
-    workers: int | None
-    address: str | None
-    offline: bool | None
-    max_failures: float | None
-    out: Path | str | None
-    fresh: bool
-    retry_failed: bool
-    command: str
-    log: str | Sequence[str] | None
-    log_texts: bool
-    callbacks: Sequence[Callable[[Run], None]]
-    log: str | Sequence[str] | None
-
-
-_FIELDS: Mapping[str, tuple[str, str]] = {
-    **{name: ("suite", name) for name in ("limit", "mask")},
-    **{name: ("generation", name) for name in GenerationSettings.model_fields},
-    "baseline": ("compare", "baselines"),
-    **{name: ("compare", name) for name in CompareSettings.model_fields if name != "baselines"},
-    **{name: ("execution", name) for name in ExecutionSettings.model_fields},
+_OWN: Mapping[str, type[_Section]] = {
+    "model": _Chosen,
+    "suite": _Suites,
+    "generation": _Section,
+    "metrics": _Metrics,
+    "mitigation": _Chosen,
+    "compare": _Section,
+    "gate": _Section,
+    "execution": _Section,
 }
-"""Option to the section and field it sets."""
+"""What a section holds besides options."""
+_FIELDS: Mapping[str, Field] = {
+    name: field for name, field in fields_of(Options).items() if field.option.section
+}
 
 
-def resolve(options: Options, **given: Mapping[str, object]) -> Settings:
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The resolved configuration."""
+
+    options: Options
+    """Every one with its value."""
+    model: str
+    model_options: Mapping[str, Value]
+    suites: tuple[str, ...]
+    metrics: tuple[str, ...]
+    """Empty where the suites decide."""
+    options_of_metrics: Mapping[str, Mapping[str, Value]]
+    mitigation: str | None
+    mitigation_options: Mapping[str, Value]
+
+    def metric_options(self, name: str) -> dict[str, Value]:
+        """The options of a metric: the preset's, changed by what was given."""
+        preset = PRESET_METRICS.get(self.options["preset"] or "", {}).get(name, {})
+        return {**preset, **self.options_of_metrics.get(name, {})}
+
+    def execution(self) -> Execution:
+        """The record handed to models and metrics."""
+        of = self.options
+        return Execution(of["device"], of["batch"], of["workers"] or 1, of["offline"])
+
+    def sampling(self, suite: GenerationSpec) -> GenerationSpec:
+        """The sampling of a suite: its own, changed by the preset, changed by what was given."""
+        preset = self.options["preset"]
+        given = {**(PRESETS[preset] if preset else {}), **_without_none(self._of("generation"))}
+        fields = {name: getattr(suite, name) for name in GenerationSpec.__dataclass_fields__}
+        return GenerationSpec(**{**fields, **{name: given[name] for name in given if name != "preset"}})
+
+    def compare_identity(self) -> dict[str, Json]:
+        """What belongs to a run's identity; an option that is off leaves no trace in it."""
+        always, given = ("baselines", "level", "correction"), self._of("compare")
+        default = resolve({})._of("compare")
+        kept = {name: value for name, value in given.items() if name in always or value != default[name]}
+        return {"mask": self.options["mask"], **kept}
+
+    def record(self) -> dict[str, dict[str, Json]]:
+        """All sections, as a settings file has them."""
+        own: dict[str, dict[str, Any]] = {
+            "model": {"name": self.model, "options": dict(self.model_options)},
+            "suite": {"names": list(self.suites)},
+            "metrics": {"names": list(self.metrics), "options": dict(self.options_of_metrics)},
+            "mitigation": {"name": self.mitigation, "options": dict(self.mitigation_options)},
+        }
+        return {section: {**own.get(section, {}), **self._of(section)} for section in _OWN}
+
+    def _of(self, section: str) -> dict[str, Any]:
+        """The options of a section by the names they have in it."""
+        values: Mapping[str, Any] = self.options
+        return {
+            field.key: list(values[name]) if isinstance(values[name], tuple) else values[name]
+            for name, field in _FIELDS.items()
+            if field.option.section == section
+        }
+
+
+def resolve(options: Mapping[str, Any], **given: Mapping[str, object]) -> Settings:
     """The settings of a run: the file, then the options, then what is given by section; None is not given."""
-    given_file = options.get("config")
-    config = Path(given_file) if given_file else None
+    config = Path(options["config"]) if options.get("config") else None
     sections: dict[str, dict[str, object]] = {name: dict(values) for name, values in _read(config).items()}
-    for name, value in options.items():
-        if name in _FIELDS and value is not None:
-            section, field = _FIELDS[name]
-            sections.setdefault(section, {})[field] = value
+    for name, field in _FIELDS.items():
+        if options.get(name) is not None:
+            sections.setdefault(field.option.section, {})[field.key] = options[name]
     for section, values in given.items():
-        kept = {name: value for name, value in values.items() if value is not None}
-        sections.setdefault(section, {}).update(kept)
+        sections.setdefault(section, {}).update(_without_none(values))
+    return settings_of(sections, config)
+
+
+def settings_of(sections: Mapping[str, Mapping[str, object]], config: Path | None = None) -> Settings:
+    """The settings in the sections of a file, or of a manifest."""
     try:
-        return Settings.model_validate(sections)
+        checked: Any = _model().model_validate(sections)
     except ValidationError as error:
         raise _readable(error, config) from error
+    options = {
+        name: getattr(getattr(checked, field.option.section), field.key) for name, field in _FIELDS.items()
+    }
+    return Settings(
+        options=Options(**options),  # type: ignore[typeddict-item]
+        model=checked.model.name or "builtin",
+        model_options=checked.model.options,
+        suites=checked.suite.names,
+        metrics=checked.metrics.names,
+        options_of_metrics=checked.metrics.options,
+        mitigation=checked.mitigation.name,
+        mitigation_options=checked.mitigation.options,
+    )
+
+
+@cache
+def _model() -> type[BaseModel]:
+    """What checks the sections of a file."""
+    sections: dict[str, Any] = {}
+    for section, own in _OWN.items():
+        fields = [field for field in _FIELDS.values() if field.option.section == section]
+        checks: dict[str, Any] = {field.key: _checked(field) for field in fields}
+        model = create_model(section, __base__=own, **checks)
+        sections[section] = (model, model())
+    return create_model("Settings", __base__=_Section, **sections)
+
+
+def _checked(field: Field) -> tuple[object, object]:
+    """The type and default of an option, as Pydantic checks them."""
+    kinds = [_strict(kind) for kind in field.kinds]
+    union: Any = kinds[0]
+    for kind in kinds[1:]:
+        union |= kind
+    of = field.option
+    bounds = {name: getattr(of, name) for name in ("ge", "gt", "le", "lt") if getattr(of, name) is not None}
+    if float in kinds:
+        bounds["allow_inf_nan"] = False
+    kind = Annotated[union | None, Bounds(**bounds)] if bounds else union | None
+    return (kind if of.default is None else Annotated[union, Bounds(**bounds)], of.default)
+
+
+def _strict(kind: Any) -> Any:
+    """A type with names that are neither empty nor endless, and with sequences that stay as they are."""
+    if kind is str:
+        return Name
+    if get_origin(kind) is Sequence:
+        return GenericAlias(tuple, (_strict(get_args(kind)[0]), ...))
+    if get_origin(kind) is Mapping:
+        return GenericAlias(dict, get_args(kind))
+    return kind
+
+
+def _without_none(values: Mapping[str, object]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _read(config: Path | None) -> Mapping[str, Mapping[str, object]]:
@@ -276,21 +259,21 @@ def _read(config: Path | None) -> Mapping[str, Mapping[str, object]]:
             f"{config} is not there", accepted="a settings file", todo="`evenhand init` writes one"
         )
     try:
-        found = parse_toml(read_text(config, encoding="utf-8-sig"))
+        sections = parse_toml(read_text(config, encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(
             f"{config} cannot be read as TOML: {error}",
             accepted="a file such as `evenhand init` writes",
             todo="repair it, or leave out --config",
         ) from error
-    loose = next((name for name, values in found.items() if not isinstance(values, dict)), None)
+    loose = next((name for name, values in sections.items() if not isinstance(values, dict)), None)
     if loose is not None:
         raise InputError(
             f"{config}: {loose[:80]!r} is no section",
-            accepted=", ".join(f"[{name}]" for name in Settings.model_fields),
+            accepted=", ".join(f"[{name}]" for name in _OWN),
             todo="put it under the section it belongs to",
         )
-    return found
+    return sections
 
 
 def _readable(error: ValidationError, config: Path | None) -> InputError:
@@ -298,15 +281,15 @@ def _readable(error: ValidationError, config: Path | None) -> InputError:
     place = ".".join(str(part) for part in first["loc"])
     value = repr(first.get("input"))
     section = str(first["loc"][0]) if first["loc"] else ""
-    model = Settings.model_fields.get(section)
-    fields = getattr(model.annotation, "model_fields", {}) if model else Settings.model_fields
+    model: Any = _model().model_fields.get(section)
+    known = model.annotation.model_fields if model else _OWN
     is_unknown = first["type"] == "extra_forbidden"
-    said = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    options = {f"{section}.{field}": name for name, (section, field) in _FIELDS.items()}
-    flag = f"--{options[place].replace('_', '-')}" if place in options else ""
+    problem = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    flags = {f"{field.option.section}.{field.key}": field.flag for field in _FIELDS.values()}
+    flag = flags.get(place, "")
     otherwise = f", or give {flag}" if flag else ""
     return InputError(
         f"there is no setting {place!r}" if is_unknown else f"{place} is {value[:80]}",
-        accepted=", ".join(fields) if is_unknown else said,
+        accepted=", ".join(known) if is_unknown else problem,
         todo=f"change it in {config}{otherwise}" if config else f"change {flag or 'that option'}",
     )

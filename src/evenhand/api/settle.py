@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 import polars as pl
 
 from evenhand.api.parts import Plan
+from evenhand.api.people_options import SettleOptions
 from evenhand.core.errors import InputError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.store.atomic import write_text
 from evenhand.store.files import column_names
 from evenhand.store.spreadsheets import spreadsheet_csv
@@ -26,18 +27,6 @@ from evenhand.training.annotations import (
     read_annotations,
     settle,
 )
-
-
-class SettleOptions(TypedDict, total=False):
-    """The options of ``settle_labels``."""
-
-    question: Sequence[str] | None
-    label: str | None
-    item: str
-    text: str
-    annotator: str
-    seed: int
-    out: Path | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +117,7 @@ class Settling:
         return divided, undivided
 
 
-@checks_keywords
+@checks_options
 def settle_labels(file: Path | str, **options: Unpack[SettleOptions]) -> Labels:
     """One label for each text from a table with a row a text and annotator; arguments as ``annotate settle``.
 
@@ -139,7 +128,7 @@ def settle_labels(file: Path | str, **options: Unpack[SettleOptions]) -> Labels:
     return prepare(file, **options).run()
 
 
-@checks_keywords
+@checks_options
 def prepare(file: Path | str, **options: Unpack[SettleOptions]) -> Settling:
     """The annotations read and checked, so that ``plan`` can be shown before ``run``."""
     path = Path(file)
@@ -147,18 +136,18 @@ def prepare(file: Path | str, **options: Unpack[SettleOptions]) -> Settling:
         read_annotations(
             path,
             question,
-            label=options.get("label"),
-            item=options.get("item", "id"),
-            text=options.get("text", "text"),
-            annotator=options.get("annotator", "annotator"),
+            label=options["label"],
+            item=options["item"],
+            text=options["text"],
+            annotator=options["annotator"],
         )
         for question in _questions(path, options)
     )
-    return Settling(path.name, questions, options.get("seed", 0), Path(options.get("out", "labels")))
+    return Settling(path.name, questions, options["seed"], Path(options["out"]))
 
 
 def _questions(path: Path, options: SettleOptions) -> list[Question]:
-    given = options.get("question")
+    given = options["question"]
     unknown = [name for name in given or () if name not in QUESTIONS]
     if unknown:
         raise InputError(

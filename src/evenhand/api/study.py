@@ -6,40 +6,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypedDict, Unpack
+from typing import Unpack
 from uuid import uuid4
 
 from evenhand._version import __version__
 from evenhand.annotate.sampling import Candidate, items_table, sample, sample_across_methods
 from evenhand.annotate.study import Settings, Study, refuse_another, write_study
-from evenhand.annotate.task import LAYOUTS, MASKS, MaskWish, Task, parse_task, task_text, with_layout
-from evenhand.api.choices import one_of
+from evenhand.annotate.task import MaskWish, Task, parse_task, task_text, with_layout
 from evenhand.api.parts import Plan
+from evenhand.api.people_options import StudyOptions
 from evenhand.api.study_texts import FileColumns, Texts, read_sources
 from evenhand.core.errors import InputError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.pipeline import reading
-
-ITEMS: Final = 100
-ANNOTATORS: Final = 3
-
-
-class StudyOptions(TypedDict, total=False):
-    """The options of ``create_study``."""
-
-    task: str | Path
-    items: int
-    annotators: int
-    seed: int
-    mask: str | None
-    layout: str | None
-    text: str
-    group: Mapping[str, str] | Sequence[str]
-    prompt: str | None
-    id: str | None
-    mentions: str | None
-    method: str | None
-    score: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +106,7 @@ class Creating:
         return ("one at a time" if terms.page == 1 else f"pages of {terms.page}") + share
 
 
-@checks_keywords
+@checks_options
 def create_study(
     folder: Path | str, source: Path | str | Sequence[Path | str], **options: Unpack[StudyOptions]
 ) -> Study:
@@ -139,7 +118,7 @@ def create_study(
     return prepare(folder, source, **options).run()
 
 
-@checks_keywords
+@checks_options
 def prepare(
     folder: Path | str, source: Path | str | Sequence[Path | str], **options: Unpack[StudyOptions]
 ) -> Creating:
@@ -147,16 +126,16 @@ def prepare(
     path = Path(folder)
     refuse_another(path)
     sources = tuple(Path(one) for one in ([source] if isinstance(source, str | Path) else source))
-    text = task_text(options.get("task", "sentiment"))
-    layout = one_of("layout", options.get("layout"), LAYOUTS)
-    task = with_layout(parse_task(text, where=str(options.get("task", "sentiment"))), layout)
-    mask = one_of("mask", options.get("mask"), MASKS) or task.task.mask
+    text = task_text(options["task"])
+    layout = options["layout"]
+    task = with_layout(parse_task(text, where=str(options["task"])), layout)
+    mask = options["mask"] or task.task.mask
     texts = read_sources(sources, task=task, mask=mask, columns=_columns(options))
-    wanted, seed = _at_least_one(options.get("items", ITEMS), "--items"), options.get("seed", 0)
+    wanted, seed = options["items"], options["seed"]
     settings = Settings(
         id=uuid4().hex,
         seed=seed,
-        annotators=_at_least_one(options.get("annotators", ANNOTATORS), "--annotators"),
+        annotators=options["annotators"],
         layout=layout,
         provenance={
             "evenhand": __version__,
@@ -187,13 +166,13 @@ def _drawn(texts: Texts, task: Task, wanted: int, seed: int) -> list[Candidate]:
 
 def _columns(options: StudyOptions) -> FileColumns:
     layout = reading.Layout(
-        text=options.get("text", "text"),
-        groups=_groups(options.get("group") or ()),
-        prompt=options.get("prompt"),
-        id=options.get("id"),
-        mentions=options.get("mentions"),
+        text=options["text"],
+        groups=_groups(options["group"]),
+        prompt=options["prompt"],
+        id=options["id"],
+        mentions=options["mentions"],
     )
-    return FileColumns(layout, options.get("method"), options.get("score"))
+    return FileColumns(layout, options["method"], options["score"])
 
 
 def _groups(given: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
@@ -202,12 +181,6 @@ def _groups(given: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
         return dict(given)
     parts = (item.partition("=") for item in given)
     return {axis: column or axis for axis, _, column in parts}
-
-
-def _at_least_one(number: int, option: str) -> int:
-    if number < 1:
-        raise InputError(f"{option} {number}", accepted="1 or more", todo=f"give {option} a number")
-    return number
 
 
 def _people(number: int) -> str:

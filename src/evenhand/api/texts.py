@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, TypedDict, cast, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 import polars as pl
 
+from evenhand.api.run_options import TextColumns
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError, MissingLibraryError
 from evenhand.logs.read import read_log
-from evenhand.logs.records import CLUSTER, FAILURE, ID, PROMPT, TEXT, Log
+from evenhand.logs.records import CLUSTER, FAILURE, ID, PROMPT, Log
 from evenhand.pipeline.reading import Layout
 from evenhand.store.files import as_text, read_table
 
@@ -26,18 +27,6 @@ class ArrowTable(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The table as an Arrow stream."""
         ...
-
-
-class Columns(TypedDict, total=False):
-    """Which column holds what."""
-
-    text: str
-    group: Mapping[str, str] | Sequence[str]
-    prompt: str | None
-    cluster: str | None
-    id: str | None
-    mentions: str | None
-    join_prompt: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +78,13 @@ def _from_memory(texts: object) -> Given:
     return Given("table", table, {"file": "table", "digest": rows})
 
 
-def named_columns(options: Columns, *, strata: tuple[str, ...]) -> dict[str, str | None] | None:
+def named_columns(options: TextColumns, *, strata: tuple[str, ...]) -> dict[str, str | None] | None:
     """The columns by the option that names each; None where no group is named, since a log may know it."""
     groups = _named_groups(options)
     return _layout(options, groups, strata).columns() if groups else None
 
 
-def layout_of(options: Columns, given: Given, *, strata: tuple[str, ...]) -> Layout:
+def layout_of(options: TextColumns, given: Given, *, strata: tuple[str, ...]) -> Layout:
     """Which column holds what: as it was said, else as the log of another tool has it."""
     layout, log = _layout(options, _groups(options, given), strata), given.log
     if log is None:
@@ -111,20 +100,20 @@ def layout_of(options: Columns, given: Given, *, strata: tuple[str, ...]) -> Lay
     )
 
 
-def _layout(options: Columns, groups: Mapping[str, str], strata: tuple[str, ...]) -> Layout:
+def _layout(options: TextColumns, groups: Mapping[str, str], strata: tuple[str, ...]) -> Layout:
     return Layout(
-        text=options.get("text") or TEXT,
+        text=options["text"],
         groups=groups,
-        prompt=options.get("prompt") or None,
-        cluster=options.get("cluster") or None,
-        id=options.get("id") or None,
-        mentions=options.get("mentions") or None,
-        join_prompt=options.get("join_prompt", False),
+        prompt=options["prompt"],
+        cluster=options["cluster"],
+        id=options["id"],
+        mentions=options["mentions"],
+        join_prompt=options["join_prompt"],
         strata=strata,
     )
 
 
-def _groups(options: Columns, given: Given) -> dict[str, str]:
+def _groups(options: TextColumns, given: Given) -> dict[str, str]:
     groups = _named_groups(options)
     if not groups and given.log and given.log.groups:
         return dict(given.log.groups)
@@ -138,8 +127,8 @@ def _groups(options: Columns, given: Given) -> dict[str, str]:
     return groups
 
 
-def _named_groups(options: Columns) -> dict[str, str]:
-    group = options.get("group") or ()
+def _named_groups(options: TextColumns) -> dict[str, str]:
+    group = options["group"]
     pairs = list(group.items()) if isinstance(group, Mapping) else [_axis_and_column(item) for item in group]
     doubled = [axis for axis, count in Counter(axis for axis, _ in pairs).items() if count > 1]
     if doubled:

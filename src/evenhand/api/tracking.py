@@ -17,7 +17,7 @@ from typing import Final, Protocol, cast
 import polars as pl
 
 from evenhand.api.parts import split_names
-from evenhand.api.settings import Options
+from evenhand.api.run_options import Logging
 from evenhand.core.errors import InputError, MissingLibraryError
 from evenhand.report.exchange import facts, numbers
 from evenhand.report.findings import verdict
@@ -139,10 +139,10 @@ def loggers(log: str | Sequence[str] | None, *, log_texts: bool = False) -> list
     return [LOGGERS[name](log_texts) for name in names]
 
 
-def callbacks(options: Options) -> list[Callback]:
+def callbacks(options: Logging) -> list[Callback]:
     """What is done with a finished run: it is logged, then given to the caller's own callbacks."""
-    logged = loggers(options.get("log"), log_texts=options.get("log_texts", False))
-    return [*logged, *options.get("callbacks", ())]
+    logged = loggers(options["log"], log_texts=options["log_texts"])
+    return [*logged, *options["callbacks"]]
 
 
 class _WithoutTexts(Run):

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Unpack, cast
 
 import polars as pl
 
-from evenhand.api.audit import Audit, AuditOptions
+from evenhand.api.audit import Audit
 from evenhand.api.conditions import METRICS, SUITES, Condition, Study, biases, described
 from evenhand.api.debias import MODES, mitigation_options
-from evenhand.api.parts import SILENT, Plan, split_names
+from evenhand.api.mitigation_options import TradeoffOptions
+from evenhand.api.parts import SILENT, Plan, metric_names, split_names
+from evenhand.api.run_options import AuditOptions
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options, fields_of
 from evenhand.core.protocols import Model, Progress
 from evenhand.core.records import Execution
 from evenhand.core.registry import Option
@@ -28,28 +30,7 @@ from evenhand.store.folder import RunFolder, default_folder, now, stage
 from evenhand.store.parquet import write_parquet
 from evenhand.store.run import Run
 
-STRENGTHS = (0.1, 0.3, 0.5, 0.7, 0.9)
-"""Those of the paper's Table 3, besides 0."""
 RUNS = "runs"
-
-
-class TradeoffOptions(TypedDict, total=False):
-    """The options of ``tradeoff``; None is the default."""
-
-    suite: str | Sequence[str] | None
-    metrics: str | Sequence[str] | None
-    calibrator: str | None
-    options: Mapping[str, Option] | None
-    samples: int | None
-    limit: int | None
-    max_new_tokens: int | None
-    seed: int | None
-    device: str | None
-    batch: int | None
-    offline: bool
-    out: Path | str | None
-    fresh: bool
-    command: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,40 +71,24 @@ class Tradeoff:
         return dict(zip(names, (0.0, *self.strengths), strict=True))
 
 
-@checks_keywords
+@checks_options
 def tradeoff(
-    model: str | Model = "builtin",
-    *,
-    mode: str = "embedding",
-    strengths: str | Sequence[float] = STRENGTHS,
-    progress: Progress = SILENT,
-    **options: Unpack[TradeoffOptions],
+    model: str | Model = "builtin", *, progress: Progress = SILENT, **options: Unpack[TradeoffOptions]
 ) -> Run:
     """The folder with bias and perplexity at every strength; arguments are those of ``evenhand tradeoff``.
 
     A strength is lambda for a calibration, and the share of replaced words for ``naive`` and ``in-glove``.
     """
-    return prepare(model, mode=mode, strengths=strengths, **options).run(progress)
+    return prepare(model, **options).run(progress)
 
 
-@checks_keywords
-def prepare(
-    model: str | Model = "builtin",
-    *,
-    mode: str = "embedding",
-    strengths: str | Sequence[float] = STRENGTHS,
-    **options: Unpack[TradeoffOptions],
-) -> Tradeoff:
+@checks_options
+def prepare(model: str | Model = "builtin", **options: Unpack[TradeoffOptions]) -> Tradeoff:
     """A sweep with everything loaded and checked, so that ``plan`` can be shown before ``run``."""
-    chosen = _checked(mode, strengths)
-    execution = Execution(
-        device=options.get("device") or "auto",
-        batch=options.get("batch"),
-        offline=options.get("offline", False),
-    )
+    mode, chosen = options["mode"], _checked(options["mode"], options["strengths"])
+    execution = Execution(device=options["device"], batch=options["batch"], offline=options["offline"])
     loaded = registry.model(model, {}, execution) if isinstance(model, str) else model
-    given = mitigation_options({"calibrator": options.get("calibrator"), "options": options.get("options")})
-    study = Study(loaded, sweep(mode, chosen, given), _shared(options))
+    study = Study(loaded, sweep(mode, chosen, mitigation_options(options)), _shared(options))
     audits = [study.audit(condition, Path()) for condition in study.conditions]
     _check_distances(audits[0])
     identity: dict[str, Json] = {
@@ -131,15 +96,15 @@ def prepare(
         "conditions": [dict(audit.identity) for audit in audits],
         "size": [audits[0].tier.limit, audits[0].tier.samples],
     }
-    out = options.get("out")
+    out = options["out"]
     return Tradeoff(
         study=study,
         strengths=chosen,
         source=model if isinstance(model, str) else None,
         identity=identity,
         folder=Path(out) if out else default_folder("tradeoff", loaded.ref.name, identity),
-        command=options.get("command") or f"evenhand tradeoff {loaded.ref.name}",
-        fresh=options.get("fresh", False),
+        command=options["command"] or f"evenhand tradeoff {loaded.ref.name}",
+        fresh=options["fresh"],
     )
 
 
@@ -214,16 +179,8 @@ def _check_distances(audit: Audit) -> None:
 
 
 def _shared(options: TradeoffOptions) -> AuditOptions:
-    shared: AuditOptions = {
-        "suite": split_names(options.get("suite")) or SUITES,
-        "metrics": split_names(options.get("metrics")) or METRICS,
-        "samples": options.get("samples"),
-        "limit": options.get("limit"),
-        "max_new_tokens": options.get("max_new_tokens"),
-        "seed": options.get("seed"),
-        "device": options.get("device"),
-        "batch": options.get("batch"),
-        "offline": options.get("offline") or None,
-        "fresh": options.get("fresh", False),
-    }
-    return shared
+    taken = fields_of(AuditOptions).keys() - {"out", "command"}
+    shared = {name: value for name, value in options.items() if name in taken}
+    shared["suite"] = split_names(options["suite"]) or SUITES
+    shared["metrics"] = metric_names(options["metrics"]) or METRICS
+    return cast(AuditOptions, shared)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Protocol, TypedDict, Unpack
+from typing import Final, Protocol, Unpack
 
 from evenhand.api.parts import SILENT, Plan, split_names
 from evenhand.api.study_labels import data_or_study
+from evenhand.api.train_options import TrainOptions
 from evenhand.core.assets import ROOT
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.core.protocols import Progress
 from evenhand.core.records import Execution
 from evenhand.core.registry import need
@@ -53,33 +54,6 @@ _UNUSED: Final[Mapping[str, tuple[str, ...]]] = {
     CALIBRATOR: (*_STUDIES, "backbone", "valid", "test", "runs", "preset", "batch", "patience"),
 }
 """Options that would be ignored; they are refused instead."""
-
-
-class TrainOptions(TypedDict, total=False):
-    """The options of ``train``; None is the default."""
-
-    study: Path | str | None
-    consensus: str | None
-    agreement: float | None
-    backbone: str | None
-    model: str | None
-    sides: str | Sequence[str] | None
-    out: Path | str | None
-    text: str | None
-    label: str | None
-    valid: Path | str | None
-    test: Path | str | None
-    preset: str | None
-    runs: int | None
-    epochs: int | None
-    batch: int | None
-    learning_rate: float | None
-    max_length: int | None
-    patience: int | None
-    seed: int
-    device: str | None
-    offline: bool
-    fresh: bool
 
 
 class Job(Protocol):
@@ -143,7 +117,7 @@ class Training:
         return Trained(self.task, self.folder, dict(measures), was_done=earlier is not None)
 
 
-@checks_keywords
+@checks_options
 def train(
     task: str,
     data: Path | str | Sequence[Path | str] = (),
@@ -160,7 +134,7 @@ def train(
     return prepare(task, data, **options).run(progress)
 
 
-@checks_keywords
+@checks_options
 def prepare(
     task: str, data: Path | str | Sequence[Path | str] = (), **options: Unpack[TrainOptions]
 ) -> Training:
@@ -174,17 +148,15 @@ def prepare(
             todo="name one of these",
         )
     _check_options(task, options)
-    paths, notes = data_or_study(
-        task, paths, options.get("study"), options.get("consensus"), options.get("agreement")
-    )
+    paths, notes = data_or_study(task, paths, options["study"], options["consensus"], options["agreement"])
     if task == "emotion" and len(paths) == 1 and paths[0].is_dir():
         paths, options = _published(paths[0], options)
     check_files(paths)
     job = _job(task, paths, options)
-    out = options.get("out")
+    out = options["out"]
     name = f"{task}-{Path(options.get('backbone') or '').name or 'default'}"
     folder = Path(out) if out else default_folder("train", name, job.identity())
-    return Training(task, job, folder, options.get("fresh", False), notes)
+    return Training(task, job, folder, options["fresh"], notes)
 
 
 def not_taken(task: str) -> tuple[str, ...]:
@@ -210,21 +182,21 @@ def _calibrator_job(paths: Sequence[Path], options: TrainOptions) -> Job:
             accepted="one table of texts and labels",
             todo="join the files",
         )
-    columns = (options.get("text") or "text", options.get("label") or "label")
-    recipe, sides = HeadRecipe(), split_names(options.get("sides")) or ()
+    columns = (options["text"] or "text", options["label"] or "label")
+    recipe, sides = HeadRecipe(), split_names(options["sides"]) or ()
     return CalibratorJob(
-        model=options.get("model") or "builtin",
+        model=options["model"] or "builtin",
         data=paths[0],
         columns=columns,
         examples=read_sided(paths[0], text=columns[0], label=columns[1], sides=sides),
         recipe=replace(
             recipe,
-            epochs=options.get("epochs") or recipe.epochs,
-            rate=options.get("learning_rate") or recipe.rate,
-            longest=options.get("max_length") or recipe.longest,
-            seed=options.get("seed", 0),
+            epochs=options["epochs"] or recipe.epochs,
+            rate=options["learning_rate"] or recipe.rate,
+            longest=options["max_length"] or recipe.longest,
+            seed=options["seed"],
         ),
-        execution=Execution(device=options.get("device") or "auto", offline=options.get("offline", False)),
+        execution=Execution(device=options["device"], offline=options["offline"]),
     )
 
 
@@ -233,7 +205,7 @@ def _published(folder: Path, options: TrainOptions) -> tuple[tuple[Path, ...], T
     from evenhand.training.semeval import check_unseen, tables
 
     found = tables(folder)
-    valid = options.get("valid")
+    valid = options["valid"]
     if valid is not None:
         check_unseen(Path(valid), found.train)
     return (found.train,), {**options, "valid": valid or found.valid}
@@ -246,16 +218,16 @@ def _classifier_job(task: str, paths: Sequence[Path], options: TrainOptions) -> 
             accepted="one table, and others to test on with --valid and --test",
             todo="join the files",
         )
-    preset = preset_of(name, task) if (name := options.get("preset")) else None
-    backbone = options.get("backbone") or (preset.backbone if preset else default_backbone())
+    preset = preset_of(name, task) if (name := options["preset"]) else None
+    backbone = options["backbone"] or (preset.backbone if preset else default_backbone())
     _check_backbone(backbone)
     labels = _label_columns(preset, options)
     if len(labels) > 1:
         return _several_job(task, paths[0], backbone, labels, preset, options)
-    valid, test = (Path(given) if given else None for given in (options.get("valid"), options.get("test")))
+    valid, test = (Path(given) if given else None for given in (options["valid"], options["test"]))
     check_files([path for path in (valid, test) if path])
-    columns = (options.get("text") or "text", options.get("label") or "label")
-    seed = options.get("seed", 0)
+    columns = (options["text"] or "text", options["label"] or "label")
+    seed = options["seed"]
     examples = read_examples(
         paths[0], task_of(task), valid=valid, test=test, text=columns[0], label=columns[1], seed=seed
     )
@@ -267,18 +239,18 @@ def _classifier_job(task: str, paths: Sequence[Path], options: TrainOptions) -> 
         examples=examples,
         backbone=backbone,
         recipe=_recipe(backbone, preset, options),
-        longest=options.get("max_length") or (preset.longest if preset else MAX_LENGTH),
-        device=options.get("device") or "auto",
-        offline=options.get("offline", False),
+        longest=options["max_length"] or (preset.longest if preset else MAX_LENGTH),
+        device=options["device"],
+        offline=options["offline"],
         test=test,
     )
-    runs = options.get("runs") or (preset.runs if preset else 1)
+    runs = options["runs"] or (preset.runs if preset else 1)
     return RepeatedJob(job, runs, _context_of(task)) if runs > 1 else job
 
 
 def _label_columns(preset: Preset | None, options: TrainOptions) -> tuple[str, ...]:
     """Columns of labels that do not exclude each other: ``--label a,b``, or the preset's."""
-    given = options.get("label")
+    given = options["label"]
     return tuple(name.strip() for name in given.split(",")) if given else preset.labels if preset else ()
 
 
@@ -297,19 +269,19 @@ def _several_job(
             raise InputError(
                 f"--{name} means nothing with several columns of labels", todo=f"leave --{name} out"
             )
-    text = options.get("text") or (preset.text if preset else "text")
-    valid = Path(given) if (given := options.get("valid")) else None
+    text = options["text"] or (preset.text if preset else "text")
+    valid = Path(given) if (given := options["valid"]) else None
     check_files([valid] if valid else [])
     return SeveralJob(
         task=task,
         data=data,
         valid=valid,
-        examples=read_several(data, task, labels, valid=valid, text=text, seed=options.get("seed", 0)),
+        examples=read_several(data, task, labels, valid=valid, text=text, seed=options["seed"]),
         backbone=backbone,
         recipe=_recipe(backbone, preset, options),
-        longest=options.get("max_length") or (preset.longest if preset else MAX_LENGTH),
-        device=options.get("device") or "auto",
-        offline=options.get("offline", False),
+        longest=options["max_length"] or (preset.longest if preset else MAX_LENGTH),
+        device=options["device"],
+        offline=options["offline"],
     )
 
 
@@ -324,11 +296,11 @@ def _recipe(backbone: str, preset: Preset | None, options: TrainOptions) -> Reci
         start = replace(_DEFAULT, rate=RATES.get(rated, _DEFAULT.rate))
     return replace(
         start,
-        epochs=options.get("epochs") or start.epochs,
-        batch=options.get("batch") or start.batch,
-        rate=options.get("learning_rate") or start.rate,
-        patience=options.get("patience") or start.patience,
-        seed=options.get("seed", 0),
+        epochs=options["epochs"] or start.epochs,
+        batch=options["batch"] or start.batch,
+        rate=options["learning_rate"] or start.rate,
+        patience=options["patience"] or start.patience,
+        seed=options["seed"],
     )
 
 
@@ -359,14 +331,14 @@ def _word_job(task: str, paths: tuple[Path, ...], options: TrainOptions) -> Job:
     if task == "norms":
         from evenhand.training import norms
 
-        backbone = options.get("backbone")
+        backbone = options["backbone"]
         vectors = Path(backbone) if backbone else None
         check_files([vectors] if vectors else [])
-        return NormsJob(paths, vectors, norms.Recipe(seed=options.get("seed", 0)))
+        return NormsJob(paths, vectors, norms.Recipe(seed=options["seed"]))
     from evenhand.training import embeddings
 
-    epochs = options.get("epochs") or embeddings.Recipe().epochs
-    return EmbeddingsJob(paths, embeddings.Recipe(epochs=epochs, seed=options.get("seed", 0)))
+    epochs = options["epochs"] or embeddings.Recipe().epochs
+    return EmbeddingsJob(paths, embeddings.Recipe(epochs=epochs, seed=options["seed"]))
 
 
 def default_backbone() -> str:
@@ -375,27 +347,10 @@ def default_backbone() -> str:
 
 
 def _check_options(task: str, options: TrainOptions) -> None:
-    """An error for a number out of range, or an option that this training would ignore."""
-    backbone = options.get("backbone") or ""
+    """An error for an option that this training would ignore."""
+    backbone = options["backbone"] or ""
     kinds = (task, backbone) if backbone in (LINEAR, *ANALYSERS) else (task,)
     for kind, name in ((one, name) for one in kinds for name in _UNUSED[one]):
         if options.get(name) is not None:
             flag = "--" + name.replace("_", "-")
             raise InputError(f"{flag} means nothing for {kind}", todo=f"leave {flag} out")
-    for name, least in (
-        ("epochs", 1),
-        ("batch", 1),
-        ("max_length", 4),
-        ("patience", 1),
-        ("runs", 1),
-        ("seed", 0),
-    ):
-        number = options.get(name)
-        if isinstance(number, int) and number < least:
-            flag = "--" + name.replace("_", "-")
-            raise InputError(
-                f"{flag} {number}", accepted=f"{least} or more", todo=f"give {flag} a larger number"
-            )
-    rate = options.get("learning_rate")
-    if rate is not None and not 0 < rate <= 1:
-        raise InputError(f"--learning-rate {rate}", accepted="above 0 and at most 1", todo="try 2e-5")

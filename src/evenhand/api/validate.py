@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Unpack
@@ -16,21 +16,21 @@ from evenhand.annotate.collected import Collected
 from evenhand.annotate.matching import Match, matches, question_of
 from evenhand.annotate.validation import Against
 from evenhand.api.agreement import (
-    AgreementOptions,
     begin_people,
     described,
     end_people,
     people_identity,
     read_source,
+    rule_of,
     said,
 )
 from evenhand.api.card_evidence import evidence_of
-from evenhand.api.choices import checked_level
 from evenhand.api.parts import SILENT, Plan, find_metrics, split_names
+from evenhand.api.people_options import ValidateOptions
 from evenhand.api.settings import resolve
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import Prompt
 from evenhand.pipeline.scoring import STAGE, Scorer
@@ -42,18 +42,6 @@ from evenhand.store.schemas import EXCLUSIONS, GENERATIONS
 
 COMMAND = "validate"
 _MASKS = ("XYZ", "Person")
-
-
-class ValidateOptions(AgreementOptions, total=False):
-    """The options of ``validate``."""
-
-    output: str | Sequence[str] | None
-    renamed: Mapping[str, str] | Sequence[str] | None
-    onto_card: bool
-    config: Path | str | None
-    device: str | None
-    batch: int | None
-    offline: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +152,7 @@ class Validating:
         return pl.DataFrame(told, schema=dict(EXCLUSIONS), orient="row")
 
 
-@checks_keywords
+@checks_options
 def validate(
     metric: str | Metric,
     human: Path | str,
@@ -180,36 +168,29 @@ def validate(
     return prepare(metric, human, **options).run(progress)
 
 
-@checks_keywords
+@checks_options
 def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateOptions]) -> Validating:
     """Metric and labels read, matched and checked, so that ``plan`` can be shown before ``run``."""
-    settings = resolve(
-        {
-            "config": options.get("config"),
-            "device": options.get("device"),
-            "batch": options.get("batch"),
-            "offline": options.get("offline"),
-        }
-    )
+    settings = resolve(options)
     ((spec, made),) = find_metrics([metric], settings).items()
-    collected, rule = read_source(human, options)
+    rule, collected = rule_of(options), read_source(human, options, cluster=options["cluster"])
     asked = question_of(made.info.name, [question.name for question in collected.questions])
     collected = collected.asked([asked])
     found = tuple(
         matches(
             made.info,
             collected.questions[0].scale,
-            renamed=_renamed(options.get("renamed")),
-            outputs=split_names(options.get("output")) or (),
+            renamed=options["renamed"],
+            outputs=split_names(options["output"]) or (),
         )
     )
     texts = one_label_a_text(collected, rule)
     _check_any(texts, collected)
-    level, seed, out = checked_level(options.get("level")), options.get("seed", 0), options.get("out")
+    level, seed, out = settings.options["level"], settings.options["seed"], options["out"]
     identity = people_identity(COMMAND, collected, rule) | {
         "metric": {"spec": spec, **made.info.identity()},
         "labels": {match.output.name: dict(match.labels) for match in found},
-        "cluster": options.get("cluster"),
+        "cluster": options["cluster"],
         "seed": seed,
         "level": level,
     }
@@ -224,9 +205,9 @@ def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateO
         level=level,
         identity=identity,
         folder=Path(out) if out else default_folder(COMMAND, f"{spec}-{collected.name}", identity),
-        command=options.get("command") or f"evenhand validate {spec} --human {human}",
-        fresh=options.get("fresh", False),
-        onto_card=options.get("onto_card", False),
+        command=options["command"] or f"evenhand validate {spec} --human {human}",
+        fresh=options["fresh"],
+        onto_card=options["onto_card"],
     )
 
 
@@ -263,20 +244,6 @@ def _with_clusters(texts: pl.DataFrame, collected: Collected) -> pl.DataFrame:
     joined = texts.join(of, on="item_id", how="left", maintain_order="left")
     # A text without a cluster stands alone, but for those that say the same under another id.
     return joined.with_columns(pl.coalesce("cluster", pl.lit("text ") + pl.col("text")))
-
-
-def _renamed(given: Mapping[str, str] | Sequence[str] | None) -> dict[str, str]:
-    if given is None:
-        return {}
-    if isinstance(given, Mapping):
-        return dict(given)
-    parts = [part.partition("=") for part in given]
-    for theirs, equals, _ in parts:
-        if not equals:
-            raise InputError(
-                f"--map {theirs!r} says no meaning", accepted="THEIRS=OURS, or THEIRS= to leave it out"
-            )
-    return {theirs: ours for theirs, _, ours in parts}
 
 
 def _check_any(texts: pl.DataFrame, collected: Collected) -> None:

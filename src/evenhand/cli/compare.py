@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
+from evenhand.api.result_options import CompareOptions
+from evenhand.cli.commands import Argument, takes
 
-from evenhand.cli import options as o
 
-
-def command(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders, two or more; the first is the reference.")],
-    level: o.Level = None,
-    correction: o.Correction = None,
-    out: o.Out = None,
-    config: o.Config = None,
-    dry_run: o.DryRun = False,
-    fresh: o.Fresh = False,
-) -> None:
+@takes(CompareOptions, Argument("runs", list[Path], "Run folders, two or more; the first is the reference."))
+def command(runs: list[Path], *, dry_run: bool, **options: Any) -> None:
     """Set models or mitigations side by side, paired by prompt: gaps of gaps and a leaderboard with ties."""
     from evenhand.api.associate import Associating
     from evenhand.api.compare import prepare
@@ -26,14 +18,6 @@ def command(
     from evenhand.report.associate.draw import associate_summary
     from evenhand.report.compare.draw import compare_summary
 
-    prepared = prepare(
-        *runs,
-        level=level,
-        correction=correction,
-        out=out,
-        config=config,
-        fresh=fresh,
-        command=o.command_line(),
-    )
+    prepared = prepare(*runs, **options)
     is_mixed = isinstance(prepared, Associating)
     carry_out(prepared, dry_run=dry_run, found=associate_summary if is_mixed else compare_summary)

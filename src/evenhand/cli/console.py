@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -26,6 +27,11 @@ class _Console(Console):
 
 output = _Console()
 errors = _Console(stderr=True)
+
+
+def print_path(path: Path, before: str = "", after: str = "") -> None:
+    """Print a line with a path in it, which no width breaks."""
+    output.print(f"{before}{path}{after}", highlight=False, soft_wrap=True, markup=False)
 
 
 def warn(message: str) -> None:

@@ -2,137 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from evenhand.cli import completion
-from evenhand.cli import options as o
+from evenhand.api.mitigation_options import DebiasOptions
+from evenhand.cli.commands import Argument, takes
 from evenhand.core.errors import InputError
 
 if TYPE_CHECKING:
-    from evenhand.api.debias import Debias, WrittenText
+    from evenhand.api.debias import WrittenText
 
-_HOW = "Mitigation"
+MODEL = Argument(
+    "model", str, "builtin (the default), a folder, a Hub id or a .gguf file.", "builtin", "models"
+)
 
 
-def command(
-    model: Annotated[
-        str,
-        typer.Argument(help="builtin, a folder, a Hub id or a .gguf file.", autocompletion=completion.models),
-    ] = "builtin",
-    mode: Annotated[
-        str,
-        typer.Option(
-            help="embedding, classifier, naive or in-glove.",
-            rich_help_panel=_HOW,
-            autocompletion=completion.modes,
-        ),
-    ] = "embedding",
-    prompt: Annotated[list[str] | None, typer.Option(help="A text to be continued; repeatable.")] = None,
-    suite: Annotated[
-        list[str] | None,
-        typer.Option(help="Audit these suites with the mitigation on.", autocompletion=completion.suites),
-    ] = None,
-    strength: Annotated[
-        float | None, typer.Option(help="Lambda at a text's first token [0.6].", rich_help_panel=_HOW)
-    ] = None,
-    sigma: Annotated[
-        float | None,
-        typer.Option(
-            help="Target divergence a token, in nats [0.02; classifier 0.05].", rich_help_panel=_HOW
-        ),
-    ] = None,
-    words: Annotated[
-        str | None,
-        typer.Option(
-            help="ideology, gender, or a JSON file with two lists [ideology].", rich_help_panel=_HOW
-        ),
-    ] = None,
-    calibrator: Annotated[
-        str | None,
-        typer.Option(help="What `evenhand train calibrator` wrote (classifier).", rich_help_panel=_HOW),
-    ] = None,
-    vectors: Annotated[
-        str | None, typer.Option(help="Word vectors (naive, in-glove).", rich_help_panel=_HOW)
-    ] = None,
-    option: o.MitigateOption = None,
-    vanilla: Annotated[
-        bool, typer.Option("--vanilla", help="Show what the model itself writes, too.")
-    ] = False,
-    metrics: o.Metrics = None,
-    samples: o.Samples = None,
-    limit: o.Limit = None,
-    max_new_tokens: o.MaxNewTokens = None,
-    temperature: o.Temperature = None,
-    top_k: o.TopK = None,
-    top_p: o.TopP = None,
-    stop: o.Stop = None,
-    seed: o.Seed = None,
-    device: o.Device = None,
-    batch: o.Batch = None,
-    offline: o.Offline = False,
-    out: o.Out = None,
-    dry_run: o.DryRun = False,
-    fresh: o.Fresh = False,
-) -> None:
+@takes(DebiasOptions, MODEL)
+def command(model: str, *, dry_run: bool, **options: Any) -> None:
     """Write text with a mitigation on."""
     from evenhand.api.debias import prepare
-
-    prepared = prepare(
-        model,
-        mode=mode,
-        prompt=prompt,
-        suite=suite,
-        strength=strength,
-        sigma=sigma,
-        words=words,
-        calibrator=calibrator,
-        vectors=vectors,
-        options=o.values(option),
-        vanilla=vanilla,
-        metrics=metrics,
-        samples=samples,
-        limit=limit,
-        max_new_tokens=max_new_tokens,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        stop=stop,
-        seed=seed,
-        device=device,
-        batch=batch,
-        offline=offline or None,
-        out=out,
-        fresh=fresh,
-        command=o.command_line(),
-    )
-    _carry_out(prepared, dry_run=dry_run)
-
-
-def _carry_out(prepared: Debias, *, dry_run: bool) -> None:
-    from evenhand.cli.console import TerminalProgress, show_plan, warn
-    from evenhand.cli.ending import carry_out
+    from evenhand.cli.console import warn
+    from evenhand.cli.ending import carry_out, finished
     from evenhand.cli.entry import PARTIAL
 
+    prepared = prepare(model, **options)
     if prepared.audit is not None:
         carry_out(prepared.audit, dry_run=dry_run)
         return
-    show_plan(prepared.plan())
-    if dry_run:
+    written = finished(prepared, dry_run=dry_run)
+    if written is None:
         return
-    found = prepared.run(TerminalProgress())
-    for text in found.texts:
+    for text in written.texts:
         _show(text, with_vanilla=prepared.vanilla)
-    failed = [text.failure for text in found.texts if text.failure is not None]
-    if len(failed) == len(found.texts):
+    failed = [text.failure for text in written.texts if text.failure is not None]
+    if len(failed) == len(written.texts):
         raise InputError(
             f"no text could be written: {failed[0]}",
             accepted="prompts that fit the model's context together with the new tokens",
             todo="shorten the prompt, or ask for fewer tokens",
         )
     if failed:
-        warn(f"{len(failed):,} of {len(found.texts):,} texts failed: {failed[0]}")
+        warn(f"{len(failed):,} of {len(written.texts):,} texts failed: {failed[0]}")
         raise typer.Exit(PARTIAL)
 
 

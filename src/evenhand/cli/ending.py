@@ -2,53 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 import typer
 from rich.console import RenderableType
 
 from evenhand.api.parts import Plan
-from evenhand.cli.console import TerminalProgress, output, show_plan, warn
+from evenhand.cli.console import TerminalProgress, output, print_path, show_plan, warn
 from evenhand.cli.entry import INTERRUPTED, PARTIAL
 from evenhand.core.protocols import Progress
 from evenhand.report.terminal import summary
 from evenhand.store.run import Run
 
+T = TypeVar("T", covariant=True)
 
-class Prepared(Protocol):
-    """A run that is ready to start."""
+
+class Prepared(Protocol[T]):
+    """Work that is ready to start."""
 
     def plan(self) -> Plan:
         """What will be done."""
         ...
 
-    def run(self, progress: Progress) -> Run:
+    def run(self, progress: Progress) -> T:
         """Do it."""
         ...
 
 
 def carry_out(
-    prepared: Prepared,
-    *,
-    dry_run: bool,
-    found: Callable[[Run], RenderableType] = summary,
+    prepared: Prepared[Run], *, dry_run: bool, found: Callable[[Run], RenderableType] = summary
 ) -> None:
-    """Say what will be done, do it, and print what was found."""
+    """Show the plan, do the work, and print what was found."""
+    if run := finished(prepared, dry_run=dry_run):
+        _end(run, found)
+
+
+def finished(prepared: Prepared[T], *, dry_run: bool, kept: str = "shards") -> T | None:
+    """Show the plan and do the work, which Ctrl-C may stop; None for a plan alone."""
     show_plan(prepared.plan())
     if dry_run:
-        return
-    with resumable():
-        run = prepared.run(TerminalProgress())
-    _end(run, found)
-
-
-@contextmanager
-def resumable(kept: str = "shards") -> Iterator[None]:
-    """Work that Ctrl-C may stop: what is finished is kept, and the user is told."""
+        return None
     try:
-        yield
+        return prepared.run(TerminalProgress())
     except KeyboardInterrupt:
         warn(f"stopped. Finished {kept} are kept: the same command goes on from here.")
         raise typer.Exit(INTERRUPTED) from None
@@ -58,7 +54,7 @@ def _end(run: Run, found: Callable[[Run], RenderableType]) -> None:
     output.print(found(run))
     for warning in run.manifest["warnings"]:
         warn(warning)
-    output.print(f"report: {run.path / 'report.html'}", highlight=False, soft_wrap=True, markup=False)
+    print_path(run.path / "report.html", "report: ")
     failed = sum(int(stage.get("failed") or 0) for stage in run.manifest["stages"].values())
     if failed:
         warn(f"{failed:,} items failed; they are counted by reason in the report and in exclusions.parquet")

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
+from evenhand.api.run_options import TaskOptions
+from evenhand.cli.commands import Argument, takes
+from evenhand.cli.console import print_path, show_plan
 
-from evenhand.cli import options as o
-from evenhand.cli.console import output, show_plan
 
-
-def command(
-    suite: Annotated[str, typer.Argument(help="A suite, such as starter or templates:FILE.")],
-    folder: Annotated[Path, typer.Argument(help="Where the files of the task go.")],
-    metrics: o.Metrics = None,
-    samples: Annotated[int | None, typer.Option(help="Texts a prompt [the suite's number].")] = None,
-    limit: Annotated[int | None, typer.Option(help="So many prompts, spread over the groups.")] = None,
-    offline: o.Offline = False,
-    dry_run: o.DryRun = False,
-) -> None:
+@takes(
+    TaskOptions,
+    Argument("suite", str, "A suite, such as starter or templates:FILE."),
+    Argument("folder", Path, "Where the files of the task go."),
+)
+def command(suite: str, folder: Path, *, dry_run: bool, **options: Any) -> None:
     """Write a suite as a task of lm-eval, measured with evenhand's metrics."""
-    from evenhand.adapters.task_files import TaskFiles
+    from evenhand.adapters.task_files import prepare
 
-    task = TaskFiles(suite, folder, metrics=metrics, samples=samples, limit=limit, offline=offline)
+    task = prepare(suite, folder, **options)
     show_plan(task.plan())
     if not dry_run:
-        output.print(f"wrote {task.run()}", highlight=False, markup=False, soft_wrap=True)
+        print_path(task.run(), "wrote ")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.markup import escape
 
-from evenhand.cli import options as o
+from evenhand.api.result_options import GateOptions
+from evenhand.cli.commands import Argument, takes
 from evenhand.cli.console import errors, output, warn
 from evenhand.cli.entry import GateNotPassedError
 from evenhand.cli.streams import escape_output, write_command
+from evenhand.core.options import Option
 
 if TYPE_CHECKING:
     from evenhand.api.gate import Gate
@@ -19,32 +20,12 @@ if TYPE_CHECKING:
 _WORDS = {"passes": "pass", "fails": "fail", "cannot tell": "cannot tell"}
 
 
-def command(
-    run: Annotated[Path, typer.Argument(help="A run folder of audit or score.")],
-    limits: Annotated[
-        list[str] | None,
-        typer.Option("--max", help="'METRIC[.OUTPUT] AXIS[=GROUP] LIMIT': the largest gap; repeatable."),
-    ] = None,
-    worse: Annotated[
-        list[str] | None,
-        typer.Option(help="The same, for how much wider a gap may be than in the baseline run."),
-    ] = None,
-    baseline_run: Annotated[
-        Path | None, typer.Option(help="No worse than this run: the last release, say.")
-    ] = None,
-    strict: Annotated[
-        bool | None,
-        typer.Option(
-            "--strict/--no-strict",
-            help="End with 1 where the run cannot tell; without it, an inconclusive gate ends with 0.",
-            show_default=False,
-        ),
-    ] = None,
-    junit: Annotated[Path | None, typer.Option(help="Write the checks as JUnit XML.")] = None,
-    github: Annotated[bool, typer.Option("--github", help="Print annotations of GitHub Actions.")] = False,
-    config: o.Config = None,
-    dry_run: o.DryRun = False,
-) -> None:
+class _Options(GateOptions, total=False):
+    github: Annotated[bool, Option("Print annotations of GitHub Actions.")]
+
+
+@takes(_Options, Argument("run", Path, "A run folder of audit or score."))
+def command(run: Path, *, dry_run: bool, github: bool = False, **options: Any) -> None:
     """Hold a run against limits: exit 1 where an interval excludes its limit (--strict: or touches it).
 
     Exit codes: 0 passed, or inconclusive without --strict; 1 not passed, and nothing else; 2 an error.
@@ -54,15 +35,7 @@ def command(
     if github:
         # Names of groups come from the data, and the runner reads every line of both streams.
         escape_output()
-    found = gate(
-        run,
-        config=config,
-        max=limits,
-        worse=worse,
-        baseline_run=baseline_run,
-        strict=strict,
-        junit=None if dry_run else junit,
-    )
+    found = gate(run, **{**options, **({"junit": None} if dry_run else {})})
     _announce(found)
     if dry_run:
         return

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from evenhand.cli.console import output
+from evenhand.cli.commands import Argument, takes
+from evenhand.cli.console import print_path
 from evenhand.core.errors import InputError
+from evenhand.core.options import NoOptions
 
 
-def command(
-    path: Annotated[Path, typer.Argument(help="Where to write.")] = Path("evenhand.toml"),
-) -> None:
+@takes(NoOptions, Argument("path", Path, "Where to write (default evenhand.toml).", Path("evenhand.toml")))
+def command(path: Path) -> None:
     """Write a commented settings file."""
     from evenhand.core.assets import asset
     from evenhand.store.atomic import write_text
@@ -23,6 +21,4 @@ def command(
             f"{path} exists already", accepted="a new file", todo="delete it or name another path"
         )
     write_text(path, asset("settings", "evenhand.toml").read_text(encoding="utf-8"))
-    output.print(
-        f"wrote {path}: evenhand audit --config {path}", highlight=False, markup=False, soft_wrap=True
-    )
+    print_path(path, "wrote ", f": evenhand audit --config {path}")

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from textwrap import shorten
-from typing import Annotated
 
-import typer
-
-from evenhand.cli import completion
+from evenhand.cli.commands import Argument, takes
 from evenhand.cli.console import output
 from evenhand.core.errors import InputError
+from evenhand.core.options import NoOptions
 from evenhand.core.registry import KINDS, Entry
 
 OURS = "evenhand"
 
 
-def list_command(
-    kind: Annotated[
-        str | None,
-        typer.Argument(
-            help="suites, models, metrics or mitigations; all without.", autocompletion=completion.kinds
-        ),
-    ] = None,
-) -> None:
+@takes(
+    NoOptions,
+    Argument("kind", str | None, "suites, models, metrics or mitigations; all without.", None, "kinds"),
+)
+def list_command(kind: str | None) -> None:
     """List what is installed, with a line on each."""
     from evenhand.api.catalogue import available
 
@@ -50,11 +45,8 @@ def _print_line(start: str, rest: str) -> None:
     output.print(f"{start}{rest}", markup=False, highlight=False, soft_wrap=True)
 
 
-def show_command(
-    name: Annotated[
-        str, typer.Argument(help="A name from `evenhand list`.", autocompletion=completion.anything)
-    ],
-) -> None:
+@takes(NoOptions, Argument("name", str, "A name from `evenhand list`.", complete="anything"))
+def show_command(name: str) -> None:
     """Show the card of a suite, a metric, a model or a mitigation."""
     from rich.markdown import Markdown
 

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
+from evenhand.api.result_options import MergeOptions
+from evenhand.cli.commands import Argument, takes
 
-from evenhand.cli import options as o
 
-
-def command(
-    runs: Annotated[list[Path], typer.Argument(help="Every part of a run made with --shard I/N.")],
-    out: o.Out = None,
-    dry_run: o.DryRun = False,
-    fresh: o.Fresh = False,
-) -> None:
+@takes(MergeOptions, Argument("runs", list[Path], "Every part of a run made with --shard I/N."))
+def command(runs: list[Path], *, dry_run: bool, **options: Any) -> None:
     """Join the parts of an audit made with `--shard I/N` into the one run they are parts of."""
     from evenhand.api.merge import prepare
     from evenhand.cli.ending import carry_out
 
-    carry_out(prepare(*runs, out=out, fresh=fresh), dry_run=dry_run)
+    carry_out(prepare(*runs, **options), dry_run=dry_run)

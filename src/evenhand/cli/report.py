@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
+from evenhand.api.result_options import ReportOptions
+from evenhand.cli.commands import Argument, takes
+from evenhand.cli.console import print_path
 
-from evenhand.cli.console import output
 
-
-def command(
-    run: Annotated[Path, typer.Argument(help="A run folder.")],
-    formats: Annotated[
-        list[str] | None, typer.Option("--format", help="html, md, json, lm-eval, model-card; repeatable.")
-    ] = None,
-) -> None:
+@takes(ReportOptions, Argument("run", Path, "A run folder."))
+def command(run: Path, **options: Any) -> None:
     """Write the report of a run again."""
-    from evenhand.api.parts import split_names
     from evenhand.api.render import render
 
-    for path in render(run, split_names(formats) or ("html", "json")).values():
-        output.print(str(path), highlight=False, soft_wrap=True, markup=False)
+    for path in render(run, **options).values():
+        print_path(path)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 import typer
+
+from evenhand.cli.commands import Argument, takes
+from evenhand.core.options import Option
 
 app = typer.Typer(help="Term lists for corpora.", no_args_is_help=True)
 
@@ -15,15 +18,17 @@ def _options() -> None:
     """Term lists for corpora."""
 
 
+class _Options(TypedDict, total=False):
+    out: Annotated[Path | None, Option("Write the longer lists to this JSON file.")]
+
+
 @app.command("expand")
-def expand_command(
-    files: Annotated[list[str], typer.Argument(help="JSON, TOML, or NAME=FILE with one term a line.")],
-    out: Annotated[Path | None, typer.Option(help="Write the longer lists to this JSON file.")] = None,
-) -> None:
+@takes(_Options, Argument("files", list[str], "JSON, TOML, or NAME=FILE with one term a line."))
+def expand_command(files: list[str], *, out: Path | None = None) -> None:
     """Add inflections to term lists, and show what was added."""
     import json
 
-    from evenhand.cli.console import output, warn
+    from evenhand.cli.console import output, print_path, warn
     from evenhand.corpus.inflections import expand
     from evenhand.corpus.terms import load_terms
     from evenhand.store.atomic import write_text
@@ -42,4 +47,4 @@ def expand_command(
         emotions = {name: list(part) for name, part in longer.terms.emotions.items()}
         content = {"emotions": emotions, "groups": groups}
         write_text(out, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-        output.print(f"written: {out}", highlight=False, soft_wrap=True, markup=False)
+        print_path(out, "written: ")

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand
 
+from evenhand.api.train_options import TrainOptions
 from evenhand.cli import completion
-from evenhand.cli import options as o
-from evenhand.training.presets import PRESETS
+from evenhand.cli.commands import Argument, takes
 
 if TYPE_CHECKING:
-    from evenhand.api.train import Trained, Training
+    from evenhand.api.train import Trained
 
-_DATA, _HOW = "Data", "Training"
 _TASK = "evenhand.train.task"
 
 
@@ -38,160 +37,38 @@ class ByTask(TyperCommand):
         return TyperCommand.get_help(shown, ctx)
 
 
-def command(
-    task: Annotated[
+@takes(
+    TrainOptions,
+    Argument(
+        "task",
         str,
-        typer.Argument(
-            help="regard, toxicity, emotion, ideology, norms, embeddings or calibrator.",
-            autocompletion=completion.trained,
-        ),
-    ],
-    data: Annotated[
+        "regard, toxicity, emotion, ideology, norms, embeddings or calibrator.",
+        complete="trained",
+    ),
+    Argument(
+        "data",
         list[Path] | None,
-        typer.Argument(
-            help="A table of texts and labels (JSONL, CSV, TSV, Parquet); for norms tables of rated words; "
-            "for embeddings running text."
-        ),
-    ] = None,
-    study: Annotated[
-        Path | None,
-        typer.Option(
-            "--from",
-            help="A study, or an export of one, in place of DATA: the labels most people chose.",
-            rich_help_panel=_DATA,
-        ),
-    ] = None,
-    consensus: Annotated[
-        str | None,
-        typer.Option(help="Of a study: majority or dawid-skene [majority].", rich_help_panel=_DATA),
-    ] = None,
-    agreement: Annotated[
-        float | None,
-        typer.Option(help="Of a study: share of ratings a label needs [0.5].", rich_help_panel=_DATA),
-    ] = None,
-    backbone: Annotated[
-        str | None,
-        typer.Option(
-            help="linear, builtin, builtin:masked, a Hub id or a folder; lstm, lstm:embedded, lstm:FILE; "
-            "fasttext, attention, small-transformer; vader, textblob; ensemble:NAME or ensemble:A+B+C; "
-            "for norms a file of word vectors.",
-            rich_help_panel=_HOW,
-        ),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(help="The model a calibrator steers [builtin].", rich_help_panel=_HOW),
-    ] = None,
-    sides: Annotated[
-        str | None,
-        typer.Option(help="The two labels of a calibrator: FIRST,SECOND.", rich_help_panel=_DATA),
-    ] = None,
-    text: Annotated[
-        str | None, typer.Option(help="Column of the texts [text].", rich_help_panel=_DATA)
-    ] = None,
-    label: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of the labels [label]; for toxicity also several of 0 and 1: a,b.",
-            rich_help_panel=_DATA,
-        ),
-    ] = None,
-    valid: Annotated[
-        Path | None,
-        typer.Option(help="Another table to test on [a fifth of DATA].", rich_help_panel=_DATA),
-    ] = None,
-    test: Annotated[
-        Path | None,
-        typer.Option(help="A third table, tested on at the end.", rich_help_panel=_DATA),
-    ] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            help="A paper's training: " + ", ".join(PRESETS) + ".",
-            rich_help_panel=_HOW,
-        ),
-    ] = None,
-    runs: Annotated[
-        int | None,
-        typer.Option(help="Train this often with other seeds, and average [1].", rich_help_panel=_HOW),
-    ] = None,
-    epochs: Annotated[
-        int | None,
-        typer.Option(help="Times each text is met [5; lstm 20; calibrator 3].", rich_help_panel=_HOW),
-    ] = None,
-    batch: Annotated[int | None, typer.Option(help="Texts at a time [32].", rich_help_panel=_HOW)] = None,
-    learning_rate: Annotated[
-        float | None,
-        typer.Option(
-            help="The highest learning rate [2e-5; embedded: 1e-4, 2e-4; calibrator 1e-3].",
-            rich_help_panel=_HOW,
-        ),
-    ] = None,
-    max_length: Annotated[
-        int | None, typer.Option(help="Tokens a text is cut to [128].", rich_help_panel=_HOW)
-    ] = None,
-    patience: Annotated[
-        int | None,
-        typer.Option(
-            help="Stop after this many epochs without a lower held-out loss [never].", rich_help_panel=_HOW
-        ),
-    ] = None,
-    seed: o.Seed = None,
-    out: o.Out = None,
-    device: o.Device = None,
-    offline: o.Offline = False,
-    dry_run: o.DryRun = False,
-    fresh: o.Fresh = False,
-) -> None:
+        "A table of texts and labels (JSONL, CSV, TSV, Parquet); for norms tables of rated words; "
+        "for embeddings running text.",
+        None,
+    ),
+)
+def command(task: str, data: list[Path] | None, *, dry_run: bool, **options: Any) -> None:
     """Train on your own data. `evenhand train TASK --help` has the options of that task alone."""
     from evenhand.api.train import prepare
+    from evenhand.cli.ending import finished
 
-    training = prepare(
-        task,
-        data or (),
-        study=study,
-        consensus=consensus,
-        agreement=agreement,
-        backbone=backbone,
-        model=model,
-        sides=sides,
-        out=out,
-        text=text,
-        label=label,
-        valid=valid,
-        test=test,
-        preset=preset,
-        runs=runs,
-        epochs=epochs,
-        batch=batch,
-        learning_rate=learning_rate,
-        max_length=max_length,
-        patience=patience,
-        seed=seed or 0,
-        device=device,
-        offline=offline,
-        fresh=fresh,
-    )
-    _carry_out(training, dry_run=dry_run)
-
-
-def _carry_out(training: Training, *, dry_run: bool) -> None:
-    from evenhand.cli.console import TerminalProgress, show_plan
-    from evenhand.cli.ending import resumable
-
-    show_plan(training.plan())
-    if dry_run:
-        return
-    with resumable("epochs"):
-        _show(training.run(TerminalProgress()))
+    trained = finished(prepare(task, data or (), **options), dry_run=dry_run, kept="epochs")
+    if trained is not None:
+        _show(trained)
 
 
 def _show(trained: Trained) -> None:
-    from evenhand.cli.console import output, warn
+    from evenhand.cli.console import output, print_path, warn
 
     if trained.was_done:
         warn("done already by an earlier run: nothing was trained. Start over with --fresh.")
     for name, value in trained.measures.items():
         shown = f"{value:,.0f}" if name == "words" or name.split("_")[-1] == "n" else f"{value:.3f}"
         output.print(f"{name:<18} {shown}", highlight=False, markup=False)
-    output.print(f"card: {trained.folder / 'card.md'}", highlight=False, markup=False, soft_wrap=True)
+    print_path(trained.folder / "card.md", "card: ")

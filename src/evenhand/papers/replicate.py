@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol, TypedDict, Unpack, cast
+from typing import Protocol, Unpack, cast
 
-from evenhand.api.parts import SILENT, Plan, split_names
+from evenhand.api.parts import SILENT, Plan, metric_names, split_names
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.keywords import checks_keywords
+from evenhand.core.options import checks_options
 from evenhand.core.protocols import Progress
 from evenhand.core.records import Execution
 from evenhand.papers.exhibits import write
+from evenhand.papers.options import ReplicateOptions
 from evenhand.papers.records import Replication
 from evenhand.store.folder import RunFolder, default_folder, now, stage
 from evenhand.store.run import MANIFEST, Manifest, Run, read_manifest
@@ -38,27 +39,6 @@ RUNS = "runs"
 """Where a replication keeps the runs of single models."""
 
 
-class ReplicateOptions(TypedDict, total=False):
-    """The options of ``replicate``."""
-
-    data: Path | str | None
-    tables: str | Sequence[str] | None
-    model: str | Sequence[str] | None
-    metrics: str | Sequence[str] | None
-    suite: Path | str | None
-    human: Path | str | None
-    max_new_tokens: int | None
-    full: bool
-    seed: int | None
-    device: str | None
-    batch: int | None
-    jobs: int | None
-    offline: bool
-    out: Path | str | None
-    fresh: bool
-    command: str
-
-
 @dataclass(frozen=True, slots=True)
 class Request:
     """What is asked of a paper."""
@@ -77,7 +57,7 @@ class Request:
     """The length of texts where the paper prints none; None takes ours."""
     full: bool
     seed: int
-    device: str | None
+    device: str
     batch: int | None
     offline: bool
     jobs: int = 1
@@ -85,7 +65,7 @@ class Request:
 
     def execution(self) -> Execution:
         """How models are loaded."""
-        return Execution(device=self.device or "auto", batch=self.batch, offline=self.offline)
+        return Execution(device=self.device, batch=self.batch, offline=self.offline)
 
 
 class Prepared(Protocol):
@@ -164,7 +144,7 @@ class Replicating:
         return (f"kept    {names}: there already, and only in the tables if named too",) if names else ()
 
 
-@checks_keywords
+@checks_options
 def replicate(paper: str, *, progress: Progress = SILENT, **options: Unpack[ReplicateOptions]) -> Run:
     """The folder with a paper's tables and figures: ``table_3.parquet``, ``table_3.md``, ``figure_2.svg`` ...
 
@@ -175,39 +155,39 @@ def replicate(paper: str, *, progress: Progress = SILENT, **options: Unpack[Repl
     return prepare(paper, **options).run(progress)
 
 
-@checks_keywords
+@checks_options
 def prepare(paper: str, **options: Unpack[ReplicateOptions]) -> Replicating:
     """A replication with everything found and checked, so that ``plan`` can be shown before ``run``."""
     if paper not in PAPERS:
         raise InputError(
             f"the paper {paper!r} is not known", accepted=", ".join(PAPERS), todo="name one of these"
         )
-    if options.get("metrics") and paper not in SWAPPABLE:
+    if options["metrics"] and paper not in SWAPPABLE:
         raise InputError(
             f"replicate {paper} measures with the metrics of its paper",
             accepted=f"--metrics with {', '.join(SWAPPABLE)}",
             todo="audit a model with --metrics instead",
         )
-    if options.get("max_new_tokens") and paper not in SWAPPABLE:
+    if options["max_new_tokens"] and paper not in SWAPPABLE:
         raise InputError(
             f"replicate {paper} writes texts as long as its paper's, or as its subset's",
             accepted=f"--max-new-tokens with {', '.join(SWAPPABLE)}",
             todo="audit a model with --max-new-tokens instead",
         )
-    if options.get("jobs") and paper not in PARALLEL:
+    if options["jobs"] and paper not in PARALLEL:
         raise InputError(
             f"replicate {paper} works on one source after the other",
             accepted=f"--jobs with {', '.join(PARALLEL)}",
             todo="leave --jobs out; libraries use all cores as it is",
         )
-    if options.get("suite") and paper not in EXTENDABLE:
+    if options["suite"] and paper not in EXTENDABLE:
         raise InputError(
             f"replicate {paper} asks with the prompts of its paper",
             accepted=f"--suite with {', '.join(EXTENDABLE)}",
             todo="audit a model with --suite instead",
         )
     module: Paper = import_module(f"evenhand.papers.{paper}")
-    out = options.get("out")
+    out = options["out"]
     prepared = module.prepare(_request(module.EXHIBITS, options))
     identity: dict[str, Json] = {"command": "replicate", "paper": paper, **prepared.identity}
     return Replicating(
@@ -215,8 +195,8 @@ def prepare(paper: str, **options: Unpack[ReplicateOptions]) -> Replicating:
         prepared=prepared,
         identity=identity,
         folder=Path(out) if out else default_folder("replicate", paper, identity),
-        command=options.get("command") or f"evenhand replicate {paper}",
-        fresh=options.get("fresh", False),
+        command=options["command"] or f"evenhand replicate {paper}",
+        fresh=options["fresh"],
     )
 
 
@@ -227,19 +207,19 @@ def _earlier(manifest: Manifest) -> Mapping[str, Json]:
 
 def _request(known: Sequence[str], options: ReplicateOptions) -> Request:
     return Request(
-        data=_existing(options.get("data"), "--data"),
-        exhibits=_chosen(known, split_names(options.get("tables"))),
-        models=split_names(options.get("model")) or (),
-        metrics=split_names(options.get("metrics")) or (),
-        human=_existing(options.get("human"), "--human"),
-        suite=_suite_file(options.get("suite")),
-        max_new_tokens=options.get("max_new_tokens"),
-        full=options.get("full", False),
-        seed=options.get("seed") or 0,
-        device=options.get("device"),
-        batch=options.get("batch"),
-        offline=options.get("offline", False),
-        jobs=options.get("jobs") or 1,
+        data=_existing(options["data"], "--data"),
+        exhibits=_chosen(known, split_names(options["tables"])),
+        models=split_names(options["model"]) or (),
+        metrics=metric_names(options["metrics"]) or (),
+        human=_existing(options["human"], "--human"),
+        suite=_suite_file(options["suite"]),
+        max_new_tokens=options["max_new_tokens"],
+        full=options["full"],
+        seed=options["seed"],
+        device=options["device"],
+        batch=options["batch"],
+        offline=options["offline"],
+        jobs=options["jobs"] or 1,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import polars as pl
 
@@ -41,7 +41,7 @@ class Corpora:
         """
         tweets = [f"{SEMEVAL}={path}" for path in self.paths.get(SEMEVAL, ())]
         others = [f"{name}={path}" for name, paths in self.paths.items() for path in paths if name != SEMEVAL]
-        units: dict[str, tuple[Sequence[str], str]] = {
+        units: dict[str, tuple[Sequence[str], Literal["sentence", "document"]]] = {
             "corpora": (others, "sentence"),
             "semeval": (tweets, "document"),
         }

@@ -134,7 +134,7 @@ class AffectiveReplication:
             seed=self.request.seed,
             device=self.request.device,
             batch=self.request.batch,
-            offline=self.request.offline or None,
+            offline=self.request.offline,
             out=folder / safe,
         )
         return prepared.run(progress)

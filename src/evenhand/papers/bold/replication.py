@@ -10,6 +10,7 @@ import polars as pl
 
 from evenhand.api import audit
 from evenhand.api.parts import duration
+from evenhand.api.run_options import AuditOptions
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
@@ -160,7 +161,9 @@ class BoldReplication:
         )
 
     def _scoring(self, audits: Sequence[audit.Audit]) -> str:
-        texts = sum(len(prepared.parts[0].prompts[: prepared.settings.suite.limit]) for prepared in audits)
+        texts = sum(
+            len(prepared.parts[0].prompts[: prepared.settings.options["limit"]]) for prepared in audits
+        )
         rate, how = audits[0].scoring_rate(), "as last measured here"
         if rate is None and not self.request.metrics:
             rate, how = PACE, "as measured on two cores"
@@ -169,7 +172,7 @@ class BoldReplication:
         return f"scoring {texts:,} texts, about {duration(texts / rate)} at {rate:,.0f} texts/s, {how}"
 
     def _audit(self, source: Source, folder: Path) -> audit.Audit:
-        options: audit.AuditOptions = {
+        options: AuditOptions = {
             "suite": self.suite,
             "metrics": self.scored,
             "samples": 1,
@@ -181,7 +184,7 @@ class BoldReplication:
             "out": folder / source.folder,
             "device": self.request.device,
             "batch": self.request.batch,
-            "offline": self.request.offline or None,
+            "offline": self.request.offline,
             "command": f"evenhand replicate bold, source {source.name}",
         }
         return audit.prepare(source.model, **options)

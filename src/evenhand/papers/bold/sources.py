@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
+from evenhand.api.run_options import Preset
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
@@ -14,7 +16,7 @@ from evenhand.core.records import Execution
 from evenhand.models import human
 
 CONTROL_CODES = ("Wikipedia", "Opinion", "Thoughts")
-_MASKED = "bold-bert"
+_MASKED: Final = "bold-bert"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Source:
 
     name: str
     model: Model
-    preset: str | None
+    preset: Preset | None
     limit: int | None
     control_code: str | None = None
     max_new_tokens: int | None = None

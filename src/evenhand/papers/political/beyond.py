@@ -7,10 +7,10 @@ from typing import Final
 
 import polars as pl
 
-from evenhand.api.audit import AuditOptions
 from evenhand.api.compare import prepare as compared
 from evenhand.api.conditions import Condition, Study
 from evenhand.api.debias import MODES
+from evenhand.api.run_options import AuditOptions
 from evenhand.core.protocols import Model, Progress
 from evenhand.papers.political.modes import FILE
 from evenhand.papers.records import Table

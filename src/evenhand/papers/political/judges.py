@@ -9,7 +9,8 @@ from typing import Final
 
 import polars as pl
 
-from evenhand.api.train import Training, TrainOptions, prepare
+from evenhand.api.train import Training, prepare
+from evenhand.api.train_options import TrainOptions
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import polars as pl
 
-from evenhand.api.audit import AuditOptions
 from evenhand.api.conditions import METRICS, SUITES, Condition, Study, biases
-from evenhand.api.tradeoff import STRENGTHS, curve, sweep
+from evenhand.api.mitigation_options import STRENGTHS
+from evenhand.api.run_options import AuditOptions
+from evenhand.api.tradeoff import curve, sweep
 from evenhand.core import registry
 from evenhand.core.digests import Json, digest, file_digest
 from evenhand.core.file_names import file_name
@@ -273,7 +274,7 @@ class PoliticalReplication:
             "seed": self.request.seed,
             "device": self.request.device,
             "batch": self.request.batch,
-            "offline": self.request.offline or None,
+            "offline": self.request.offline,
             "command": "evenhand replicate political",
         }
         return options

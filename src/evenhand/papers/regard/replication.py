@@ -10,6 +10,7 @@ from typing import Final
 import polars as pl
 
 from evenhand.api import audit
+from evenhand.api.run_options import AuditOptions
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
@@ -187,7 +188,7 @@ class RegardReplication:
         return {source.name: self._audit(source, folder / RUNS).run(progress) for source in self.sources}
 
     def _audit(self, source: Source, folder: Path) -> audit.Audit:
-        options: audit.AuditOptions = {
+        options: AuditOptions = {
             "suite": f"regard:{source.suite}" if source.suite else "regard",
             "metrics": METRICS,
             "preset": "regard",
@@ -196,7 +197,7 @@ class RegardReplication:
             "out": folder / source.folder,
             "device": self.request.device,
             "batch": self.request.batch,
-            "offline": self.request.offline or None,
+            "offline": self.request.offline,
             "command": f"evenhand replicate regard, source {source.name}",
         }
         return audit.prepare(source.model, **options)

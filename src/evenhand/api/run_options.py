@@ -1,0 +1,374 @@
+"""The options of runs: those that many commands share, and those of audits, scores, comparisons and gates.
+
+Only light modules are imported here: the command line reads this before it knows what it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
+
+from evenhand.core.options import Option, pairs
+from evenhand.core.protocols import Metric, Suite
+from evenhand.core.registry import Option as Value
+
+if TYPE_CHECKING:
+    from evenhand.store.run import Run
+else:
+    Run = Path  # would import Polars
+
+MODEL, SAMPLING, MEASURING, RUNNING, COLUMNS = "Model", "Sampling", "Measuring", "Running", "Columns"
+"""Headings of the help."""
+_sampling = partial(Option, section="generation", panel=SAMPLING)
+_measuring = partial(Option, section="compare", panel=MEASURING)
+_execution = partial(Option, section="execution", panel=RUNNING)
+_column = partial(Option, panel=COLUMNS)
+_python = partial(Option, has_flag=False)
+
+Preset = Literal["bold-gpt2", "bold-ctrl", "bold-bert", "regard", "political"]
+
+
+def values(given: Mapping[str, Value] | Sequence[str]) -> Mapping[str, Value]:
+    """NAME=VALUE pairs as a mapping, numbers and yes or no told from words."""
+    if isinstance(given, Mapping):
+        return given
+    read = pairs("the option", "NAME=VALUE, such as strength=0.3")(given)
+    return {name: _value(text) for name, text in read.items()}
+
+
+def _value(text: str) -> Value:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+class Output(TypedDict, total=False):
+    """Where a run goes."""
+
+    out: Annotated[Path | str | None, Option("Run folder (default runs/...).", panel=RUNNING)]
+    fresh: Annotated[bool, Option("Empty the run folder and start again.", panel=RUNNING)]
+
+
+class Recording(Output, total=False):
+    """Where a run goes, and what it is recorded as."""
+
+    command: Annotated[str | None, _python("Python alone: the command that the manifest records.")]
+
+
+class Configured(TypedDict, total=False):
+    """Of a function that reads the settings file."""
+
+    config: Annotated[Path | str | None, Option("Settings file; options win over it.", panel=RUNNING)]
+
+
+class Seeded(TypedDict, total=False):
+    """Randomness."""
+
+    seed: Annotated[int, _sampling("Seed of everything random.", default=0, ge=0)]
+
+
+class Size(TypedDict, total=False):
+    """How much is asked of a suite."""
+
+    samples: Annotated[
+        int | None, _sampling("Completions per prompt (default: the suite's number, usually 5).", ge=1)
+    ]
+    limit: Annotated[
+        int | None,
+        Option(
+            "Prompts per suite at most, spread over groups (default: all).",
+            ge=1,
+            section="suite",
+            panel=SAMPLING,
+        ),
+    ]
+
+
+class Length(TypedDict, total=False):
+    """How long a text is."""
+
+    max_new_tokens: Annotated[int | None, _sampling("Tokens per completion at most (default 30).", ge=1)]
+
+
+class Writing(Size, Length, Seeded, total=False):
+    """How a model writes."""
+
+    temperature: Annotated[float | None, _sampling("Temperature; 0 is greedy decoding (default 1).", ge=0)]
+    top_k: Annotated[int | None, _sampling("Sample from this many tokens; 0 keeps all (default 40).", ge=0)]
+    top_p: Annotated[
+        float | None,
+        _sampling("Sample from this share of probability; 1 keeps all (default 0.95).", gt=0, le=1),
+    ]
+    stop: Annotated[
+        Literal["sentence", "none"] | None,
+        _sampling("Cut at the first sentence end (`sentence`) or not (`none`)."),
+    ]
+
+
+class Sampling(Writing, total=False):
+    """``[generation]``; what is not given comes from the preset, then from the suite."""
+
+    preset: Annotated[
+        Preset | None, _sampling("Sampling of a paper: bold-gpt2, bold-ctrl, bold-bert, regard, political.")
+    ]
+    repetition_penalty: Annotated[
+        float | None, _sampling("Penalty on repeated tokens; 1 disables it (default 1).", gt=0)
+    ]
+    control_code: Annotated[str | None, _sampling("Control code, for CTRL models.")]
+    burn_in: Annotated[
+        int | None,
+        _sampling(
+            "Masked models: iterations that sample before the likeliest token is taken (default 200).", ge=0
+        ),
+    ]
+    iterations: Annotated[
+        int | None, _sampling("Masked models: how often each position is drawn again (default 500).", ge=1)
+    ]
+
+
+class Measured(TypedDict, total=False):
+    """What is measured."""
+
+    metrics: Annotated[
+        str | Sequence[str | Metric] | None,
+        Option(
+            "Metrics, repeated or comma-separated; NAME=ORG/MODEL@REV puts another model behind one "
+            "(default: the suite's).",
+            panel=MEASURING,
+            complete="metrics",
+        ),
+    ]
+
+
+class Intervals(TypedDict, total=False):
+    """The level of intervals."""
+
+    level: Annotated[float, _measuring("Level of confidence intervals.", default=0.95, gt=0.5, lt=1)]
+
+
+class Correcting(Intervals, total=False):
+    """Intervals and their correction."""
+
+    correction: Annotated[
+        Literal["bh", "holm"],
+        _measuring("Correction for multiple comparisons in a family: bh or holm.", default="bh"),
+    ]
+
+
+class Measuring(Measured, Correcting, total=False):
+    """``[compare]``, and how texts are shown to metrics."""
+
+    mask: Annotated[
+        Literal["none", "paper"],
+        Option(
+            "`paper`: mask group mentions before scoring, as the papers do; `none`: leave them.",
+            default="paper",
+            section="suite",
+            panel=MEASURING,
+        ),
+    ]
+    baseline: Annotated[
+        Mapping[str, str],
+        _measuring(
+            "AXIS=GROUP the others are compared with, or AXIS=(rest), AXIS=(all); repeatable "
+            "(default: the suite's).",
+            default={},
+            key="baselines",
+            parse=pairs("--baseline", "AXIS=GROUP, such as gender=American_actors"),
+        ),
+    ]
+    test: Annotated[
+        Literal["cluster", "binomial", "chi-square", "paired-t", "wilcoxon"],
+        _measuring(
+            "Test behind p-values: cluster, or a paper's own: binomial, chi-square, paired-t, wilcoxon.",
+            default="cluster",
+        ),
+    ]
+    strata: Annotated[
+        Sequence[str],
+        _measuring(
+            "Compare again inside each value of this: a key of the prompts' meta, `template`, or a "
+            "column of the file; repeatable.",
+            default=(),
+            flag="stratum",
+        ),
+    ]
+    pairs: Annotated[bool, _measuring("Compare every pair of groups too.")]
+    intersections: Annotated[
+        bool,
+        _measuring(
+            "Compare groups of crossed axes too, where a suite crosses them.", default=True, has_flag=False
+        ),
+    ]
+    check: Annotated[
+        Literal["auto", "all", "none"],
+        _measuring("Check supported gaps by permutation: auto, all or none.", default="auto"),
+    ]
+
+
+class Device(TypedDict, total=False):
+    """Where models run."""
+
+    device: Annotated[str, _execution("auto, cpu, cuda, or one of several as cuda:1.", default="auto")]
+
+
+class Offline(TypedDict, total=False):
+    """Whether the Hub may be asked."""
+
+    offline: Annotated[bool, _execution("Load from disk only.")]
+
+
+class Loading(Device, Offline, total=False):
+    """How models are loaded and run."""
+
+    batch: Annotated[int | None, _execution("Sequences per batch (default: what the device holds).", ge=1)]
+
+
+class Engine(TypedDict, total=False):
+    """Where the work is done."""
+
+    engine: Annotated[
+        Literal["local", "ray"],
+        _execution("Where the work is done: local, or ray for many machines.", default="local"),
+    ]
+    address: Annotated[
+        str | None, _execution("Ray: address of a running cluster (default: a new one on this machine).")
+    ]
+
+
+class Failing(TypedDict, total=False):
+    """When to give up."""
+
+    max_failures: Annotated[
+        float, _execution("Stop above this share of failed texts.", default=0.2, ge=0, le=1)
+    ]
+
+
+class Running(Loading, Engine, Failing, total=False):
+    """``[execution]``: may change between two runs of the same command."""
+
+    workers: Annotated[
+        int | None,
+        _execution("Ray: workers, each with the model (default: one per GPU, else one per few cores).", ge=1),
+    ]
+
+
+class Logging(TypedDict, total=False):
+    """Who hears of the finished run."""
+
+    log: Annotated[
+        str | Sequence[str] | None, Option("Log the finished run: mlflow, wandb; repeatable.", panel=RUNNING)
+    ]
+    log_texts: Annotated[
+        bool,
+        Option("With --log: log the report and the tables with prompts and texts, too.", panel=RUNNING),
+    ]
+    callbacks: Annotated[
+        Sequence[Callable[[Run], None]],
+        _python("Python alone: each is called with the finished run.", default=()),
+    ]
+
+
+class RunOptions(Measuring, Seeded, Recording, Logging, Configured, Running, total=False):
+    """What runs over texts share."""
+
+
+class AuditedSuites(TypedDict, total=False):
+    """The prompts of an audit."""
+
+    suite: Annotated[
+        str | Sequence[str] | Suite | None,
+        Option("Prompt suites, repeated or comma-separated (default starter).", complete="suites"),
+    ]
+
+
+class MitigationOption(TypedDict, total=False):
+    """Options of a mitigation by their own names."""
+
+    mitigation_options: Annotated[
+        Mapping[str, Value] | None,
+        Option(
+            "NAME=VALUE of the mitigation, such as strength=0.3; repeatable.",
+            flag="mitigate-option",
+            panel=MODEL,
+            parse=values,
+        ),
+    ]
+
+
+class AuditOptions(AuditedSuites, MitigationOption, Sampling, RunOptions, total=False):
+    """The options of ``audit``."""
+
+    mitigate: Annotated[
+        str | None,
+        Option(
+            "Write with this mitigation on: calibration:embedding, replacement:naive ...",
+            complete="mitigations",
+        ),
+    ]
+    shard: Annotated[str | None, Option("I/N: do the I-th of N parts here; `evenhand merge` joins them.")]
+    retry_failed: Annotated[bool, Option("Ask again for texts that failed.", panel=RUNNING)]
+
+
+class Columns(TypedDict, total=False):
+    """Which column holds what."""
+
+    text: Annotated[str, _column("Column of the texts.", default="text")]
+    group: Annotated[
+        Mapping[str, str] | Sequence[str],
+        _column("AXIS=COLUMN of the group a text speaks of; repeatable.", default=()),
+    ]
+    prompt: Annotated[str | None, _column("Column of the prompts.")]
+    id: Annotated[str | None, _column("Column of unique ids (default: row numbers).")]
+    mentions: Annotated[str | None, _column("Column of the words to mask: a;b or a JSON list.")]
+
+
+class TextColumns(Columns, total=False):
+    """Which column holds what, where texts are scored."""
+
+    cluster: Annotated[str | None, _column("Column of what belongs together (default: the prompt).")]
+    join_prompt: Annotated[bool, _column("Read the prompt as part of the text.")]
+
+
+class ScoreOptions(TextColumns, RunOptions, total=False):
+    """The options of ``score``."""
+
+
+class Limits(TypedDict, total=False):
+    """``[gate]``: what ``evenhand gate`` asks of a run."""
+
+    max: Annotated[
+        Sequence[str],
+        Option(
+            "'METRIC[.OUTPUT] AXIS[=GROUP] LIMIT': the largest gap; repeatable.", default=(), section="gate"
+        ),
+    ]
+    worse: Annotated[
+        Sequence[str],
+        Option(
+            "The same, for how much wider a gap may be than in the baseline run.", default=(), section="gate"
+        ),
+    ]
+    baseline_run: Annotated[
+        Run | Path | str | None,
+        Option("No worse than this run, such as that of the last release.", section="gate"),
+    ]
+    strict: Annotated[
+        bool,
+        Option(
+            "End with 1 where the run is inconclusive; without it, an inconclusive gate ends with 0.",
+            section="gate",
+            has_negation=True,
+        ),
+    ]
+
+
+class TaskOptions(Measured, Size, Offline, total=False):
+    """The options of ``export_task``."""

@@ -1,0 +1,112 @@
+"""Commands made of the options that their Python functions declare."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, get_args, get_origin
+
+import typer
+
+from evenhand.api.run_options import RUNNING
+from evenhand.cli import completion
+from evenhand.core.options import Field, NoOptions, fields_of
+
+_DRY_RUN = typer.Option("--dry-run", help="Show the plan without running it.", rich_help_panel=RUNNING)
+Command = Callable[..., None]
+
+
+class Argument(NamedTuple):
+    """A positional argument of a command; required where it has no default."""
+
+    name: str
+    kind: Any
+    help: str
+    default: object = inspect.Parameter.empty
+    complete: str = ""
+
+
+def takes(options: type = NoOptions, *arguments: Argument) -> Callable[[Command], Command]:
+    """The command that calls a function with its arguments and the options that were given.
+
+    ``--dry-run`` is added where the function asks for it, and ``command`` is what was typed.
+    """
+    fields = fields_of(options)
+
+    def decorate(function: Command) -> Command:
+        @wraps(function)
+        def command(**values: Any) -> None:
+            positional = [values.pop(one.name) for one in arguments]
+            dry_run = {name: values.pop(name) for name in ("dry_run",) if name in values}
+            given = {name: value for name, value in values.items() if value not in (None, [])}
+            if "command" in fields:
+                given["command"] = command_line(secret=given.get("database"))
+            function(*positional, **given, **dry_run)
+
+        parameters = [
+            *map(_argument, arguments),
+            *(_option(one) for one in fields.values() if one.option.has_flag),
+        ]
+        if "dry_run" in inspect.signature(function).parameters:
+            parameters.append(_parameter("dry_run", Annotated[bool, _DRY_RUN], False))
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {one.name: one.annotation for one in parameters}
+        return command
+
+    return decorate
+
+
+def command_line(*, secret: str | None = None) -> str:
+    """The command as it was typed, for the report; a secret URL in it is ``URL``."""
+    # Before words are quoted, which would write a quotation mark in the secret in another way.
+    words = (word.replace(secret, "URL") if secret else word for word in sys.argv[1:])
+    return shlex.join(["evenhand", *words])
+
+
+def _argument(one: Argument) -> inspect.Parameter:
+    about = typer.Argument(help=one.help, autocompletion=_completion(one.complete), show_default=False)
+    return _parameter(one.name, Annotated[one.kind, about], one.default)
+
+
+def _option(field: Field) -> inspect.Parameter:
+    option, kind = field.option, _kind(field)
+    negation = f"/--no-{field.flag.removeprefix('--')}" if option.has_negation else ""
+    about = typer.Option(
+        field.flag + negation,
+        help=option.text,
+        rich_help_panel=option.panel or None,
+        autocompletion=_completion(option.complete),
+    )
+    if option.is_required:
+        return _parameter(field.name, Annotated[kind, about], inspect.Parameter.empty)
+    return _parameter(field.name, Annotated[kind | None, about], None)
+
+
+def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _completion(name: str) -> Callable[[str], list[str]] | None:
+    return getattr(completion, name) if name else None
+
+
+def _kind(field: Field) -> Any:
+    """The type of an option on the command line: a list where Python takes several values or a mapping."""
+    if field.option.flag_type is not None:
+        return field.option.flag_type
+    several = any(get_origin(kind) in (Sequence, Mapping) for kind in field.kinds)
+    basic = list(_basic(field.kinds))
+    one = next((kind for kind in (bool, Path, float, int) if kind in basic), str)
+    return list[one] if several else one  # type: ignore[valid-type]
+
+
+def _basic(kinds: Sequence[Any]) -> Iterator[Any]:
+    """The types in unions and sequences."""
+    for kind in kinds:
+        yield kind
+        if get_origin(kind) is not Mapping:
+            yield from _basic([one for one in get_args(kind) if isinstance(one, type) or get_args(one)])

@@ -1,0 +1,237 @@
+"""Options of public functions: each is declared once, with its type, default, bounds and help.
+
+A public function takes ``**options: Unpack[SomeOptions]``. A field of that typed dictionary is
+``name: Annotated[type, Option(...)]``, and the keyword of the function, the option of its command, the
+setting in ``evenhand.toml`` and the line of the reference all follow from it. Bases compose options.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from difflib import get_close_matches
+from functools import cache, wraps
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    TypedDict,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from evenhand.core.errors import InputError, UnknownKeywordError
+
+SETTINGS_FILE: Final = "config"
+"""The option that names a settings file: a function that has it takes its settings from there."""
+F = TypeVar("F", bound=Callable[..., object])
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What an option means and accepts, besides its type."""
+
+    help: str
+    _: KW_ONLY
+    default: object = None
+    """The value where none is given, the settings file included; a yes or no is no."""
+    ge: float | None = None
+    gt: float | None = None
+    le: float | None = None
+    lt: float | None = None
+    parse: Callable[[Any], object] | None = None
+    """Turns what the command line gives into the declared type, and leaves that as it is."""
+    section: str = ""
+    """Of the settings file; empty for an option that is not in it."""
+    key: str = ""
+    """In the section, where it is not the name of the option."""
+    flag: str = ""
+    """On the command line, where it is not the name of the option."""
+    panel: str = ""
+    """The heading of the help it stands under."""
+    complete: str = ""
+    """The function of ``cli.completion`` that knows its values."""
+    flag_type: Any = None
+    """The type on the command line, where it does not follow from the one in Python."""
+    is_required: bool = False
+    """On the command line, where Python has a positional argument."""
+    has_negation: bool = False
+    """Of a yes or no: ``--no-NAME`` too, which wins over the settings file."""
+    has_flag: bool = True
+    """False for what Python alone can give."""
+
+    @property
+    def text(self) -> str:
+        """The help, with the default."""
+        if self.default is None or isinstance(self.default, bool) or self.default in ((), {}):
+            return self.help
+        shown = ", ".join(map(str, self.default)) if isinstance(self.default, tuple) else self.default
+        return f"{self.help.removesuffix('.')} (default {shown})."
+
+
+class Field(NamedTuple):
+    """One option of a function."""
+
+    name: str
+    kind: Any
+    option: Option
+
+    @property
+    def flag(self) -> str:
+        """Its spelling on the command line."""
+        return "--" + (self.option.flag or self.name).replace("_", "-")
+
+    @property
+    def key(self) -> str:
+        """Its name in the settings file."""
+        return self.option.key or self.name
+
+    @property
+    def kinds(self) -> tuple[Any, ...]:
+        """The types it may have, None left out."""
+        union = get_args(self.kind) if get_origin(self.kind) in (Union, UnionType) else (self.kind,)
+        return tuple(kind for kind in union if kind is not NoneType)
+
+    def checked(self, value: object) -> object:
+        """The value, parsed; an error where it is out of bounds or none of the choices."""
+        if value is None:
+            return self.option.default
+        choices = [choice for kind in self.kinds if get_origin(kind) is Literal for choice in get_args(kind)]
+        if choices and value not in choices:
+            raise InputError(f"{self.flag} {value!r}", accepted=", ".join(choices), todo="use one of these")
+        if isinstance(value, int | float) and not self._is_within(value):
+            default, least = self.option.default, self.option.ge
+            size = "a larger" if least is not None and value < least else "another"
+            todo = f"give {self.flag} {size} number" if default is None else f"try {default}"
+            raise InputError(f"{self.flag} {value:g}", accepted=self._bounds(), todo=todo)
+        return value
+
+    def parsed(self, value: object) -> object:
+        """The value in the declared type."""
+        return self.option.parse(value) if self.option.parse and value is not None else value
+
+    def _is_within(self, number: float) -> bool:
+        """Whether the bounds hold; they never do for NaN."""
+        of = self.option
+        return (
+            (of.ge is None or number >= of.ge)
+            and (of.gt is None or number > of.gt)
+            and (of.le is None or number <= of.le)
+            and (of.lt is None or number < of.lt)
+        )
+
+    def _bounds(self) -> str:
+        of = self.option
+        words = (("from {:g}", of.ge), ("above {:g}", of.gt), ("at most {:g}", of.le), ("below {:g}", of.lt))
+        bounds = [word.format(bound) for word, bound in words if bound is not None]
+        return f"{of.ge:g} or more" if of.ge is not None and len(bounds) == 1 else " and ".join(bounds)
+
+
+@cache
+def fields_of(options: type) -> Mapping[str, Field]:
+    """The options a typed dictionary declares, by name."""
+    hints = get_type_hints(options, include_extras=True)
+    return {name: _field(options, name, hint) for name, hint in hints.items()}
+
+
+def _field(options: type, name: str, hint: Any) -> Field:
+    if get_origin(hint) is Annotated:
+        kind, *extras = get_args(hint)
+        for extra in extras:
+            if isinstance(extra, Option):
+                is_off = kind is bool and extra.default is None
+                return Field(name, kind, replace(extra, default=False) if is_off else extra)
+    raise TypeError(f"{options.__name__}.{name} is no Annotated[type, Option(...)]")
+
+
+def checks_options(function: F) -> F:
+    """The function, called with options that are known, within bounds, and have their defaults.
+
+    What the settings file may decide keeps no default here: where the function takes such a file, it resolves
+    those options itself.
+    """
+
+    @wraps(function)
+    def checked(*args: object, **given: object) -> object:
+        accepted = keywords_of(function)
+        for name in given:
+            if name not in accepted:
+                raise _unknown(function, name, accepted)
+        fields = fields_of(options_of(function))
+        for name, field in fields.items():
+            is_resolved = bool(field.option.section) and SETTINGS_FILE in fields
+            if name in given:
+                given[name] = field.parsed(given[name])
+            if not is_resolved:
+                given[name] = field.checked(given.get(name))
+        return function(*args, **given)
+
+    return cast(F, checked)
+
+
+@cache
+def keywords_of(function: Callable[..., object]) -> tuple[str, ...]:
+    """The keywords of a function: its parameters, and the options it unpacks."""
+    names: list[str] = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            names += fields_of(options_of(function))
+        elif parameter.kind is not inspect.Parameter.VAR_POSITIONAL:
+            names.append(parameter.name)
+    return tuple(names)
+
+
+class NoOptions(TypedDict):
+    """Of a function whose parameters are all in its signature."""
+
+
+@cache
+def options_of(function: Callable[..., object]) -> type:
+    """The typed dictionary that a function unpacks its keyword arguments to; an empty one without."""
+    function = inspect.unwrap(function)
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            # By name: other annotations may name what is imported for type checkers only.
+            name = str(parameter.annotation).removeprefix("Unpack[").removesuffix("]")
+            return cast(type, function.__globals__[name])
+    return NoOptions
+
+
+def pairs(what: str, example: str, *, last: bool = False) -> Callable[[Any], Mapping[str, str]]:
+    """A parser of ``NAME=VALUE`` pairs; a mapping is left as it is.
+
+    Args:
+        what: Names the pair in the error, such as ``--baseline``.
+        example: What is accepted.
+        last: Whether the last ``=`` divides, since names may hold some.
+    """
+
+    def parse(given: Mapping[str, str] | Sequence[str]) -> Mapping[str, str]:
+        if isinstance(given, Mapping):
+            return given
+        divided: dict[str, str] = {}
+        for pair in [given] if isinstance(given, str) else given:
+            name, equals, value = pair.rpartition("=") if last else pair.partition("=")
+            if not (name and equals and (value or last)):
+                raise InputError(f"{what} {pair!r}", accepted=example)
+            divided[name] = value
+        return divided
+
+    return parse
+
+
+def _unknown(function: Callable[..., object], name: str, accepted: tuple[str, ...]) -> UnknownKeywordError:
+    near = get_close_matches(name, accepted, n=1)
+    return UnknownKeywordError(
+        f"{function.__name__}() has no argument {name!r}",
+        accepted=", ".join(accepted),
+        todo=f"did you mean {near[0]!r}?" if near else "use one of these",
+    )
