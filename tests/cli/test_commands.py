@@ -21,6 +21,7 @@ class Options(TypedDict, total=False):
     labels: Annotated[Mapping[str, str], Option("THEIRS=OURS; repeatable.", default={})]
     mask: Annotated[Literal["none", "paper"], Option("none or paper.", default="paper")]
     fresh: Annotated[bool, Option("Start again.")]
+    strict: Annotated[bool, Option("Fail where the run is inconclusive.", has_negation=True)]
     least: Annotated[int, Option("Ratings a text needs.", is_required=True)]
     callbacks: Annotated[Sequence[object], Option("Python alone.", default=(), has_flag=False)]
 
@@ -41,6 +42,8 @@ def command(model: str | None, *, dry_run: bool, **options: Any) -> None:
     [
         (["--least", "0"], (None, False, {"least": 0})),
         (["gpt2", "--least", "1", "--fresh", "--dry-run"], ("gpt2", True, {"least": 1, "fresh": True})),
+        (["--least", "1", "--strict"], (None, False, {"least": 1, "strict": True})),
+        (["--least", "1", "--no-strict"], (None, False, {"least": 1, "strict": False})),
         (["--least", "1", "--name", "a", "--name", "b"], (None, False, {"least": 1, "names": ["a", "b"]})),
         (["--least", "1", "--files", "a"], (None, False, {"least": 1, "files": [Path("a")]})),
         (["--least", "1", "--labels", "a=b"], (None, False, {"least": 1, "labels": ["a=b"]})),

@@ -356,7 +356,14 @@ class Limits(TypedDict, total=False):
         Run | Path | str | None,
         Option("No worse than this run, such as that of the last release.", section="gate"),
     ]
-    strict: Annotated[bool, Option("Fail where the run is inconclusive.", section="gate")]
+    strict: Annotated[
+        bool,
+        Option(
+            "End with 1 where the run is inconclusive; without it, an inconclusive gate ends with 0.",
+            section="gate",
+            has_negation=True,
+        ),
+    ]
 
 
 class TaskOptions(Measured, Size, Offline, total=False):

@@ -42,11 +42,7 @@ def takes(options: type = NoOptions, *arguments: Argument) -> Callable[[Command]
         def command(**values: Any) -> None:
             positional = [values.pop(one.name) for one in arguments]
             dry_run = {name: values.pop(name) for name in ("dry_run",) if name in values}
-            given = {
-                name: value
-                for name, value in values.items()
-                if value not in (None, []) and value is not False
-            }
+            given = {name: value for name, value in values.items() if value not in (None, [])}
             if "command" in fields:
                 given["command"] = command_line(secret=given.get("database"))
             function(*positional, **given, **dry_run)
@@ -78,14 +74,13 @@ def _argument(one: Argument) -> inspect.Parameter:
 
 def _option(field: Field) -> inspect.Parameter:
     option, kind = field.option, _kind(field)
+    negation = f"/--no-{field.flag.removeprefix('--')}" if option.has_negation else ""
     about = typer.Option(
-        field.flag,
+        field.flag + negation,
         help=option.text,
         rich_help_panel=option.panel or None,
         autocompletion=_completion(option.complete),
     )
-    if kind is bool:
-        return _parameter(field.name, Annotated[bool, about], False)
     if option.is_required:
         return _parameter(field.name, Annotated[kind, about], inspect.Parameter.empty)
     return _parameter(field.name, Annotated[kind | None, about], None)

@@ -63,6 +63,8 @@ class Option:
     """The type on the command line, where it does not follow from the one in Python."""
     is_required: bool = False
     """On the command line, where Python has a positional argument."""
+    has_negation: bool = False
+    """Of a yes or no: ``--no-NAME`` too, which wins over the settings file."""
     has_flag: bool = True
     """False for what Python alone can give."""
 
