@@ -102,15 +102,15 @@ class Moments:
         if trace <= 0:
             return None
         spread = self.means - float(self.sizes @ self.means) / float(self.sizes.sum())
-        df_between = trace**2 / float(np.sum(product * product.T))
         # In place: with thousands of cells each of these matrices has hundreds of megabytes.
-        del product
         form *= form
         form *= self.design
+        df_error = (self.sizes.size - 1) ** 2 / float(np.sum(form))
+        np.multiply(product, product.T, out=form)
         return Homogeneity(
             statistic=float(self.sizes @ spread**2) / trace,
-            df_between=df_between,
-            df_error=(self.sizes.size - 1) ** 2 / float(np.sum(form)),
+            df_between=trace**2 / float(np.sum(form)),
+            df_error=df_error,
         )
 
 
