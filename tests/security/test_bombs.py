@@ -100,7 +100,7 @@ def test_a_row_that_comes_a_billion_times(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(files, "_MOST_ROWS", 1000)
     path = tmp_path / "t.parquet"
     pl.DataFrame({"text": pl.repeat("a", 1001, eager=True)}).write_parquet(path)
-    with pytest.raises(InputError, match=r"holds 1,001 rows\. Accepted: at most 1,000 rows"):
+    with pytest.raises(InputError, match=r"holds 1,001 rows, too much to read into memory\. Accepted: at most 1,000 rows"):
         read_table(path)
 
 
@@ -108,5 +108,5 @@ def test_a_long_text_that_comes_often(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(files, "_LARGEST", 4 << 20)
     path = tmp_path / "t.parquet"
     pl.DataFrame({"text": pl.repeat("a" * 10_000, 1000, eager=True)}).write_parquet(path)
-    with pytest.raises(InputError, match=r"holds 1,000 rows and 9 MiB of text"):
+    with pytest.raises(InputError, match=r"holds 9 MiB of text"):
         read_table(path)

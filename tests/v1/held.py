@@ -32,7 +32,7 @@ def lost(old: Any, new: Any, path: str) -> Iterator[str]:
         yield from (
             f"{path} > {one} is gone" for one in old if one not in new and f"{path} > {one}" not in ALLOWED
         )
-    elif old != new:
+    elif old not in (None, new):  # null: version 1 resolved the default later, or showed none
         yield f"{path} was {old!r} and is {new!r}"
 
 

@@ -22,6 +22,7 @@ from typing import Any, Final
 from tests.v1.commands import ROOT, WORK
 
 import evenhand
+from evenhand.core.options import fields_of, options_of
 
 Tree = Mapping[str, Any]
 MODULES: Final = (
@@ -93,20 +94,15 @@ def signatures() -> Tree:
 def _arguments(function: Callable[..., object]) -> Iterator[tuple[str, object]]:
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            yield from dict.fromkeys(_options(function, parameter)).items()
+            for name, field in fields_of(options_of(function)).items():
+                yield name, _plain(field.option.default)
         else:
-            default = parameter.default
-            plain = list(default) if isinstance(default, tuple | list) else default
-            yield parameter.name, plain if isinstance(plain, str | int | float | list) else None
+            yield parameter.name, _plain(parameter.default)
 
 
-def _options(function: Callable[..., object], parameter: inspect.Parameter) -> list[str]:
-    """The keys of the typed dictionary behind ``**options``."""
-    kind = re.fullmatch(r"Unpack\[(\w+)\]", str(parameter.annotation))
-    if kind is None:
-        return [parameter.name]
-    typed = getattr(importlib.import_module(function.__module__), kind[1])
-    return sorted(typed.__annotations__)
+def _plain(default: object) -> object:
+    plain = list(default) if isinstance(default, tuple | list) else default
+    return plain if isinstance(plain, str | int | float | list) else None
 
 
 def commands() -> Tree:
@@ -117,19 +113,20 @@ def commands() -> Tree:
 
 
 _PARAMETER: Final = re.compile(
-    r"(?m)^\* `(?P<name>-*[\w-]+)(?:\.\.\.)?(?: <(?P<kind>[^>]*)>)?`:(?P<about>.*)$"
+    r"(?m)^\* `(?P<name>-*[\w-]+)(?: / --[\w-]+)?(?:\.\.\.)?(?: <(?P<kind>[^>]*)>)?`:(?P<about>.*)$"
 )
 
 
 def _parameters(text: str) -> Iterator[tuple[str, Tree]]:
     for line in _PARAMETER.finditer(text.partition("**Commands**")[0]):
-        default = re.search(r"\[default: ([^];]*)[^]]*\]$", line["about"])
+        default = re.search(r"\[default: ([^];]*)[^]]*\]$|\(default (.*?)\)\.$|(\S+) \(the default\)", line["about"])
+        shown = next(filter(None, default.groups()), "").replace(", ", ",") if default else None
         yield (
             line["name"] if line["name"].startswith("-") else line["name"].upper(),
             {
                 "type": (line["kind"] or "flag").removesuffix(" range"),
                 "required": line["about"].endswith("[required]"),
-                "default": default[1] if default else None,
+                "default": shown,
             },
         )
 

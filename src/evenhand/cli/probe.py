@@ -13,8 +13,8 @@ from evenhand.cli.commands import Argument, takes
     Argument(
         "classifier",
         str,
-        "An emotion classifier: `emotion` (embedded, the default), a Hub id or folder, replay:FILE with "
-        "predictions, or endpoint:URL.",
+        "An emotion classifier: a Hub id or folder, replay:FILE with predictions, endpoint:URL, or the "
+        "embedded one (default emotion).",
         "emotion",
     ),
 )
