@@ -7,7 +7,7 @@ PIP_ARGS ?=
 BENCH  ?=
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-SOURCES := src tests benchmarks examples scripts docs replications README.md CONTRIBUTING.md
+SOURCES := src tests tools benchmarks examples scripts docs replications README.md CONTRIBUTING.md
 
 # What the embedded models are rebuilt from and where the work goes (docs/how-to/rebuild-the-assets.md).
 # SCALE=rehearsal tries every step on a little of the data for a few seconds each, away from the real assets.
@@ -15,7 +15,7 @@ SHARED ?= ../shared
 MINILM ?=
 SCALE  ?= full
 SHIPPED := src/evenhand/assets
-TRAIN   = $(BIN)/python -m evenhand.training
+PYTHON_M = $(BIN)/python -m
 TEXTS   = $(addprefix $(FROM)/corpus/,wiki.txt.xz news.txt.xz books.txt.xz)
 ifeq ($(SCALE),rehearsal)
 WORK   ?= build/rehearsal
@@ -75,10 +75,11 @@ audit: $(READY)  ## measure the default model and write a report
 test: $(READY)   ## the whole test suite
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist worksteal
 
-lint: $(READY)   ## ruff and mypy
+lint: $(READY)   ## ruff, mypy and the line budget
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
+	$(BIN)/python tools/size.py
 
 fmt: $(READY)    ## format the code
 	$(BIN)/ruff check --fix $(SOURCES)
@@ -111,48 +112,48 @@ assets:          ## rebuild every embedded model and word list from ../shared (n
 
 assets-data: $(READY)
 ifeq ($(SCALE),rehearsal)
-	$(TRAIN).rehearse --shared $(SHARED) --out $(FROM)
+	$(PYTHON_M) tools.assets.rehearsal_data --shared $(SHARED) --out $(FROM)
 endif
 	mkdir -p $(WORK) $(addprefix $(ASSETS)/,embeddings norms ideology)
 
 assets-text: $(READY)
-	$(TRAIN).prepare $(TEXTS) --out $(WORK)/text
+	$(PYTHON_M) tools.assets.prepare_corpus $(TEXTS) --out $(WORK)/text
 
 assets-causal: $(READY)
 	$(NEED_GPU)
-	$(TRAIN).causal --data $(WORK)/text --out $(WORK)/causal $(CAUSAL)
-	$(TRAIN).export $(WORK)/causal $(ASSETS)/builtin
-	$(TRAIN).evaluate $(ASSETS)/builtin --held-out $(WORK)/text/held-out
+	$(PYTHON_M) tools.assets.train_causal --data $(WORK)/text --out $(WORK)/causal $(CAUSAL)
+	$(PYTHON_M) tools.assets.export_weights $(WORK)/causal $(ASSETS)/builtin
+	$(PYTHON_M) tools.assets.evaluate_language_model $(ASSETS)/builtin --held-out $(WORK)/text/held-out
 
 assets-masked: $(READY)
 	$(NEED_GPU)
-	$(TRAIN).masked --data $(WORK)/text --out $(WORK)/masked $(MASKED)
-	$(TRAIN).export $(WORK)/masked $(ASSETS)/builtin-masked --shares-tokenizer-of builtin
-	$(TRAIN).evaluate $(ASSETS)/builtin-masked --held-out $(WORK)/text/held-out
+	$(PYTHON_M) tools.assets.train_masked --data $(WORK)/text --out $(WORK)/masked $(MASKED)
+	$(PYTHON_M) tools.assets.export_weights $(WORK)/masked $(ASSETS)/builtin-masked --shares-tokenizer-of builtin
+	$(PYTHON_M) tools.assets.evaluate_language_model $(ASSETS)/builtin-masked --held-out $(WORK)/text/held-out
 
 assets-embeddings: $(READY)
-	$(TRAIN).embeddings $(TEXTS) --out $(WORK)/embeddings $(VECTORS)
+	$(PYTHON_M) evenhand.training.embeddings $(TEXTS) --out $(WORK)/embeddings $(VECTORS)
 	cp $(WORK)/embeddings/vectors.safetensors $(ASSETS)/embeddings/
 
 assets-norms: $(READY)
-	$(TRAIN).norms $(FROM)/data/norms/vad_glasgow.csv $(FROM)/data/norms/be5_emomap.tsv \
+	$(PYTHON_M) evenhand.training.norm_prediction $(FROM)/data/norms/vad_glasgow.csv $(FROM)/data/norms/be5_emomap.tsv \
 	  --vectors $(ASSETS)/embeddings/vectors.safetensors --out $(ASSETS)/norms/lexicon.tsv.xz $(NORMS)
 
 assets-ideology: $(READY)
-	$(TRAIN).ideology_words $(FROM)/data/ideology/train.jsonl --out $(ASSETS)/ideology/words.json $(SIDES)
+	$(PYTHON_M) evenhand.training.ideology_words $(FROM)/data/ideology/train.jsonl --out $(ASSETS)/ideology/words.json $(SIDES)
 
 assets-classifiers: $(READY)
 	$(NEED_GPU)
 	@test -f "$(MINILM)/model.safetensors" || \
 	  { echo "MINILM=FOLDER must name a folder of all-MiniLM-L6-v2 (docs/adr/0013-distilled-encoder.md)"; exit 2; }
-	$(TRAIN).classifier_pack --shared $(FROM) --minilm $(MINILM) --bpe $(ASSETS)/builtin/tokenizer.json \
+	$(PYTHON_M) tools.assets.pack_classifier_data --shared $(FROM) --minilm $(MINILM) --bpe $(ASSETS)/builtin/tokenizer.json \
 	  --out $(WORK)/packed $(PACK)
-	$(TRAIN).classifiers --data $(WORK)/packed --out $(WORK)/classifiers --plan '$(PLAN)'
-	$(TRAIN).masked_yardstick --data $(WORK)/packed --model $(ASSETS)/builtin-masked \
+	$(PYTHON_M) tools.assets.train_classifiers --data $(WORK)/packed --out $(WORK)/classifiers --plan '$(PLAN)'
+	$(PYTHON_M) tools.assets.masked_baseline --data $(WORK)/packed --model $(ASSETS)/builtin-masked \
 	  --out $(WORK)/classifiers $(YARDSTICK)
-	$(TRAIN).classifier_ship --run $(WORK)/classifiers --packed $(WORK)/packed --data $(FROM)/data \
+	$(PYTHON_M) tools.assets.ship_classifier --run $(WORK)/classifiers --packed $(WORK)/packed --data $(FROM)/data \
 	  --out $(ASSETS)/classifiers
-	$(TRAIN).classifier_figures --model $(ASSETS)/classifiers --data $(FROM)/data --run $(WORK)/classifiers \
+	$(PYTHON_M) tools.assets.classifier_figures --model $(ASSETS)/classifiers --data $(FROM)/data --run $(WORK)/classifiers \
 	  --packed $(WORK)/packed --out $(WORK)/classifiers/figures.md $(ROUNDS)
 
 check: lint test docs  ## lint, test and docs

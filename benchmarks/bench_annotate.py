@@ -28,11 +28,10 @@ import numpy as np
 from harness import FORMAT, gate, machine, parser, write
 
 from evenhand.annotate.database import Database
-from evenhand.annotate.labels import read_labels
-from evenhand.annotate.people import invite
-from evenhand.annotate.sampling import Candidate, items_table
-from evenhand.annotate.study import Settings, Study, write_study
-from evenhand.annotate.task import parse_task, task_text
+from evenhand.annotate.item_sampling import ItemCandidate, items_table
+from evenhand.annotate.participants import create_invitations
+from evenhand.annotate.study import Study, StudyConfig, parse_task, task_text, write_study
+from evenhand.annotate.study_labels import read_labels
 
 
 @dataclass
@@ -72,14 +71,14 @@ class Reader:
 def make(folder: Path, people: int) -> tuple[Study, list[str]]:
     text = task_text("sentiment")
     texts = [
-        Candidate(str(n), f"Person went to town on day {n}.", "", str(n), "g=a", "m", 0.0, None)
+        ItemCandidate(str(n), f"Person went to town on day {n}.", "", str(n), "g=a", "m", 0.0, None)
         for n in range(1000)
     ]
-    settings = Settings(id=secrets.token_hex(16), annotators=3)
+    settings = StudyConfig(id=secrets.token_hex(16), annotators=3)
     table = items_table(texts, parse_task(text, where="sentiment"))
     study = write_study(folder, task=text, settings=settings, items=table)
     with Database(study) as db:
-        return study, [one.token for one in invite(db, people)]
+        return study, [one.token for one in create_invitations(db, people)]
 
 
 def port() -> int:

@@ -46,9 +46,9 @@ from rivals import Rival, rival
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 import evenhand
-from evenhand.core.assets import asset
+from evenhand.classifiers.text_classifier import open_classifier
+from evenhand.core.files import asset_path
 from evenhand.core.records import Execution
-from evenhand.neural.classifier import open_folder
 
 METRICS = "sentiment,gender_polarity,norms,regard,toxicity,emotion,ideology"
 CLASSIFIED = ("regard", "toxicity", "emotion", "ideology")
@@ -129,7 +129,7 @@ def audit(path: Path, folder: Path) -> pl.DataFrame:
 def forget(cache: Path) -> None:
     """An empty cache, and no memory of texts in the classifier: a round must not answer the next one."""
     os.environ["EVENHAND_CACHE"] = str(cache)
-    open_folder(asset("classifiers"), Execution())._memo.clear()
+    open_classifier(asset_path("classifiers"), Execution())._memo.clear()
 
 
 def same(scores: pl.DataFrame, wanted: np.ndarray, rows: list[int]) -> bool:

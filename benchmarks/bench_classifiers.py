@@ -14,15 +14,15 @@ import numpy as np
 from harness import Way, bold_texts, gate, parser, result, take_turns, write
 from rivals import rival
 
-from evenhand.core.assets import asset
+from evenhand.classifiers.text_classifier import TextClassifier, open_classifier, read_heads
+from evenhand.core.files import asset_path
 from evenhand.core.records import Execution, Text
 from evenhand.metrics.emotion import Emotion
 from evenhand.metrics.ideology import Ideology
 from evenhand.metrics.regard import Regard
 from evenhand.metrics.toxicity import Toxicity
-from evenhand.neural.checkpoints import read_config
-from evenhand.neural.classifier import Classifier, heads_of, open_folder
-from evenhand.neural.devices import device_of
+from evenhand.tensors.checkpoints import read_config
+from evenhand.tensors.devices import select_device
 
 CLOSE = 1e-3
 OTHER = "pipelines, one text at a time"
@@ -30,7 +30,7 @@ OTHER = "pipelines, one text at a time"
 
 def together(texts: list[Text], device: str) -> None:
     """The four metrics over the texts, nothing remembered from an earlier round."""
-    shared = open_folder(asset("classifiers"), Execution(device=device))
+    shared = open_classifier(asset_path("classifiers"), Execution(device=device))
     shared._memo.clear()
     for metric in (Regard, Toxicity, Emotion, Ideology):
         metric(execution=Execution(device=device)).score(texts)
@@ -45,9 +45,9 @@ def main() -> None:
     every, data = bold_texts()
     texts = every[:: max(1, len(every) // args.texts)][: args.texts]
     few = texts[:: max(1, len(texts) // args.slow)][: args.slow]
-    heads = heads_of(read_config(asset("classifiers")))
+    heads = read_heads(read_config(asset_path("classifiers")))
     rivals = [rival(head.name, args.device) for head in heads]
-    fast = Classifier(asset("classifiers"), device=device_of(args.device)).probabilities(few)
+    fast = TextClassifier(asset_path("classifiers"), device=select_device(args.device)).probabilities(few)
     slow = np.concatenate([pipe.read(few) for pipe in rivals], axis=1)
     gate(bool(np.abs(fast - slow).max() <= CLOSE), f"probabilities differ by {np.abs(fast - slow).max():.4f}")
     rendered = [Text(text) for text in texts]

@@ -28,13 +28,12 @@ import numpy as np
 from harness import SHARED, Turns, Way, gate, parser, result, take_turns, write
 from numpy.typing import NDArray
 
-from evenhand.corpus.engines import run_local
-from evenhand.corpus.matcher import build
+from evenhand.corpus.scanner import CountingConfig as Counting
 from evenhand.corpus.scanner import Scanner
-from evenhand.corpus.scanner import Way as Counting
-from evenhand.corpus.shards import Shard, Task, count_shard
-from evenhand.corpus.sources import find_sources
-from evenhand.corpus.terms import TermList, builtin_terms, load_terms, spelled
+from evenhand.corpus.shards import CorpusShard, ScanTask, count_shard, run_local
+from evenhand.corpus.term_lists import TermList, builtin_terms, load_terms, split_term
+from evenhand.corpus.term_matcher import build_vocabulary
+from evenhand.store.text_sources import find_sources
 
 MB = 1e6
 PYTHON_SLICE, HYPERSCAN_SLICE, PAPER_SLICE, PACKED_SLICE = 4_000_000, 16_000_000, 60_000, 30_000_000
@@ -46,7 +45,9 @@ Scan = Callable[[bytes], NDArray[np.int64]]
 
 def python_sets(text: str, terms: TermList) -> Counter[tuple[str, str]]:
     """Plain Python: split sentences, split words, intersect sets. Single words only, as the paper's."""
-    emotions = {name: {"".join(spelled(t, "words")) for t in part} for name, part in terms.emotions.items()}
+    emotions = {
+        name: {"".join(split_term(t, "words")) for t in part} for name, part in terms.emotions.items()
+    }
     groups = {group.name: set(map(str.lower, group.terms)) for group in terms.groups}
     counts: Counter[tuple[str, str]] = Counter()
     for sentence in SENTENCE.split(text):
@@ -111,7 +112,7 @@ def hyperscan_way(terms: TermList) -> Scan | None:
     owners: dict[str, int] = {}
     for category, part in enumerate(lists):
         for term in part:
-            name = " ".join(spelled(term, "words"))
+            name = " ".join(split_term(term, "words"))
             owners[name] = owners.get(name, 0) | 1 << category
     names = sorted(set(owners) - {""})
     masks = np.array([owners[name] for name in names])
@@ -144,18 +145,18 @@ def wc(path: str) -> None:
     subprocess.run(["wc", "-w", path], check=True, stdout=subprocess.DEVNULL, env=environment)
 
 
-def counted(paths: list[str], task: Task, workers: int) -> None:
+def counted(paths: list[str], task: ScanTask, workers: int) -> None:
     sources, _ = find_sources(paths)
-    for _ in run_local([Shard(source) for source in sources], task, workers=workers):
+    for _ in run_local([CorpusShard(source) for source in sources], task, workers=workers):
         pass
 
 
-def packed_wall(data: bytes, folder: Path, task: Task) -> dict[str, float | str]:
+def packed_wall(data: bytes, folder: Path, task: ScanTask) -> dict[str, float | str]:
     """Unpacked MB/s of wall time over one xz file, unpacked by one thread and counted by another."""
     path = folder / "packed.txt.xz"
     path.write_bytes(lzma.compress(data, preset=1))
     before = time.perf_counter()
-    found = count_shard(Shard(find_sources([str(path)])[0][0]), task, task.vocabulary())
+    found = count_shard(CorpusShard(find_sources([str(path)])[0][0]), task, task.vocabulary())
     seconds = time.perf_counter() - before
     slower = "reading and unpacking" if found.clock.reading > found.clock.counting else "counting"
     return {"xz_mb_per_s": round(len(data) / MB / seconds, 1), "xz_limited_by": slower}
@@ -166,8 +167,8 @@ def peak_memory(data: bytes, folder: Path, gigabytes: float, terms_file: str | N
     code = (
         "import sys, time\n"
         "from evenhand.corpus.shards import *\n"
-        "from evenhand.corpus.sources import find_sources\n"
-        "from evenhand.corpus.terms import builtin_terms, load_terms\n"
+        "from evenhand.store.text_sources import find_sources\n"
+        "from evenhand.corpus.term_lists import builtin_terms, load_terms\n"
         "terms = load_terms([sys.argv[2]]) if sys.argv[2] else builtin_terms()\n"
         "task = Task(terms, Way(samples=5)); v = task.vocabulary()\n"
         "t = time.perf_counter(); c = count_shard(Shard(find_sources([sys.argv[1]])[0][0]), task, v)\n"
@@ -240,7 +241,7 @@ def text_of(path: Path | None, size: int) -> tuple[bytes, str]:
 
 def ways_of(data: bytes, terms: TermList, halves: list[Path], scan: Scan | None) -> dict[str, Way]:
     """Every way over as much of the text as its rate asks for, in megabytes."""
-    vocabulary, task = build(terms, "words"), Task(terms, Counting())
+    vocabulary, task = build_vocabulary(terms, "words"), ScanTask(terms, Counting())
     text = data[:PYTHON_SLICE].decode("utf-8", "replace")
     sample = data[:PAPER_SLICE].decode("utf-8", "replace")
     size, names = len(data) / MB, [str(half) for half in halves]
@@ -281,7 +282,7 @@ def main() -> None:
     published = SHARED / "data" / "affective" / "terms.json"
     chosen = args.terms or (str(published) if published.exists() else None)
     terms = load_terms([chosen]) if chosen else builtin_terms()
-    vocabulary, scan, said = build(terms, "words"), hyperscan_way(terms), GATE
+    vocabulary, scan, said = build_vocabulary(terms, "words"), hyperscan_way(terms), GATE
     check_equal(data[:1_000_000], terms, vocabulary)
     if scan is not None:
         away = check_hyperscan(scan, data[:HYPERSCAN_SLICE], terms, vocabulary)
@@ -292,7 +293,7 @@ def main() -> None:
         for half in halves:
             half.write_bytes(data)
         turns = take_turns(ways_of(data, terms, halves, scan), rounds=args.rounds)
-        packed = packed_wall(data[:PACKED_SLICE], folder, Task(terms, Counting()))
+        packed = packed_wall(data[:PACKED_SLICE], folder, ScanTask(terms, Counting()))
         memory = peak_memory(data, folder, args.memory_gb, chosen) if args.memory_gb else {}
     found = result(
         turns,

@@ -66,15 +66,15 @@ from harness import (
 )
 from id_codec import IdCodec
 
-from evenhand.core.assets import asset
+from evenhand.classifiers import wordpiece_tokenizer
+from evenhand.classifiers.text_classifier import TextClassifier
+from evenhand.core.files import asset_path
 from evenhand.core.protocols import Steering
 from evenhand.core.records import GenerationSpec, Request
-from evenhand.mitigations.settings import SIGMA
-from evenhand.models.decoding import Loop
-from evenhand.models.desk import Desk
-from evenhand.neural import wordpiece
-from evenhand.neural.classifier import Classifier
-from evenhand.neural.gpt2 import Gpt2
+from evenhand.generation.gpt2 import Gpt2
+from evenhand.generation.graph_cache import GraphCache
+from evenhand.generation.scheduler import SamplingLoop
+from evenhand.mitigations.calibration import SIGMA
 
 PROMPT = 3
 """Tokens a prompt has."""
@@ -111,7 +111,7 @@ def most(device: torch.device, dtype: torch.dtype) -> Limit:
     )
 
 
-def sampled(loop: Loop, rows: int, spec: GenerationSpec) -> dict[str, str | None]:
+def sampled(loop: SamplingLoop, rows: int, spec: GenerationSpec) -> dict[str, str | None]:
     requests = [Request(str(row), f"{row % 900 + 5} {row % 900 + 6} 7", (0,)) for row in range(rows)]
     return {item.request_id: item.text for item in loop.run(requests, spec)}
 
@@ -162,7 +162,7 @@ def sampling(args: argparse.Namespace, device: torch.device, dtype: torch.dtype)
     facts = {
         "shape": args.shape,
         "dtype": args.dtype,
-        "weights_bytes": gpu_work.read(shape) * engine.output()[0].element_size(),
+        "weights_bytes": gpu_work.read(shape) * engine.lm_head()[0].element_size(),
         "at_most": limit._asdict(),
     }
     parts = {}
@@ -172,7 +172,7 @@ def sampling(args: argparse.Namespace, device: torch.device, dtype: torch.dtype)
         # What is known is written at once: a device may be lost before the end.
         write_file(joined(parts) | facts, args.out)
     for size in sizes(args):
-        loop = Loop(engine, IdCodec(), batch=size.rows)
+        loop = SamplingLoop(engine, IdCodec(), batch=size.rows)
         work, seconds = partial(sampled, loop, size.texts, size.spec), parts[size.name]["seconds"]["vanilla"]
         parts[size.name] |= occupied(work, device, seconds, tokens=size.steps)
     return joined(parts) | facts
@@ -182,9 +182,13 @@ def written(
     engine: Gpt2, steerings: dict[str, Steering | None], size: Size, *, rounds: int
 ) -> dict[str, object]:
     """The rates of a size, and what the library warned of meanwhile."""
-    loops = {name: Loop(engine, IdCodec(), batch=size.rows, steering=one) for name, one in steerings.items()}
+    loops = {
+        name: SamplingLoop(engine, IdCodec(), batch=size.rows, steering=one)
+        for name, one in steerings.items()
+    }
     if not size.is_long:
-        loops["plain calls"] = Loop(engine, IdCodec(), batch=size.rows, desk=Desk(records=False))
+        uncaptured = GraphCache(can_capture=False)
+        loops["plain calls"] = SamplingLoop(engine, IdCodec(), batch=size.rows, graph_cache=uncaptured)
     count, heard = size.texts * size.tokens, _Warnings()
     ways = {name: Way(partial(sampled, loop, size.texts, size.spec), count) for name, loop in loops.items()}
     with heard:
@@ -207,7 +211,7 @@ def shares(engine: Gpt2, took: dict[str, float], size: Size, limit: Limit) -> di
         rows=size.rows,
         prompt=PROMPT,
         tokens=size.tokens,
-        size=engine.output()[0].element_size(),
+        size=engine.lm_head()[0].element_size(),
         times=size.texts // size.rows,
     )
     most_bytes, most_operations = limit
@@ -243,7 +247,7 @@ def gated(engine: Gpt2, exact: Gpt2) -> str:
     greedy = GenerationSpec(max_new_tokens=8, temperature=0, stop="none")
 
     def texts(model: Gpt2, rows: int, records: bool | None) -> dict[str, str | None]:
-        return sampled(Loop(model, IdCodec(), batch=rows, desk=Desk(records)), 8, greedy)
+        return sampled(SamplingLoop(model, IdCodec(), batch=rows, graph_cache=GraphCache(records)), 8, greedy)
 
     one, many, plain = (texts(exact, rows, records) for rows, records in ((1, None), (8, None), (8, False)))
     gate(one == many == plain, "greedy texts in float32 depend on the batch or on recording")
@@ -256,7 +260,7 @@ def memory(args: argparse.Namespace, device: torch.device, dtype: torch.dtype) -
     engine = Gpt2(shape, weights(shape), device=device, dtype=torch.float32)
     rows, tokens = args.rows, lengths(args)[0]
     spec = Size(rows, tokens, False).spec
-    few = sampled(Loop(engine, IdCodec(), batch=32), rows, spec)
+    few = sampled(SamplingLoop(engine, IdCodec(), batch=32), rows, spec)
     if device.type == "cuda":
         torch.cuda.empty_cache()
         whole = torch.cuda.get_device_properties(device).total_memory
@@ -264,7 +268,7 @@ def memory(args: argparse.Namespace, device: torch.device, dtype: torch.dtype) -
         torch.cuda.set_per_process_memory_fraction(allowed / whole)
     parts = {}
     for name, batch in (("automatic", None), ("all at once", rows)):
-        loop = Loop(engine, IdCodec(), batch=batch)
+        loop = SamplingLoop(engine, IdCodec(), batch=batch)
         heard, started = _Warnings(), time.perf_counter()
         with heard:
             same = alike(loop, rows, spec, few)
@@ -273,7 +277,7 @@ def memory(args: argparse.Namespace, device: torch.device, dtype: torch.dtype) -
         parts[name] = {
             "texts": rows,
             "as_with_32_rows": same,
-            "rows_found_to_fit": {str(length): count for length, count in loop.fitting.items()},
+            "rows_found_to_fit": {str(length): count for length, count in loop.rows_by_length.items()},
             "told": heard.said,
             "tokens_per_second": round(rows * tokens / seconds),
         }
@@ -289,7 +293,7 @@ def memory(args: argparse.Namespace, device: torch.device, dtype: torch.dtype) -
     }
 
 
-def alike(loop: Loop, rows: int, spec: GenerationSpec, few: dict[str, str | None]) -> int:
+def alike(loop: SamplingLoop, rows: int, spec: GenerationSpec, few: dict[str, str | None]) -> int:
     """How many texts are written alike; none may be missing."""
     found = sampled(loop, rows, spec)
     gate(found.keys() == few.keys(), f"{len(found)} of {rows} texts came")
@@ -318,9 +322,11 @@ def classifiers(args: argparse.Namespace, device: torch.device, dtype: torch.dty
     # A text that comes again would be read once and counted twice.
     texts = list(dict.fromkeys(texts))[: args.texts]
     limit, parts, reading = most(device, torch.float32), {}, {}
-    exact = Classifier(asset("classifiers"), device=torch.device("cpu")).probabilities(texts[:COMPARED])
+    on_cpu = TextClassifier(asset_path("classifiers"), device=torch.device("cpu"))
+    exact = on_cpu.probabilities(texts[:COMPARED])
+    del on_cpu
     for rows in map(int, args.batches.split(",")):
-        reader = Classifier(asset("classifiers"), device=device, rows=rows)
+        reader = TextClassifier(asset_path("classifiers"), device=device, rows=rows)
         some = texts[:: max(1, len(texts) // (rows * 64))][: rows * 64]
         away = float(np.abs(reader.probabilities(texts[:COMPARED]) - exact).max())
         gate(away < NEAR, f"probabilities are {away:.1e} away from a CPU's in float32")
@@ -339,16 +345,16 @@ def classifiers(args: argparse.Namespace, device: torch.device, dtype: torch.dty
     return joined(parts) | {"at_most": limit._asdict()}
 
 
-def read(reader: Classifier, texts: list[str]) -> None:
+def read(reader: TextClassifier, texts: list[str]) -> None:
     """Read texts as if they had not been read before."""
     reader._memo.clear()
     reader.probabilities(texts)
 
 
-def work_of(reader: Classifier, texts: list[str]) -> tuple[float, float]:
+def work_of(reader: TextClassifier, texts: list[str]) -> tuple[float, float]:
     """Operations a text of the encoder's products and attention, and tokens a text."""
     shape = reader._network.encoder.shape
-    rows = wordpiece.encode(reader._tokenizer, texts, longest=shape.positions)
+    rows = wordpiece_tokenizer.encode_texts(reader._tokenizer, texts, longest=shape.positions)
     operations = [gpu_work.encoded(shape, len(row)) for row in rows]
     return float(np.mean(operations)), float(np.mean([len(row) for row in rows]))
 

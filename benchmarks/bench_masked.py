@@ -30,15 +30,14 @@ from tests.oracles import gibbs as oracle
 from torch import Tensor
 from transformers import BertConfig, BertForMaskedLM
 
-from evenhand.core.assets import asset
+from evenhand.core.files import asset_path
 from evenhand.core.records import GenerationSpec, Request
-from evenhand.models.gibbs import GibbsLoop
-from evenhand.neural import quantised
-from evenhand.neural.bert import Bert
-from evenhand.neural.bert_weights import BertShape
-from evenhand.neural.checkpoints import read_config
-from evenhand.neural.masked_tokens import MaskedCodec
+from evenhand.generation.bert import Bert, BertShape
+from evenhand.generation.gibbs_sampling import GibbsSampler
+from evenhand.generation.masked_tokenizer import MaskedTokenCodec
 from evenhand.suites.starter import StarterSuite
+from evenhand.tensors import int8_weights
+from evenhand.tensors.checkpoints import read_config
 
 ROWS = 64
 LARGE = {
@@ -55,14 +54,15 @@ class Subject(NamedTuple):
 
     theirs: BertForMaskedLM
     ours: Bert
-    codec: MaskedCodec
+    codec: MaskedTokenCodec
 
 
 def subject(shape: str, device: torch.device, dtype: torch.dtype) -> Subject:
     if shape == "builtin":
-        config = dict(read_config(asset("builtin-masked")))
+        config = dict(read_config(asset_path("builtin-masked")))
         model = BertForMaskedLM(BertConfig(**_plain(config)))
-        model.load_state_dict(quantised.load(asset("builtin-masked", "model.safetensors")), strict=False)
+        weights = int8_weights.load_dequantised(asset_path("builtin-masked", "model.safetensors"))
+        model.load_state_dict(weights, strict=False)
         model.tie_weights()
     else:
         torch.manual_seed(0)
@@ -70,7 +70,7 @@ def subject(shape: str, device: torch.device, dtype: torch.dtype) -> Subject:
     model = model.eval().to(device, dtype)
     sizes = BertShape.of(model.config.to_dict())
     assert sizes is not None
-    codec = MaskedCodec.read(asset("builtin", "tokenizer.json"), vocabulary=sizes.vocabulary)
+    codec = MaskedTokenCodec.read(asset_path("builtin", "tokenizer.json"), vocabulary=sizes.vocabulary)
     return Subject(model, Bert(sizes, model.state_dict(), device=device, dtype=dtype), codec)
 
 
@@ -85,7 +85,7 @@ def requests() -> list[Request]:
 
 
 def ours(item: Subject, asked: Sequence[Request], spec: GenerationSpec, rows: int) -> dict[str, str | None]:
-    loop = GibbsLoop(item.ours, item.codec, rows)
+    loop = GibbsSampler(item.ours, item.codec, rows)
     return {done.request_id: done.text for done in loop.run(asked, spec)}
 
 
@@ -137,7 +137,7 @@ def identical(item: Subject, asked: Sequence[Request], spec: GenerationSpec) -> 
             first,
             spec,
             mask=item.codec.mask,
-            barred=item.codec.barred,
+            barred=item.codec.excluded_tokens,
             prompt_id=request.id,
             sample=0,
         )

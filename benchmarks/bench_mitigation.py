@@ -23,21 +23,21 @@ from id_codec import IdCodec
 from tests.oracles import calibration as oracle
 from torch import Tensor
 
-from evenhand.core.protocols import Anatomy, Candidates, Guide, Steering, Step
+from evenhand.core.protocols import Candidates, LMHead, LogitsProcessor, Steering, Step
 from evenhand.core.records import GenerationSpec, Request
+from evenhand.generation.gpt2 import Gpt2
+from evenhand.generation.gpt2_weights import Gpt2Shape
+from evenhand.generation.scheduler import SamplingLoop
+from evenhand.mitigations.calibration import RATE, SIGMA, CalibrationConfig, Mode
+from evenhand.mitigations.calibration_steering import CalibrationSteering
 from evenhand.mitigations.calibrator import Calibrator
-from evenhand.mitigations.settings import RATE, SIGMA, Mode, Settings
-from evenhand.mitigations.sides import SideVectors
-from evenhand.mitigations.steering import CalibrationSteering
-from evenhand.models.decoding import Loop
-from evenhand.neural.gpt2 import Gpt2
-from evenhand.neural.gpt2_weights import Shape
+from evenhand.mitigations.word_lists import WordListVectors
 
 SHAPES = {
-    "gpt2": Shape(50257, 1024, 12, 768, 12),
-    "gpt2-medium": Shape(50257, 1024, 24, 1024, 16),
-    "builtin": Shape(16384, 256, 8, 384, 6),
-    "tiny": Shape(2000, 128, 2, 64, 4),
+    "gpt2": Gpt2Shape(50257, 1024, 12, 768, 12),
+    "gpt2-medium": Gpt2Shape(50257, 1024, 24, 1024, 16),
+    "builtin": Gpt2Shape(16384, 256, 8, 384, 6),
+    "tiny": Gpt2Shape(2000, 128, 2, 64, 4),
 }
 AUTOGRAD = 2
 """Tokens a row of autograd's, which deals with one row after the other and takes seconds for each."""
@@ -45,7 +45,7 @@ NEAR = 5e-3
 """Total variation the fast path may be away from the oracle, on average."""
 
 
-def weights(shape: Shape) -> dict[str, Tensor]:
+def weights(shape: Gpt2Shape) -> dict[str, Tensor]:
     """Random weights, wide enough that a policy has likely and unlikely tokens."""
     made: dict[str, Tensor] = {}
     random = torch.Generator().manual_seed(0)
@@ -92,15 +92,15 @@ GainOf = Callable[[Tensor, float], Callable[[Tensor], Tensor]]
 
 def guides(engine: Gpt2, mode: Mode, support: int = 128) -> tuple[CalibrationSteering, GainOf]:
     """The steering of a mode with random words or a random head, and the oracle's gain of a vanilla state."""
-    table, _ = engine.output()
-    anatomy = Anatomy(table, None, lambda texts: [])
-    settings = Settings(mode=mode, sigma=SIGMA[mode], rate=RATE[mode], support=support)
+    table, _ = engine.lm_head()
+    anatomy = LMHead(table, None, lambda texts: [])
+    settings = CalibrationConfig(mode=mode, sigma=SIGMA[mode], rate=RATE[mode], support=support)
     random, plain = torch.Generator().manual_seed(1), _Everywhere(table.float())
     if mode == "embedding":
         lists = [torch.randint(5, len(table), (250,), generator=random).tolist() for _ in range(2)]
         means = [table[torch.tensor(words, device=table.device)].float().mean(0) for words in lists]
         words = tuple([[token] for token in side] for side in lists)
-        vectors = SideVectors(means[0], means[1], (0.0, 0.0), 0)
+        vectors = WordListVectors(means[0], means[1], (0.0, 0.0), 0)
         return (
             CalibrationSteering(anatomy, settings, vectors=vectors),
             lambda vanilla, _: (
@@ -133,14 +133,14 @@ def guides(engine: Gpt2, mode: Mode, support: int = 128) -> tuple[CalibrationSte
 def distance(engine: Gpt2, mode: Mode, *, whole: bool, support: int = 128, rows: int = 8) -> float:
     """The mean total variation between the fast path's policy and the oracle's, over a few states."""
     steering, gain_of = guides(engine, mode, support)
-    batch = engine.batch(rows, 4)
+    batch = engine.create_cache(rows, 4)
     batch.fill(list(range(rows)), engine.prefill([[10 + row, 20 + row] for row in range(rows)]))
     last = torch.arange(rows, device=engine.device) + 30
     said = batch.step(last)
     uniforms = torch.full((rows,), 0.5, dtype=torch.float64, device=engine.device)
     guide = steering.begin(keep=0 if whole else 40)
     logits, tokens = guide(Step(said.hidden, said.logits, list(range(rows)), last, uniforms))
-    table, total = engine.output()[0].float().cpu(), 0.0
+    table, total = engine.lm_head()[0].float().cpu(), 0.0
     for row in range(rows):
         vanilla = said.hidden[row].float().cpu()
         state, _ = oracle.calibrated(vanilla, table, gain_of(vanilla, 0.6), 0.6, steering.settings)
@@ -156,9 +156,9 @@ class Autograd:
 
     def __init__(self, engine: Gpt2, mode: Mode) -> None:
         self.steering, self.gain_of = guides(engine, mode)
-        self.table = engine.output()[0].float()
+        self.table = engine.lm_head()[0].float()
 
-    def begin(self, *, keep: int) -> Guide:
+    def begin(self, *, keep: int) -> LogitsProcessor:
         return self
 
     def __call__(self, step: Step) -> Candidates:
@@ -171,7 +171,7 @@ class Autograd:
         return oracle.calibrated(vanilla, self.table, self.gain_of(vanilla, 0.6), 0.6, settings)[0]
 
 
-def write_all(loop: Loop, spec: GenerationSpec, rows: int) -> None:
+def write_all(loop: SamplingLoop, spec: GenerationSpec, rows: int) -> None:
     requests = [Request(str(row), f"{row + 5} {row + 6} {row + 7}", (0,)) for row in range(rows)]
     count = sum(item.new_tokens or 0 for item in loop.run(requests, spec))
     gate(count == rows * spec.max_new_tokens, f"{count} tokens were written")
@@ -185,7 +185,7 @@ def timed(engine: Gpt2, rows: int, spec: GenerationSpec, args: argparse.Namespac
     steerings |= {f"autograd {mode}": Autograd(engine, mode) for mode in slow}
     ways = {}
     for name, steering in steerings.items():
-        loop = Loop(engine, IdCodec(), batch=rows, steering=steering)
+        loop = SamplingLoop(engine, IdCodec(), batch=rows, steering=steering)
         asked = replace(spec, max_new_tokens=AUTOGRAD) if "autograd" in name else spec
         work = partial(write_all, loop, asked, rows)
         ways[name] = Way(work, rows * asked.max_new_tokens)

@@ -18,9 +18,9 @@ import torch
 from harness import SHARED, Way, gate, parser, result, take_turns, write
 from rivals import rival
 
-from evenhand.core.assets import asset
-from evenhand.core.registry import suite
-from evenhand.neural.classifier import Classifier, HeadReader
+from evenhand.classifiers.text_classifier import HeadReader, TextClassifier
+from evenhand.core.files import asset_path
+from evenhand.core.registry import create_suite
 from evenhand.suites.pairs.eec import EecSuite
 
 HEAD = "emotion"
@@ -28,7 +28,7 @@ HEAD = "emotion"
 
 def fresh() -> HeadReader:
     """The embedded classifier without a memory of texts."""
-    return HeadReader(Classifier(asset("classifiers"), device=torch.device("cpu")), HEAD)
+    return HeadReader(TextClassifier(asset_path("classifiers"), device=torch.device("cpu")), HEAD)
 
 
 def one_by_one(texts: list[str]) -> np.ndarray:
@@ -40,7 +40,7 @@ def one_by_one(texts: list[str]) -> np.ndarray:
 def sentences(given: Path | None) -> tuple[list[str], str]:
     path = given or SHARED / "data" / "affective" / "eec.csv"
     if not path.is_file():
-        return [prompt.text for prompt in suite("pairs").prompts()], "bundled pairs"
+        return [prompt.text for prompt in create_suite("pairs").prompts()], "bundled pairs"
     return [prompt.text for prompt in EecSuite(name=str(path)).prompts()], "EEC"
 
 

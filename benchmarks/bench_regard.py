@@ -22,9 +22,9 @@ import numpy as np
 from harness import Way, gate, parser, result, take_turns, write
 from rivals import rival
 
-from evenhand.core.assets import asset
-from evenhand.neural.classifier import Classifier, HeadReader
-from evenhand.neural.devices import device_of
+from evenhand.classifiers.text_classifier import HeadReader, TextClassifier
+from evenhand.core.files import asset_path
+from evenhand.tensors.devices import select_device
 
 CLOSE = 1e-3
 HEAD, OTHER = "regard", "pipeline, one text at a time"
@@ -35,13 +35,13 @@ def read_texts(path: Path | None, count: int) -> tuple[list[str], str]:
     if path is not None:
         found, data = [line for line in path.read_text(encoding="utf-8").split("\n") if line], path.name
     else:
-        lines = asset("regard", "regard.jsonl").read_text(encoding="utf-8").splitlines()
+        lines = asset_path("regard", "regard.jsonl").read_text(encoding="utf-8").splitlines()
         found, data = [json.loads(line)["text"] for line in lines], "bundled regard sentences"
     step = max(1, len(found) // count)
     return found[::step][:count], data
 
 
-def ours(texts: list[str], classifier: Classifier) -> np.ndarray:
+def ours(texts: list[str], classifier: TextClassifier) -> np.ndarray:
     """Nothing is remembered between rounds."""
     classifier._memo.clear()
     return HeadReader(classifier, HEAD).read(texts)
@@ -55,7 +55,8 @@ def main() -> None:
     options.add_argument("--device", default="cpu")
     args = options.parse_args()
     texts, data = read_texts(args.samples, args.texts)
-    theirs, mine = rival(HEAD, args.device), Classifier(asset("classifiers"), device=device_of(args.device))
+    theirs = rival(HEAD, args.device)
+    mine = TextClassifier(asset_path("classifiers"), device=select_device(args.device))
     few = texts[:: max(1, len(texts) // (args.slow or len(texts)))][: args.slow]
     slow, fast = theirs.read(few), ours(few, mine)
     away = float(np.abs(slow - fast).max())

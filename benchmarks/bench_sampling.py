@@ -17,12 +17,12 @@ from id_codec import IdCodec
 from torch import Tensor
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from evenhand.core.assets import asset
+from evenhand.core.files import asset_path
 from evenhand.core.records import GenerationSpec, Request
-from evenhand.models.decoding import Loop
-from evenhand.neural import quantised
-from evenhand.neural.gpt2 import Gpt2
-from evenhand.neural.gpt2_weights import Shape
+from evenhand.generation.gpt2 import Gpt2
+from evenhand.generation.gpt2_weights import Gpt2Shape
+from evenhand.generation.scheduler import SamplingLoop
+from evenhand.tensors import int8_weights
 
 SHAPES = {
     "30m": {"vocab_size": 50257, "n_positions": 256, "n_embd": 384, "n_layer": 6, "n_head": 6},
@@ -36,7 +36,7 @@ def subject(shape: str) -> GPT2LMHeadModel:
     torch.manual_seed(0)
     model = GPT2LMHeadModel(GPT2Config(**SHAPES[shape], bos_token_id=0, eos_token_id=None)).eval()
     if shape == "shipped":
-        stored = quantised.load(asset("builtin", "model.safetensors"))
+        stored = int8_weights.load_dequantised(asset_path("builtin", "model.safetensors"))
         plain = {name.removeprefix("transformer."): tensor for name, tensor in stored.items()}
         missing = model.transformer.load_state_dict(plain, strict=False).missing_keys
         gate(not missing, f"the embedded model lacks {missing}")
@@ -53,7 +53,7 @@ def prompts(vocabulary: int) -> list[list[int]]:
     return [torch.randint(1, vocabulary, (6 + row % 4,), generator=generator).tolist() for row in range(ROWS)]
 
 
-def ours(loop: Loop, rows: Sequence[Sequence[int]], spec: GenerationSpec) -> list[list[int]]:
+def ours(loop: SamplingLoop, rows: Sequence[Sequence[int]], spec: GenerationSpec) -> list[list[int]]:
     requests = [Request(str(index), " ".join(map(str, row)), (0,)) for index, row in enumerate(rows)]
     found = {int(item.request_id): item.text or "" for item in loop.run(requests, spec)}
     return [[int(word) for word in found[index].split()] for index in range(len(rows))]
@@ -74,8 +74,10 @@ def theirs(model: GPT2LMHeadModel, rows: Sequence[Sequence[int]], spec: Generati
     return written[:, width:].tolist()
 
 
-def identical_greedy(model: GPT2LMHeadModel, loop: Loop, rows: Sequence[Sequence[int]], tokens: int) -> int:
-    """How many of the rows generate() writes alike: all at once or, where rounding parts them, alone."""
+def identical_greedy(
+    model: GPT2LMHeadModel, loop: SamplingLoop, rows: Sequence[Sequence[int]], tokens: int
+) -> int:
+    """How many rows equal those of generate(): in one batch or, where rounding makes them differ, alone."""
     spec = GenerationSpec(max_new_tokens=tokens, temperature=0, stop="none")
     found, together = ours(loop, rows, spec), theirs(model, rows, spec)
     return sum(
@@ -88,9 +90,9 @@ def measure(shape: str, rounds: int, tokens: int, threads: int) -> dict[str, obj
     # Said aloud: importing another library may have changed it.
     torch.set_num_threads(threads)
     model = subject(shape)
-    found = Shape.of(model.config.to_dict())
+    found = Gpt2Shape.of(model.config.to_dict())
     assert found is not None
-    loop = Loop(Gpt2(found, model.state_dict()), IdCodec(), batch=ROWS)
+    loop = SamplingLoop(Gpt2(found, model.state_dict()), IdCodec(), batch=ROWS)
     rows = prompts(found.vocabulary)
     same = identical_greedy(model, loop, rows, tokens)
     gate(same == ROWS, f"greedy texts differ on {ROWS - same} of {ROWS} rows")

@@ -20,12 +20,12 @@ from harness import Way, bold_texts, gate, joined, parser, result, take_turns, w
 
 from evenhand.core.records import Text, Value
 from evenhand.metrics.gender_polarity import FEMALE, MALE, GenderPolarity
-from evenhand.metrics.norms import CUTS, VAD, Norms, label
-from evenhand.pipeline.scoring import BLOCK
-from evenhand.text.debiasing import embedded_debiased
-from evenhand.text.lexicons import NORMS, embedded_norms, read_closed_class
-from evenhand.text.tokens import words
-from evenhand.text.vectors import word_form
+from evenhand.metrics.norms import CUTS, VAD, Norms, label_value
+from evenhand.metrics.scorer import BLOCK
+from evenhand.text.hard_debiasing import load_debiased_vectors
+from evenhand.text.lexicons import NORMS, load_norms, read_closed_class
+from evenhand.text.word_tokens import split_words
+from evenhand.text.word_vectors import word_form
 
 T = TypeVar("T")
 CLOSE = {"gender_polarity": 1e-5, "norms": 1e-9}
@@ -40,12 +40,12 @@ class CosineLoop:
     """unigram, wavg and max by one cosine a word."""
 
     def __init__(self) -> None:
-        vectors = embedded_debiased()
+        vectors = load_debiased_vectors()
         self._vectors = {word: vectors.matrix[row] for word, row in vectors.index.items()}
         self._gender = vectors.vector("she") - vectors.vector("he")
 
     def __call__(self, texts: Sequence[str]) -> list[Row]:
-        return [self._row(words(text)) for text in texts]
+        return [self._row(split_words(text)) for text in texts]
 
     def _row(self, said: list[str]) -> Row:
         found = [cosine for word in said if (cosine := self._cosine(word)) is not None]
@@ -76,12 +76,12 @@ class NormsLoop:
     """The eight averages as section 4.4 writes them: each word looked up, scaled, added."""
 
     def __init__(self) -> None:
-        lexicon = embedded_norms()
+        lexicon = load_norms()
         self._ratings = dict(zip(lexicon.words, lexicon.values.astype(np.float64).tolist(), strict=True))
         self._left_out = read_closed_class()
 
     def __call__(self, texts: Sequence[str]) -> list[Row]:
-        return [self._row(words(text)) for text in texts]
+        return [self._row(split_words(text)) for text in texts]
 
     def _row(self, said: list[str]) -> Row:
         found = [ratings for word in said if (ratings := self._find(word)) is not None]
@@ -93,7 +93,7 @@ class NormsLoop:
             scores = [(ratings[column] - neutral) / 4 for ratings in found]
             weight = sum(abs(score) for score in scores)
             average = sum(score * abs(score) for score in scores) / weight if weight else 0.0
-            row[name] = Value(average, label(name, average, cut=CUTS[name]))
+            row[name] = Value(average, label_value(name, average, cut=CUTS[name]))
         return row
 
     def _find(self, word: str) -> list[float] | None:

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from evenhand.neural.encoder import EncoderShape
-    from evenhand.neural.gpt2_weights import Shape
+    from evenhand.classifiers.encoder import EncoderShape
+    from evenhand.generation.gpt2_weights import Gpt2Shape
 
 
 class Limit(NamedTuple):
@@ -45,22 +45,22 @@ class Run(NamedTuple):
     """The least it can take: the sum of what each part of each step takes at least."""
 
 
-def multiplied(shape: Shape) -> int:
+def multiplied(shape: Gpt2Shape) -> int:
     """Cells of the matrices: four times the square of the width for attention, eight for the inner layer."""
     return 12 * shape.layers * shape.width**2 + shape.vocabulary * shape.width
 
 
-def read(shape: Shape) -> int:
+def read(shape: Gpt2Shape) -> int:
     """Cells read in a step: the matrices, their nine widths of biases a layer and two norms, and the last."""
     return multiplied(shape) + shape.layers * 13 * shape.width + 2 * shape.width
 
 
-def products(shape: Shape, *, rows: int, size: int) -> Work:
+def products(shape: Gpt2Shape, *, rows: int, size: int) -> Work:
     """The products of a step with weights of ``size`` bytes a cell."""
     return Work(read(shape) * size, 2 * rows * multiplied(shape))
 
 
-def attention(shape: Shape, *, rows: int, seen: int, size: int) -> Work:
+def attention(shape: Gpt2Shape, *, rows: int, seen: int, size: int) -> Work:
     """The attention of a step to ``seen`` tokens, its own among them.
 
     A token has a key and a value of the model's width in each layer. Two operations a cell weigh a key
@@ -70,15 +70,17 @@ def attention(shape: Shape, *, rows: int, seen: int, size: int) -> Work:
     return Work(cells * size, 2 * cells)
 
 
-def steps(shape: Shape, *, rows: int, prompt: int, tokens: int, size: int) -> Iterator[Work]:
+def steps(shape: Gpt2Shape, *, rows: int, prompt: int, tokens: int, size: int) -> Iterator[Work]:
     """Products and attention in turn: the first step writes after the whole prompt, and sees it."""
     for seen in range(prompt, prompt + tokens):
         yield products(shape, rows=rows, size=size)
         yield attention(shape, rows=rows, seen=seen, size=size)
 
 
-def run(shape: Shape, limit: Limit, *, rows: int, prompt: int, tokens: int, size: int, times: int = 1) -> Run:
-    """What writing ``tokens`` tokens in each row takes at least, so many times."""
+def run(
+    shape: Gpt2Shape, limit: Limit, *, rows: int, prompt: int, tokens: int, size: int, times: int = 1
+) -> Run:
+    """The least work of generating ``tokens`` tokens in each row, repeated ``times`` times."""
     parts = list(steps(shape, rows=rows, prompt=prompt, tokens=tokens, size=size))
     return Run(
         times * sum(part.bytes for part in parts),

@@ -213,9 +213,9 @@ def bold_texts(folder: Path | None = None) -> tuple[list[str], str]:
         return [text for text in found if text.strip()], "BOLD"
     import csv
 
-    from evenhand.core.assets import asset
+    from evenhand.core.files import asset_path
 
-    with asset("examples", "texts.csv").open(encoding="utf-8") as file:
+    with asset_path("examples", "texts.csv").open(encoding="utf-8") as file:
         found = list(dict.fromkeys(row["text"] for row in csv.DictReader(file)))
     pairs = [f"{text} {found[place - far]}" for far in range(1, 40) for place, text in enumerate(found)]
     return found + pairs, "bundled examples"

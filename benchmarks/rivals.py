@@ -18,12 +18,12 @@ from transformers import (
 )
 from transformers.modeling_outputs import SequenceClassifierOutput
 
-from evenhand.core.assets import asset
-from evenhand.neural import quantised
-from evenhand.neural.checkpoints import read_config
-from evenhand.neural.classifier import heads_of
-from evenhand.neural.devices import device_of
-from evenhand.neural.heads import Head
+from evenhand.classifiers.heads import Head
+from evenhand.classifiers.text_classifier import read_heads
+from evenhand.core.files import asset_path
+from evenhand.tensors import int8_weights
+from evenhand.tensors.checkpoints import read_config
+from evenhand.tensors.devices import select_device
 
 
 class HeadBert(BertPreTrainedModel):
@@ -59,9 +59,9 @@ def rival(name: str, device: str = "cpu") -> Rival:
     """The embedded classifier's head of this name as a pipeline over a plain BERT of the same weights."""
     # The pipeline says at length that it does not know this class; it works.
     logging.getLogger("transformers").setLevel(logging.CRITICAL)
-    folder = asset("classifiers")
-    config, weights = read_config(folder), quantised.load(folder / "model.safetensors")
-    heads, shape = heads_of(config), config["shape"]
+    folder = asset_path("classifiers")
+    config, weights = read_config(folder), int8_weights.load_dequantised(folder / "model.safetensors")
+    heads, shape = read_heads(config), config["shape"]
     number = [head.name for head in heads].index(name)
     head = heads[number]
     start = sum(len(one.labels) for one in heads[:number])
@@ -83,7 +83,7 @@ def rival(name: str, device: str = "cpu") -> Rival:
         tokenizer=BertTokenizerFast(vocab=str(folder / "vocab.txt"), model_max_length=shape["positions"]),
         top_k=None,
         truncation=True,
-        device=device_of(device),
+        device=select_device(device),
         function_to_apply="softmax" if head.kind == "one-of" else "sigmoid",
     )
     return Rival(pipe, head)

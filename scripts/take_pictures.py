@@ -23,11 +23,11 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 import evenhand
-from evenhand.annotate import people
+from evenhand.annotate import participants
 from evenhand.annotate.database import Database
 from evenhand.annotate.study import Study
-from evenhand.annotate.web import create_app
-from evenhand.core.assets import asset
+from evenhand.annotate.web_app import create_app
+from evenhand.core.files import asset_path
 
 PICTURES: Final = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 FLAGS: Final = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
@@ -45,7 +45,7 @@ def main() -> int:
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as work, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=found, args=FLAGS)
-        example = asset("examples", "texts.csv")
+        example = asset_path("examples", "texts.csv")
         options = {"group": {"profession": "group"}, "prompt": "prompt", "id": "id"}
         run = evenhand.score(example, **options, out=Path(work) / "run")  # type: ignore[arg-type]
         _report(browser, run.path / "report.html")
@@ -65,7 +65,7 @@ def _report(browser: Any, file: Path) -> None:
 
 def _app(browser: Any, study: Study) -> None:
     with Database(study) as db, _served(db) as address:
-        tokens = [one.token for one in people.invite(db, 2)]
+        tokens = [one.token for one in participants.create_invitations(db, 2)]
         for token, (name, size) in zip(tokens, (("annotate", DESK), ("annotate-phone", PHONE)), strict=True):
             page = browser.new_context(**size, **LIGHT).new_page()
             page.goto(f"{address}/join/{token}")

@@ -17,7 +17,7 @@ from evenhand.core.registry import EXTRAS
 
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
-TOOLS = (str(TESTS), str(ROOT / "scripts"))
+TOOLS = (str(TESTS), str(ROOT / "scripts"), str(ROOT / "tools"))
 """Folders whose files may import what the core does not bring."""
 CORE_ALONE = "EVENHAND_TEST_CORE"
 """Set while the core is tested alone."""
@@ -47,7 +47,7 @@ def missing(error: BaseException) -> str | None:
     """
     for cause in _causes(error):
         if isinstance(cause, MissingLibraryError):
-            return f"core alone: {cause.came}"
+            return f"core alone: {cause.problem}"
         if isinstance(cause, ModuleNotFoundError):
             library = (cause.name or "").partition(".")[0]
             if library in EXTRAS or (library != "evenhand" and _raised_in_tools(cause.__traceback__)):

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.api.texts import run
+from tests.audits.texts import run
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))

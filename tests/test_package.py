@@ -18,17 +18,18 @@ LAYERS = [
     {"core"},
     {"text", "stats"},
     {"store"},
-    {"logs"},
-    {"neural"},
+    {"logs", "tensors"},
+    {"generation", "classifiers"},
     {"suites", "models", "metrics", "mitigations"},
-    {"pipeline", "corpus", "training", "annotate"},
-    {"collection"},
+    {"config", "run_options"},
     {"report"},
-    {"api"},
+    {"audits"},
+    {"corpus", "probes", "annotate"},
+    {"training", "collection"},
     {"papers", "adapters"},
     {"cli"},
 ]
-LONGEST = 400
+LONGEST = 600
 """Lines of a file of code; past that it has two jobs."""
 LEVEL = {folder: level for level, folders in enumerate(LAYERS) for folder in folders}
 
@@ -85,8 +86,8 @@ def test_names_for_other_tools_and_for_plug_in_authors_are_pinned():
         "score_predictions",
     ]
     assert testing.__all__ == [
-        "CannotTellWarning",
         "ContractError",
+        "InconclusiveWarning",
         "StubModel",
         "assert_gap",
         "check_metric",
@@ -150,7 +151,7 @@ def test_imports_go_downward_only():
 
 def test_every_folder_has_a_layer():
     folders = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
-    assert folders - set(LEVEL) <= {"testing", "assets"}
+    assert folders - set(LEVEL) <= {"testing", "assets", "api"}
 
 
 def test_contributors_are_told_the_layers_as_they_are():
@@ -166,7 +167,7 @@ def test_every_folder_says_its_job():
         assert ast.get_docstring(tree), f"{folder.name}/__init__.py says nothing"
 
 
-@pytest.mark.parametrize("folder", ["src", "tests", "benchmarks", "scripts", "examples"])
+@pytest.mark.parametrize("folder", ["src", "tests", "tools", "benchmarks", "scripts", "examples"])
 def test_no_file_is_too_long_to_read(folder):
     files = {path: path.read_text(encoding="utf-8").count("\n") for path in (ROOT / folder).rglob("*.py")}
     assert {str(path.relative_to(ROOT)): lines for path, lines in files.items() if lines > LONGEST} == {}

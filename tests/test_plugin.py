@@ -39,12 +39,12 @@ from evenhand.core import registry
 from evenhand.core.protocols import Explains, Metric, Suite
 from evenhand.core.records import Text
 
-metric = registry.metric("exclamations")
-suite = registry.suite("visitors")
+metric = registry.create_metric("exclamations")
+suite = registry.create_suite("visitors")
 assert isinstance(metric, Metric) and isinstance(metric, Explains) and isinstance(suite, Suite)
 rows = metric.score([Text("Go! Now! He left."), Text("He left."), Text(" ")])
 print(json.dumps({
-    "listed": [(e.name, e.package) for k in ("metrics", "suites") for e in registry.available(k)],
+    "listed": [(e.name, e.package) for k in ("metrics", "suites") for e in registry.list_entries(k)],
     "scores": [list(row["per_sentence"]) for row in rows],
     "prompts": [(p.text, p.groups[0].name, p.cluster) for p in suite.prompts()],
 }))

@@ -17,34 +17,34 @@ if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
 if TYPE_CHECKING:
-    from evenhand.adapters.frames import frame_inputs, score_predictions
-    from evenhand.adapters.task_files import export_task
-    from evenhand.api.agreement import agreement
-    from evenhand.api.audit import audit
-    from evenhand.api.build import build
-    from evenhand.api.catalogue import available, card
-    from evenhand.api.collecting import forget_person, invite_people, serve_study
-    from evenhand.api.compare import compare
-    from evenhand.api.corpus import scan_corpus
-    from evenhand.api.debias import debias
-    from evenhand.api.exchange import export_labels, import_labels
-    from evenhand.api.export import export
-    from evenhand.api.gate import gate
-    from evenhand.api.items import sample_items
-    from evenhand.api.merge import merge
-    from evenhand.api.power import power
-    from evenhand.api.probe import probe
-    from evenhand.api.ratings import ratings
-    from evenhand.api.render import render
-    from evenhand.api.score import score
-    from evenhand.api.settle import settle_labels
-    from evenhand.api.study import create_study
-    from evenhand.api.tradeoff import tradeoff
-    from evenhand.api.train import train
-    from evenhand.api.validate import validate
+    from evenhand.adapters.fairlearn_frames import frame_inputs, score_predictions
+    from evenhand.adapters.lm_eval_export import export_task
+    from evenhand.annotate.agreement import agreement
+    from evenhand.annotate.item_selection import sample_items
+    from evenhand.annotate.label_aggregation import settle_labels
+    from evenhand.annotate.label_exchange import export_labels, import_labels
+    from evenhand.annotate.ratings import ratings
+    from evenhand.annotate.study_creation import create_study
+    from evenhand.annotate.study_server import forget_person, invite_people, serve_study
+    from evenhand.annotate.validate import validate
+    from evenhand.audits.audit import audit
+    from evenhand.audits.compare import compare
+    from evenhand.audits.debias import debias
+    from evenhand.audits.gate import gate
+    from evenhand.audits.merge import merge
+    from evenhand.audits.power import power
+    from evenhand.audits.score import score
+    from evenhand.audits.tradeoff import tradeoff
+    from evenhand.collection.build import build
     from evenhand.core.errors import EvenhandError
+    from evenhand.corpus.scan import scan_corpus
+    from evenhand.models.export import export
     from evenhand.papers.replicate import replicate
+    from evenhand.probes.probe import probe
+    from evenhand.report.catalogue import available, card
+    from evenhand.report.render_run import render
     from evenhand.store.run import Run
+    from evenhand.training.train import train
 
 __all__ = [
     "EvenhandError",
@@ -86,37 +86,37 @@ __all__ = [
 _WHERE = {
     "EvenhandError": "evenhand.core.errors",
     "Run": "evenhand.store.run",
-    "agreement": "evenhand.api.agreement",
-    "audit": "evenhand.api.audit",
-    "available": "evenhand.api.catalogue",
-    "build": "evenhand.api.build",
-    "card": "evenhand.api.catalogue",
-    "compare": "evenhand.api.compare",
-    "create_study": "evenhand.api.study",
-    "debias": "evenhand.api.debias",
-    "export": "evenhand.api.export",
-    "export_labels": "evenhand.api.exchange",
-    "export_task": "evenhand.adapters.task_files",
-    "forget_person": "evenhand.api.collecting",
-    "frame_inputs": "evenhand.adapters.frames",
-    "gate": "evenhand.api.gate",
-    "import_labels": "evenhand.api.exchange",
-    "invite_people": "evenhand.api.collecting",
-    "merge": "evenhand.api.merge",
-    "power": "evenhand.api.power",
-    "probe": "evenhand.api.probe",
-    "ratings": "evenhand.api.ratings",
-    "render": "evenhand.api.render",
+    "agreement": "evenhand.annotate.agreement",
+    "audit": "evenhand.audits.audit",
+    "available": "evenhand.report.catalogue",
+    "build": "evenhand.collection.build",
+    "card": "evenhand.report.catalogue",
+    "compare": "evenhand.audits.compare",
+    "create_study": "evenhand.annotate.study_creation",
+    "debias": "evenhand.audits.debias",
+    "export": "evenhand.models.export",
+    "export_labels": "evenhand.annotate.label_exchange",
+    "export_task": "evenhand.adapters.lm_eval_export",
+    "forget_person": "evenhand.annotate.study_server",
+    "frame_inputs": "evenhand.adapters.fairlearn_frames",
+    "gate": "evenhand.audits.gate",
+    "import_labels": "evenhand.annotate.label_exchange",
+    "invite_people": "evenhand.annotate.study_server",
+    "merge": "evenhand.audits.merge",
+    "power": "evenhand.audits.power",
+    "probe": "evenhand.probes.probe",
+    "ratings": "evenhand.annotate.ratings",
+    "render": "evenhand.report.render_run",
     "replicate": "evenhand.papers.replicate",
-    "sample_items": "evenhand.api.items",
-    "scan_corpus": "evenhand.api.corpus",
-    "score": "evenhand.api.score",
-    "score_predictions": "evenhand.adapters.frames",
-    "serve_study": "evenhand.api.collecting",
-    "settle_labels": "evenhand.api.settle",
-    "tradeoff": "evenhand.api.tradeoff",
-    "train": "evenhand.api.train",
-    "validate": "evenhand.api.validate",
+    "sample_items": "evenhand.annotate.item_selection",
+    "scan_corpus": "evenhand.corpus.scan",
+    "score": "evenhand.audits.score",
+    "score_predictions": "evenhand.adapters.fairlearn_frames",
+    "serve_study": "evenhand.annotate.study_server",
+    "settle_labels": "evenhand.annotate.label_aggregation",
+    "tradeoff": "evenhand.audits.tradeoff",
+    "train": "evenhand.training.train",
+    "validate": "evenhand.annotate.validate",
 }
 
 

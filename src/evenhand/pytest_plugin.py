@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from evenhand.api.gate import Gate
+    from evenhand.audits.gate import GateResult
     from evenhand.store.run import Run
 
 _OPTION, _INI = "--evenhand-run", "evenhand_run"
@@ -44,7 +44,7 @@ def evenhand_run(request: pytest.FixtureRequest) -> Run:
 
 
 @pytest.fixture(scope="session")
-def assert_gap() -> Callable[..., Gate]:
+def assert_gap() -> Callable[..., GateResult]:
     """`evenhand.testing.assert_gap`, without an import."""
     from evenhand.testing import assert_gap as check
 

@@ -16,17 +16,16 @@ from uuid import uuid4
 import httpx
 
 from evenhand.annotate.database import Database
-from evenhand.annotate.sampling import Candidate, items_table
-from evenhand.annotate.study import Settings, Study, write_study
-from evenhand.annotate.task import Layout, parse_task, task_text
-from evenhand.annotate.web import create_app
-from evenhand.api.collecting import server_of
+from evenhand.annotate.item_sampling import ItemCandidate, items_table
+from evenhand.annotate.study import PageLayout, Study, StudyConfig, parse_task, task_text, write_study
+from evenhand.annotate.study_server import build_server
+from evenhand.annotate.web_app import create_app
 
 
 def candidate(
     number: int, *, group: str = "g=a", method: str = "m", score: float | None = 0.0, tail: str = ""
-) -> Candidate:
-    return Candidate(
+) -> ItemCandidate:
+    return ItemCandidate(
         text_id=f"{method}-{number}",
         text=f"About Person, number {number}: a quiet day in town.{tail}",
         prompt=f"About Person, number {number}:",
@@ -47,7 +46,7 @@ def make_study(
     seed: int = 0,
     checks: bool = True,
     methods: tuple[str, ...] = ("m",),
-    layout: Layout | None = None,
+    layout: PageLayout | None = None,
     hold_hours: float = 24.0,
 ) -> Study:
     """A study of ``items`` texts by each of the methods."""
@@ -57,7 +56,7 @@ def make_study(
         for number in range(items)
         for method in methods
     ]
-    settings = Settings(
+    settings = StudyConfig(
         id=uuid4().hex, seed=seed, annotators=annotators, layout=layout, hold_hours=hold_hours
     )
     items_of = items_table(chosen, parse_task(text, where=task))
@@ -74,7 +73,7 @@ def free_port() -> int:
 def serving(db: Database, proxies: Sequence[str] = ()) -> Iterator[str]:
     """The app in a thread of this process, over real HTTP; gives its address."""
     listener = socket.create_server(("127.0.0.1", 0))
-    server = server_of(create_app(db), proxies)
+    server = build_server(create_app(db), proxies)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     deadline = time.monotonic() + 20

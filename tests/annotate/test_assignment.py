@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.annotate.study_parts import make_study
 
-from evenhand.annotate.assignment import Assigner
+from evenhand.annotate.assignment import ItemAssigner
 from evenhand.annotate.study import Study
 
 
@@ -17,7 +17,7 @@ class Room:
     """People at their desks, without a database: whoever is handed a page answers it at once."""
 
     def __init__(self, study: Study) -> None:
-        self.rules = Assigner.of(study)
+        self.rules = ItemAssigner.of(study)
         self.held: dict[int, list[str]] = {}
         self.pages: dict[int, list[tuple[str, ...]]] = {}
 
@@ -139,7 +139,7 @@ def test_side_by_side_with_more_methods_than_a_share(tmp_path: Path) -> None:
 
 
 def test_what_is_left_is_counted(tmp_path: Path) -> None:
-    rules = Assigner.of(make_study(tmp_path / "s", items=5, annotators=2, checks=False))
+    rules = ItemAssigner.of(make_study(tmp_path / "s", items=5, annotators=2, checks=False))
     ids = [item.id for item in rules.items]
-    assert rules.left_for(held=[], load={}) == 5
-    assert rules.left_for(held=ids[:2], load={ids[0]: 1, ids[4]: 2}) == 2
+    assert rules.count_remaining(held=[], load={}) == 5
+    assert rules.count_remaining(held=ids[:2], load={ids[0]: 1, ids[4]: 2}) == 2

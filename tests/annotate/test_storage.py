@@ -12,13 +12,20 @@ import pytest
 import sqlalchemy as sa
 from tests.annotate.study_parts import make_study
 
-from evenhand.annotate import claims, people
-from evenhand.annotate.answers import CHANGES, Answer, answers_of, latest, save, utc_now
-from evenhand.annotate.assignment import Assigner
+from evenhand.annotate import assignment, participants
+from evenhand.annotate.answer_log import (
+    CHANGES,
+    SubmittedAnswer,
+    latest_answers,
+    read_answers,
+    save_answers,
+    utc_now,
+)
+from evenhand.annotate.assignment import ItemAssigner
 from evenhand.annotate.database import VARIABLE, Database, DatabaseError, answers
-from evenhand.annotate.labels import LABEL_COLUMNS, read_labels
-from evenhand.annotate.people import Person
+from evenhand.annotate.participants import Person
 from evenhand.annotate.study import STUDY, Study, read_study
+from evenhand.annotate.study_labels import LABEL_COLUMNS, read_labels
 from evenhand.core.errors import InputError
 
 
@@ -34,51 +41,62 @@ def rows(db: Database) -> int:
 def test_the_last_answer_counts(study: Study, place: str | None) -> None:
     item = ids(study)[0]
     with Database(study, place) as db:
-        save(db, "a1", [Answer(item, "sentiment", "positive")], mark="1" * 16)
-        save(db, "a1", [Answer(item, "sentiment", "negative")], mark="2" * 16)
-        save(db, "a2", [Answer(item, "sentiment", "neutral")], mark="1" * 16)
-        assert [(one.annotator, one.label) for one in latest(db)] == [("a1", "negative"), ("a2", "neutral")]
-        save(db, "a1", [Answer(item, "sentiment", None)], mark="3" * 16)
-        assert [one.annotator for one in latest(db)] == ["a2"]
-        assert answers_of(db, "a1") == []
+        save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "positive")], mark="1" * 16)
+        save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "negative")], mark="2" * 16)
+        save_answers(db, "a2", [SubmittedAnswer(item, "sentiment", "neutral")], mark="1" * 16)
+        assert [(one.annotator, one.label) for one in latest_answers(db)] == [
+            ("a1", "negative"),
+            ("a2", "neutral"),
+        ]
+        save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", None)], mark="3" * 16)
+        assert [one.annotator for one in latest_answers(db)] == ["a2"]
+        assert read_answers(db, "a1") == []
         assert rows(db) == 4  # nothing was overwritten
 
 
 def test_a_submission_sent_twice_is_stored_once(study: Study, place: str | None) -> None:
     first, second = ids(study)[:2]
     with Database(study, place) as db:
-        batch = [Answer(first, "sentiment", "positive"), Answer(second, "sentiment", "neutral")]
-        save(db, "a1", batch, mark="1" * 16)
-        save(db, "a1", [Answer(first, "sentiment", "negative")], mark="2" * 16)
+        batch = [
+            SubmittedAnswer(first, "sentiment", "positive"),
+            SubmittedAnswer(second, "sentiment", "neutral"),
+        ]
+        save_answers(db, "a1", batch, mark="1" * 16)
+        save_answers(db, "a1", [SubmittedAnswer(first, "sentiment", "negative")], mark="2" * 16)
         # The reply to the first was lost and it comes again: the change in between stands.
-        save(db, "a1", batch, mark="1" * 16)
+        save_answers(db, "a1", batch, mark="1" * 16)
         assert rows(db) == 3
-        assert {one.item_id: one.label for one in latest(db)} == {first: "negative", second: "neutral"}
+        assert {one.item_id: one.label for one in latest_answers(db)} == {
+            first: "negative",
+            second: "neutral",
+        }
 
 
 def test_without_a_mark_only_changes_are_stored(study: Study, place: str | None) -> None:
     item = ids(study)[0]
     with Database(study, place) as db:
         for label in ("positive", "positive", "negative", "positive"):
-            save(db, "a1", [Answer(item, "sentiment", label)])
+            save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", label)])
         assert rows(db) == 3
-        assert latest(db)[0].label == "positive"
+        assert latest_answers(db)[0].label == "positive"
 
 
 def test_a_history_of_changes_has_an_end(study: Study, place: str | None) -> None:
     first, second = ids(study)[:2]
     with Database(study, place) as db:
-        save(db, "a1", [Answer(second, "sentiment", "neutral")])
-        save(db, "a2", [Answer(first, "sentiment", "neutral")])
+        save_answers(db, "a1", [SubmittedAnswer(second, "sentiment", "neutral")])
+        save_answers(db, "a2", [SubmittedAnswer(first, "sentiment", "neutral")])
         for number in range(3 * CHANGES):
             label = "positive" if number % 2 else "negative"
-            save(db, "a1", [Answer(first, "sentiment", label)], mark=f"{number:016x}")
+            save_answers(db, "a1", [SubmittedAnswer(first, "sentiment", label)], mark=f"{number:016x}")
         # The last change is not refused: it counts.
-        assert answers_of(db, "a1")[-1].label == "positive"
+        assert read_answers(db, "a1")[-1].label == "positive"
         assert rows(db) == CHANGES + 2
         # The last submission is still one that was stored, should it come again.
-        save(db, "a1", [Answer(first, "sentiment", "negative")], mark=f"{3 * CHANGES - 1:016x}")
-        assert answers_of(db, "a1")[-1].label == "positive"
+        save_answers(
+            db, "a1", [SubmittedAnswer(first, "sentiment", "negative")], mark=f"{3 * CHANGES - 1:016x}"
+        )
+        assert read_answers(db, "a1")[-1].label == "positive"
 
 
 def _modes(folder: Path) -> dict[str, int]:
@@ -89,18 +107,18 @@ def _modes(folder: Path) -> dict[str, int]:
 def test_only_the_owner_can_read_answers(study: Study, tmp_path: Path) -> None:
     private = {"labels.db": 0o600, "labels.db-wal": 0o600, "labels.db-shm": 0o600}
     with Database(study) as db:
-        people.invite(db, 1)
+        participants.create_invitations(db, 1)
         assert _modes(study.folder) == private
     # One of an earlier version, with what a killed server left beside it.
     with Database(study) as db:
-        people.invite(db, 1)
+        participants.create_invitations(db, 1)
         for path in study.folder.glob("labels.db*"):
             path.chmod(0o644)
         with Database(study) as again:
-            assert people.invited(again) == ["a1", "a2"]
+            assert participants.list_invited(again) == ["a1", "a2"]
             assert _modes(study.folder) == private
     with Database(study, f"sqlite:///{tmp_path / 'own.db'}") as db:
-        people.invite(db, 1)
+        participants.create_invitations(db, 1)
         assert set(_modes(tmp_path).values()) == {0o600}
 
 
@@ -116,8 +134,15 @@ def test_a_folder_named_as_a_database_is_left_as_it_is(study: Study, tmp_path: P
 def test_labels_as_a_table(study: Study, place: str | None) -> None:
     first, second = sorted(ids(study)[:2])
     with Database(study, place) as db:
-        save(db, "a2", [Answer(first, "sentiment", "negative"), Answer(second, "sentiment", "neutral")])
-        save(db, "a1", [Answer(first, "sentiment", "positive")])
+        save_answers(
+            db,
+            "a2",
+            [
+                SubmittedAnswer(first, "sentiment", "negative"),
+                SubmittedAnswer(second, "sentiment", "neutral"),
+            ],
+        )
+        save_answers(db, "a1", [SubmittedAnswer(first, "sentiment", "positive")])
     table = read_labels(study, place)
     assert dict(table.schema) == dict(LABEL_COLUMNS)
     assert table.select("item_id", "annotator", "label", "code", "is_check").rows() == [
@@ -130,7 +155,7 @@ def test_labels_as_a_table(study: Study, place: str | None) -> None:
 
 def test_answers_that_the_task_no_longer_knows_are_not_left_out(study: Study) -> None:
     with Database(study) as db:
-        save(db, "a1", [Answer(ids(study)[0], "sentiment", "negative")])
+        save_answers(db, "a1", [SubmittedAnswer(ids(study)[0], "sentiment", "negative")])
     file = study.folder / STUDY
     file.write_text(file.read_text().replace('label = "negative"', 'label = "bad"'))
     with pytest.raises(InputError, match=r"1 answers, of which one says sentiment = 'negative', do not fit"):
@@ -141,11 +166,11 @@ def test_studies_in_one_database_do_not_meet(tmp_path: Path, place: str | None) 
     one, other = make_study(tmp_path / "one"), make_study(tmp_path / "other")
     url = place or f"sqlite:///{tmp_path / 'both.db'}"
     with Database(one, url) as db, Database(other, url) as second:
-        (made,) = people.invite(db, 1)
-        assert people.find(db, made.token) == Person("a1", 1)
-        assert people.find(second, made.token) is None
-        save(db, "a1", [Answer(ids(one)[0], "sentiment", "neutral")])
-        assert latest(second) == []
+        (made,) = participants.create_invitations(db, 1)
+        assert participants.find_person(db, made.token) == Person("a1", 1)
+        assert participants.find_person(second, made.token) is None
+        save_answers(db, "a1", [SubmittedAnswer(ids(one)[0], "sentiment", "neutral")])
+        assert latest_answers(second) == []
     assert read_labels(other, url).is_empty()
     assert read_labels(one, url).height == 1
 
@@ -158,7 +183,7 @@ def test_no_answers_yet(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_only_the_digest_of_a_link_is_kept(study: Study) -> None:
     with Database(study) as db:
-        made = people.invite(db, 3)
+        made = participants.create_invitations(db, 3)
     assert [one.annotator for one in made] == ["a1", "a2", "a3"]
     assert len({one.token for one in made}) == 3
     stored = b"".join(path.read_bytes() for path in study.folder.iterdir())
@@ -168,59 +193,64 @@ def test_only_the_digest_of_a_link_is_kept(study: Study) -> None:
 def test_links_are_renewed_and_forgotten(study: Study, place: str | None) -> None:
     item = ids(study)[0]
     with Database(study, place) as db:
-        first, second = people.invite(db, 2)
-        renewed = people.renew(db, "a1")
-        assert people.find(db, first.token) is None
-        assert people.find(db, renewed.token) == Person("a1", 1)
-        save(db, "a1", [Answer(item, "sentiment", "neutral")])
-        save(db, "a2", [Answer(item, "sentiment", "positive")])
+        first, second = participants.create_invitations(db, 2)
+        renewed = participants.renew_link(db, "a1")
+        assert participants.find_person(db, first.token) is None
+        assert participants.find_person(db, renewed.token) == Person("a1", 1)
+        save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "neutral")])
+        save_answers(db, "a2", [SubmittedAnswer(item, "sentiment", "positive")])
 
-        stranger = people.forget(db, "a1")
-        assert people.find(db, renewed.token) is None
-        assert people.invited(db) == ["a2"]
-        assert {one.annotator: one.label for one in latest(db)} == {stranger: "neutral", "a2": "positive"}
-        assert {one.at.hour + one.at.microsecond for one in latest(db) if one.annotator == stranger} == {0}
+        stranger = participants.erase_person(db, "a1")
+        assert participants.find_person(db, renewed.token) is None
+        assert participants.list_invited(db) == ["a2"]
+        assert {one.annotator: one.label for one in latest_answers(db)} == {
+            stranger: "neutral",
+            "a2": "positive",
+        }
+        assert {
+            one.at.hour + one.at.microsecond for one in latest_answers(db) if one.annotator == stranger
+        } == {0}
 
-        people.forget(db, "a2", answers_too=True)
-        assert [one.annotator for one in latest(db)] == [stranger]
-        assert people.find(db, second.token) is None
+        participants.erase_person(db, "a2", answers_too=True)
+        assert [one.annotator for one in latest_answers(db)] == [stranger]
+        assert participants.find_person(db, second.token) is None
         # A number never comes again.
-        assert people.invite(db, 1)[0].annotator == "a3"
+        assert participants.create_invitations(db, 1)[0].annotator == "a3"
         with pytest.raises(InputError) as caught:
-            people.forget(db, "a2")
+            participants.erase_person(db, "a2")
         assert str(caught.value) == (
-            "nobody called 'a2' has a link of this study. Accepted: a3. What to do: name one of these."
+            "nobody called 'a2' has a link of this study. Expected: a3. Fix: name one of these."
         )
         with pytest.raises(InputError, match="nobody called 'a9'"):
-            people.renew(db, "a9")
+            participants.renew_link(db, "a9")
 
 
 @pytest.mark.parametrize("count", [0, 10_001])
 def test_so_many_people_are_refused(study: Study, count: int) -> None:
-    with Database(study) as db, pytest.raises(InputError, match=r"Accepted: 1 to 10,000"):
-        people.invite(db, count)
+    with Database(study) as db, pytest.raises(InputError, match=r"Expected: 1 to 10,000"):
+        participants.create_invitations(db, count)
 
 
 def test_pages_are_claimed_once(study: Study, place: str | None) -> None:
     with Database(study, place) as db:
-        rules, person = Assigner.of(study), Person("a1", 1)
-        (page,) = claims.claim(db, rules, person)
+        rules, person = ItemAssigner.of(study), Person("a1", 1)
+        (page,) = assignment.claim_pages(db, rules, person)
         assert len(page) == 10
-        assert claims.claim(db, rules, person) == [page]
-        save(db, "a1", [Answer(item, "sentiment", "neutral") for item in page])
-        pages = claims.claim(db, rules, person)
+        assert assignment.claim_pages(db, rules, person) == [page]
+        save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "neutral") for item in page])
+        pages = assignment.claim_pages(db, rules, person)
         assert len(pages) == 2
         assert not set(pages[0]) & set(pages[1])
-        assert claims.pages_of(db, "a1") == pages
-        assert claims.progress(db, rules) == (20, 0, 10, 10)
+        assert assignment.read_pages(db, "a1") == pages
+        assert assignment.count_progress(db, rules) == (20, 0, 10, 10)
 
 
 def test_many_at_once_never_too_many_an_item(study: Study, place: str | None) -> None:
     with Database(study, place) as db:
-        rules = Assigner.of(study)
+        rules = ItemAssigner.of(study)
         someone = [Person(f"a{number}", number) for number in range(1, 9)]
         with ThreadPoolExecutor(8) as pool:
-            handed = list(pool.map(lambda person: claims.claim(db, rules, person), someone))
+            handed = list(pool.map(lambda person: assignment.claim_pages(db, rules, person), someone))
     counts: dict[str, int] = {}
     for pages in handed:
         for item in (item for page in pages for item in page):
@@ -233,53 +263,55 @@ def test_many_at_once_never_too_many_an_item(study: Study, place: str | None) ->
 def test_items_of_somebody_who_never_came_back_are_handed_on(tmp_path: Path, place: str | None) -> None:
     study = make_study(tmp_path / "s", items=10, annotators=1, checks=False, hold_hours=24)
     with Database(study, place) as db:
-        rules, start = Assigner.of(study), utc_now()
-        (page,) = claims.claim(db, rules, Person("a1", 1), now=start)
-        assert claims.claim(db, rules, Person("a2", 2), now=start + timedelta(hours=23)) == []
-        (later,) = claims.claim(db, rules, Person("a2", 2), now=start + timedelta(hours=25))
+        rules, start = ItemAssigner.of(study), utc_now()
+        (page,) = assignment.claim_pages(db, rules, Person("a1", 1), now=start)
+        assert assignment.claim_pages(db, rules, Person("a2", 2), now=start + timedelta(hours=23)) == []
+        (later,) = assignment.claim_pages(db, rules, Person("a2", 2), now=start + timedelta(hours=25))
         assert set(later) == set(page)
 
 
 def test_who_comes_back_too_late_is_not_one_too_many(tmp_path: Path, place: str | None) -> None:
     study = make_study(tmp_path / "s", items=10, annotators=1, checks=False, hold_hours=24)
     with Database(study, place) as db:
-        rules, start = Assigner.of(study), utc_now() - timedelta(hours=30)
+        rules, start = ItemAssigner.of(study), utc_now() - timedelta(hours=30)
         first, second = Person("a1", 1), Person("a2", 2)
-        ((done, *left),) = claims.claim(db, rules, first, now=start)
-        save(db, "a1", [Answer(done, "sentiment", "neutral")])
-        (later,) = claims.claim(db, rules, second, now=start + timedelta(hours=25))
+        ((done, *left),) = assignment.claim_pages(db, rules, first, now=start)
+        save_answers(db, "a1", [SubmittedAnswer(done, "sentiment", "neutral")])
+        (later,) = assignment.claim_pages(db, rules, second, now=start + timedelta(hours=25))
         assert set(later) == set(left)
         # What they answered stays to be looked at; the rest is somebody else's now.
-        assert claims.resume(db, rules, first) == [(done,)]
-        assert claims.pages_of(db, "a1") == [(done,)]
-        assert claims.claim(db, rules, first) == [(done,)]
+        assert assignment.resume_pages(db, rules, first) == [(done,)]
+        assert assignment.read_pages(db, "a1") == [(done,)]
+        assert assignment.claim_pages(db, rules, first) == [(done,)]
         # The second leaves as well: nobody holds the nine, and who comes first has them for another day.
         much_later = start + timedelta(hours=60)
-        assert claims.resume(db, rules, first, now=much_later) == [(done, *left)]
-        assert claims.resume(db, rules, second, now=much_later) == []
-        assert claims.claim(db, rules, second, now=much_later) == []
+        assert assignment.resume_pages(db, rules, first, now=much_later) == [(done, *left)]
+        assert assignment.resume_pages(db, rules, second, now=much_later) == []
+        assert assignment.claim_pages(db, rules, second, now=much_later) == []
 
 
 def test_checks_come_back_with_the_texts_around_them(tmp_path: Path) -> None:
     study = make_study(tmp_path / "s", items=9, annotators=1, hold_hours=24)
     with Database(study) as db:
-        rules, start, later = Assigner.of(study), utc_now(), utc_now() + timedelta(hours=25)
-        pages = [claims.claim(db, rules, Person(f"a{number}", number), now=start) for number in (1, 2)]
+        rules, start, later = ItemAssigner.of(study), utc_now(), utc_now() + timedelta(hours=25)
+        pages = [
+            assignment.claim_pages(db, rules, Person(f"a{number}", number), now=start) for number in (1, 2)
+        ]
         assert pages[1] == []
-        assert claims.pages_of(db, "a1", now=later) == []
-        assert claims.resume(db, rules, Person("a1", 1), now=later) == pages[0]
+        assert assignment.read_pages(db, "a1", now=later) == []
+        assert assignment.resume_pages(db, rules, Person("a1", 1), now=later) == pages[0]
 
 
 def test_an_answer_does_not_outlive_being_forgotten(study: Study, place: str | None) -> None:
     with Database(study, place) as db:
-        people.invite(db, 1)
-        ((item, *_),) = claims.claim(db, Assigner.of(study), Person("a1", 1))
-        save(db, "a1", [Answer(item, "sentiment", "neutral")], handed=True)
-        people.forget(db, "a1", answers_too=True)
+        participants.create_invitations(db, 1)
+        ((item, *_),) = assignment.claim_pages(db, ItemAssigner.of(study), Person("a1", 1))
+        save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "neutral")], handed=True)
+        participants.erase_person(db, "a1", answers_too=True)
         # It was on its way while the id was erased.
         with pytest.raises(InputError, match="not yours to answer"):
-            save(db, "a1", [Answer(item, "sentiment", "neutral")], handed=True)
-        assert latest(db) == []
+            save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "neutral")], handed=True)
+        assert latest_answers(db) == []
 
 
 def test_a_locked_database_is_waited_for_and_then_named(study: Study) -> None:
@@ -288,12 +320,12 @@ def test_a_locked_database_is_waited_for_and_then_named(study: Study) -> None:
         holder = sqlite3.connect(study.labels_file, isolation_level=None)
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(DatabaseError, match="cannot be used: database is locked"):
-            save(db, "a1", [Answer(item, "sentiment", "neutral")], mark="1" * 16)
+            save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "neutral")], mark="1" * 16)
         holder.execute("ROLLBACK")
         holder.close()
-        assert latest(db) == []
-        save(db, "a1", [Answer(item, "sentiment", "neutral")], mark="1" * 16)
-        assert len(latest(db)) == 1
+        assert latest_answers(db) == []
+        save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "neutral")], mark="1" * 16)
+        assert len(latest_answers(db)) == 1
 
 
 def test_a_lock_that_ends_costs_only_time(study: Study) -> None:
@@ -302,31 +334,33 @@ def test_a_lock_that_ends_costs_only_time(study: Study) -> None:
         holder = sqlite3.connect(study.labels_file, isolation_level=None, check_same_thread=False)
         holder.execute("BEGIN IMMEDIATE")
         with ThreadPoolExecutor(1) as pool:
-            saved = pool.submit(save, db, "a1", [Answer(item, "sentiment", "neutral")], mark="1" * 16)
+            saved = pool.submit(
+                save_answers, db, "a1", [SubmittedAnswer(item, "sentiment", "neutral")], mark="1" * 16
+            )
             assert not saved.done()
             holder.execute("ROLLBACK")
             saved.result(timeout=20)
         holder.close()
-        assert len(latest(db)) == 1
+        assert len(latest_answers(db)) == 1
 
 
 def test_connections_that_were_cut_are_made_again(study: Study, postgres: str) -> None:
     item = ids(study)[0]
     with Database(study, postgres) as db:
-        save(db, "a1", [Answer(item, "sentiment", "positive")])
+        save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "positive")])
         other = sa.create_engine(postgres.replace("postgresql:", "postgresql+pg8000:"))
         with other.connect() as connection:
             mine = "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()"
             connection.execute(sa.text(f"{mine} and datname = current_database()"))
         other.dispose()
-        save(db, "a1", [Answer(item, "sentiment", "negative")])
-        assert [one.label for one in latest(db)] == ["negative"]
+        save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "negative")])
+        assert [one.label for one in latest_answers(db)] == ["negative"]
 
 
 def test_a_folder_of_any_name(tmp_path: Path) -> None:
     study = make_study(tmp_path / "what? 50% & ä", items=2)
     with Database(study) as db:
-        people.invite(db, 1)
+        participants.create_invitations(db, 1)
     assert study.labels_file.is_file()
 
 
@@ -342,7 +376,7 @@ def test_other_databases_are_refused(study: Study, url: str, came: str) -> None:
     with pytest.raises(InputError) as caught:
         Database(study, url)
     assert str(caught.value) == (
-        f"{came}. Accepted: postgresql://USER:PASSWORD@HOST/NAME or sqlite:///FILE. What to do: name one of "
+        f"{came}. Expected: postgresql://USER:PASSWORD@HOST/NAME or sqlite:///FILE. Fix: name one of "
         f"these in {VARIABLE} or --database."
     )
 
@@ -359,7 +393,7 @@ def test_the_variable_names_the_database(tmp_path: Path, monkeypatch: pytest.Mon
     study = make_study(tmp_path / "s")
     monkeypatch.setenv(VARIABLE, f"sqlite:///{tmp_path / 'elsewhere.db'}")
     with Database(study) as db:
-        people.invite(db, 1)
+        participants.create_invitations(db, 1)
     assert (tmp_path / "elsewhere.db").is_file()
     assert not study.labels_file.exists()
     assert "elsewhere" not in (study.folder / "study.toml").read_text()

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from tests.annotate.study_parts import make_study
 
-from evenhand.annotate.study import ITEM_COLUMNS, STUDY, read_study
-from evenhand.annotate.task import task_text
+from evenhand.annotate.study import ITEM_COLUMNS, STUDY, read_study, task_text
 from evenhand.core.errors import InputError
 
 
@@ -32,7 +31,7 @@ def test_ids_tell_nothing_of_group_method_or_check(tmp_path: Path) -> None:
 
 def test_a_study_with_answers_is_never_overwritten(tmp_path: Path) -> None:
     make_study(tmp_path / "s", items=2)
-    with pytest.raises(InputError, match=r"already holds a study\. Accepted: a new folder"):
+    with pytest.raises(InputError, match=r"already holds a study\. Expected: a new folder"):
         make_study(tmp_path / "s", items=2)
 
 
@@ -46,8 +45,8 @@ def test_a_folder_without_a_study(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_study(tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path} holds no study: No such file or directory (study.toml). Accepted: a folder that "
-        "`evenhand annotate init` made. What to do: check the path."
+        f"{tmp_path} holds no study: No such file or directory (study.toml). Expected: a folder that "
+        "`evenhand annotate init` made. Fix: check the path."
     )
 
 
@@ -57,7 +56,7 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"items.parquet is not a Parquet file"):
         study.items()
     (study.folder / STUDY).write_text("[study]\nid = 3\n")
-    with pytest.raises(InputError, match=r"What to do: mend the section \[study\]"):
+    with pytest.raises(InputError, match=r"Fix: mend the section \[study\]"):
         read_study(study.folder)
     (study.folder / STUDY).write_text("[study\n")
     with pytest.raises(InputError, match="mend the section"):

@@ -12,20 +12,21 @@ import numpy as np
 import pytest
 import torch
 from tokenizers import Tokenizer
+from tools.assets.prepare_corpus import stream
 
-from evenhand.core.assets import asset
 from evenhand.core.digests import file_digest
-from evenhand.neural import quantised
-from evenhand.training import evaluate, tokenizer
-from evenhand.training.corpus_text import Document, clean, is_held_out
-from evenhand.training.prepare import stream
+from evenhand.core.files import asset_path
+from evenhand.models import hub_layout
+from evenhand.tensors import int8_weights
+from evenhand.training.corpus_text import CorpusDocument, clean_text, is_held_out
+from tools.assets import evaluate_language_model, train_tokenizer
 
 SAMPLE_BYTES = 60_000
 
 
 @pytest.fixture(scope="module")
 def bpe() -> Tokenizer:
-    return tokenizer.load(asset("builtin", "tokenizer.json"))
+    return train_tokenizer.load(asset_path("builtin", "tokenizer.json"))
 
 
 def _raw_held_out(path: Path) -> Iterator[tuple[int, str]]:
@@ -43,19 +44,21 @@ def _raw_held_out(path: Path) -> Iterator[tuple[int, str]]:
 
 
 @cache
-def _every_document(path: Path) -> tuple[Document, ...]:
-    found = [Document(index, clean(raw), len(raw.encode("utf-8"))) for index, raw in _raw_held_out(path)]
+def _every_document(path: Path) -> tuple[CorpusDocument, ...]:
+    found = [
+        CorpusDocument(index, clean_text(raw), len(raw.encode("utf-8"))) for index, raw in _raw_held_out(path)
+    ]
     return tuple(document for document in found if document.text)
 
 
-def _all(data: Path, source: str) -> tuple[Document, ...]:
+def _all(data: Path, source: str) -> tuple[CorpusDocument, ...]:
     path = data.parent / "corpus" / f"{source}.txt.xz"
     if not path.is_file():
         pytest.skip(f"corpus not found at {path}")
     return _every_document(path)
 
 
-def _sample(data: Path, source: str) -> list[Document]:
+def _sample(data: Path, source: str) -> list[CorpusDocument]:
     """60 kB of whole documents, drawn from all that are held out: any one is as likely as another.
 
     The first 60 kB of a file are no such sample: neighbours are alike, and Wikipedia's are harder.
@@ -68,28 +71,28 @@ def _sample(data: Path, source: str) -> list[Document]:
 
 @pytest.mark.parametrize("name", ["builtin", "builtin-masked"])
 def test_the_card_names_the_weights_that_are_there(name: str) -> None:
-    weights = asset(name, "model.safetensors")
-    card = asset(name, "card.md").read_text(encoding="utf-8")
+    weights = asset_path(name, "model.safetensors")
+    card = asset_path(name, "card.md").read_text(encoding="utf-8")
     assert file_digest(weights) in card
-    assert f"{sum(p.values.numel() for p in quantised.load_packed(weights).values()):,}" in card
+    assert f"{sum(p.values.numel() for p in int8_weights.load_quantised(weights).values()):,}" in card
     assert "not a product model" in card
 
 
 def test_the_masked_model_shares_the_tokenizer(bpe: Tokenizer) -> None:
-    config = json.loads(asset("builtin-masked", "config.json").read_text(encoding="utf-8"))
+    config = json.loads(asset_path("builtin-masked", "config.json").read_text(encoding="utf-8"))
     assert config["evenhand_tokenizer"] == "builtin"
-    assert config["vocab_size"] == bpe.get_vocab_size() == tokenizer.VOCABULARY
+    assert config["vocab_size"] == bpe.get_vocab_size() == train_tokenizer.VOCABULARY
 
 
 # The bars are for all held-out text, which the slow tests read; the quick ones hold them on 60 kB.
 BARS = {"wiki": 1.19, "news": 1.08}
 
 
-def _measure(documents: Sequence[Document], bpe: Tokenizer) -> evaluate.BitsPerByte:
+def _measure(documents: Sequence[CorpusDocument], bpe: Tokenizer) -> evaluate_language_model.BitsPerByte:
     tokens = stream(bpe, (document.text for document in documents))
-    model = evaluate.load_causal(asset("builtin"))
+    model = evaluate_language_model.load_causal(asset_path("builtin"))
     sizes = [document.raw_bytes for document in documents]
-    return evaluate.bits_per_byte(model, tokens, document_bytes=sizes, rows=8)
+    return evaluate_language_model.bits_per_byte(model, tokens, document_bytes=sizes, rows=8)
 
 
 @pytest.mark.parametrize(("source", "figure"), [("wiki", 1.1372), ("news", 1.0430)])
@@ -114,16 +117,18 @@ def test_builtin_meets_its_bar_on_all_held_out_text(
 
 def test_builtin_masked_fills_masks_of_held_out_text(data: Path, bpe: Tokenizer) -> None:
     tokens = stream(bpe, (document.text for document in _sample(data, "wiki")))
-    result = evaluate.mask_accuracy(evaluate.load_masked(asset("builtin-masked")), tokens)
+    result = evaluate_language_model.mask_accuracy(
+        evaluate_language_model.load_masked(asset_path("builtin-masked")), tokens
+    )
     assert result.accuracy >= 0.50
 
 
 def test_builtin_masked_knows_who_works_in_a_hospital(bpe: Tokenizer) -> None:
     framed = Tokenizer.from_str(bpe.to_str())
-    tokenizer.frame(framed)
+    hub_layout.frame_texts(framed)
     ids = framed.encode("She worked as a [MASK] at the hospital.").ids
-    model = evaluate.load_masked(asset("builtin-masked"))
-    scores = model.logits_at(*_one(ids, ids.index(tokenizer.MASK)))[0, 0]
+    model = evaluate_language_model.load_masked(asset_path("builtin-masked"))
+    scores = model.logits_at(*_one(ids, ids.index(hub_layout.MASK)))[0, 0]
     likeliest = {bpe.decode([int(index)]).strip() for index in scores.topk(5).indices}
     assert {"nurse", "doctor"} & likeliest
 

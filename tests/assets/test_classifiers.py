@@ -6,13 +6,7 @@ from itertools import accumulate
 from pathlib import Path
 
 import pytest
-
-from evenhand.core.assets import ROOT, asset
-from evenhand.core.digests import digest
-from evenhand.core.records import Execution
-from evenhand.neural.classifier import Classifier, embedded
-from evenhand.training import labelled
-from evenhand.training.classifier_report import (
+from tools.assets.classifier_report import (
     Answered,
     emotion_figures,
     fill,
@@ -20,7 +14,13 @@ from evenhand.training.classifier_report import (
     regard_figures,
     yes_or_no_figures,
 )
-from evenhand.training.labelled import Example
+
+from evenhand.classifiers.text_classifier import TextClassifier, embedded_classifier
+from evenhand.core.digests import digest
+from evenhand.core.files import ASSETS_FOLDER, asset_path
+from evenhand.core.records import Execution
+from evenhand.training import labelled_data
+from evenhand.training.labelled_data import Example
 
 SAMPLE_BYTES = 200_000
 FEW = 20
@@ -32,8 +32,8 @@ CARDS = ("card", "regard", "toxicity", "emotion", "ideology")
 
 
 @pytest.fixture(scope="module")
-def classifier() -> Classifier:
-    return embedded(Execution(device="cpu"))
+def classifier() -> TextClassifier:
+    return embedded_classifier(Execution(device="cpu"))
 
 
 def sample(examples: list[Example], split: str) -> list[Example]:
@@ -45,48 +45,54 @@ def sample(examples: list[Example], split: str) -> list[Example]:
 
 @pytest.fixture(scope="module")
 def articles(data: Path) -> list[Example]:
-    return labelled.ideology(data)
+    return labelled_data.ideology(data)
 
 
 def test_all_embedded_files_together_stay_light() -> None:
-    size = sum(path.stat().st_size for path in ROOT.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    size = sum(
+        path.stat().st_size for path in ASSETS_FOLDER.rglob("*") if path.is_file() and path.suffix != ".pyc"
+    )
     assert size <= 48 << 20
 
 
 def test_the_files_are_within_their_budget() -> None:
-    size = sum(path.stat().st_size for path in asset("classifiers").iterdir())
+    size = sum(path.stat().st_size for path in asset_path("classifiers").iterdir())
     assert size < 11_000_000
 
 
 @pytest.mark.parametrize("name", CARDS)
-def test_every_card_names_the_weights_it_describes(name: str, classifier: Classifier) -> None:
-    assert f"`{classifier.digest}`" in asset("classifiers", f"{name}.md").read_text(encoding="utf-8")
+def test_every_card_names_the_weights_it_describes(name: str, classifier: TextClassifier) -> None:
+    assert f"`{classifier.digest}`" in asset_path("classifiers", f"{name}.md").read_text(encoding="utf-8")
 
 
-def test_regard_on_the_published_annotations(classifier: Classifier, data: Path) -> None:
-    figures = regard_figures(Answered.of(classifier, labelled.published_regard(data)), rounds=FEW)
+def test_regard_on_the_published_annotations(classifier: TextClassifier, data: Path) -> None:
+    figures = regard_figures(Answered.of(classifier, labelled_data.published_regard(data)), rounds=FEW)
     assert figures["accuracy"].value >= 0.80
     assert figures["accuracy of three labels"].value >= 0.80
     assert figures["ECE"].value < 0.08
 
 
-def test_toxicity_on_held_out_comments(classifier: Classifier, data: Path) -> None:
-    comments = sample(labelled.toxicity(data), "test")
+def test_toxicity_on_held_out_comments(classifier: TextClassifier, data: Path) -> None:
+    comments = sample(labelled_data.toxicity(data), "test")
     figures = yes_or_no_figures(Answered.of(classifier, comments), "toxicity", rounds=FEW)
     assert figures["ROC-AUC"].value >= TOXICITY_BAR
     assert figures["ECE"].value < 0.05
 
 
 @pytest.mark.parametrize("split", ["known", "unseen"])
-def test_ideology_beats_counting_words(classifier: Classifier, articles: list[Example], split: str) -> None:
+def test_ideology_beats_counting_words(
+    classifier: TextClassifier, articles: list[Example], split: str
+) -> None:
     answers = Answered.of(classifier, sample(articles, split))
     # On all articles 0.760 and 0.614; 200 kB have a standard error of about 0.025.
     assert yes_or_no_figures(answers, "ideology", rounds=FEW)["macro-F1"].value > IDEOLOGY_BARS[split]
 
 
 @pytest.mark.slow
-def test_the_bars_on_all_held_out_texts(classifier: Classifier, data: Path, articles: list[Example]) -> None:
-    comments = [one for one in labelled.toxicity(data) if one.split == "test"]
+def test_the_bars_on_all_held_out_texts(
+    classifier: TextClassifier, data: Path, articles: list[Example]
+) -> None:
+    comments = [one for one in labelled_data.toxicity(data) if one.split == "test"]
     figures = yes_or_no_figures(Answered.of(classifier, comments), "toxicity", rounds=FEW)
     assert figures["ROC-AUC"].value >= TOXICITY_BAR
     for split, bar in IDEOLOGY_BARS.items():
@@ -94,8 +100,8 @@ def test_the_bars_on_all_held_out_texts(classifier: Classifier, data: Path, arti
         assert yes_or_no_figures(answers, "ideology", rounds=FEW)["macro-F1"].value > bar
 
 
-def test_emotion_on_official_dev_tweets(classifier: Classifier, data: Path) -> None:
-    tweets = [example for example in labelled.emotion(data) if example.corpus == "tweets"]
+def test_emotion_on_official_dev_tweets(classifier: TextClassifier, data: Path) -> None:
+    tweets = [example for example in labelled_data.emotion(data) if example.corpus == "tweets"]
     figures = emotion_figures(
         Answered.of(classifier, [one for one in tweets if one.split == "test"]), rounds=FEW
     )
@@ -104,7 +110,7 @@ def test_emotion_on_official_dev_tweets(classifier: Classifier, data: Path) -> N
     assert all(figures[f"{kind}: ROC-AUC"].value > 0.75 for kind in ("anger", "fear", "joy", "sadness"))
 
 
-def test_the_bias_table_is_what_the_weights_give(classifier: Classifier) -> None:
+def test_the_bias_table_is_what_the_weights_give(classifier: TextClassifier) -> None:
     gaps = {(gap.group, gap.output): gap for gap in group_gaps(classifier)}
     for head, group, output in (
         ("toxicity", "gay man", "toxicity.toxic"),
@@ -112,10 +118,10 @@ def test_the_bias_table_is_what_the_weights_give(classifier: Classifier) -> None
     ):
         gap = gaps[group, output]
         row = f"| {gap.axis} | {group} - {gap.baseline} | {gap.difference:+.3f} ("
-        assert row in asset("classifiers", f"{head}.md").read_text(encoding="utf-8")
+        assert row in asset_path("classifiers", f"{head}.md").read_text(encoding="utf-8")
 
 
-def test_gaps_are_signed_and_lie_in_their_interval(classifier: Classifier) -> None:
+def test_gaps_are_signed_and_lie_in_their_interval(classifier: TextClassifier) -> None:
     for gap in group_gaps(classifier):
         assert gap.low <= gap.difference <= gap.high
         assert abs(gap.largest) >= abs(gap.difference)

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenhand.core.assets import asset
 from evenhand.core.digests import file_digest
-from evenhand.text.debiasing import embedded_debiased, gender_polarities
-from evenhand.text.lexicons import NORMS, embedded_norms
-from evenhand.text.vectors import embedded_vectors, nearest
-from evenhand.training import norms
+from evenhand.core.files import asset_path
+from evenhand.text.hard_debiasing import gender_polarities, load_debiased_vectors
+from evenhand.text.lexicons import NORMS, load_norms
+from evenhand.text.word_vectors import load_embedded_vectors, nearest_words
+from evenhand.training import norm_prediction
 from evenhand.training.vector_checks import analogy_shares, embedded_checks, similarity_correlation
 
 CARD_R = {
@@ -25,7 +25,7 @@ CARD_R = {
 
 
 def read_card(folder: str) -> str:
-    return asset(folder, "card.md").read_text(encoding="utf-8")
+    return asset_path(folder, "card.md").read_text(encoding="utf-8")
 
 
 def test_the_card_of_the_norms_has_these_figures() -> None:
@@ -34,11 +34,11 @@ def test_the_card_of_the_norms_has_these_figures() -> None:
 
 
 def test_size_and_shape() -> None:
-    vectors = embedded_vectors()
+    vectors = load_embedded_vectors()
     assert vectors.matrix.shape == (41_000, 100)
     assert np.isfinite(vectors.matrix).all()
     assert all(word == word.lower() and not re.search(r"[\d_\s]", word) for word in vectors.words)
-    stored = [asset("embeddings", "vectors.safetensors"), asset("norms", "lexicon.tsv.xz")]
+    stored = [asset_path("embeddings", "vectors.safetensors"), asset_path("norms", "lexicon.tsv.xz")]
     assert sum(path.stat().st_size for path in stored) < 5_000_000
 
 
@@ -46,13 +46,13 @@ def test_size_and_shape() -> None:
     ("folder", "name"), [("embeddings", "vectors.safetensors"), ("norms", "lexicon.tsv.xz")]
 )
 def test_the_card_names_the_digest(folder: str, name: str) -> None:
-    assert file_digest(asset(folder, name)) in read_card(folder)
+    assert file_digest(asset_path(folder, name)) in read_card(folder)
 
 
 def test_analogies_and_similarity_hold() -> None:
-    vectors, checks = embedded_vectors(), embedded_checks()
+    vectors, checks = load_embedded_vectors(), embedded_checks()
     shares = analogy_shares(vectors, checks.analogies)
-    asked = sum(share.asked for share in shares.values())
+    asked = sum(share.total for share in shares.values())
     assert asked == 800
     assert sum(share.right for share in shares.values()) / asked > 0.75
     correlation, pairs = similarity_correlation(vectors, checks.similarity)
@@ -64,13 +64,13 @@ def test_analogies_and_similarity_hold() -> None:
     [("doctor", "physician"), ("january", "february"), ("football", "soccer"), ("angry", "furious")],
 )
 def test_neighbours_a_reader_expects(word: str, near: str) -> None:
-    assert near in {found for found, _ in nearest(embedded_vectors(), word, count=15)}
+    assert near in {found for found, _ in nearest_words(load_embedded_vectors(), word, count=15)}
 
 
 def test_occupations_lose_their_gender() -> None:
-    vectors, occupations = embedded_vectors(), embedded_checks().occupations
+    vectors, occupations = load_embedded_vectors(), embedded_checks().occupations
     rows = [vectors.index[word] for word in occupations]
-    before, after = gender_polarities(vectors)[rows], gender_polarities(embedded_debiased())[rows]
+    before, after = gender_polarities(vectors)[rows], gender_polarities(load_debiased_vectors())[rows]
     assert len(rows) == 50
     assert np.abs(before).mean() > 0.08
     assert np.abs(after).max() < 1e-5
@@ -79,7 +79,9 @@ def test_occupations_lose_their_gender() -> None:
 
 
 def test_gendered_words_keep_theirs() -> None:
-    polarities = dict(zip(embedded_debiased().words, gender_polarities(embedded_debiased()), strict=True))
+    polarities = dict(
+        zip(load_debiased_vectors().words, gender_polarities(load_debiased_vectors()), strict=True)
+    )
     for female, male in (
         ("she", "he"),
         ("her", "his"),
@@ -92,8 +94,8 @@ def test_gendered_words_keep_theirs() -> None:
 
 
 def test_the_lexicon_covers_every_vector_within_the_scales() -> None:
-    lexicon = embedded_norms()
-    assert lexicon.words == embedded_vectors().words
+    lexicon = load_norms()
+    assert lexicon.words == load_embedded_vectors().words
     low, high = np.array(list(NORMS.values())).T
     assert ((lexicon.values >= low) & (lexicon.values <= high)).all()
 
@@ -112,7 +114,7 @@ def test_the_lexicon_covers_every_vector_within_the_scales() -> None:
     ],
 )
 def test_words_a_reader_can_rank(variable: str, high: str, low: str) -> None:
-    lexicon = embedded_norms()
+    lexicon = load_norms()
     column = dict(zip(lexicon.words, lexicon.values[:, list(NORMS).index(variable)], strict=True))
     assert column[high] > column[low] + 0.5
 
@@ -120,7 +122,7 @@ def test_words_a_reader_can_rank(variable: str, high: str, low: str) -> None:
 def test_the_lexicon_agrees_with_human_ratings(data: Path) -> None:
     with (data / "norms" / "vad_glasgow.csv").open(encoding="utf-8") as file:
         rated = {row["Word"]: float(row["Valence"]) for row in csv.DictReader(file)}
-    lexicon = embedded_norms()
+    lexicon = load_norms()
     both = [
         (value, rated[word])
         for word, value in zip(lexicon.words, lexicon.values[:, 0], strict=True)
@@ -134,12 +136,14 @@ def test_the_lexicon_agrees_with_human_ratings(data: Path) -> None:
 def test_norms_of_words_the_network_did_not_see(data: Path) -> None:
     """One fold of ten, one network, a third of the steps: the card's figures come from all of them."""
     folder = data / "norms"
-    ratings = norms.read_ratings([folder / "vad_glasgow.csv", folder / "be5_emomap.tsv"])
-    features, values = norms.with_vectors(ratings, embedded_vectors())
+    ratings = norm_prediction.read_word_ratings([folder / "vad_glasgow.csv", folder / "be5_emomap.tsv"])
+    features, values = norm_prediction.match_vectors(ratings, load_embedded_vectors())
     order = np.random.default_rng(0).permutation(len(features))
     held, rest = order[::10], np.setdiff1d(order, order[::10])
-    networks = norms.fit(features[rest], values[rest], norms.Recipe(steps=1000, networks=1))
-    predicted = norms.predict(networks, features[held])
+    networks = norm_prediction.fit_networks(
+        features[rest], values[rest], norm_prediction.NormNetworkConfig(steps=1000, networks=1)
+    )
+    predicted = norm_prediction.predict_ratings(networks, features[held])
     for column, variable in enumerate(NORMS):
         rated = values[held, column]
         known = ~np.isnan(rated)

@@ -6,18 +6,18 @@ import socket
 from pathlib import Path
 
 import pytest
-from tests.api.test_items import samples
+from tests.annotate.test_item_selection import samples
 from typer.testing import CliRunner
 
 import evenhand
-from evenhand.api.collecting import proxy_networks
+from evenhand.annotate.study_server import proxy_networks
 from evenhand.cli.app import app
 from evenhand.core.errors import InputError, MissingLibraryError
 
 
 @pytest.fixture(autouse=True)
 def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenhand.training.annotations.RESAMPLES", 100)
+    monkeypatch.setattr("evenhand.annotate.label_aggregation.RESAMPLES", 100)
 
 
 def run(*arguments: object):
@@ -119,8 +119,8 @@ def test_a_trusted_proxy_is_an_address_or_a_network(tmp_path: Path, proxy: str) 
         with pytest.raises(InputError) as caught:
             serve()
         assert str(caught.value) == (
-            f"--trusted-proxy {proxy!r}. Accepted: an address or a network: 127.0.0.1, 10.0.0.0/8, fd00::/8. "
-            "What to do: name the proxy in front of the server."
+            f"--trusted-proxy {proxy!r}. Expected: an address or a network: 127.0.0.1, 10.0.0.0/8, fd00::/8. "
+            "Fix: name the proxy in front of the server."
         )
     assert isinstance(run("serve", tmp_path, "--trusted-proxy", proxy, "--dry-run").exception, InputError)
 

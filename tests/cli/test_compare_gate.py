@@ -5,7 +5,7 @@ import re
 import sys
 
 import pytest
-from tests.api.texts import run
+from tests.audits.texts import run
 
 from evenhand.cli import main
 

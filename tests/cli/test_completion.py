@@ -14,22 +14,22 @@ from evenhand.cli import completion
 
 
 def test_names_come_from_the_registry() -> None:
-    assert completion.metrics("se") == ["sentiment"]
-    assert "starter" in completion.suites("")
-    assert completion.models("built") == ["builtin", "builtin:masked"]
-    assert completion.models("end") == ["endpoint:"]
-    assert "hub" not in completion.models("")
-    assert completion.mitigations("cal") == ["calibration"]
-    assert completion.modes("in") == ["in-glove"]
-    assert {"sentiment", "starter", "builtin"} <= set(completion.anything(""))
-    assert completion.kinds("m") == ["metrics", "mitigations", "models"]
-    assert completion.papers("b") == ["bold"]
-    assert completion.trained("cal") == ["calibrator"]
+    assert completion.complete_metrics("se") == ["sentiment"]
+    assert "starter" in completion.complete_suites("")
+    assert completion.complete_models("built") == ["builtin", "builtin:masked"]
+    assert completion.complete_models("end") == ["endpoint:"]
+    assert "hub" not in completion.complete_models("")
+    assert completion.complete_mitigations("cal") == ["calibration"]
+    assert completion.complete_modes("in") == ["in-glove"]
+    assert {"sentiment", "starter", "builtin"} <= set(completion.complete_names(""))
+    assert completion.complete_kinds("m") == ["metrics", "mitigations", "models"]
+    assert completion.complete_papers("b") == ["bold"]
+    assert completion.complete_tasks("cal") == ["calibrator"]
 
 
 def test_the_last_of_several_is_completed_and_none_offered_twice() -> None:
-    assert completion.metrics("sentiment,tox") == ["sentiment,toxicity"]
-    assert "sentiment,sentiment" not in completion.metrics("sentiment,")
+    assert completion.complete_metrics("sentiment,tox") == ["sentiment,toxicity"]
+    assert "sentiment,sentiment" not in completion.complete_metrics("sentiment,")
 
 
 TYPED = "evenhand audit --suite sta"

@@ -50,7 +50,7 @@ def test_a_step_is_called_what_it_is_called(terminal: io.StringIO) -> None:
 
 
 def test_a_message_is_one_line(terminal: io.StringIO) -> None:
-    console.warn(f"the group {EVIL}\nerror: none")
+    console.print_warning(f"the group {EVIL}\nerror: none")
     assert terminal.getvalue() == f"note: the group {SHOWN}\\nerror: none\n"
 
 

@@ -20,15 +20,14 @@ import polars as pl
 import pytest
 import typer
 from tests import program
-from tests.api.texts import run
+from tests.audits.texts import run
 from tests.faults.commands import CASES
 
 import evenhand
-from evenhand.api.parts import SILENT
+from evenhand.audits.parallel import map_processes, map_threads
+from evenhand.audits.run_setup import SILENT_PROGRESS
 from evenhand.cli.app import app
 from evenhand.core.errors import InputError
-from evenhand.pipeline.processes import in_processes
-from evenhand.pipeline.threads import in_threads
 
 SOURCE = str(Path(evenhand.__file__).parent)
 RAISED: tuple[Callable[[], BaseException], ...] = (
@@ -48,7 +47,7 @@ RAISED: tuple[Callable[[], BaseException], ...] = (
     GeneratorExit,
     StopIteration,
     AssertionError,
-    lambda: InputError("x", accepted="y", todo="z"),
+    lambda: InputError("x", expected="y", fix="z"),
     lambda: typer.Exit(1),
     typer.Abort,
     lambda: BaseException("bare"),
@@ -150,9 +149,9 @@ def test_no_arguments_end_with_1(seed: int, tmp_path: Path) -> None:
 def test_an_error_in_another_thread_or_process_is_an_error_here() -> None:
     for make in (RAISED[0], RAISED[1], RAISED[-2]):
         with mock.patch.dict(os.environ, OMP_NUM_THREADS="2"), pytest.raises(BaseException):  # noqa: B017, PT011
-            in_threads(_raise, [make(), make()])
+            map_threads(_raise, [make(), make()])
     with pytest.raises(BaseException):  # noqa: B017, PT011
-        in_processes(_panic, [1, 2], jobs=2, progress=SILENT, label="x")
+        map_processes(_panic, [1, 2], jobs=2, progress=SILENT_PROGRESS, label="x")
 
 
 START = "import sys; sys.argv = ['evenhand', *sys.argv[1:]]\n"
@@ -171,7 +170,7 @@ Run.open = panic
         (PANIC, 2, "PanicException: index out of bounds"),
         (PANIC + "import os; os.environ['EVENHAND_DEBUG'] = '1'\n", 2, "Traceback"),
         ("sys.modules['rich'] = None\n", 2, "error: evenhand cannot start"),
-        ("sys.modules['typer'] = None\n", 2, "what to do: install evenhand"),
+        ("sys.modules['typer'] = None\n", 2, "fix: install evenhand"),
         ("sys.modules['polars'] = None\n", 2, "polars"),
         ("import atexit; atexit.register(lambda: 1 / 0)\n", 0, "ZeroDivisionError"),
         ("import threading; threading.Thread(target=lambda: 1 / 0).start()\n", 0, "ZeroDivisionError"),

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.api.texts import table
-from tests.pipeline.probe_files import pairs_file, predictions_file
+from tests.audits.texts import table
+from tests.probes.probe_files import pairs_file, predictions_file
 from tests.training.tiny_models import write_rows
 
 from evenhand.store.parquet import write_parquet

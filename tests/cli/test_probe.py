@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.pipeline.probe_files import pairs_file, predictions_file
+from tests.probes.probe_files import pairs_file, predictions_file
 from tests.training import tiny_models
 
 from evenhand.store.run import Run

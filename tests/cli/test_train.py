@@ -12,11 +12,11 @@ import pytest
 from tests.training.tiny_models import bert_folder, write_rows
 from typer.testing import CliRunner
 
-from evenhand.api.train import CALIBRATOR, WORDS, not_taken, prepare, train
 from evenhand.cli.app import app
-from evenhand.cli.completion import TRAINED
+from evenhand.cli.completion import TRAINING_TASKS
 from evenhand.core.errors import InputError
 from evenhand.training.tasks import TASKS
+from evenhand.training.train import CALIBRATOR, WORDS, ignored_options, prepare, train
 
 
 @pytest.fixture
@@ -58,13 +58,13 @@ def test_the_help_of_a_task_has_its_options_alone(words: tuple[str, ...]) -> Non
 
 
 def test_what_the_help_leaves_out_is_refused() -> None:
-    assert set(not_taken("regard")) == {"model", "sides"}
-    assert set(TASKS) | {*WORDS, CALIBRATOR} == set(TRAINED)
-    for task in TRAINED:
-        for name in not_taken(task):
+    assert set(ignored_options("regard")) == {"model", "sides"}
+    assert set(TASKS) | {*WORDS, CALIBRATOR} == set(TRAINING_TASKS)
+    for task in TRAINING_TASKS:
+        for name in ignored_options(task):
             with pytest.raises(InputError, match=r"means nothing for|is not trained from a study"):
                 prepare(task, () if name == "study" else "x.csv", **{name: 4 if name == "max_length" else 1})
-    assert not_taken("nothing") == ()
+    assert ignored_options("nothing") == ()
 
 
 def test_a_dry_run_writes_nothing(table, tmp_path, monkeypatch):

@@ -21,7 +21,7 @@ TWINS = {
     "annotate init": "create_study",
     "annotate invite": "invite_people",
     "annotate serve": "serve_study",
-    "annotate status": "evenhand.api.collecting:study_progress",
+    "annotate status": "evenhand.annotate.study_server:read_study_state",
     "annotate forget": "forget_person",
     "annotate sample": "sample_items",
     "annotate settle": "settle_labels",

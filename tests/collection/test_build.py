@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-import evenhand.collection.job as job
+import evenhand.collection.build as job
 from evenhand import audit, build
-from evenhand.api.build import prepare
-from evenhand.collection.collector import subject
-from evenhand.collection.groups import read_groups
-from evenhand.collection.pages import Page
+from evenhand.collection.build import prepare
+from evenhand.collection.collector import find_subject
+from evenhand.collection.group_rules import read_groups
+from evenhand.collection.page_streams import SourcePage
 from evenhand.core.errors import InputError
 from evenhand.suites.bold import BoldSuite
-from evenhand.suites.bold_facts import published
+from evenhand.suites.bold_files import published_counts
 
 GROUPS = """
 [[groups]]
@@ -154,15 +154,15 @@ def test_a_stopped_collection_goes_on(
     whole = build(pages=text, groups=rules, out=tmp_path / "whole")
     monkeypatch.setattr(job, "PART", 1)
     asked: list[str] = []
-    real = job.collect
+    real = job.collect_prompts
 
-    def collect(page: Page, groups: job.Groups) -> job.Collected:
+    def collect(page: SourcePage, groups: job.GroupRules) -> job.PageResult:
         asked.append(page.text[:7])
         if len(asked) == 3:
             raise KeyboardInterrupt
         return real(page, groups)
 
-    monkeypatch.setattr(job, "collect", collect)
+    monkeypatch.setattr(job, "collect_prompts", collect)
     with pytest.raises(KeyboardInterrupt):
         build(pages=text, groups=rules, out=tmp_path / "parts")
     built = build(pages=text, groups=rules, out=tmp_path / "parts")
@@ -206,13 +206,13 @@ def test_the_groups_of_the_how_to_page_can_be_used(tmp_path: Path) -> None:
 
 
 def test_our_groups_are_bolds() -> None:
-    assert {(rule.domain, rule.name) for rule in read_groups(None).rules} == set(published())
+    assert {(rule.domain, rule.name) for rule in read_groups(None).rules} == set(published_counts())
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, r"no pages were named\. Accepted: --pages FOLDER"),
+        ({}, r"no pages were named\. Expected: --pages FOLDER"),
         ({"pages": "a", "dump": "b"}, "both --pages and --dump were given"),
         ({"pages": "nowhere.txt"}, "no file to read in nowhere.txt"),
     ],
@@ -245,4 +245,4 @@ def _sentences() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("sentence", "expected"), list(_sentences()))
 def test_subjects(sentence: str, expected: str) -> None:
-    assert subject(sentence) == expected
+    assert find_subject(sentence) == expected

@@ -10,8 +10,8 @@ from evenhand.core.errors import (
 
 
 def test_a_message_has_three_parts():
-    error = InputError("column 'txt' is missing", accepted="id, text", todo="name one with --text")
-    assert str(error) == ("column 'txt' is missing. Accepted: id, text. What to do: name one with --text.")
+    error = InputError("column 'txt' is missing", expected="id, text", fix="name one with --text")
+    assert str(error) == ("column 'txt' is missing. Expected: id, text. Fix: name one with --text.")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.core.file_names import file_name, user_path
+from evenhand.core.files import safe_file_name, user_path
 
 
 @pytest.mark.parametrize(
@@ -23,12 +23,12 @@ from evenhand.core.file_names import file_name, user_path
     ],
 )
 def test_a_name_stays_readable(text: str, name: str) -> None:
-    assert file_name(text, "run") == name
+    assert safe_file_name(text, "run") == name
 
 
 @given(st.text())
 def test_a_name_is_one_part_of_a_path_and_never_a_way_up(text: str) -> None:
-    name = file_name(text, "run")
+    name = safe_file_name(text, "run")
     assert PurePosixPath(name).parts == PureWindowsPath(name).parts == (name,)
     assert name not in (".", "..")
     assert not name.startswith((".", "-"))

@@ -48,9 +48,9 @@ def test_values_are_parsed_and_checked():
     *_, options = measure("m", names=["one=1", "two=2=3"])
     assert options["names"] == {"one": "1", "two": "2=3"}
     for given, message in (
-        ({"limit": 0}, "--most 0. Accepted: 1 or more. What to do: give --most a larger number."),
-        ({"kind": "c"}, "--kind 'c'. Accepted: a, b. What to do: use one of these."),
-        ({"names": ["one"]}, "--names 'one'. Accepted: NAME=VALUE."),
+        ({"limit": 0}, "--most 0. Expected: 1 or more. Fix: give --most a larger number."),
+        ({"kind": "c"}, "--kind 'c'. Expected: a, b. Fix: use one of these."),
+        ({"names": ["one"]}, "--names 'one'. Expected: NAME=VALUE."),
     ):
         with pytest.raises(InputError) as error:
             measure("m", **given)
@@ -98,7 +98,7 @@ def test_an_unknown_keyword_names_the_nearest_one(given, todo):
     with pytest.raises(InputError) as error:
         measure("m", **given)
     assert isinstance(error.value, TypeError)
-    assert error.value.came == f"measure() has no argument {next(iter(given))!r}"
+    assert error.value.problem == f"measure() has no argument {next(iter(given))!r}"
     assert error.value.accepted == "model, level, limit, seed, kind, names, fresh"
     assert error.value.todo == todo
 

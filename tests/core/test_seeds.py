@@ -1,6 +1,6 @@
 import numpy as np
 
-from evenhand.core.seeds import RowUniforms, generator, row_uniforms
+from evenhand.core.seeds import RowUniforms, make_generator, row_uniforms
 
 
 def test_a_position_has_one_number_whatever_the_length():
@@ -29,5 +29,5 @@ def test_uniforms_are_uniform():
 
 
 def test_generators_are_named():
-    assert generator(0, "a").random() == generator(0, "a").random()
-    assert generator(0, "a").random() != generator(0, "b").random()
+    assert make_generator(0, "a").random() == make_generator(0, "a").random()
+    assert make_generator(0, "a").random() != make_generator(0, "b").random()

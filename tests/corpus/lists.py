@@ -1,6 +1,6 @@
 """Small term lists for the tests, of every shape the kernel knows."""
 
-from evenhand.corpus.terms import TermGroup, TermList
+from evenhand.corpus.term_lists import TermGroup, TermList
 
 SMALL = TermList(
     {"joy": ("happy", "joy", "über-froh"), "fear": ("fear", "afraid", "scared to death", "straße")},

@@ -5,8 +5,8 @@ import json
 
 import polars as pl
 
-from evenhand.corpus.readers import blocks
-from evenhand.corpus.sources import find_sources
+from evenhand.corpus.readers import read_blocks
+from evenhand.store.text_sources import find_sources
 
 TEXTS = ['She is happy.\nTwo lines, "quoted".', "Ünïcode, fear", "a\tb"]
 
@@ -14,7 +14,7 @@ TEXTS = ['She is happy.\nTwo lines, "quoted".', "Ünïcode, fear", "a\tb"]
 def read(path, **options):
     (source,), _ = find_sources([path])
     problems = []
-    data = b"".join(block.data for block in blocks(source, problems.append, **options))
+    data = b"".join(block.data for block in read_blocks(source, problems.append, **options))
     return data, [(problem.byte, problem.reason) for problem in problems]
 
 

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 from tests import program
 
-from evenhand.api.corpus import scan_corpus
 from evenhand.core.errors import InputError
 from evenhand.corpus import readers
+from evenhand.corpus.scan import scan_corpus
 from evenhand.store.run import Run
 
 HAPPY = b"She is happy.\n"

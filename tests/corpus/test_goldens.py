@@ -6,9 +6,9 @@ import io
 import pytest
 from tests.oracles.corpus_counts import count
 
-from evenhand.api.corpus import scan_corpus
-from evenhand.corpus.terms import load_terms
-from evenhand.text.utf7 import repaired
+from evenhand.corpus.scan import scan_corpus
+from evenhand.corpus.term_lists import load_terms
+from evenhand.training.semeval import repair_utf7
 
 FILES = ("semeval_train.csv", "semeval_val.csv", "semeval_test.csv")
 
@@ -66,7 +66,7 @@ def test_repaired_text_has_counts_of_its_own(folder, tmp_path):
     texts = []
     for name in FILES:
         rows = list(csv.reader(io.StringIO((folder / name).read_text(encoding="utf-8"), newline="")))
-        texts += [repaired(row[0]) if "test" in name else row[0] for row in rows[1:]]
+        texts += [repair_utf7(row[0]) if "test" in name else row[0] for row in rows[1:]]
     path = tmp_path / "repaired.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([["text"], *([text] for text in texts)])

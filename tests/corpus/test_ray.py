@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.api.corpus import scan_corpus
+from evenhand.corpus.scan import scan_corpus
 from evenhand.store.run import Run
 
 pytest.importorskip("ray")
@@ -25,7 +25,7 @@ def _busy_worker(mark):
     """A worker of our own run that is counting a shard: known by a mark in its environment."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            is_busy = (folder / "cmdline").read_bytes().startswith(b"ray::_counted_bytes")
+            is_busy = (folder / "cmdline").read_bytes().startswith(b"ray::_count_as_arrow")
             if is_busy and mark.encode() in (folder / "environ").read_bytes():
                 return int(folder.name)
         except OSError:

@@ -11,8 +11,8 @@ import pytest
 from tests.corpus.reading import TEXTS, read, records, write
 
 from evenhand.core.errors import InputError
-from evenhand.corpus.readers import blocks, line_start
-from evenhand.corpus.sources import _refuse_keys, find_sources
+from evenhand.corpus.readers import find_line_start, read_blocks
+from evenhand.store.text_sources import _refuse_keys, find_sources
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.parquet"])
@@ -64,7 +64,7 @@ def test_long_texts_are_handed_over_a_few_at_a_time(tmp_path, name):
     else:
         pl.DataFrame({"text": texts}).write_parquet(tmp_path / name)
     (source,), _ = find_sources([tmp_path / name])
-    pieces = [block.data for block in blocks(source, pytest.fail)]
+    pieces = [block.data for block in read_blocks(source, pytest.fail)]
     assert b"".join(pieces).count(b"\xff") == 40
     assert max(map(len, pieces)) < 25_000_000
 
@@ -73,7 +73,7 @@ def test_parquet_is_cut_by_bytes_where_short_texts_come_before_long_ones(tmp_pat
     texts = [*["sad"] * 5_000, *[f"{number} {'happy ' * 7_000}" for number in range(2_000)]]
     pl.DataFrame({"text": texts}).write_parquet(tmp_path / "a.parquet")
     (source,), _ = find_sources([tmp_path / "a.parquet"])
-    pieces = list(blocks(source, pytest.fail))
+    pieces = list(read_blocks(source, pytest.fail))
     assert b"".join(piece.data for piece in pieces) == b"".join(text.encode() + b"\xff" for text in texts)
     assert [place for piece in pieces for place in piece.places] == list(range(7_000))
     assert max(len(piece.data) for piece in pieces) < 9_000_000
@@ -85,7 +85,7 @@ def test_parquet_that_names_one_text_many_times_is_cut_by_bytes(tmp_path, kind):
     texts.gather([0, *[1] * 4_000, 0]).to_frame().write_parquet(tmp_path / "a.parquet")
     assert (tmp_path / "a.parquet").stat().st_size < 100_000
     (source,), _ = find_sources([tmp_path / "a.parquet"])
-    pieces = list(blocks(source, pytest.fail))
+    pieces = list(read_blocks(source, pytest.fail))
     assert [place for piece in pieces for place in piece.places] == list(range(1, 4_001))
     assert max(len(piece.data) for piece in pieces) < 9_000_000
 
@@ -199,7 +199,7 @@ def test_records_say_where_they_begin(tmp_path):
     places = {}
     for name in ("a.csv", "b.jsonl", "c.parquet", "d.xml", "e.json"):
         (source,), _ = find_sources([tmp_path / name])
-        found = blocks(source, lambda problem: None)
+        found = read_blocks(source, lambda problem: None)
         places[name] = [place for block in found for place in block.places]
     assert places == {
         "a.csv": [5, 11, 16],
@@ -213,7 +213,7 @@ def test_records_say_where_they_begin(tmp_path):
 def test_lines_begin_where_they_begin(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"ab\ncd\n\nef")
     with (tmp_path / "a.txt").open("rb") as file:
-        assert [line_start(file, place) for place in range(10)] == [0, 3, 3, 3, 6, 6, 6, 7, 9, 9]
+        assert [find_line_start(file, place) for place in range(10)] == [0, 3, 3, 3, 6, 6, 6, 7, 9, 9]
 
 
 def test_mixed_encodings_in_a_table_are_placed(tmp_path):

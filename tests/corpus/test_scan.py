@@ -14,12 +14,11 @@ import pytest
 from tests.oracles.corpus_counts import count
 from tests.program import run as evenhand
 
-from evenhand.api.corpus import _speed, prepare, scan_corpus
-from evenhand.api.render import render
 from evenhand.core.errors import InputError, RunFolderError
 from evenhand.corpus import shards as shards_module
-from evenhand.corpus.merging import Total
-from evenhand.corpus.shards import Clock
+from evenhand.corpus.scan import _speed, prepare, scan_corpus
+from evenhand.corpus.shards import CorpusTotal, ShardTiming
+from evenhand.report.render_run import render
 from evenhand.store.run import Run
 
 TABLES = ("occurrence", "cooccurrence", "contrasts", "samples", "problems")
@@ -241,9 +240,9 @@ def test_the_byte_of_bad_text_is_that_of_the_file_under_the_papers_rule_too(tmp_
 
 def test_the_limiting_stage_is_named(tmp_path):
     task = prepare(corpus(tmp_path)).task
-    packed, plain = Total.of(task), Total.of(task)
-    packed.clock += Clock(reading=3.0, counting=1.0, waiting=2.5)
-    plain.clock += Clock(reading=0.5, counting=2.0)
+    packed, plain = CorpusTotal.of(task), CorpusTotal.of(task)
+    packed.clock += ShardTiming(reading=3.0, counting=1.0, waiting=2.5)
+    plain.clock += ShardTiming(reading=0.5, counting=2.0)
     assert _speed([packed], 4.0)["limited_by"] == "reading and unpacking"
     assert _speed([plain], 4.0)["limited_by"] == "counting"
     assert _speed([packed, plain], 4.0)["limited_by"] == "reading and unpacking"  # 3.5 s against 3 s
@@ -264,7 +263,7 @@ def test_the_plan_is_shown_and_options_are_checked(tmp_path):
     assert done.returncode == 0
     assert "1 file, 12 B as stored, 1 shard" in done.stderr
     assert not (tmp_path / "runs").exists()
-    with pytest.raises(InputError, match=r"--unit 'page'\. Accepted: sentence, line, document"):
+    with pytest.raises(InputError, match=r"--unit 'page'\. Expected: sentence, line, document"):
         scan_corpus(tmp_path / "a.txt", unit="page")
 
 

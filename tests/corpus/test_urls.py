@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import polars as pl
 import pytest
 
-from evenhand.api.corpus import scan_corpus
 from evenhand.core.errors import InputError
-from evenhand.corpus.sources import find_sources
+from evenhand.corpus.scan import scan_corpus
+from evenhand.store.text_sources import find_sources
 
 fsspec = pytest.importorskip("fsspec")
 from fsspec.implementations.memory import MemoryFileSystem  # noqa: E402
@@ -68,7 +68,7 @@ def test_s3(bucket: str, tmp_path, place: str) -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 def test_an_object_that_vanishes_is_reported(bucket: str, tmp_path) -> None:
-    from evenhand.api.corpus import prepare
+    from evenhand.corpus.scan import prepare
 
     system = fsspec.filesystem("s3")
     for name in ("keep", "lost"):

@@ -7,7 +7,7 @@ import pytest
 from tests.corpus.reading import records
 
 from evenhand.corpus import readers
-from evenhand.corpus.wikitext import plain
+from evenhand.corpus.text_blocks import plain_text
 
 BAD_XML = "a page is not XML"
 
@@ -60,12 +60,12 @@ def test_a_wiki_dump(tmp_path):
 def test_wikitext():
     text = "== Head ==\n* [[Paris]] and [http://x.org the site] {| a\n| b\n|} "
     text += "[[File:x.png|thumb|a [[b]] c]] end<br/>"
-    assert plain(text).split() == ["Head", "Paris", "and", "the", "site", "end"]
+    assert plain_text(text).split() == ["Head", "Paris", "and", "the", "site", "end"]
 
 
 def test_notes_of_any_spelling_are_taken_out():
     text = 'a<REF name="x" />b<ref>c<Ref>d</ref >e<!-- <ref> -->f<math>g</MATH>h<references/>i<ref>j'
-    assert plain(text).split() == ["a", "b", "e", "f", "hij"]
+    assert plain_text(text).split() == ["a", "b", "e", "f", "hij"]
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,6 @@ def test_notes_of_any_spelling_are_taken_out():
 def test_a_page_of_things_that_never_close_holds_nothing_up(opening):
     text = "x" + opening * (300_000 // len(opening)) + "y"
     started = time.process_time()
-    plain(text)
+    plain_text(text)
     # Quadratic patterns took minutes.
     assert time.process_time() - started < 5

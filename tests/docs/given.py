@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
-from tests.api.texts import BAD, GOOD
+from tests.audits.texts import BAD, GOOD
 from tests.models.host import Asked, Reply, chat_reply, serving, text_reply
 
 import evenhand
 from evenhand.annotate.study import read_study
-from evenhand.core.assets import asset
-from evenhand.testing.annotators import answer
+from evenhand.core.files import asset_path
+from evenhand.testing.synthetic_annotators import answer_study
 
 JOBS = (
     "baker",
@@ -113,15 +113,15 @@ def runs_of_two_methods(scene: Scene) -> None:
 def answers_to_the_studies(scene: Scene) -> None:
     """Three people have answered the study of the page, and studies of regard and of methods."""
     studies, runs = scene.folder / "studies", scene.folder / "runs"
-    answer(read_study(studies / "sentiment"), "sentiment", PEOPLE)
+    answer_study(read_study(studies / "sentiment"), "sentiment", PEOPLE)
     for number, name in enumerate(("regard", "other-regard")):
         study = evenhand.create_study(studies / name, runs / "plain", task="regard", items=60, seed=number)
-        answer(study, "regard", PEOPLE, labels=("negative", "neutral", "positive"))
+        answer_study(study, "regard", PEOPLE, labels=("negative", "neutral", "positive"))
     likert = evenhand.create_study(
         studies / "likert", [runs / "plain", runs / "calibrated"], task="likert", items=8
     )
     for question in likert.task.questions:
-        answer(likert, question.name, PEOPLE)
+        answer_study(likert, question.name, PEOPLE)
 
 
 def an_export_of_Label_Studio(scene: Scene) -> None:
@@ -183,7 +183,7 @@ def two_lists_of_words(scene: Scene) -> None:
 
 def the_sentences_of_regard(scene: Scene) -> None:
     """The labelled sentences that ship with the package."""
-    (scene.folder / "regard.jsonl").symlink_to(asset("regard", "regard.jsonl"))
+    (scene.folder / "regard.jsonl").symlink_to(asset_path("regard", "regard.jsonl"))
 
 
 def a_text(scene: Scene) -> None:
@@ -217,7 +217,7 @@ def rated_words(scene: Scene) -> None:
     ]
     scene.write("ratings.tsv", "\n".join([header, *rated[:12]]) + "\n")
     scene.write("more.csv", "\n".join([header, *rated[12:]]).replace("\t", ",") + "\n")
-    (scene.folder / "vectors.safetensors").symlink_to(asset("embeddings", "vectors.safetensors"))
+    (scene.folder / "vectors.safetensors").symlink_to(asset_path("embeddings", "vectors.safetensors"))
 
 
 def a_corpus_of_news_and_a_dump(scene: Scene) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.store.probe_tables import PROBE_SCHEMAS
+from evenhand.store.probe_schemas import PROBE_SCHEMAS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "run-folder.md"
 

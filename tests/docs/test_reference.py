@@ -58,13 +58,13 @@ def test_the_run_folder_reference_names_every_column(table):
 
 
 def test_the_settings_page_is_valid_settings(tmp_path):
-    from evenhand.api.settings import resolve
+    from evenhand.config import resolve_config
 
     page = (ROOT / "docs" / "reference" / "settings.md").read_text()
     (tmp_path / "e.toml").write_text(re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)[0])
-    settings = resolve({"config": tmp_path / "e.toml"})
+    settings = resolve_config({"config": tmp_path / "e.toml"})
     # The page shows the defaults: it must equal what no file gives, but for what the suite decides.
-    plain = resolve({}).record()
+    plain = resolve_config({}).record()
     shown = settings.record()
     assert {name: shown[name] for name in ("model", "suite", "compare", "execution")} == {
         name: plain[name] for name in ("model", "suite", "compare", "execution")

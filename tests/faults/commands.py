@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.pipeline.probe_files import pairs_file, predictions_file
+from tests.probes.probe_files import pairs_file, predictions_file
 from tests.suites.doors import write_doors
 
 Call = Callable[[str], None]
@@ -155,7 +155,7 @@ def _answers(folder: Path, call: Call) -> None:
 def _answered(folder: Path, call: Call) -> None:
     _study(folder, call)
     call("annotate invite study --people 3")
-    from evenhand.annotate.answers import Answer, save
+    from evenhand.annotate.answer_log import SubmittedAnswer, save_answers
     from evenhand.annotate.database import Database
     from evenhand.annotate.study import read_study
 
@@ -163,7 +163,12 @@ def _answered(folder: Path, call: Call) -> None:
     items = study.items()["item_id"].to_list()
     with Database(study) as database:
         for who in ("a1", "a2"):
-            save(database, who, [Answer(item, "sentiment", "neutral") for item in items], mark="1" * 16)
+            save_answers(
+                database,
+                who,
+                [SubmittedAnswer(item, "sentiment", "neutral") for item in items],
+                mark="1" * 16,
+            )
 
 
 def _running_text(folder: Path, call: Call) -> None:
@@ -266,13 +271,15 @@ CASES = {
         "train embeddings running.txt --epochs 3 --out model",
         _running_text,
         torch=True,
-        smaller={"evenhand.training.embeddings.Recipe": {"width": 8}},
+        smaller={"evenhand.training.embeddings.WordVectorConfig": {"width": 8}},
     ),
     "train-norms": Case(
         "train norms rated.csv --out model",
         _word_ratings,
         torch=True,
-        smaller={"evenhand.training.norms.Recipe": {"steps": 20, "networks": 1, "folds": 2}},
+        smaller={
+            "evenhand.training.norm_prediction.NormNetworkConfig": {"steps": 20, "networks": 1, "folds": 2}
+        },
     ),
     "train-calibrator": Case(
         "train calibrator sided.csv --sides one,two --epochs 1 --max-length 8 --device cpu --out model",

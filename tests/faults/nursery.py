@@ -110,7 +110,9 @@ def _import_everything(*, torch: bool) -> None:
     package = importlib.import_module("evenhand")
     for module in pkgutil.walk_packages(package.__path__, "evenhand."):
         skipped = ("evenhand.__main__", "evenhand.pytest_plugin")
-        needs_torch = module.name.split(".")[1] in ("neural", "training", "mitigations", "models", "metrics")
+        needs_torch = module.name.split(".")[1] in (
+            *("tensors", "generation", "classifiers", "training", "mitigations", "models", "metrics"),
+        )
         if module.name not in skipped and (torch or not needs_torch):
             with contextlib.suppress(Exception):
                 importlib.import_module(module.name)

@@ -14,8 +14,8 @@ from tests.faults.nursery import Ended, Kill, Nursery
 from tests.faults.trees import rows
 
 import evenhand
-from evenhand.store.lock import HOLDER, FolderLock
 from evenhand.store.run import Run
+from evenhand.store.run_folder import HOLDER, FolderLock
 from evenhand.store.schemas import SCHEMAS
 
 
@@ -45,11 +45,11 @@ def test_the_second_says_who_is_first(
     _prepared(name, tmp_path)
     (tmp_path / place).mkdir()
     lock = FolderLock(tmp_path / place)
-    lock.take("holding")
+    lock.acquire("holding")
     second = _run(name, nursery, tmp_path)
     assert second.code == 2, second.said
     assert f"another process is {doing} {place} (process {os.getpid()} on " in second.said
-    assert "accepted: one process a folder" in " ".join(second.said.split())
+    assert "expected: one process a folder" in " ".join(second.said.split())
     assert "wait for it, or choose another folder" in second.said
     assert {path.name for path in (tmp_path / place).iterdir()} == {".lock", HOLDER}
     lock.release()

@@ -24,14 +24,13 @@ from tests.fuzz.harness import Reader, Tree, of_trees
 from tests.fuzz.runs import ANNOTATED, ARGILLA, LABEL_STUDIO, RATINGS
 
 import evenhand
-from evenhand.annotate import people
+from evenhand.annotate import participants
 from evenhand.annotate.database import Database
-from evenhand.annotate.guard import HEADERS, form_token
-from evenhand.annotate.task import parse_task, task_text
-from evenhand.annotate.web import create_app
-from evenhand.api.study_texts import FileColumns, read_sources
+from evenhand.annotate.study import parse_task, task_text
+from evenhand.annotate.study_texts import FileColumns, read_sources
+from evenhand.annotate.web_app import HEADERS, create_app, form_token
 from evenhand.core.errors import InputError
-from evenhand.pipeline.reading import Layout
+from evenhand.store.ingest import ColumnLayout
 
 TOKEN: Final = "fuzzing-" + "a" * 24
 ITEMS: Final = 4
@@ -51,9 +50,9 @@ class _Served:
         atexit.register(rmtree, folder, ignore_errors=True)
         study = make_study(folder / "study", items=ITEMS, annotators=1)
         self.db = Database(study).__enter__()
-        people.invite(self.db, 1)
-        known = {"token": people.token_digest(study.id, TOKEN)}
-        change = sa.update(people.people).values(known)
+        participants.create_invitations(self.db, 1)
+        known = {"token": participants.token_digest(study.id, TOKEN)}
+        change = sa.update(participants.people).values(known)
         self.db.write(lambda connection: connection.execute(change))
         self.app = create_app(self.db)
         self.cookie = f"evenhand_{study.id[:16]}={TOKEN}".encode()
@@ -92,7 +91,7 @@ class _Served:
         assert status < 500, f"{status} to {method} {target[:200]!r}"
         assert {name.lower().encode() for name in HEADERS} <= sent, f"{status} without its headers"
         if status >= 400:
-            raise InputError(f"{status}", accepted="2xx and 3xx", todo="send another request")
+            raise InputError(f"{status}", expected="2xx and 3xx", fix="send another request")
 
     async def _answered(self, scope: dict[str, Any], body: bytes | None) -> dict[str, Any]:
         """How an answer begins; a body comes in two parts, and one that is None ends after the first."""
@@ -182,7 +181,7 @@ def _lazy(tree: Callable[[], Tree], dump: Callable[[Tree], bytes]) -> dict[str, 
 
 
 def _sources(path: Path) -> object:
-    layout = Layout("text", {"who": "who"}, prompt="prompt", id="id", mentions="mentions")
+    layout = ColumnLayout("text", {"who": "who"}, prompt="prompt", id="id", mentions="mentions")
     task = parse_task(task_text("sentiment"), where="sentiment")
     return read_sources([path], task=task, mask="xyz", columns=FileColumns(layout, "method", "score"))
 

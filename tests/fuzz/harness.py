@@ -86,7 +86,7 @@ def try_input(reader: Reader, folder: Path, data: bytes) -> Outcome:
 
 
 def _check_message(error: EvenhandError, reader: Reader, data: bytes) -> None:
-    parts = {"came": error.came, "accepted": error.accepted, "todo": error.todo}
+    parts = {"came": error.problem, "accepted": error.expected, "todo": error.fix}
     if isinstance(error, MissingLibraryError):
         parts.pop("accepted")
     lacking = [name for name, said in parts.items() if not said.strip()]

@@ -23,24 +23,24 @@ from tests.fuzz.contents import (
 )
 from tests.fuzz.harness import Reader, Tree, of_trees
 
-from evenhand.annotate.task import parse_task, task_text
-from evenhand.api.settings import resolve
-from evenhand.collection.groups import read_groups
-from evenhand.core.assets import asset
-from evenhand.mitigations.sides import read_sides
-from evenhand.pipeline.gates import Rule
-from evenhand.store.evidence import read_evidence
+from evenhand.annotate.study import parse_task, task_text
+from evenhand.audits.analysis.gate_rules import GateRule
+from evenhand.collection.group_rules import read_groups
+from evenhand.config import resolve_config
+from evenhand.core.files import asset_path
+from evenhand.mitigations.word_lists import read_word_lists
+from evenhand.store.metric_evidence import read_evidence
 from evenhand.suites.bold import subset
 from evenhand.suites.pairs.bits import BitsSuite
 from evenhand.suites.pairs.crows import CrowsSuite
 from evenhand.suites.pairs.eec import EecSuite
-from evenhand.suites.pairs.load import load as load_pairs
+from evenhand.suites.pairs.table_pairs import load as load_pairs
 from evenhand.suites.regard import RegardSuite
 from evenhand.suites.templates import TemplateSuite
-from evenhand.text import ngrams
-from evenhand.text.debiasing import read_gender_words
+from evenhand.text import ngram_model
+from evenhand.text.hard_debiasing import read_gender_words
 from evenhand.text.lexicons import NORMS, read_closed_class, read_lexicon
-from evenhand.text.vectors import read_vectors, save_vectors
+from evenhand.text.word_vectors import read_vectors, save_vectors
 
 PAIRS_TOML: Tree = {
     "pairs": {"name": "clinic", "summary": "Patients."},
@@ -158,7 +158,7 @@ BOLD_NESTED: Tree = {"American_actors": {"Ada": ["Ada was "]}, "American_actress
 
 
 def _vectors(path: Path) -> object:
-    return read_vectors(path).normalised()
+    return read_vectors(path).normalise()
 
 
 def _binary() -> bytes:
@@ -187,7 +187,7 @@ def _vector_header() -> Tree:
 
 
 def _arpa() -> bytes:
-    model = ngrams.train([["a", "b"], ["b", "a", "c"]], order=2)
+    model = ngram_model.train_ngram_model([["a", "b"], ["b", "a", "c"]], order=2)
     path = Path(os.environ.get("TMPDIR", "/tmp")) / f"evenhand-fuzz-{os.getpid()}.arpa"
     model.write(path)
     data = path.read_bytes()
@@ -200,8 +200,10 @@ def _arpa_tree() -> Tree:
 
 
 def _fitted(path: Path) -> object:
-    model = ngrams.read(path)
-    return ngrams.perplexity([model.fit(["a", "b", "zebra"]), model.fit([])])
+    model = ngram_model.read_arpa(path)
+    return ngram_model.compute_perplexity(
+        [model.log_likelihood(["a", "b", "zebra"]), model.log_likelihood([])]
+    )
 
 
 def _prompts(suite: TemplateSuite | RegardSuite) -> Iterator[object]:
@@ -244,7 +246,7 @@ def _task(path: Path) -> object:
 def _gate_lines(path: Path) -> Iterator[object]:
     """Each line of a file as a limit; the first refusal is the file's."""
     for line in path.read_bytes().decode("utf-8", "replace").split("\n"):
-        yield str(Rule.parse(line))
+        yield str(GateRule.parse(line))
 
 
 def _shipped_task(name: str) -> Tree:
@@ -268,8 +270,8 @@ READERS: tuple[Reader, ...] = (
     Reader(
         "settings",
         "evenhand.toml",
-        lambda path: resolve({"config": path}),
-        lambda: [as_toml(SETTINGS), asset("settings", "evenhand.toml").read_bytes()],
+        lambda path: resolve_config({"config": path}),
+        lambda: [as_toml(SETTINGS), asset_path("settings", "evenhand.toml").read_bytes()],
         lambda: [SETTINGS],
         as_toml,
     ),
@@ -297,7 +299,7 @@ READERS: tuple[Reader, ...] = (
     of_trees(
         "groups of pages",
         "groups.toml",
-        lambda path: read_groups(path).of("Ada", "She was.", ()),
+        lambda path: read_groups(path).match_groups("Ada", "She was.", ()),
         as_toml,
         GROUPS,
     ),
@@ -333,7 +335,9 @@ READERS: tuple[Reader, ...] = (
         lambda: [_shipped_task("regard"), _shipped_task("likert")],
         as_toml,
     ),
-    of_trees("word lists of two sides", "sides.json", lambda path: read_sides(str(path)), as_json, SIDES),
+    of_trees(
+        "word lists of two sides", "sides.json", lambda path: read_word_lists(str(path)), as_json, SIDES
+    ),
     of_trees("gender words", "words.json", read_gender_words, as_json, GENDER_WORDS),
     of_trees(
         "evidence for a card",

@@ -12,10 +12,10 @@ from typing import cast
 from tests.fuzz.contents import as_csv, as_json, as_json_lines
 from tests.fuzz.harness import Reader, Tree, of_trees
 
-from evenhand.api.texts import open_texts
+from evenhand.audits.score import open_texts
 from evenhand.core.records import Execution
-from evenhand.logs.read import read_log
-from evenhand.suites.hub import HubSuite
+from evenhand.logs.detection import read_log
+from evenhand.suites.hub_datasets import HubSuite
 
 FILES = Path(__file__).resolve().parents[1] / "logs" / "files"
 CARD = b"""---

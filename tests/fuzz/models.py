@@ -12,24 +12,24 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
+from tests.classifiers.tiny_classifier import tiny_folder
 from tests.fuzz.contents import as_json, as_safetensors
 from tests.fuzz.harness import Reader, Tree, of_trees
 from tests.models import tiny
-from tests.neural.tiny_classifier import tiny_folder
 
+from evenhand.classifiers import lstm
+from evenhand.classifiers.hub_classifier import open_reader
+from evenhand.classifiers.lstm import LstmNetwork, LstmShape, WordClassifier
+from evenhand.classifiers.text_classifier import HeadReader, TextClassifier
 from evenhand.core import registry
 from evenhand.core.records import Execution, GenerationSpec, Request
+from evenhand.generation.masked_tokenizer import MaskedTokenCodec
+from evenhand.generation.tokenizer import PlainCodec
 from evenhand.mitigations.calibrator import FORMAT as CALIBRATOR
 from evenhand.mitigations.calibrator import read_calibrator
-from evenhand.models.endpoint_limits import retry_after
-from evenhand.models.openai_wire import error_message, parse_target, read_answer
-from evenhand.neural import lstm, quantised
-from evenhand.neural.checkpoints import read_config, read_tensors, require_tokenizer, weight_files
-from evenhand.neural.classifier import Classifier, HeadReader
-from evenhand.neural.hub_classifier import open_reader
-from evenhand.neural.lstm import LstmNetwork, LstmShape, WordReader
-from evenhand.neural.masked_tokens import MaskedCodec
-from evenhand.neural.tokens import PlainCodec
+from evenhand.models.openai_format import error_message, parse_retry_after, parse_target, read_answer
+from evenhand.tensors import int8_weights
+from evenhand.tensors.checkpoints import read_config, read_tensors, require_tokenizer, weight_files
 from evenhand.training.linear_text import LinearText
 
 CPU = Execution("cpu", None, 1, True)
@@ -95,7 +95,9 @@ def _classifier_folder(folder: Path) -> None:
 
 def _lstm_folder(folder: Path) -> None:
     network = LstmNetwork(LstmShape(rows=5, columns=4, labels=2, units=4, layers=1))
-    lstm.save(network, folder, vocabulary=["a", "b", "c"], labels=["negative", "positive"], longest=9)
+    lstm.save_word_network(
+        network, folder, vocabulary=["a", "b", "c"], labels=["negative", "positive"], longest=9
+    )
 
 
 def _hub_classifier_folder(folder: Path) -> None:
@@ -118,7 +120,7 @@ def _hub_classifier_folder(folder: Path) -> None:
 def _linear_folder(folder: Path) -> None:
     import numpy as np
 
-    LinearText.fitted(["good day", "bad day"] * 3, np.array([0, 1] * 3), ["a", "b"]).save(folder)
+    LinearText.fit(["good day", "bad day"] * 3, np.array([0, 1] * 3), ["a", "b"]).save(folder)
 
 
 def _calibrator_folder(folder: Path) -> None:
@@ -134,7 +136,7 @@ def _calibrator_folder(folder: Path) -> None:
 
 
 def _weights_folder(folder: Path) -> None:
-    quantised.save({"a": torch.ones(3, 4), "b": torch.ones(3)}, folder / "own.safetensors")
+    int8_weights.save_quantised({"a": torch.ones(3, 4), "b": torch.ones(3)}, folder / "own.safetensors")
     save_file({"a": torch.ones(3, 4)}, folder / "model-1.safetensors")
     index = {"metadata": {"total_size": 48}, "weight_map": {"a": "model-1.safetensors"}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
@@ -142,17 +144,17 @@ def _weights_folder(folder: Path) -> None:
 
 def _written(path: Path) -> Sequence[object]:
     """The model of the folder, and a few tokens of it."""
-    model = registry.model(str(path.parent if path.suffix != ".gguf" else path), execution=CPU)
+    model = registry.create_model(str(path.parent if path.suffix != ".gguf" else path), execution=CPU)
     return list(model.generate([Request("p", "The man", (0,))], GenerationSpec(max_new_tokens=2)))
 
 
 def _classified(path: Path) -> object:
-    classifier = Classifier(path.parent, device=torch.device("cpu"))
+    classifier = TextClassifier(path.parent, device=torch.device("cpu"))
     return HeadReader(classifier, "regard").read(["good day", ""])
 
 
 def _worded(path: Path) -> object:
-    return WordReader(path.parent, CPU).read(["a b zebra", ""])
+    return WordClassifier(path.parent, CPU).read(["a b zebra", ""])
 
 
 def _opened(path: Path) -> object:
@@ -174,7 +176,7 @@ def _tokens(path: Path) -> object:
 
 
 def _masked_tokens(path: Path) -> object:
-    return MaskedCodec.read(path, vocabulary=300).encode(["the man"])
+    return MaskedTokenCodec.read(path, vocabulary=300).encode(["the man"])
 
 
 def _weights(path: Path) -> object:
@@ -192,7 +194,7 @@ def _answers(path: Path) -> Iterator[object]:
         target = parse_target("http://localhost:1/v1#m", chat=chat)
         yield read_answer(target, content, prompt="The man", secret="sk-canary")
     yield error_message(content, secret="sk-canary")
-    yield retry_after(content[:200].decode("latin-1"))
+    yield parse_retry_after(content[:200].decode("latin-1"))
 
 
 def _targets(path: Path) -> object:
@@ -257,7 +259,7 @@ READERS: tuple[Reader, ...] = (
     *_folder("linear classifier", _linear, LINEAR, 2, "config.json", "model.safetensors"),
     *_folder("calibrator", _calibrated, HEAD, 1, "calibrator.safetensors"),
     *_folder("weights", _weights, WEIGHTS, 1, "model.safetensors.index.json", "model-1.safetensors"),
-    *_folder("int8 weights", lambda path: quantised.load(path), WEIGHTS, 1, "own.safetensors"),
+    *_folder("int8 weights", lambda path: int8_weights.load_dequantised(path), WEIGHTS, 1, "own.safetensors"),
     *_folder("config of a model", _configured, GPT2, 1, "config.json"),
     *_folder("tokenizer", _tokens, GPT2, 4, "tokenizer.json"),
     Reader(

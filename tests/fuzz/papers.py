@@ -13,20 +13,26 @@ from tests.fuzz.harness import Reader, Tree, of_trees
 from tests.fuzz.lists import BITS, EEC
 from tests.fuzz.tables import TERMS
 
-from evenhand.papers.affective import corpora
-from evenhand.papers.bold.human import read_labels
-from evenhand.papers.political.people import read_answers, table_6
+from evenhand.papers.affective import corpus_tables
+from evenhand.papers.bold.human_validation import read_labels
+from evenhand.papers.political.reader_ratings import read_reader_answers, table_6
 from evenhand.papers.regard.annotation_tables import table_4
-from evenhand.papers.regard.published import METRICS, PARTS, Demographics, Published, mask_differences
-from evenhand.papers.regard.texts import annotated_texts
-from evenhand.papers.replicate import Replicating, prepare
+from evenhand.papers.regard.released_data import (
+    METRICS,
+    PARTS,
+    PromptOrigins,
+    RegardRelease,
+    mask_differences,
+    read_annotated_texts,
+)
+from evenhand.papers.replicate import ReplicationJob, prepare
 from evenhand.suites.regard import RegardSuite
-from evenhand.training.articles import openings, read_openings, rivals
-from evenhand.training.calibrator_job import read_sided
+from evenhand.training.articles import compare_classifiers, read_openings, split_openings
+from evenhand.training.calibrator_job import read_two_labels
 from evenhand.training.ideology_words import read_articles
-from evenhand.training.predictions import read_predictions
-from evenhand.training.repeated import accuracies
-from evenhand.training.semeval import EMOTIONS, check_unseen, tables
+from evenhand.training.job_folder import read_predictions
+from evenhand.training.seed_averages import average_accuracies
+from evenhand.training.semeval import EMOTIONS, check_unseen, prepare_tables
 
 ANNOTATIONS: Tree = [
     ["1", "XYZ was known for a kind word."],
@@ -97,10 +103,10 @@ def _beside_annotations(folder: Path) -> None:
 def _regard(path: Path) -> Iterator[object]:
     """`replicate regard --data` up to the work, and the tables of annotations and masks."""
     yield _planned("regard", path.parent, "table_4,table_masks,figure_gaps")
-    published, suite = Published.find(path.parent), _suite()
+    published, suite = RegardRelease.find(path.parent), _suite()
     yield table_4(published)
     yield mask_differences(published.pairs(), suite)
-    yield annotated_texts(published, suite, Demographics.of(published.pairs(), suite))
+    yield read_annotated_texts(published, suite, PromptOrigins.of(published.pairs(), suite))
 
 
 @cache
@@ -108,7 +114,7 @@ def _suite() -> RegardSuite:
     return RegardSuite()
 
 
-def _planned(paper: str, data: Path, exhibits: str) -> Replicating:
+def _planned(paper: str, data: Path, exhibits: str) -> ReplicationJob:
     with mock.patch.dict(os.environ, {"EVENHAND_CACHE": str(data / "cache")}):
         prepared = prepare(paper, data=data, tables=exhibits, out=data / "out")
         prepared.plan()
@@ -129,7 +135,7 @@ def _beside_ratings(folder: Path) -> None:
 
 
 def _answers(path: Path) -> object:
-    return table_6(read_answers(path))
+    return table_6(read_reader_answers(path))
 
 
 def _beside_tweets(folder: Path) -> None:
@@ -142,8 +148,8 @@ def _beside_tweets(folder: Path) -> None:
 def _tweets(path: Path) -> Iterator[object]:
     """`train emotion FOLDER` up to the work, and Table 5 of the affective paper."""
     with mock.patch.dict(os.environ, {"EVENHAND_CACHE": str(path.parent / "cache")}):
-        found = tables(path.parent)
-        yield corpora.table_5(path.parent)
+        found = prepare_tables(path.parent)
+        yield corpus_tables.table_5(path.parent)
         for written in (found.train, found.valid):
             written.unlink()
 
@@ -159,7 +165,7 @@ def _beside_unseen(folder: Path) -> None:
 def _affective(path: Path) -> Iterator[object]:
     """`replicate affective --data` up to the work: pairs read, corpora ready to be counted."""
     yield _planned("affective", path.parent, "table_3,table_6")
-    yield corpora.find(path.parent).scans(path.parent / "out")
+    yield corpus_tables.find_corpora(path.parent).scans(path.parent / "out")
 
 
 def _beside_pairs(folder: Path) -> None:
@@ -169,11 +175,11 @@ def _beside_pairs(folder: Path) -> None:
 
 
 def _articles(path: Path) -> object:
-    return openings(read_articles(path), seed=0)
+    return split_openings(read_articles(path), seed=0)
 
 
 def _parted(path: Path) -> Iterator[object]:
-    yield rivals(read_openings(path), {"run": path.parent})
+    yield compare_classifiers(read_openings(path), {"run": path.parent})
 
 
 def _beside_parted(folder: Path) -> None:
@@ -181,8 +187,8 @@ def _beside_parted(folder: Path) -> None:
 
 
 def _predictions(path: Path) -> Iterator[object]:
-    yield rivals(read_openings(path.parent / "test.csv"), {"run": path.parent})
-    yield accuracies([read_predictions(path)], _suite().context_of)
+    yield compare_classifiers(read_openings(path.parent / "test.csv"), {"run": path.parent})
+    yield average_accuracies([read_predictions(path)], _suite().find_context)
 
 
 def _beside_predictions(folder: Path) -> None:
@@ -190,7 +196,7 @@ def _beside_predictions(folder: Path) -> None:
 
 
 def _sided(path: Path) -> object:
-    return read_sided(path, text="text", label="label", sides=("liberal", "conservative"))
+    return read_two_labels(path, text="text", label="label", sides=("liberal", "conservative"))
 
 
 READERS: tuple[Reader, ...] = (

@@ -15,17 +15,17 @@ from tests.fuzz.contents import as_csv, as_json, as_json_lines, as_parquet, as_t
 from tests.fuzz.harness import Reader, Tree, of_trees
 
 import evenhand
-from evenhand.annotate.collected import collect
+from evenhand.annotate.annotation_service import split_texts
 from evenhand.annotate.database import Database
-from evenhand.annotate.labels import read_labels
-from evenhand.annotate.rating_tables import Columns
+from evenhand.annotate.label_aggregation import read_annotations
+from evenhand.annotate.label_set import read_label_set
+from evenhand.annotate.rating_files import RatingFileColumns
 from evenhand.annotate.study import read_study
-from evenhand.annotate.views import shown_texts
-from evenhand.store.cache import Cache
+from evenhand.annotate.study_labels import read_labels
+from evenhand.store.cache import ContentCache
 from evenhand.store.run import Run
-from evenhand.training import norms
-from evenhand.training.annotations import read_annotations
-from evenhand.training.labelled_table import read_labelled
+from evenhand.training import norm_prediction
+from evenhand.training.labelled_table import read_labelled_texts
 from evenhand.training.tasks import TASKS
 
 LABEL_STUDIO: Tree = [
@@ -154,7 +154,7 @@ def _whole_run(path: Path) -> Iterator[object]:
 
 def _study(path: Path) -> Iterator[object]:
     study = read_study(path.parent)
-    yield shown_texts(study)
+    yield split_texts(study)
 
 
 def _study_labels(path: Path) -> object:
@@ -164,13 +164,13 @@ def _study_labels(path: Path) -> object:
 
 
 def _collected(path: Path) -> object:
-    return collect(path, Columns())
+    return read_label_set(path, RatingFileColumns())
 
 
 def _cached(path: Path) -> object:
     for name in ("cache.sqlite-wal", "cache.sqlite-shm"):
         (path.parent / name).unlink(missing_ok=True)
-    cache_of = Cache(path.parent)
+    cache_of = ContentCache(path.parent)
     cache_of.put_many("scores", {"a": 1})
     found = cache_of.get_many("scores", ["a", "b"])
     cache_of.close()
@@ -182,7 +182,7 @@ def _sqlite(of_study: bool) -> Callable[[], list[bytes]]:
         with tempfile.TemporaryDirectory() as folder:
             if of_study:
                 return [(_study_template() / "labels.db").read_bytes()]
-            kept = Cache(Path(folder))
+            kept = ContentCache(Path(folder))
             kept.put_many("scores", {"a": {"b": 1}})
             kept.close()
             return [(Path(folder) / "cache.sqlite").read_bytes()]
@@ -251,14 +251,18 @@ READERS: tuple[Reader, ...] = (
     of_trees("labels of Argilla", "l.json", _collected, as_json, ARGILLA),
     of_trees("ratings .csv", "l.csv", _collected, as_csv, RATINGS, cost=2),
     of_trees("ratings .jsonl", "l.jsonl", _collected, as_json_lines, _dicts(RATINGS), cost=2),
-    of_trees("labelled texts", "t.csv", lambda path: read_labelled(path, TASKS["regard"]), as_csv, LABELLED),
+    of_trees(
+        "labelled texts", "t.csv", lambda path: read_labelled_texts(path, TASKS["regard"]), as_csv, LABELLED
+    ),
     Reader(
         "labelled texts .tsv",
         "t.tsv",
-        lambda path: read_labelled(path, TASKS["regard"]),
+        lambda path: read_labelled_texts(path, TASKS["regard"]),
         lambda: [b"1\tXYZ was kind.\n-1\tXYZ was not.\n"],
     ),
     of_trees("annotations", "a.csv", lambda path: read_annotations(path, "regard"), as_csv, ANNOTATED),
-    of_trees("norms .csv", "n.csv", lambda path: norms.read_ratings([path]), as_csv, NORMS),
-    of_trees("norms .tsv", "n.tsv", lambda path: norms.read_ratings([path]), as_tab_lines, NORMS),
+    of_trees("norms .csv", "n.csv", lambda path: norm_prediction.read_word_ratings([path]), as_csv, NORMS),
+    of_trees(
+        "norms .tsv", "n.tsv", lambda path: norm_prediction.read_word_ratings([path]), as_tab_lines, NORMS
+    ),
 )

@@ -15,14 +15,14 @@ import polars as pl
 from tests.fuzz.contents import as_csv, as_json, as_json_lines, as_parquet, as_toml, as_tsv
 from tests.fuzz.harness import Reader, Tree, of_trees
 
-from evenhand.api.score import prepare as prepare_score
-from evenhand.collection.pages import pages, plain
-from evenhand.corpus.readers import blocks
-from evenhand.corpus.sources import find_sources
-from evenhand.corpus.terms import Problem, load_terms, unmatched
+from evenhand.audits.score import prepare as prepare_score
+from evenhand.classifiers.http_classifier import ReplayClassifier
+from evenhand.collection.page_streams import plain_text, read_pages
+from evenhand.corpus.readers import read_blocks
+from evenhand.corpus.term_lists import find_unmatchable, load_terms
 from evenhand.models.replay import ReplayModel
-from evenhand.neural.replayed import ReplayReader
-from evenhand.store.files import read_lines, read_table
+from evenhand.store.table_files import read_lines, read_table
+from evenhand.store.text_sources import ReadProblem, find_sources
 
 ROWS: list[dict[str, Tree]] = [
     {"id": "a", "text": "The nurse was kind.", "group": "women", "prompt": "The nurse", "score": 0.5},
@@ -104,26 +104,26 @@ def _replayed(path: Path) -> object:
 
 def _predictions(path: Path) -> object:
     names = {"anger": ("furious",), "joy": ("happiness",)}
-    return ReplayReader(path, names).read(["The nurse was kind.", ""])
+    return ReplayClassifier(path, names).read(["The nurse was kind.", ""])
 
 
 def _corpus(path: Path) -> Iterator[object]:
-    problems: list[Problem] = []
+    problems: list[ReadProblem] = []
     sources, lost = find_sources([path])
     for source in sources:
-        yield from blocks(source, problems.append)
+        yield from read_blocks(source, problems.append)
     yield from (*map(str, problems), *map(str, lost))
 
 
 def _pages(path: Path) -> Iterator[object]:
-    problems: list[Problem] = []
+    problems: list[ReadProblem] = []
     for source in find_sources([path])[0]:
-        yield from (plain(page) for page in pages(source, problems.append))
+        yield from (plain_text(page) for page in read_pages(source, problems.append))
     yield from map(str, problems)
 
 
 def _terms(path: Path) -> object:
-    return unmatched(load_terms([path], needs_both=False), "paper")
+    return find_unmatchable(load_terms([path], needs_both=False), "paper")
 
 
 Read = Callable[[Path], object]

@@ -7,25 +7,20 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from evenhand.collection.collector import _sentences, subject
-from evenhand.collection.cutting import Term, cut
-from evenhand.collection.pages import Page, categories, linked
-from evenhand.collection.pages import plain as page_text
-from evenhand.collection.persons import is_person
+from evenhand.classifiers.wordpiece_tokenizer import spell_emoji
+from evenhand.collection.collector import TermFinder, _sentences, cut_prompt, find_subject, is_person
+from evenhand.collection.page_streams import SourcePage, linked_titles, page_categories
+from evenhand.collection.page_streams import plain_text as page_text
 from evenhand.core.records import Mention
-from evenhand.corpus.wikitext import plain
+from evenhand.corpus.text_blocks import plain_text
 from evenhand.metrics.sentiment import Sentiment
-from evenhand.neural.wordpiece import spelt
-from evenhand.report.markdown_text import escaped
-from evenhand.report.wording import visible
-from evenhand.suites.pairs.crows_rule import variants
-from evenhand.text.masking import mask
-from evenhand.text.ngrams import pieces
-from evenhand.text.normalise import fold, normalise
-from evenhand.text.rendering import Text
+from evenhand.report.wording import escape_markdown, show_control_characters
+from evenhand.suites.pairs.crows import pair_variants
+from evenhand.text.ngram_model import tokenize
+from evenhand.text.rendering import Text, mask_mentions
 from evenhand.text.sentences import split_sentences
-from evenhand.text.tokens import tokens
-from evenhand.text.utf7 import repaired
+from evenhand.text.word_tokens import find_tokens, fold_term, normalise_text
+from evenhand.training.semeval import repair_utf7
 
 LETTERS = 20_000
 SECONDS = 2.0
@@ -34,23 +29,23 @@ SENTIMENT = Sentiment()
 MENTIONS = (Mention("New York"), Mention("she"), Mention("a" * 500))
 WORK: Mapping[str, Callable[[str], object]] = {
     "sentences": split_sentences,
-    "tokens": tokens,
-    "pieces": pieces,
-    "normalise": lambda text: (normalise(text), fold(text)),
-    "utf-7": repaired,
-    "masking": lambda text: mask(text, MENTIONS),
-    "wikitext": plain,
-    "page": lambda text: page_text(Page("A", text[:5000], 0, is_wikitext=True)),
+    "tokens": find_tokens,
+    "pieces": tokenize,
+    "normalise": lambda text: (normalise_text(text), fold_term(text)),
+    "utf-7": repair_utf7,
+    "masking": lambda text: mask_mentions(text, MENTIONS),
+    "wikitext": plain_text,
+    "page": lambda text: page_text(SourcePage("A", text[:5000], 0, is_wikitext=True)),
     "links": lambda text: (
-        Page("A", text, 0, is_wikitext=True),
-        linked(Page("A", text, 0, is_wikitext=True)),
+        SourcePage("A", text, 0, is_wikitext=True),
+        linked_titles(SourcePage("A", text, 0, is_wikitext=True)),
     ),
-    "categories": lambda text: categories(Page("A", text, 0, is_wikitext=True)),
-    "collecting": lambda text: (_sentences(text), subject(text), is_person("Ann Roe", f"Ann {text}")),
-    "cutting": lambda text: cut(text, Term("Ann   Roe")),
-    "markdown": lambda text: (escaped(text), visible(text)),
-    "emoji": spelt,
-    "pairs": lambda text: variants(text[:1000], f"{text[:1000]}she", "gender"),
+    "categories": lambda text: page_categories(SourcePage("A", text, 0, is_wikitext=True)),
+    "collecting": lambda text: (_sentences(text), find_subject(text), is_person("Ann Roe", f"Ann {text}")),
+    "cutting": lambda text: cut_prompt(text, TermFinder("Ann   Roe")),
+    "markdown": lambda text: (escape_markdown(text), show_control_characters(text)),
+    "emoji": spell_emoji,
+    "pairs": lambda text: pair_variants(text[:1000], f"{text[:1000]}she", "gender"),
     "sentiment": lambda text: SENTIMENT.score([Text(text)]),
 }
 UNITS = (

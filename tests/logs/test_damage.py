@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evenhand.core.errors import EvenhandError
-from evenhand.logs.read import read_log
+from evenhand.logs.detection import read_log
 
 FILES = Path(__file__).parent / "files"
 NAMES = sorted(path.name for path in FILES.iterdir())
@@ -29,8 +29,8 @@ def test_damage_is_refused_or_read(name: str, tmp_path: Path) -> None:
         try:
             log = read_log(path)
         except EvenhandError as error:
-            assert error.accepted
-            assert error.todo
+            assert error.expected
+            assert error.fix
         else:
             assert log is None or log.table.height > 0
 

@@ -11,8 +11,8 @@ import pytest
 from tests.logs.make_files import BAD, GOOD, JOBS, PEOPLE
 
 from evenhand.core.errors import InputError
-from evenhand.logs.read import read_log
-from evenhand.logs.records import Log
+from evenhand.logs.detection import read_log
+from evenhand.logs.log_records import ToolLog
 
 FILES = Path(__file__).parent / "files"
 WHOLE = ("inspect-0.3.69.eval", "inspect-0.3.285.eval")
@@ -20,7 +20,7 @@ HALF = ("inspect.json", "inspect-parts.eval")
 ASKED = [(who, job) for job in JOBS for who in PEOPLE]
 
 
-def read(path: Path) -> Log:
+def read(path: Path) -> ToolLog:
     log = read_log(path)
     assert log is not None
     return log
@@ -164,14 +164,14 @@ def message(path: Path) -> str:
 
 def test_another_version_is_refused(tmp_path: Path) -> None:
     assert message(write(tmp_path / "a.eval", version=3, one=sample())) == (
-        "FILE is an Inspect log of format version 3. Accepted: format version 2. What to do: "
+        "FILE is an Inspect log of format version 3. Expected: format version 2. Fix: "
         "`inspect log convert` rewrites older logs; for newer ones update evenhand."
     )
 
 
 def test_a_log_without_samples_is_refused(tmp_path: Path) -> None:
     assert message(write(tmp_path / "a.eval", status="cancelled")) == (
-        "FILE has no samples (status cancelled). Accepted: a log with samples. What to do: run "
+        "FILE has no samples (status cancelled). Expected: a log with samples. Fix: run "
         "the evaluation to its end, and without --no-log-samples."
     )
 
@@ -179,16 +179,16 @@ def test_a_log_without_samples_is_refused(tmp_path: Path) -> None:
 def test_files_that_are_no_logs_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.eval").write_bytes(b"PK not a zip")
     assert message(tmp_path / "a.eval") == (
-        "FILE cannot be read: File is not a zip file. Accepted: a zip file that is whole. What to do: get "
+        "FILE cannot be read: File is not a zip file. Expected: a zip file that is whole. Fix: get "
         "the file again."
     )
     with zipfile.ZipFile(tmp_path / "b.eval", "w") as file:
         file.writestr("x.txt", "x")
-    assert message(tmp_path / "b.eval").startswith("FILE has no header of a log. Accepted: an Inspect log")
+    assert message(tmp_path / "b.eval").startswith("FILE has no header of a log. Expected: an Inspect log")
     (tmp_path / "c.json").write_text('{"rows": []}')
     assert message(tmp_path / "c.json") == (
-        "FILE is JSON, but no log of Inspect. Accepted: an Inspect log, .eval or .json, of format version 2. "
-        "What to do: save rows as .jsonl."
+        "FILE is JSON, but no log of Inspect. Expected: an Inspect log, .eval or .json, of format version 2. "
+        "Fix: save rows as .jsonl."
     )
     assert message(write(tmp_path / "d.eval", one="{broken")).startswith(
         "FILE: samples/one.json is not JSON: "

@@ -62,7 +62,7 @@ def test_packed_numbers_count_what_sets_of_words_do(bits, monkeypatch):
     texts = [" ".join(f"w{word}" for word in rng.integers(0, 9, size=rng.integers(3, 12))) for _ in range(40)]
     if bits:
         # 3 x 22 bits do not fit a number of 64: n-grams are compared as rows.
-        monkeypatch.setattr(diversity._Texts, "bits", bits)
+        monkeypatch.setattr(diversity._CountCache, "bits", bits)
     metric = Diversity()
     for some in (texts, texts[:13]):
         found = metric.measure({CELL: [Text(text) for text in some]})[CELL]

@@ -13,7 +13,7 @@ from tests.training import tiny_models
 
 from evenhand.core.errors import EvenhandError
 from evenhand.core.records import Text
-from evenhand.metrics.emotion import Emotion, synonyms
+from evenhand.metrics.emotion import Emotion, label_synonyms
 from evenhand.training.backbones import HubBackbone
 
 EMOTIONS = ("anger", "fear", "joy", "sadness")
@@ -62,7 +62,7 @@ def test_labels_of_another_model_are_named_by_the_user(tmp_path: Path) -> None:
     backbone.save(tmp_path / "m")
     with pytest.raises(EvenhandError) as raised:
         Emotion(source=str(tmp_path / "m"))
-    assert str(raised.value).startswith(f"the labels of {tmp_path / 'm'} are l_0, l_1, l_2. Accepted: anger:")
+    assert str(raised.value).startswith(f"the labels of {tmp_path / 'm'} are l_0, l_1, l_2. Expected: anger:")
     assert str(raised.value).endswith("say what its labels mean (`evenhand probe --label THEIRS=OURS`).")
     metric = Emotion(source=str(tmp_path / "m"), labels="L_0=joy,L_1=anger,L_2=")
     row = metric.score(TEXTS[:1])[0]
@@ -72,8 +72,8 @@ def test_labels_of_another_model_are_named_by_the_user(tmp_path: Path) -> None:
 
 
 def test_a_label_can_be_given_another_meaning() -> None:
-    assert "love" in synonyms(None)["joy"]
-    moved = synonyms('{"love": "sadness", "pride": ""}')
+    assert "love" in label_synonyms(None)["joy"]
+    moved = label_synonyms('{"love": "sadness", "pride": ""}')
     assert "love" not in moved["joy"]
     assert "pride" not in moved["joy"]
     assert "love" in moved["sadness"]
@@ -84,24 +84,24 @@ def test_a_label_can_be_given_another_meaning() -> None:
     [
         (
             "L=glee",
-            "a label is said to mean 'glee'. Accepted: anger, fear, joy, sadness, neutral, or nothing to "
+            "a label is said to mean 'glee'. Expected: anger, fear, joy, sadness, neutral, or nothing to "
             "leave it "
-            "out. What to do: use one of these after the =.",
+            "out. Fix: use one of these after the =.",
         ),
         (
             "L",
-            "the label 'L' is not said to mean anything. Accepted: THEIRS=OURS, such as LABEL_0=anger. "
-            "What to do: add = and one of our labels.",
+            "the label 'L' is not said to mean anything. Expected: THEIRS=OURS, such as LABEL_0=anger. "
+            "Fix: add = and one of our labels.",
         ),
         (
             '{"L": 1}',
-            'the labels are \'{"L": 1}\'. Accepted: {"THEIRS": "OURS", ..}. What to do: repair the JSON.',
+            'the labels are \'{"L": 1}\'. Expected: {"THEIRS": "OURS", ..}. Fix: repair the JSON.',
         ),
     ],
 )
 def test_labels_that_mean_nothing(labels: str, said: str) -> None:
     with pytest.raises(EvenhandError) as raised:
-        synonyms(labels)
+        label_synonyms(labels)
     assert str(raised.value) == said
 
 

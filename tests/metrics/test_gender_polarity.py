@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.oracles.unigram import unigram_slowly
 
-from evenhand.core.protocols import Explains, Metric, WordScore
+from evenhand.core.protocols import ExplainsScores, Metric, WordScore
 from evenhand.core.records import Text, Value
 from evenhand.metrics.gender_polarity import FEMALE, MALE, GenderPolarity
 
@@ -18,7 +18,7 @@ def unigram(text: str) -> Value:
 
 def test_it_is_a_metric_that_explains() -> None:
     assert isinstance(METRIC, Metric)
-    assert isinstance(METRIC, Explains)
+    assert isinstance(METRIC, ExplainsScores)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.oracles.unigram import mask_profession_slowly
 from evenhand.core.records import Mention, Text
 from evenhand.metrics.gender_polarity import GenderPolarity
 from evenhand.metrics.sentiment import LABELS, Sentiment
-from evenhand.text.masking import mask
+from evenhand.text.rendering import mask_mentions
 
 SENTIMENT = Sentiment()
 GENDER_POLARITY = GenderPolarity()
@@ -70,7 +70,7 @@ def test_vader_on_unmasked_wikipedia_sentences(
 
 def masked_profession(row: dict[str, str]) -> str:
     key = re.sub(r"\(.*?\)", "", row["key"].replace("_", " ")).strip()
-    return mask(row["wiki"], [Mention(key, whole_word=False)]).text
+    return mask_mentions(row["wiki"], [Mention(key, whole_word=False)]).text
 
 
 def test_table_3_of_bold_unigram_matching(data: Path) -> None:

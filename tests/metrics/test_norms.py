@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.core.errors import InputError
-from evenhand.core.protocols import Explains, Metric
+from evenhand.core.protocols import ExplainsScores, Metric
 from evenhand.core.records import Text, Value
-from evenhand.metrics.norms import BE5, VAD, Cut, Norms, label, scaled
+from evenhand.metrics.norms import BE5, VAD, NormCuts, Norms, label_value, scale_ratings
 from evenhand.suites.bold import BoldSuite
 from evenhand.text.lexicons import NORMS
-from evenhand.text.rendering import render
+from evenhand.text.rendering import render_text
 
 HEADER = "word\t" + "\t".join(NORMS)
 # Scaled: gift (1, 0.5, 0, 1, 0, 0, 0, 0), grave (-0.5, -1, -0.25, 0, 0.25, 1, 0.5, 0), stone all 0.
@@ -40,7 +40,7 @@ def values(metric: Norms, text: str) -> dict[str, float | None]:
 
 def test_it_is_a_metric_that_explains(metric: Norms) -> None:
     assert isinstance(metric, Metric)
-    assert isinstance(metric, Explains)
+    assert isinstance(metric, ExplainsScores)
     assert {output.name for output in metric.info.outputs} == {*VAD, *BE5}
 
 
@@ -94,14 +94,14 @@ def test_bounds_and_order(metric: Norms, words: list[str]) -> None:
 
 
 def test_a_value_at_its_cut_is_beyond_it() -> None:
-    cut = Cut(0.2, 0.3)
-    assert label("valence", -0.2, cut=cut) == "negative"
-    assert label("valence", -0.19, cut=cut) == "neutral"
-    assert label("valence", 0.29, cut=cut) == "neutral"
-    assert label("valence", 0.3, cut=cut) == "positive"
-    assert label("fear", 0.3, cut=cut) == "present"
-    assert label("fear", 0.29, cut=cut) == "absent"
-    assert label("fear", -0.9, cut=cut) == "absent"
+    cut = NormCuts(0.2, 0.3)
+    assert label_value("valence", -0.2, cut=cut) == "negative"
+    assert label_value("valence", -0.19, cut=cut) == "neutral"
+    assert label_value("valence", 0.29, cut=cut) == "neutral"
+    assert label_value("valence", 0.3, cut=cut) == "positive"
+    assert label_value("fear", 0.3, cut=cut) == "present"
+    assert label_value("fear", 0.29, cut=cut) == "absent"
+    assert label_value("fear", -0.9, cut=cut) == "absent"
 
 
 def test_cuts_are_options(tmp_path: Path, metric: Norms) -> None:
@@ -118,17 +118,17 @@ def test_cuts_are_options(tmp_path: Path, metric: Norms) -> None:
     one_side = Norms(source=str(path), cuts="dominance.negative=0.2")
     assert one_side.score([Text("gift grave")])[0]["dominance"].label == "negative"
     for wrong in ("valence=0", "joy", "luck=0.3", "fear=nan", "joy.negative=0.2", "valence.up=0.2"):
-        with pytest.raises(InputError, match=f"^the option cuts has '{wrong}'. Accepted: variable=number"):
+        with pytest.raises(InputError, match=f"^the option cuts has '{wrong}'. Expected: variable=number"):
             Norms(cuts=wrong)
 
 
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("gift\t9", "line 2: arousal is ''. Accepted: a number from 1 to 9."),
-        ("gift" + "\t7" * 8, "line 2: joy is '7'. Accepted: a number from 1 to 5."),
-        ("gift" + "\tnan" * 8, "line 2: valence is 'nan'. Accepted: a number from 1 to 9."),
-        (ROWS[0] + "\n" + ROWS[0], "line 3: the word 'gift' occurs again. Accepted: one row a word."),
+        ("gift\t9", "line 2: arousal is ''. Expected: a number from 1 to 9."),
+        ("gift" + "\t7" * 8, "line 2: joy is '7'. Expected: a number from 1 to 5."),
+        ("gift" + "\tnan" * 8, "line 2: valence is 'nan'. Expected: a number from 1 to 9."),
+        (ROWS[0] + "\n" + ROWS[0], "line 3: the word 'gift' occurs again. Expected: one row a word."),
     ],
 )
 def test_a_broken_lexicon_is_named(tmp_path: Path, row: str, message: str) -> None:
@@ -155,8 +155,8 @@ def test_a_lexicon_without_a_variable_is_named(tmp_path: Path) -> None:
 
 def test_scaled_ends() -> None:
     low, high = np.array([[1.0] * 8]), np.array([[9.0] * 3 + [5.0] * 5])
-    assert scaled(low).tolist() == [[-1, -1, -1, 0, 0, 0, 0, 0]]
-    assert scaled(high).tolist() == [[1] * 8]
+    assert scale_ratings(low).tolist() == [[-1, -1, -1, 0, 0, 0, 0, 0]]
+    assert scale_ratings(high).tolist() == [[1] * 8]
 
 
 def test_direction_with_the_embedded_lexicon() -> None:
@@ -189,7 +189,7 @@ def test_wikipedia_s_shares_lie_near_the_paper_s(data: Path) -> None:
     distances: dict[str, list[float]] = {column: [] for column in COLUMNS}
     for group, printed in WIKI.items():
         texts = [
-            render("", human[prompt.id], scope="full", masking="none", mentions=prompt.mentions)
+            render_text("", human[prompt.id], scope="full", masking="none", mentions=prompt.mentions)
             for prompt in suite.prompts()
             if prompt.groups[0].name == group
         ]

@@ -9,7 +9,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import Cell
 from evenhand.core.records import Completion, ModelRef, Text
 from evenhand.metrics.perplexity import Perplexity
-from evenhand.text.ngrams import perplexity, pieces, train
+from evenhand.text.ngram_model import compute_perplexity, tokenize, train_ngram_model
 
 CELL = Cell("all", "all")
 
@@ -36,7 +36,7 @@ def of(metric, *texts):
 
 def test_a_language_model_by_hand_reads_each_text_once(monkeypatch):
     model = Scoring()
-    monkeypatch.setattr(registry, "model", lambda *_: model)
+    monkeypatch.setattr(registry, "create_model", lambda *_: model)
     metric = Perplexity(source="any")
     assert of(metric, "a b", "c").value == pytest.approx(4.0)
     assert of(metric, "a b", "a b").value == pytest.approx(4.0)
@@ -46,10 +46,10 @@ def test_a_language_model_by_hand_reads_each_text_once(monkeypatch):
 
 def test_an_arpa_file(tmp_path):
     texts = ["the cat sat", "the dog sat", "a cat ran"]
-    model = train([pieces(text) for text in texts], order=3)
+    model = train_ngram_model([tokenize(text) for text in texts], order=3)
     model.write(tmp_path / "m.arpa")
     metric = Perplexity(source=str(tmp_path / "m.arpa"))
-    expected = perplexity([model.fit(pieces(text)) for text in texts])
+    expected = compute_perplexity([model.log_likelihood(tokenize(text)) for text in texts])
     assert of(metric, *texts).value == pytest.approx(expected, rel=1e-6)
     assert of(metric, "the cat sat").value < of(metric, "sat the cat").value  # the direction
     assert len(metric.info.weights) > 8

@@ -5,16 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.core.errors import InputError
-from evenhand.core.protocols import Explains, Metric
+from evenhand.core.protocols import ExplainsScores, Metric
 from evenhand.core.records import Text, Value
-from evenhand.metrics.sentiment import Sentiment, label
+from evenhand.metrics.sentiment import Sentiment, label_compound
 
 METRIC = Sentiment()
 
 
 def test_it_is_a_metric_that_explains() -> None:
     assert isinstance(METRIC, Metric)
-    assert isinstance(METRIC, Explains)
+    assert isinstance(METRIC, ExplainsScores)
 
 
 def test_a_value_worked_by_hand() -> None:
@@ -42,7 +42,7 @@ def test_direction() -> None:
     ],
 )
 def test_the_cut_belongs_to_the_outer_classes(compound: float, cut: float, expected: str) -> None:
-    assert label(compound, cut=cut) == expected
+    assert label_compound(compound, cut=cut) == expected
 
 
 @pytest.mark.parametrize("text", ["", " \n\t", "\u3000"])
@@ -79,8 +79,8 @@ def test_an_impossible_cut_is_refused(cut: float) -> None:
     with pytest.raises(InputError) as error:
         Sentiment(cut=cut)
     assert str(error.value) == (
-        f"the sentiment cut is {cut}. Accepted: a number above 0 and at most 1. "
-        "What to do: use 0.5 as BOLD does, or 0.05 as VADER's authors do."
+        f"the sentiment cut is {cut}. Expected: a number above 0 and at most 1. "
+        "Fix: use 0.5 as BOLD does, or 0.05 as VADER's authors do."
     )
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.oracles.vader import compounds_slowly
 from vaderSentiment import vaderSentiment as package
 
-from evenhand.metrics.vader import Vader
+from evenhand.metrics.vader import VaderScorer
 from evenhand.metrics.vader_rules import RULE_WORDS
 
-FAST = Vader(warm_after=0)
+FAST = VaderScorer(warm_after=0)
 _ANALYZER = package.SentimentIntensityAnalyzer()
 _PHRASES = (*package.SPECIAL_CASES, *package.BOOSTER_DICT, *package.NEGATE)
 _ODD = ("XYZ", "I", "DON'T", "xn'ty", "can’t", "İstanbul", "straße", "ΑΣ", "—", "\u00a0", "!!!", "?!", ":-)")
@@ -71,7 +71,7 @@ def test_order_and_batch_change_nothing(texts: list[str]) -> None:
 
 
 def test_the_package_is_used_until_the_compiler_pays_for_itself() -> None:
-    vader = Vader(warm_after=3)
+    vader = VaderScorer(warm_after=3)
     texts = ["good", "not good"]
     assert [vader.compounds(texts) for _ in range(3)] == [compounds_slowly(texts)] * 3
 
@@ -79,7 +79,7 @@ def test_the_package_is_used_until_the_compiler_pays_for_itself() -> None:
 def test_the_package_s_score_of_a_long_line() -> None:
     line = "a good but bad thing!? " * 250
     assert FAST.compounds([line]) == compounds_slowly([line])
-    assert Vader().compounds([line, "good"]) == compounds_slowly([line, "good"])
+    assert VaderScorer().compounds([line, "good"]) == compounds_slowly([line, "good"])
 
 
 @pytest.mark.parametrize("unit", ["a good but bad thing!? ", "good ", "é not bad ", "!", "x"])
@@ -87,8 +87,8 @@ def test_lines_of_100_kb_take_no_minute(unit: str) -> None:
     # The package lower-cases all words for each known one: more than a minute for such a line.
     line = unit * (100_000 // len(unit))
     start = time.process_time()
-    Vader().compounds([line])
-    Vader().explain(line)
+    VaderScorer().compounds([line])
+    VaderScorer().explain(line)
     assert time.process_time() - start < 10
 
 

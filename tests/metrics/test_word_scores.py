@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from evenhand.core.records import Text
 from evenhand.metrics.word_scores import (
-    Found,
-    look_up,
-    strongest,
+    MatchedWords,
+    add_possessives,
+    find_words,
+    most_extreme_scores,
+    precompute_weights,
     table_averages,
-    weighed,
     weighted_averages,
-    with_possessives,
 )
 
 
@@ -51,7 +51,7 @@ def test_average_by_hand() -> None:
 def test_strongest_by_hand() -> None:
     scores = np.array([0.2, -0.7, 0.1, 0.6, -0.6, -0.3, -0.2, 0.0])
     counts = np.array([3, 0, 2, 2, 1])
-    assert strongest(scores, counts) == pytest.approx([-0.7, math.nan, 0.0, -0.3, 0.0], nan_ok=True)
+    assert most_extreme_scores(scores, counts) == pytest.approx([-0.7, math.nan, 0.0, -0.3, 0.0], nan_ok=True)
 
 
 # Steps of 1/16 and no score near another's negative but exactly: ties are exact or none.
@@ -67,7 +67,9 @@ def flat(batch: list[list[float]]) -> tuple[np.ndarray, np.ndarray]:
 def test_the_slow_twins_agree(batch: list[list[float]]) -> None:
     scores, counts = flat(batch)
     assert weighted_averages(scores, counts) == pytest.approx([average_slowly(t) for t in batch], nan_ok=True)
-    assert strongest(scores, counts) == pytest.approx([strongest_slowly(t) for t in batch], nan_ok=True)
+    assert most_extreme_scores(scores, counts) == pytest.approx(
+        [strongest_slowly(t) for t in batch], nan_ok=True
+    )
 
 
 @given(_BATCH)
@@ -81,8 +83,8 @@ def test_batches_change_no_bit(batch: list[list[float]]) -> None:
 def test_tables_of_variables_are_averaged_as_one_variable_is(batch: list[list[float]]) -> None:
     """Two variables, the second the first turned round; one row a word."""
     scores, counts = flat(batch)
-    found = Found(np.arange(len(scores)), counts, counts > 0)
-    averages = table_averages(weighed(np.stack([scores, -scores], axis=1)), found)
+    found = MatchedWords(np.arange(len(scores)), counts, counts > 0)
+    averages = table_averages(precompute_weights(np.stack([scores, -scores], axis=1)), found)
     expected = weighted_averages(scores, counts)
     assert averages[:, 0] == pytest.approx(expected, nan_ok=True)
     assert np.array_equal(averages[:, 1], -averages[:, 0], equal_nan=True)
@@ -91,28 +93,28 @@ def test_tables_of_variables_are_averaged_as_one_variable_is(batch: list[list[fl
 
 
 def alone_average(text: list[float]) -> float:
-    found = Found(np.arange(len(text)), np.array([len(text)]), np.ones(1, dtype=bool))
-    return float(table_averages(weighed(np.array(text)[:, None]), found)[0, 0])
+    found = MatchedWords(np.arange(len(text)), np.array([len(text)]), np.ones(1, dtype=bool))
+    return float(table_averages(precompute_weights(np.array(text)[:, None]), found)[0, 0])
 
 
 @given(st.lists(_SCORE, min_size=1, max_size=8))
 def test_sign_and_bounds(scores: list[float]) -> None:
-    value, extreme = average(*scores), strongest(np.array(scores), np.array([len(scores)]))[0]
+    value, extreme = average(*scores), most_extreme_scores(np.array(scores), np.array([len(scores)]))[0]
     assert min(scores) - 1e-12 <= value <= max(scores) + 1e-12
     assert average(*(-score for score in scores)) == pytest.approx(-value)
-    assert strongest(-np.array(scores), np.array([len(scores)]))[0] == -extreme
+    assert most_extreme_scores(-np.array(scores), np.array([len(scores)]))[0] == -extreme
 
 
 def test_look_up_skips_masks_and_unknown_words() -> None:
     table = {"person": 0, "sings": 1}
     text = Text("Person sings loudly to a person", ((0, 6),))
-    assert look_up([text, Text("")], table).rows.tolist() == [0, 1, 0]
-    found = look_up([text, Text("")], table, skip_masks=True)
+    assert find_words([text, Text("")], table).rows.tolist() == [0, 1, 0]
+    found = find_words([text, Text("")], table, skip_masks=True)
     assert found.rows.tolist() == [1, 0]
     assert found.counts.tolist() == [2, 0]
 
 
 def test_possessives_have_their_word_s_row() -> None:
-    assert with_possessives({"she": 0, "she's": 1, "mayor": 2}) == {
+    assert add_possessives({"she": 0, "she's": 1, "mayor": 2}) == {
         "she": 0, "she's": 1, "mayor": 2, "mayor's": 2,
     }  # fmt: skip

@@ -17,7 +17,7 @@ from evenhand.core.protocols import Mitigation
 from evenhand.core.records import GenerationSpec, Request
 from evenhand.mitigations.calibration import Calibration
 from evenhand.mitigations.calibrator import Calibrator, read_calibrator, save_calibrator
-from evenhand.models.causal import CausalModel
+from evenhand.models.local import CausalModel
 from evenhand.testing.stub import StubModel
 
 SPEC = GenerationSpec(max_new_tokens=6, stop="none")
@@ -39,7 +39,7 @@ def saved(folder: Path, *, width: int = 32, revision: str = "r1") -> str:
 
 
 def test_it_is_registered_and_modes_are_variants(words: str) -> None:
-    found = registry.mitigation("calibration:embedding", {"words": words, "strength": 0.3})
+    found = registry.create_mitigation("calibration:embedding", {"words": words, "strength": 0.3})
     assert isinstance(found, Mitigation)
     assert found.info.options["mode"] == "embedding"
     assert found.info.options["strength"] == "0.3"
@@ -86,8 +86,8 @@ def test_a_model_behind_a_network_cannot_be_steered(words: str) -> None:
         Calibration(words=words).apply(StubModel())
     assert message(caught) == (
         "the model 'stub' cannot be steered: its hidden states are not on this machine. "
-        "Accepted: builtin, a folder, a Hub id or a .gguf file of a causal model. "
-        "What to do: use the mitigation replacement, which works on any model's text."
+        "Expected: builtin, a folder, a Hub id or a .gguf file of a causal model. "
+        "Fix: use the mitigation replacement, which works on any model's text."
     )
 
 
@@ -96,29 +96,29 @@ def test_the_classifier_mode_needs_its_head_and_the_other_has_none(tmp_path: Pat
         Calibration(mode="classifier")
     assert message(caught) == (
         "the mode classifier was given no calibrator. "
-        "Accepted: the folder that `evenhand train calibrator` wrote for this model. "
-        "What to do: evenhand train calibrator --model LM DATA --out DIR, then --calibrator DIR."
+        "Expected: the folder that `evenhand train calibrator` wrote for this model. "
+        "Fix: evenhand train calibrator --model LM DATA --out DIR, then --calibrator DIR."
     )
     with pytest.raises(InputError) as caught:
         Calibration(calibrator=saved(tmp_path))
     assert message(caught) == (
         "the mode embedding was given a calibrator. "
-        "Accepted: word lists; a calibrator is for the mode classifier. "
-        "What to do: leave the calibrator out, or choose the mode classifier."
+        "Expected: word lists; a calibrator is for the mode classifier. "
+        "Fix: leave the calibrator out, or choose the mode classifier."
     )
     with pytest.raises(InputError) as caught:
         Calibration(mode="classifier", calibrator=saved(tmp_path), words="sides.json")
     assert message(caught) == (
         "the mode classifier was given the words sides.json. "
-        "Accepted: a calibrator; word lists are for the mode embedding. "
-        "What to do: leave the words out, or choose the mode embedding."
+        "Expected: a calibrator; word lists are for the mode embedding. "
+        "Fix: leave the words out, or choose the mode embedding."
     )
     with pytest.raises(InputError) as caught:
         Calibration(mode="classifier", calibrator=str(tmp_path / "none"))
     assert message(caught) == (
         f"there is no calibrator at {tmp_path / 'none'}. "
-        "Accepted: a folder with calibrator.safetensors. "
-        "What to do: train one: evenhand train calibrator --model LM DATA."
+        "Expected: a folder with calibrator.safetensors. "
+        "Fix: train one: evenhand train calibrator --model LM DATA."
     )
 
 
@@ -127,15 +127,15 @@ def test_a_head_of_another_model_or_width_is_refused(small: CausalModel, tmp_pat
         Calibration(mode="classifier", calibrator=saved(tmp_path, width=8)).apply(small)
     assert message(caught) == (
         "the calibrator reads hidden states of 8 numbers, those of 'tiny' have 32. "
-        "Accepted: a calibrator of 'tiny'. "
-        "What to do: evenhand train calibrator --model tiny DATA."
+        "Expected: a calibrator of 'tiny'. "
+        "Fix: evenhand train calibrator --model tiny DATA."
     )
     with pytest.raises(InputError) as caught:
         Calibration(mode="classifier", calibrator=saved(tmp_path, revision="r2")).apply(small)
     assert message(caught) == (
         "the calibrator was trained on 'tiny' at r2, this is 'tiny' at r1. "
-        "Accepted: a calibrator of the very same weights: another model's hidden states mean other things. "
-        "What to do: evenhand train calibrator --model tiny DATA."
+        "Expected: a calibrator of the very same weights: another model's hidden states mean other things. "
+        "Fix: evenhand train calibrator --model tiny DATA."
     )
 
 

@@ -14,22 +14,21 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from tools.assets.gpt2_model import CausalModel, CausalShape
+from tools.assets.planted_bias import Lean, Recipe, planted_rows, prepare
+from tools.assets.planted_tuning import train
 
-from evenhand.api.train import train as train_head
 from evenhand.core import registry
 from evenhand.core.protocols import Model, SteerableModel
 from evenhand.core.records import Execution, GenerationSpec, Group, Prompt, Request
-from evenhand.mitigations.calibration import Calibration
-from evenhand.mitigations.gains import usual_gap
-from evenhand.mitigations.settings import Settings
-from evenhand.mitigations.sides import Sides, side_vectors
-from evenhand.mitigations.steering import CalibrationSteering
-from evenhand.stats.base_rates import OVERALL, Given, bias_change, indirect_bias
-from evenhand.training import tokenizer
-from evenhand.training.gpt2 import CausalModel, CausalShape
-from evenhand.training.ideology_words import Article
-from evenhand.training.planted import Lean, Recipe, planted_rows, prepare
-from evenhand.training.planted_tuning import train
+from evenhand.mitigations.calibration import Calibration, CalibrationConfig
+from evenhand.mitigations.calibration_steering import CalibrationSteering
+from evenhand.mitigations.debias_gains import typical_gap
+from evenhand.mitigations.word_lists import WordLists, word_list_vectors
+from evenhand.stats.base_rates import OVERALL, SideTexts, bias_change, indirect_bias
+from evenhand.training.ideology_words import LabelledArticle
+from evenhand.training.train import train as train_head
+from tools.assets import train_tokenizer
 
 LEFT = ("climate", "workers", "union", "equity", "forest", "rights", "school", "transit")
 RIGHT = ("border", "liberty", "church", "taxes", "police", "ranch", "freedom", "troops")
@@ -54,9 +53,9 @@ def article(rng: np.random.Generator, *, right: bool) -> str:
     return " ".join(words)
 
 
-def articles(seed: int, count: int) -> list[Article]:
+def articles(seed: int, count: int) -> list[LabelledArticle]:
     rng = np.random.default_rng(seed)
-    return [Article(article(rng, right=bool(at % 2)), bool(at % 2), "press") for at in range(count)]
+    return [LabelledArticle(article(rng, right=bool(at % 2)), bool(at % 2), "press") for at in range(count)]
 
 
 def prompts() -> list[Prompt]:
@@ -80,10 +79,10 @@ def steered(planted: Planted, mode: str) -> Model:
     if mode == "classifier":
         return Calibration(mode="classifier", calibrator=planted.head).apply(planted.model)
     anatomy = planted.model.anatomy()
-    vectors = side_vectors(Sides(("left", "right"), (LEFT[:5], RIGHT[:5])), anatomy, pieces="mean")
+    vectors = word_list_vectors(WordLists(("left", "right"), (LEFT[:5], RIGHT[:5])), anatomy, pieces="mean")
     states = torch.cat(list(planted.model.hidden_states([one.text for one in articles(3, 60)], longest=24)))
-    vectors = vectors._replace(centre=usual_gap(vectors, states))
-    steering = CalibrationSteering(anatomy, Settings(), vectors=vectors)
+    vectors = vectors._replace(centre=typical_gap(vectors, states))
+    steering = CalibrationSteering(anatomy, CalibrationConfig(), vectors=vectors)
     return planted.model.steered(steering, name="calibration:embedding", options={})
 
 
@@ -93,7 +92,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
     source = folder / "source"
     source.mkdir()
     texts = [one.text for one in articles(0, 60)] + [prompt.text for prompt in prompts()]
-    bpe = tokenizer.train(texts * 5, vocabulary=420)
+    bpe = train_tokenizer.train(texts * 5, vocabulary=420)
     bpe.save(str(folder / "tokenizer.json"))
     shape = CausalShape(vocabulary=420, context=48, layers=2, width=48, heads=4)
     with torch.random.fork_rng():
@@ -112,12 +111,12 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
     head = train_head(
         "calibrator", data, model=name, sides="left,right", out=folder / "head", device="cpu", epochs=30
     )
-    model = registry.model(name, {}, Execution(device="cpu", batch=64))
+    model = registry.create_model(name, {}, Execution(device="cpu", batch=64))
     assert isinstance(model, SteerableModel)
     return Planted(model, str(head.folder))
 
 
-def judged(model: Model) -> Given:
+def judged(model: Model) -> SideTexts:
     """The share of right-hand words among the words of a side, for six texts a prompt."""
     given = {prompt.id: prompt for prompt in prompts()}
     requests = [Request(prompt.id, prompt.text, tuple(range(6))) for prompt in given.values()]
@@ -132,11 +131,11 @@ def judged(model: Model) -> Given:
 
 
 @pytest.fixture(scope="module")
-def vanilla(planted: Planted) -> Given:
+def vanilla(planted: Planted) -> SideTexts:
     return judged(planted.model)
 
 
-def test_what_was_planted_is_found_with_its_direction_and_nothing_else(vanilla: Given) -> None:
+def test_what_was_planted_is_found_with_its_direction_and_nothing_else(vanilla: SideTexts) -> None:
     found = indirect_bias(*vanilla, rng=0, permutations=400, resamples=400)
     for option, sign in (("east", -1), ("west", 1)):
         bias = found[option]
@@ -157,7 +156,7 @@ def test_what_was_planted_is_found_with_its_direction_and_nothing_else(vanilla: 
 
 @pytest.mark.parametrize(("mode", "most"), [("embedding", 0.9), ("classifier", 0.5)])
 def test_both_modes_lower_it_and_the_classifier_halves_it(
-    planted: Planted, vanilla: Given, mode: str, most: float
+    planted: Planted, vanilla: SideTexts, mode: str, most: float
 ) -> None:
     after = judged(steered(planted, mode))
     before = indirect_bias(*vanilla, rng=0, permutations=400, resamples=400)[OVERALL].corrected

@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenhand.api.audit import prepare
+from evenhand.audits.audit import prepare
 from evenhand.core.errors import InputError
 from evenhand.core.records import GenerationSpec, Request
-from evenhand.mitigations.replacement import Replacement, Rewriter, _largest, neighbours
-from evenhand.mitigations.sides import Sides
-from evenhand.testing.checks import check_model
+from evenhand.mitigations.replacement import Replacement, Rewriter, _largest, nearest_neighbours
+from evenhand.mitigations.word_lists import WordLists
+from evenhand.testing.contract_checks import check_model
 from evenhand.testing.stub import StubModel
-from evenhand.text.vectors import WordVectors, save_vectors
+from evenhand.text.word_vectors import WordVectors, save_vectors
 
 WORDS = ("teacher", "pupil", "rain", "snow", "hail")
 MATRIX = np.array([[1, 0], [0.9, 0.1], [0, 1], [0.1, 0.9], [0.2, 0.8]], dtype=np.float32)
@@ -29,9 +29,12 @@ def files(tmp_path: Path) -> tuple[str, str]:
 
 def test_neighbours_are_the_nearest_words_outside_both_lists() -> None:
     vectors = WordVectors.create(WORDS, MATRIX, source="here")
-    sides = Sides(("a", "b"), (("rain", "unknown"), ("snow",)))
+    sides = WordLists(("a", "b"), (("rain", "unknown"), ("snow",)))
     # snow is nearest to rain but listed; hail comes next, then pupil, then teacher.
-    assert neighbours(sides, vectors, count=2) == {"rain": ("hail", "pupil"), "snow": ("hail", "pupil")}
+    assert nearest_neighbours(sides, vectors, count=2) == {
+        "rain": ("hail", "pupil"),
+        "snow": ("hail", "pupil"),
+    }
 
 
 @pytest.mark.parametrize("count", [1, 3, 7, 19, 20, 40])
@@ -82,18 +85,18 @@ def test_failures_stay_failures(files: tuple[str, str]) -> None:
     [
         (
             {"mode": "in-glove"},
-            "the mode in-glove was given no vectors. Accepted: a file of ideology-neutral word vectors. "
-            "What to do: train them: python -m evenhand.training.neutral_vectors ARTICLES.jsonl --out DIR.",
+            "the mode in-glove was given no vectors. Expected: a file of ideology-neutral word vectors. "
+            "Fix: train them: python -m evenhand.training.neutral_vectors ARTICLES.jsonl --out DIR.",
         ),
         (
             {"mode": "glove"},
-            "mode is 'glove'. Accepted: naive, in-glove. What to do: for example replacement:naive.",
+            "mode is 'glove'. Expected: naive, in-glove. Fix: for example replacement:naive.",
         ),
         (
             {"share": "half"},
-            "share is 'half'. Accepted: 0 to 1. What to do: change the mitigation's option share.",
+            "share is 'half'. Expected: 0 to 1. Fix: change the mitigation's option share.",
         ),
-        ({"share": 2.0}, "share is 2.0. Accepted: 0 to 1. What to do: change the mitigation's option share."),
+        ({"share": 2.0}, "share is 2.0. Expected: 0 to 1. Fix: change the mitigation's option share."),
     ],
 )
 def test_what_cannot_be_done_is_said(options: dict[str, object], message: str) -> None:
@@ -105,7 +108,7 @@ def test_what_cannot_be_done_is_said(options: dict[str, object], message: str) -
 def test_vectors_without_any_of_the_words_are_refused() -> None:
     vectors = WordVectors.create(WORDS, MATRIX, source="here")
     with pytest.raises(InputError, match=r"^here has no vector for any of the 2 words\."):
-        neighbours(Sides(("a", "b"), (("x",), ("y",))), vectors, count=1)
+        nearest_neighbours(WordLists(("a", "b"), (("x",), ("y",))), vectors, count=1)
 
 
 def test_the_plan_of_an_audit_says_what_is_on() -> None:

@@ -10,11 +10,11 @@ from tests.models.scripted import Scripted
 from transformers import PreTrainedModel
 
 from evenhand.core.records import Completion, GenerationSpec, Request
-from evenhand.neural.engine import Engine
-from evenhand.neural.gpt2 import Gpt2
-from evenhand.neural.gpt2_weights import Shape
-from evenhand.neural.hub_engine import HubEngine
-from evenhand.neural.tokens import HubCodec
+from evenhand.generation.engine import Engine
+from evenhand.generation.gpt2 import Gpt2
+from evenhand.generation.gpt2_weights import Gpt2Shape
+from evenhand.generation.hub_engine import HubEngine
+from evenhand.generation.tokenizer import HubCodec
 
 GREEDY = GenerationSpec(max_new_tokens=12, temperature=0, stop="none", samples=1)
 SAMPLED = GenerationSpec(max_new_tokens=10, temperature=1.0, top_k=20, top_p=0.9, stop="none", seed=4)
@@ -33,7 +33,7 @@ def codec(ends: frozenset[int] = frozenset({0})) -> HubCodec:
 
 
 def lean(model: PreTrainedModel) -> Engine:
-    shape = Shape.of(model.config.to_dict())
+    shape = Gpt2Shape.of(model.config.to_dict())
     assert shape is not None
     return Gpt2(shape, model.state_dict())
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from evenhand.neural.engine import Batch, Output, Prefix
+from evenhand.generation.engine import DecoderOutput, KVCache, PrefillState
 
 
 class Scripted:
@@ -20,17 +20,17 @@ class Scripted:
         self.steps: list[int] = []
         self.fail_at: set[int] = set()
 
-    def prefill(self, rows: Sequence[Sequence[int]]) -> list[Prefix]:
+    def prefill(self, rows: Sequence[Sequence[int]]) -> list[PrefillState]:
         self.prefilled += [tuple(row) for row in rows]
-        return [Prefix(len(row), ()) for row in rows]
+        return [PrefillState(len(row), ()) for row in rows]
 
-    def batch(self, rows: int, length: int) -> Batch:
+    def create_cache(self, rows: int, length: int) -> KVCache:
         return ScriptedBatch(self, rows)
 
     def log_probs(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
         raise NotImplementedError
 
-    def output(self) -> tuple[Tensor, Tensor | None]:
+    def lm_head(self) -> tuple[Tensor, Tensor | None]:
         raise NotImplementedError
 
     def hidden_states(self, rows: Sequence[Sequence[int]]) -> Iterator[Tensor]:
@@ -41,7 +41,7 @@ class ScriptedBatch:
     def __init__(self, engine: Scripted, rows: int) -> None:
         self.engine, self.capacity, self.written = engine, rows, list[int]()
 
-    def fill(self, rows: Sequence[int], prefixes: Sequence[Prefix]) -> None:
+    def fill(self, rows: Sequence[int], prefixes: Sequence[PrefillState]) -> None:
         for row in rows:
             assert row <= len(self.written)
             self.written[row : row + 1] = [0]
@@ -51,7 +51,7 @@ class ScriptedBatch:
         assert len(set(rows)) == len(rows)
         self.written = [self.written[row] for row in rows]
 
-    def step(self, tokens: Tensor) -> Output:
+    def step(self, tokens: Tensor) -> DecoderOutput:
         self.engine.steps.append(len(tokens))
         if len(self.engine.steps) in self.engine.fail_at:
             raise torch.OutOfMemoryError("no memory")
@@ -61,4 +61,4 @@ class ScriptedBatch:
         for row, count in enumerate(self.written):
             logits[row, script[count % len(script)]] = 1
         self.written = [count + 1 for count in self.written]
-        return Output(torch.zeros(len(tokens), 1), logits)
+        return DecoderOutput(torch.zeros(len(tokens), 1), logits)

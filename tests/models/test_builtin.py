@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from evenhand.core.assets import ROOT
 from evenhand.core.errors import InputError
+from evenhand.core.files import ASSETS_FOLDER
 from evenhand.core.protocols import SteerableModel
 from evenhand.core.records import Execution, GenerationSpec, Request
 from evenhand.models import builtin
-from evenhand.models.causal import CausalModel
+from evenhand.models.local import CausalModel
 from evenhand.testing import check_model
 
 CPU = Execution(device="cpu")
@@ -18,9 +18,9 @@ CPU = Execution(device="cpu")
 
 @pytest.fixture(scope="module")
 def model() -> CausalModel:
-    if not (ROOT / "builtin" / "model.safetensors").exists():
+    if not (ASSETS_FOLDER / "builtin" / "model.safetensors").exists():
         pytest.skip("the embedded model is not in this checkout")
-    return builtin.causal(CPU)
+    return builtin.load_causal(CPU)
 
 
 def test_the_embedded_model_writes_english_sentences(model: CausalModel) -> None:
@@ -55,7 +55,7 @@ def test_it_keeps_the_contract(model: CausalModel) -> None:
 
 
 def test_an_unknown_embedded_model() -> None:
-    with pytest.raises(InputError, match=r"^there is no embedded model 'other'\. Accepted: builtin, builtin"):
+    with pytest.raises(InputError, match=r"^there is no embedded model 'other'\. Expected: builtin, builtin"):
         builtin.load("other", execution=CPU)
 
 

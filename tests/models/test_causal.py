@@ -8,20 +8,20 @@ import torch
 from tests.models import tiny
 
 from evenhand.core.errors import InputError
-from evenhand.core.protocols import Candidates, ResolvesSpec, Step, Wide
+from evenhand.core.protocols import Candidates, MaxBatch, ResolvesSpec, Step
 from evenhand.core.records import GenerationSpec, ModelRef, Request
-from evenhand.models.causal import CausalModel
-from evenhand.models.decoding import LARGEST_BATCH, Loop
-from evenhand.neural.gpt2 import Gpt2
-from evenhand.neural.gpt2_weights import Shape
-from evenhand.neural.tokens import HubCodec
+from evenhand.generation.gpt2 import Gpt2
+from evenhand.generation.gpt2_weights import Gpt2Shape
+from evenhand.generation.scheduler import LARGEST_BATCH, SamplingLoop
+from evenhand.generation.tokenizer import HubCodec
+from evenhand.models.local import CausalModel
 
-SHAPE = Shape(300, tiny.CONTEXT, 2, 32, 4)
+SHAPE = Gpt2Shape(300, tiny.CONTEXT, 2, 32, 4)
 
 
 def model(*control_codes: str) -> CausalModel:
     codec = HubCodec.of(tiny.tokenizer(), ends=frozenset({0}))
-    loop = Loop(Gpt2(SHAPE, tiny.gpt2().state_dict()), codec)
+    loop = SamplingLoop(Gpt2(SHAPE, tiny.gpt2().state_dict()), codec)
     return CausalModel(ModelRef("causal", "tiny", "r"), loop, None, frozenset(control_codes))
 
 
@@ -111,8 +111,7 @@ def test_only_known_control_codes_are_taken() -> None:
     with pytest.raises(InputError) as caught:
         model("Wikipedia", "Books").resolved(spec)
     assert str(caught.value) == (
-        "control code 'Recipes' for the model 'tiny'. Accepted: Books, Wikipedia. "
-        "What to do: choose one of these."
+        "control code 'Recipes' for the model 'tiny'. Expected: Books, Wikipedia. Fix: choose one of these."
     )
 
 
@@ -122,8 +121,8 @@ def test_iterations_are_for_masked_models(field: str) -> None:
     with pytest.raises(InputError) as caught:
         model().generate([Request("x", "The man", (0,))], spec)
     assert str(caught.value) == (
-        f"{field} 3 for the model 'tiny'. Accepted: burn-in and iterations are for masked models such as "
-        f"builtin:masked. What to do: leave {field} out, or take a preset for causal models."
+        f"{field} 3 for the model 'tiny'. Expected: burn-in and iterations are for masked models such as "
+        f"builtin:masked. Fix: leave {field} out, or take a preset for causal models."
     )
 
 
@@ -134,17 +133,17 @@ def test_a_spec_that_fits_is_left_as_it_is() -> None:
 
 
 def test_a_model_says_how_fast_it_writes() -> None:
-    from evenhand.core.protocols import Paced
+    from evenhand.core.protocols import EstimatesThroughput
     from evenhand.models.builtin import load
 
     model = load()
-    assert isinstance(model, Paced)
+    assert isinstance(model, EstimatesThroughput)
     assert model.pace(GenerationSpec(max_new_tokens=2)) > 0
 
 
 def test_a_gpu_is_asked_for_as_many_texts_as_it_writes_side_by_side() -> None:
     one = model()
-    assert isinstance(one, Wide)
+    assert isinstance(one, MaxBatch)
     assert one.at_once == 1
     one.loop.engine.device = torch.device("cuda")  # type: ignore[misc]
     assert one.at_once == LARGEST_BATCH

@@ -13,8 +13,8 @@ from tests.models.scripted import Scripted
 
 from evenhand.core.errors import ModelError
 from evenhand.core.records import Request
-from evenhand.models.decoding import Loop
-from evenhand.neural.engine import Batch, Prefix
+from evenhand.generation.engine import KVCache, PrefillState
+from evenhand.generation.scheduler import SamplingLoop
 
 
 @pytest.mark.parametrize("fail_at", [{1}, {3}, {1, 2, 5}, {4, 7}])
@@ -23,8 +23,8 @@ def test_out_of_memory_halves_the_batch_and_loses_nothing(fail_at: set[int]) -> 
     spec = replace(GREEDY, max_new_tokens=4)
     calm, scarce = scripted("abc"), scripted("abc")
     scarce.fail_at = fail_at
-    expected = texts(list(Loop(calm, codec(), batch=8).run(items, spec)))
-    done = list(Loop(scarce, codec(), batch=8).run(items, spec))
+    expected = texts(list(SamplingLoop(calm, codec(), batch=8).run(items, spec)))
+    done = list(SamplingLoop(scarce, codec(), batch=8).run(items, spec))
     assert len(done) == 23
     assert texts(done) == expected
     assert max(scarce.steps[max(fail_at) :]) <= 8 // 2 ** len(fail_at)
@@ -32,13 +32,15 @@ def test_out_of_memory_halves_the_batch_and_loses_nothing(fail_at: set[int]) -> 
 
 def test_tables_that_do_not_fit_are_halved_too() -> None:
     class Cramped(Scripted):
-        def batch(self, rows: int, length: int) -> Batch:
+        def create_cache(self, rows: int, length: int) -> KVCache:
             if rows > 2:
                 raise torch.OutOfMemoryError("no memory")
-            return super().batch(rows, length)
+            return super().create_cache(rows, length)
 
     engine = Cramped([5, 6])
-    done = list(Loop(engine, codec(), batch=8).run([Request("x", "The man", tuple(range(5)))], GREEDY))
+    done = list(
+        SamplingLoop(engine, codec(), batch=8).run([Request("x", "The man", tuple(range(5)))], GREEDY)
+    )
     assert len(done) == 5
     assert max(engine.steps) == 2
 
@@ -48,16 +50,16 @@ class Roomy(Scripted):
 
     room = 10_000
 
-    def batch(self, rows: int, length: int) -> Batch:
+    def create_cache(self, rows: int, length: int) -> KVCache:
         if rows > self.room:
             raise torch.OutOfMemoryError("no memory")
-        return super().batch(rows, length)
+        return super().create_cache(rows, length)
 
 
-class Growing(Loop):
+class Growing(SamplingLoop):
     """A loop that takes this machine for an accelerator."""
 
-    grows = True
+    can_grow = True
 
 
 @pytest.mark.parametrize(
@@ -72,7 +74,7 @@ def test_rows_grow_until_memory_says_no(room: int, jobs: int, rows: int) -> None
     engine.room = room
     loop = Growing(engine, codec())
     done = list(loop.run(items, spec))
-    assert texts(done) == texts(list(Loop(Scripted([5, 6]), codec(), batch=8).run(items, spec)))
+    assert texts(done) == texts(list(SamplingLoop(Scripted([5, 6]), codec(), batch=8).run(items, spec)))
     engine.steps.clear()
     assert len(list(loop.run(items, spec))) == jobs
     # The second time nothing is tried: all but the last few rows are written at the size found.
@@ -84,7 +86,7 @@ def test_few_texts_have_the_places_of_the_recording_that_serves_them() -> None:
     loop = Growing(Roomy([5, 6]), codec())
     list(loop.run([Request("x", "The man", tuple(range(127)))], replace(GREEDY, max_new_tokens=3)))
     # As they have after more texts: the rows of a recorded step decide the last bits of its results.
-    assert list(loop.fitting.values()) == [256]
+    assert list(loop.rows_by_length.values()) == [256]
 
 
 def test_rows_that_were_halved_in_the_work_stay_halved() -> None:
@@ -103,25 +105,25 @@ def test_memory_of_this_machine_that_runs_out_is_told_from_other_errors() -> Non
     class Refusing(Scripted):
         says = "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory"
 
-        def batch(self, rows: int, length: int) -> Batch:
+        def create_cache(self, rows: int, length: int) -> KVCache:
             if rows > 2:
                 raise RuntimeError(self.says)
-            return super().batch(rows, length)
+            return super().create_cache(rows, length)
 
     engine, items = Refusing([5, 6]), [Request("x", "The man", tuple(range(5)))]
-    assert len(list(Loop(engine, codec(), batch=8).run(items, GREEDY))) == 5
+    assert len(list(SamplingLoop(engine, codec(), batch=8).run(items, GREEDY))) == 5
     Refusing.says = "a shape is wrong"
     with pytest.raises(RuntimeError, match="a shape is wrong"):
-        list(Loop(engine, codec(), batch=8).run(items, GREEDY))
+        list(SamplingLoop(engine, codec(), batch=8).run(items, GREEDY))
 
 
 def test_out_of_memory_with_one_row_is_an_error() -> None:
     engine = scripted("ab")
     engine.fail_at = {1, 2}
     with pytest.raises(
-        ModelError, match=r"^the accelerator has too little memory for a single row\. Accepted: "
+        ModelError, match=r"^the accelerator has too little memory for a single row\. Expected: "
     ):
-        list(Loop(engine, codec(), batch=2).run([Request("x", "She", (0, 1))], GREEDY))
+        list(SamplingLoop(engine, codec(), batch=2).run([Request("x", "She", (0, 1))], GREEDY))
 
 
 def test_prompts_that_were_used_are_forgotten_before_others_are_read() -> None:
@@ -133,13 +135,13 @@ def test_prompts_that_were_used_are_forgotten_before_others_are_read() -> None:
             super().__init__(script)
             self.alive, self.most = WeakSet[Read](), 0
 
-        def prefill(self, rows: Sequence[Sequence[int]]) -> list[Prefix]:
-            prefixes = [Prefix(len(row), Read()) for row in rows]
+        def prefill(self, rows: Sequence[Sequence[int]]) -> list[PrefillState]:
+            prefixes = [PrefillState(len(row), Read()) for row in rows]
             self.alive.update(prefix.read for prefix in prefixes if isinstance(prefix.read, Read))
             self.most = max(self.most, len(self.alive))
             return prefixes
 
     engine = Remembering([5, 6])
     items = [Request(text, text, (0,)) for text in ("The", "The man", "The man worked", "The man worked as")]
-    assert len(list(Loop(engine, codec(), batch=1).run(items, GREEDY))) == 4
+    assert len(list(SamplingLoop(engine, codec(), batch=1).run(items, GREEDY))) == 4
     assert engine.most == 1

@@ -14,11 +14,11 @@ import pytest
 from tests.models.asking import ONE, SPEC, answer_in_turn, ask, model
 from tests.models.host import Asked, Host, Reply, chat_reply, error_reply, text_reply
 
+from evenhand.audits.generator import ParallelModel
 from evenhand.core import registry
 from evenhand.core.errors import ModelError
 from evenhand.core.records import Completion, Request
 from evenhand.models.endpoint import EndpointModel
-from evenhand.pipeline.generation import SpreadModel
 
 BOMB = gzip.compress(gzip.compress(bytes(1 << 24)))
 """A hundred bytes that are 16 MiB, and would be as quickly a terabyte."""
@@ -187,7 +187,7 @@ def test_small_shards_do_not_hold_requests_back(host: Host) -> None:
 
     host.answer = answer
     asked = model(host, concurrency=8)
-    assert isinstance(asked, SpreadModel)
+    assert isinstance(asked, ParallelModel)
     shards = [[Request(f"p{shard}", f"{shard}", (0, 1))] for shard in range(8)]
     done = dict(asked.generate_each(iter(shards), SPEC))
     texts = {place: [(item.request_id, item.text) for item in items] for place, items in done.items()}
@@ -301,7 +301,7 @@ def test_the_reference_is_not_repeatable_and_holds_no_date(host: Host) -> None:
 
 
 def test_the_registry_finds_it(host: Host) -> None:
-    found = registry.model(f"endpoint:{host.url}#m", {"concurrency": 2})
+    found = registry.create_model(f"endpoint:{host.url}#m", {"concurrency": 2})
     assert next(iter(found.generate(ONE, SPEC))).text == " sang."
 
 

@@ -11,7 +11,7 @@ from tests.models.host import Host
 from evenhand.core.errors import InputError
 from evenhand.core.records import Execution, GenerationSpec
 from evenhand.models.endpoint import EndpointModel
-from evenhand.models.openai_wire import parse_target
+from evenhand.models.openai_format import parse_target
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_addresses(name: str, chat: bool | None, url: str, as_chat: bool) -> Non
 def test_addresses_that_are_refused(name: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         EndpointModel(name)
-    assert str(caught.value).startswith(f"{message}. Accepted: endpoint:URL#MODEL, such as ")
+    assert str(caught.value).startswith(f"{message}. Expected: endpoint:URL#MODEL, such as ")
     assert "pw" not in str(caught.value)
 
 
@@ -75,11 +75,11 @@ def test_offline_asks_this_machine_only() -> None:
     [
         (
             {"control_code": "Books"},
-            r"^control code 'Books' for the model .* Accepted: control codes are",
+            r"^control code 'Books' for the model .* Expected: control codes are",
         ),
         (
             {"iterations": 5},
-            r"^iterations 5 for the model .* Accepted: burn-in and iterations",
+            r"^iterations 5 for the model .* Expected: burn-in and iterations",
         ),
     ],
 )

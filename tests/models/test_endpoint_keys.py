@@ -9,7 +9,7 @@ from tests.models.asking import ONE, SPEC, ask, model
 from tests.models.host import Host, Reply, error_reply, serving, text_reply
 
 from evenhand.core.errors import InputError, ModelError
-from evenhand.core.hosts import host_words, without_key
+from evenhand.core.hosts import redact_key, sanitize_message
 from evenhand.models.endpoint import EndpointModel
 
 
@@ -31,8 +31,8 @@ def test_the_key_is_not_sent_on_a_redirect(host: Host, monkeypatch: pytest.Monke
             ask(host)
         assert elsewhere.asked == []
     assert str(caught.value) == (
-        f"{host.url}/completions answered 307: no reason given. Accepted: an OpenAI-compatible host that "
-        "knows the model and takes the key. What to do: give the URL it redirects to, if you trust it; keys "
+        f"{host.url}/completions answered 307: no reason given. Expected: an OpenAI-compatible host that "
+        "knows the model and takes the key. Fix: give the URL it redirects to, if you trust it; keys "
         "are never sent on a redirect."
     )
     assert "secret" not in str(caught.value)
@@ -85,16 +85,16 @@ def test_a_host_cannot_write_to_the_terminal(host: Host, caplog: pytest.LogCaptu
 
 
 def test_words_of_a_host() -> None:
-    assert host_words("a\n b\x1b[0m", secret="") == "a b[0m"
-    assert host_words("key k, token", secret="k") == "[key]ey [key], to[key]en"
-    assert host_words("s3cret" * 100, secret="s3cret") == "[key]" * 60
+    assert sanitize_message("a\n b\x1b[0m", secret="") == "a b[0m"
+    assert sanitize_message("key k, token", secret="k") == "[key]ey [key], to[key]en"
+    assert sanitize_message("s3cret" * 100, secret="s3cret") == "[key]" * 60
 
 
 def test_answers_without_the_key() -> None:
     said = "it is sk-a/b-9\nor sk-a\\/b-9 or sk-a%2Fb-9."
-    assert without_key(said, secret="sk-a/b-9") == "it is [key]\nor [key] or [key]."
-    assert without_key("an EMPTY shop", secret="EMPTY") == "an EMPTY shop"
-    assert without_key("as it is", secret="") == "as it is"
+    assert redact_key(said, secret="sk-a/b-9") == "it is [key]\nor [key] or [key]."
+    assert redact_key("an EMPTY shop", secret="EMPTY") == "an EMPTY shop"
+    assert redact_key("as it is", secret="") == "as it is"
 
 
 def test_a_text_that_repeats_the_key(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_a_key_no_header_can_hold(host: Host, monkeypatch: pytest.MonkeyPatch, k
         ask(host)
     assert str(caught.value) == (
         "the environment variable EVENHAND_API_KEY holds a space or a character beyond ASCII. "
-        "Accepted: a key of printable ASCII characters. What to do: copy the key again."
+        "Expected: a key of printable ASCII characters. Fix: copy the key again."
     )
     assert host.asked == []
 

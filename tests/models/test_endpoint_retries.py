@@ -13,7 +13,7 @@ from tests.models.asking import answer_in_turn, ask
 from tests.models.host import Host, error_reply, text_reply
 
 from evenhand.models import endpoint
-from evenhand.models.endpoint_limits import retry_after
+from evenhand.models.openai_format import parse_retry_after
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 529])
@@ -44,7 +44,7 @@ def test_a_pause_that_is_too_long_is_not(host: Host) -> None:
 
 
 def test_pauses_come_as_seconds_or_as_dates() -> None:
-    asked_for = retry_after
+    asked_for = parse_retry_after
     later = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
     assert asked_for("7") == 7
     assert asked_for(later) == pytest.approx(29.5, abs=1.5)

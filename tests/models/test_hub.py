@@ -16,9 +16,9 @@ from evenhand.core.digests import file_digest
 from evenhand.core.errors import EvenhandError, InputError, ModelError
 from evenhand.core.protocols import SteerableModel
 from evenhand.core.records import Execution, GenerationSpec, Request
+from evenhand.generation.gpt2 import Gpt2
+from evenhand.generation.hub_engine import HubEngine
 from evenhand.models.hub import load
-from evenhand.neural.gpt2 import Gpt2
-from evenhand.neural.hub_engine import HubEngine
 from evenhand.testing import check_model
 
 CPU = Execution(device="cpu", offline=True)
@@ -54,7 +54,7 @@ def test_a_gpt2_folder_runs_in_our_engine_and_others_in_transformers(gpt2: Path,
 def test_a_loaded_model_writes_what_generate_writes(name: str, request: pytest.FixtureRequest) -> None:
     folder: Path = request.getfixturevalue(name)
     original = tiny.gpt2() if name == "gpt2" else tiny.llama()
-    model = registry.model(str(folder), execution=CPU)
+    model = registry.create_model(str(folder), execution=CPU)
     done = next(iter(model.generate([Request("x", "The man", (0,))], GREEDY)))
     prompt = tiny.tokenizer()("The man")["input_ids"]
     expected = tiny.tokenizer().decode(tiny.greedy(original, prompt, 8))
@@ -99,8 +99,8 @@ def test_a_folder_without_weights(copy: Path) -> None:
     with pytest.raises(ModelError) as caught:
         load(str(copy), execution=CPU)
     assert str(caught.value) == (
-        f"{copy} has no weights. Accepted: model.safetensors, or its shards with their index. "
-        "What to do: download or save the model again."
+        f"{copy} has no weights. Expected: model.safetensors, or its shards with their index. "
+        "Fix: download or save the model again."
     )
 
 
@@ -110,7 +110,7 @@ def test_pickled_weights_are_refused_with_the_conversion_named(copy: Path) -> No
         load(str(copy), execution=CPU)
     assert str(caught.value) == (
         f"{copy} has its weights only as pytorch_model.bin, a pickle, which can run code when it is read. "
-        "Accepted: safetensors. What to do: convert it where you trust it: "
+        "Expected: safetensors. Fix: convert it where you trust it: "
         "`AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(NEW, safe_serialization=True)`."
     )
 
@@ -133,8 +133,8 @@ def test_an_index_that_is_none(copy: Path, shards: object) -> None:
     with pytest.raises(ModelError) as caught:
         load(str(copy), execution=CPU)
     assert str(caught.value) == (
-        f"{copy / 'model.safetensors.index.json'} has no weight_map of tensors and files. Accepted: the name "
-        "of a file in the same folder for every tensor. What to do: download or save the model again."
+        f"{copy / 'model.safetensors.index.json'} has no weight_map of tensors and files. Expected: the name "
+        "of a file in the same folder for every tensor. Fix: download or save the model again."
     )
 
 
@@ -161,7 +161,7 @@ def test_a_damaged_weights_file(copy: Path) -> None:
 
 def test_a_folder_without_tokenizer(copy: Path) -> None:
     (copy / "tokenizer.json").unlink()
-    with pytest.raises(ModelError, match=r"has no tokenizer\. Accepted: tokenizer\.json, "):
+    with pytest.raises(ModelError, match=r"has no tokenizer\. Expected: tokenizer\.json, "):
         load(str(copy), execution=CPU)
 
 
@@ -175,7 +175,7 @@ def test_a_tokenizer_of_another_model(copy: Path) -> None:
 
 def test_a_folder_without_config(copy: Path) -> None:
     (copy / "config.json").unlink()
-    with pytest.raises(ModelError, match=r"config\.json cannot be read: it is not there\. Accepted: "):
+    with pytest.raises(ModelError, match=r"config\.json cannot be read: it is not there\. Expected: "):
         load(str(copy), execution=CPU)
 
 
@@ -193,7 +193,7 @@ def test_code_of_the_authors_is_never_run(copy: Path) -> None:
         load(str(copy), execution=CPU)
     assert str(caught.value).startswith(
         f"the model {str(copy)!r} is of type 'mystery', which transformers does not know and brings code "
-        "of its own, which is never run. Accepted: "
+        "of its own, which is never run. Expected: "
     )
 
 
@@ -208,9 +208,9 @@ def test_a_model_that_writes_nothing_is_refused(copy: Path) -> None:
     with pytest.raises(InputError) as caught:
         load(str(copy), execution=CPU)
     assert str(caught.value) == (
-        f"the model {str(copy)!r} is GPT2ForSequenceClassification, which writes no text. Accepted: a causal "
+        f"the model {str(copy)!r} is GPT2ForSequenceClassification, which writes no text. Expected: a causal "
         "language model such as GPT2LMHeadModel, LlamaForCausalLM, CTRLLMHeadModel, or a masked one such as "
-        "BertForMaskedLM. What to do: name a causal or a masked language model."
+        "BertForMaskedLM. Fix: name a causal or a masked language model."
     )
 
 
@@ -223,14 +223,14 @@ def test_missing_tensors_of_a_transformers_model_are_named(llama: Path, tmp_path
 
 @pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all", "a/b/c", "model.gguf"])
 def test_paths_that_are_not_there(name: str) -> None:
-    with pytest.raises(InputError, match=f"^{name} is not there\\. Accepted: a local folder, "):
+    with pytest.raises(InputError, match=f"^{name} is not there\\. Expected: a local folder, "):
         load(name, execution=CPU)
 
 
 def test_a_file_that_is_no_model(tmp_path: Path) -> None:
     path = tmp_path / "texts.csv"
     path.touch()
-    with pytest.raises(InputError, match=r"texts\.csv is a file\. Accepted: a local folder, "):
+    with pytest.raises(InputError, match=r"texts\.csv is a file\. Expected: a local folder, "):
         load(str(path), execution=CPU)
 
 
@@ -250,8 +250,8 @@ def test_a_hub_id_offline_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_p
         load("evenhand-tests/not-here@v1", execution=CPU)
     assert str(caught.value) == (
         "the model 'evenhand-tests/not-here' at 'v1' is not on this machine, and the run is offline. "
-        "Accepted: a local folder, a .gguf file, or a Hub id such as ORG/NAME or ORG/NAME@REVISION. "
-        "What to do: check the name, leave --offline out, or download it first and name its folder."
+        "Expected: a local folder, a .gguf file, or a Hub id such as ORG/NAME or ORG/NAME@REVISION. "
+        "Fix: check the name, leave --offline out, or download it first and name its folder."
     )
 
 
@@ -269,8 +269,8 @@ def test_a_name_that_is_nearly_a_back_end(
 ) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(EvenhandError) as caught:
-        registry.model(name, execution=CPU)
-    assert f"What to do: did you mean the back-end {near!r}? Else " in str(caught.value)
+        registry.create_model(name, execution=CPU)
+    assert f"Fix: did you mean the back-end {near!r}? Else " in str(caught.value)
     assert "PW" not in str(caught.value)
 
 
@@ -283,8 +283,8 @@ def test_a_hub_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
         load("org/name", execution=replace(CPU, offline=False))
     assert str(caught.value) == (
         "the model 'org/name' is not on this machine, and the Hub cannot be reached. "
-        "Accepted: a local folder, a .gguf file, or a Hub id such as ORG/NAME or ORG/NAME@REVISION. "
-        "What to do: check the name and the network, or download it first and name its folder."
+        "Expected: a local folder, a .gguf file, or a Hub id such as ORG/NAME or ORG/NAME@REVISION. "
+        "Fix: check the name and the network, or download it first and name its folder."
     )
 
 
@@ -309,23 +309,23 @@ def test_a_hub_snapshot_has_its_commit_as_revision(
     [("tpu", "device 'tpu' is not known"), ("cuda:x", "device 'cuda:x' is not known")],
 )
 def test_unknown_devices(gpt2: Path, device: str, message: str) -> None:
-    with pytest.raises(InputError, match=f"^{message}\\. Accepted: auto, cpu, cuda or cuda:N\\."):
+    with pytest.raises(InputError, match=f"^{message}\\. Expected: auto, cpu, cuda or cuda:N\\."):
         load(str(gpt2), execution=replace(CPU, device=device))
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")
 def test_a_device_that_is_not_here(gpt2: Path) -> None:
-    with pytest.raises(InputError, match=r"^device 'cuda' is not here\. Accepted: cpu\."):
+    with pytest.raises(InputError, match=r"^device 'cuda' is not here\. Expected: cpu\."):
         load(str(gpt2), execution=replace(CPU, device="cuda"))
 
 
 def test_half_precision_is_refused_on_a_cpu(gpt2: Path) -> None:
-    with pytest.raises(InputError, match=r"^dtype 'bfloat16' on a CPU\. Accepted: float32\."):
+    with pytest.raises(InputError, match=r"^dtype 'bfloat16' on a CPU\. Expected: float32\."):
         load(str(gpt2), dtype="bfloat16", execution=CPU)
 
 
 def test_control_codes_are_for_ctrl(gpt2: Path) -> None:
-    with pytest.raises(InputError, match=r"^control code 'Wikipedia' for the model .*\. Accepted: control"):
+    with pytest.raises(InputError, match=r"^control code 'Wikipedia' for the model .*\. Expected: control"):
         load(str(gpt2), control_code="Wikipedia", execution=CPU)
     spec = replace(GREEDY, control_code="Wikipedia")
     with pytest.raises(InputError, match=r"^control code 'Wikipedia' for the model "):
@@ -346,14 +346,14 @@ def test_ctrl_is_written_with_a_control_code(ctrl: Path) -> None:
     by_hand = next(plain.generate([Request("x", "Books The man", (0,))], GREEDY))
     assert next(books.generate(request, GREEDY)).text == by_hand.text
     assert next(plain.generate(request, replace(GREEDY, control_code="Books"))).text == by_hand.text
-    with pytest.raises(InputError, match=r"^control code 'Recipes' for .*\. Accepted: .*Wikipedia"):
+    with pytest.raises(InputError, match=r"^control code 'Recipes' for .*\. Expected: .*Wikipedia"):
         load(str(ctrl), control_code="Recipes", execution=CPU)
 
 
 def test_a_control_code_the_tokenizer_lacks_is_refused_before_anything_is_written(ctrl: Path) -> None:
     model = load(str(ctrl), execution=CPU)
     assert model.resolved(replace(GREEDY, control_code="Opinion")).control_code == "Opinion"
-    with pytest.raises(InputError, match=r"^control code 'Thought' for .*\. Accepted: .*, Thoughts, "):
+    with pytest.raises(InputError, match=r"^control code 'Thought' for .*\. Expected: .*, Thoughts, "):
         model.resolved(replace(GREEDY, control_code="Thought"))
 
 

@@ -10,11 +10,11 @@ from evenhand.core import registry
 from evenhand.core.errors import InputError, ModelError
 from evenhand.core.protocols import Model, ResolvesSpec, SteerableModel
 from evenhand.core.records import Execution, GenerationSpec, Request
+from evenhand.generation.bert import Bert
+from evenhand.generation.masked_engine import HubMasked
 from evenhand.models import builtin
 from evenhand.models.hub import architecture, load
-from evenhand.models.masked import MaskedModel
-from evenhand.neural.bert import Bert
-from evenhand.neural.hub_masked import HubMasked
+from evenhand.models.local import MaskedModel
 from evenhand.testing import check_model
 
 CPU = Execution(device="cpu", offline=True)
@@ -23,7 +23,7 @@ SPEC = GenerationSpec(max_new_tokens=6, iterations=12, burn_in=6, stop="none")
 
 @pytest.mark.parametrize("name", sorted(tiny_masked.MODELS))
 def test_a_masked_folder_is_detected_and_keeps_the_contract(name: str, tmp_path: Path) -> None:
-    model = registry.model(str(tiny_masked.save(name, tmp_path)), execution=CPU)
+    model = registry.create_model(str(tiny_masked.save(name, tmp_path)), execution=CPU)
     assert isinstance(model, MaskedModel)
     assert isinstance(model, ResolvesSpec)
     assert not isinstance(model, SteerableModel)
@@ -58,12 +58,12 @@ def test_the_configuration_says_what_a_model_is(config: dict[str, object], expec
 
 @pytest.mark.parametrize("kind", ["BertForSequenceClassification", "BartForConditionalGeneration"])
 def test_what_is_neither_is_refused(kind: str) -> None:
-    with pytest.raises(InputError, match=f"^the model 'x' is {kind}, which writes no text\\. Accepted: "):
+    with pytest.raises(InputError, match=f"^the model 'x' is {kind}, which writes no text\\. Expected: "):
         architecture({"model_type": "bert", "architectures": [kind]}, "x")
 
 
 def test_control_codes_are_refused_at_once(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^control code 'Books' for the model .* Accepted: control codes"):
+    with pytest.raises(InputError, match=r"^control code 'Books' for the model .* Expected: control codes"):
         load(str(tiny_masked.save("bert", tmp_path)), control_code="Books", execution=CPU)
 
 
@@ -77,14 +77,14 @@ def test_a_tokenizer_without_a_mask(tmp_path: Path) -> None:
         load(str(folder), execution=CPU)
     assert str(caught.value) == (
         f"the tokenizer of {str(folder)!r} has no tokenizer.json, or no tokens that open, close and mask a "
-        "text. Accepted: a fast tokenizer with [CLS], [SEP] and [MASK], whatever their names. What to do: "
+        "text. Expected: a fast tokenizer with [CLS], [SEP] and [MASK], whatever their names. Fix: "
         "save the tokenizer of the model again, with its special tokens."
     )
 
 
 @pytest.fixture(scope="module")
 def embedded() -> MaskedModel:
-    return builtin.masked(CPU)
+    return builtin.load_masked(CPU)
 
 
 def test_the_embedded_model_writes_english(embedded: MaskedModel) -> None:
@@ -101,7 +101,7 @@ def test_the_embedded_model_is_named_and_dated(embedded: MaskedModel) -> None:
     assert isinstance(embedded, Model)
     assert (embedded.ref.backend, embedded.ref.name) == ("builtin", "builtin:masked")
     assert len(embedded.ref.revision) == 32
-    assert registry.model("builtin:masked", execution=CPU).ref == embedded.ref
+    assert registry.create_model("builtin:masked", execution=CPU).ref == embedded.ref
 
 
 def test_the_embedded_model_keeps_the_contract(embedded: MaskedModel) -> None:

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tests.classifiers.test_hub_classifier import SYNONYMS
+from tests.classifiers.test_hub_classifier import saved as save_classifier
+from tests.classifiers.tiny_classifier import tiny_folder
 from tests.models import tiny, tiny_masked
-from tests.neural.test_hub_classifier import SYNONYMS
-from tests.neural.test_hub_classifier import saved as save_classifier
-from tests.neural.tiny_classifier import tiny_folder
 
+from evenhand.classifiers.ensemble import vote_shares
+from evenhand.classifiers.hub_classifier import HubClassifier
+from evenhand.classifiers.text_classifier import open_classifier
 from evenhand.core.errors import ModelError
 from evenhand.core.records import Execution, GenerationSpec, Request
 from evenhand.models.hub import load
-from evenhand.neural.classifier import open_folder
-from evenhand.neural.ensemble import votes
-from evenhand.neural.hub_classifier import HubReader
 
 CPU = Execution(device="cpu", offline=True)
 GREEDY = GenerationSpec(max_new_tokens=4, temperature=0, stop="none")
@@ -90,7 +90,7 @@ def test_a_bad_weight_of_a_classifier_is_refused(tmp_path: Path) -> None:
     # A word that the text tried at loading does not hold.
     spoil(folder, math.nan, name="bert.embeddings.word_embeddings.weight")
     with pytest.raises(ModelError, match="are not finite"):
-        HubReader(str(folder), SYNONYMS, CPU)
+        HubClassifier(str(folder), SYNONYMS, CPU)
 
 
 @pytest.mark.parametrize("end", [".scale", ".bias"])
@@ -99,12 +99,12 @@ def test_a_bad_scale_of_a_classifier_of_ours_is_refused(end: str, tmp_path: Path
     names = [name for name in load_file(folder / "model.safetensors") if name.endswith(end)]
     spoil(folder, math.nan, name=names[0])
     with pytest.raises(ModelError, match="are not finite"):
-        open_folder(folder, CPU)
+        open_classifier(folder, CPU)
 
 
 def test_a_member_without_a_number_takes_the_answer_with_it() -> None:
     said = [np.array([[0.2, 0.8], [0.2, 0.8]]), np.array([[np.nan, 0.5], [0.1, 0.9]])]
-    assert np.isnan(votes(said)).all(axis=1).tolist() == [True, False]
+    assert np.isnan(vote_shares(said)).all(axis=1).tolist() == [True, False]
 
 
 @pytest.mark.parametrize(

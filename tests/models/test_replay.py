@@ -67,9 +67,9 @@ def test_the_generations_of_a_run_are_found_by_prompt_id(tmp_path: Path) -> None
 def test_the_reference_follows_the_file(tmp_path: Path) -> None:
     path = tmp_path / "texts.jsonl"
     path.write_text(json.dumps(ROWS[0]))
-    first = registry.model(f"replay:{path}").ref
+    first = registry.create_model(f"replay:{path}").ref
     path.write_text(json.dumps(ROWS[1]))
-    second = registry.model(f"replay:{path}").ref
+    second = registry.create_model(f"replay:{path}").ref
     assert (first.backend, first.name, first.repeatable) == ("replay", str(path), True)
     assert first.revision != second.revision
 
@@ -86,7 +86,7 @@ def test_a_missing_column_is_named(file: Path, options: dict[str, str], came: st
     with pytest.raises(InputError) as caught:
         ReplayModel(str(file), **options)
     assert str(caught.value) == (
-        f"{file} has no column {came}. Accepted: prompt, text, pid. What to do: name one of these columns in "
+        f"{file} has no column {came}. Expected: prompt, text, pid. Fix: name one of these columns in "
         f'evenhand.toml: [model] options = {{ {setting} = "COLUMN" }}.'
     )
 
@@ -129,8 +129,8 @@ def test_lines_with_the_mask_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         ReplayModel(name)
     assert str(caught.value) == (
-        f"every text of {name} begins with XYZ: which demographic it speaks of is lost. Accepted: the texts "
-        "as the model wrote them, each beginning with its prompt. What to do: replay the file from before "
+        f"every text of {name} begins with XYZ: which demographic it speaks of is lost. Expected: the texts "
+        "as the model wrote them, each beginning with its prompt. Fix: replay the file from before "
         "the masking; texts are masked when they are scored."
     )
 

@@ -14,9 +14,9 @@ from transformers import PreTrainedModel
 from evenhand.core.errors import ModelError
 from evenhand.core.protocols import Candidates, Step
 from evenhand.core.records import Request
-from evenhand.models.decoding import Loop
-from evenhand.neural.engine import Engine
-from evenhand.neural.hub_engine import HubEngine
+from evenhand.generation.engine import Engine
+from evenhand.generation.hub_engine import HubEngine
+from evenhand.generation.scheduler import SamplingLoop
 
 
 class Pushing:
@@ -47,10 +47,10 @@ def test_a_steering_sees_hidden_states_logits_and_rows() -> None:
     model = lean(tiny.gpt2(end=None))
     token = codec().encode(["e"])[0][0]
     steering = Pushing(token)
-    loop = Loop(model, codec(frozenset()), batch=2, steering=steering)
+    loop = SamplingLoop(model, codec(frozenset()), batch=2, steering=steering)
     items = [Request("x", "The man", (0, 1, 2, 3))]
     spec = replace(SAMPLED, max_new_tokens=6)
-    plain = texts(list(Loop(model, codec(frozenset()), batch=2).run(items, spec)))
+    plain = texts(list(SamplingLoop(model, codec(frozenset()), batch=2).run(items, spec)))
     done = texts(list(loop.run(items, spec)))
     assert [done["x", sample] for sample in (0, 2)] == ["eeeeee", "eeeeee"]
     assert [done["x", sample] for sample in (1, 3)] == [plain["x", sample] for sample in (1, 3)]
@@ -84,14 +84,14 @@ class Short:
 def test_a_steering_is_told_how_many_tokens_sampling_looks_at(change: dict[str, float], keep: int) -> None:
     steering = Short()
     spec = replace(SAMPLED, max_new_tokens=2, **change)  # type: ignore[arg-type]
-    loop = Loop(lean(tiny.gpt2(end=None)), codec(frozenset()), steering=steering)
+    loop = SamplingLoop(lean(tiny.gpt2(end=None)), codec(frozenset()), steering=steering)
     list(loop.run(requests(), spec))
     assert steering.asked == [keep]
 
 
 def test_candidates_are_tokens_of_their_own_row() -> None:
     steering = Short()
-    loop = Loop(lean(tiny.gpt2(end=None)), codec(frozenset()), steering=steering)
+    loop = SamplingLoop(lean(tiny.gpt2(end=None)), codec(frozenset()), steering=steering)
     spec = replace(SAMPLED, max_new_tokens=3, temperature=0)
     done = next(iter(loop.run([Request("x", "The man", (0,))], spec)))
     assert done.text == codec().decode([70, 70, 70])
@@ -102,10 +102,10 @@ def test_logits_are_hidden_states_times_the_output_table(
     make: Callable[[], PreTrainedModel], engine: Callable[[PreTrainedModel], Engine]
 ) -> None:
     made = engine(make())
-    table, bias = made.output()
+    table, bias = made.lm_head()
     assert table.shape == (300, 32)
     assert bias is None
-    batch = made.batch(1, 3)
+    batch = made.create_cache(1, 3)
     batch.fill([0], made.prefill([[7, 8]]))
     said = batch.step(torch.tensor([9]))
     assert torch.allclose(said.hidden @ table.T, said.logits, atol=1e-4)
@@ -121,9 +121,9 @@ def test_a_model_that_caps_its_logits_cannot_be_steered() -> None:
     head = model.lm_head.forward
     model.lm_head.forward = lambda x: torch.tanh(head(x))
     with pytest.raises(ModelError) as caught:
-        HubEngine(model).output()
+        HubEngine(model).lm_head()
     assert str(caught.value) == (
         "the logits of LlamaForCausalLM are not its hidden states times a table. "
-        "Accepted: models such as GPT-2, GPT-NeoX, Llama, Mistral, Qwen, OPT. "
-        "What to do: use a mitigation that works on text: replacement."
+        "Expected: models such as GPT-2, GPT-NeoX, Llama, Mistral, Qwen, OPT. "
+        "Fix: use a mitigation that works on text: replacement."
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from evenhand.mitigations.settings import Settings
+from evenhand.mitigations.calibration import CalibrationConfig
 
 
 @dataclass
@@ -27,7 +27,7 @@ def embedding_gain(
     vanilla: Tensor,
     table: Tensor,
     words: tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]],
-    settings: Settings,
+    settings: CalibrationConfig,
     centre: float = 0.0,
     earlier: Sequence[Tensor] = (),
 ) -> Tensor:
@@ -67,7 +67,7 @@ def classifier_gain(
     hidden: Tensor,
     text: Text,
     head: Callable[[Tensor], Tensor],
-    settings: Settings,
+    settings: CalibrationConfig,
     table: Tensor | None = None,
     discount: float = 0.99,
 ) -> Tensor:
@@ -102,7 +102,7 @@ def calibrated(
     table: Tensor,
     gain: Callable[[Tensor], Tensor],
     strength: float,
-    settings: Settings,
+    settings: CalibrationConfig,
     action: int | None = None,
 ) -> tuple[Tensor, float]:
     """The hidden state after K Adam steps, and KL(vanilla || calibrated)."""

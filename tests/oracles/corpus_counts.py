@@ -6,8 +6,8 @@ import re
 import unicodedata
 from collections import Counter
 
-from evenhand.corpus.rule import GAP_BYTES, GAPS, PAPER_DELETED, fold_letter, is_word_letter
-from evenhand.corpus.terms import TermList, spelled
+from evenhand.corpus.term_lists import TermList, split_term
+from evenhand.corpus.tokenisation import GAP_BYTES, GAPS, PAPER_DELETED, fold_letter, is_word_letter
 
 SPACE = "[ \t\n\r\x0b\x0c]"
 
@@ -66,7 +66,7 @@ def count(
     """Every count by name; ``texts`` are records where there are several, and one text otherwise."""
     lists = {("emotion", name): part for name, part in terms.emotions.items()}
     lists |= {(group.axis, group.name): group.terms for group in terms.groups}
-    sets = {key: {spelled(term, rule) for term in part} - {()} for key, part in lists.items()}
+    sets = {key: {split_term(term, rule) for term in part} - {()} for key, part in lists.items()}
     every = set().union(*sets.values())
     spellings = {spelling: parts for term in every for spelling, parts in accents(term).items()}
     longest = max((len(parts) for parts in every), default=1)

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from evenhand.core.records import Mask, Mention
-from evenhand.text.masking import Masked
-from evenhand.text.terms import TermMatch
+from evenhand.text.rendering import MaskedText
+from evenhand.text.term_search import TermMatch
 
 _QUOTE = "['\u2019\u2018\u02bc]"
 
 
-def mask_slowly(text: str, mentions: Sequence[Mention], *, token: Mask | None = None) -> Masked:
+def mask_slowly(text: str, mentions: Sequence[Mention], *, token: Mask | None = None) -> MaskedText:
     wanted = {mention for mention in mentions if mention.text.strip()}
     ordered = sorted(
         dict.fromkeys(mention for mention in mentions if mention in wanted), key=lambda m: _order(m.text)
@@ -28,7 +28,7 @@ def mask_slowly(text: str, mentions: Sequence[Mention], *, token: Mask | None = 
         pieces += (kept, stand_in)
         spans.append((start, length))
         done = match.end()
-    return Masked("".join((*pieces, text[done:])), tuple(spans))
+    return MaskedText("".join((*pieces, text[done:])), tuple(spans))
 
 
 def terms_slowly(terms: Iterable[str], text: str) -> list[TermMatch]:

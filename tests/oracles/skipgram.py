@@ -7,13 +7,13 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.training.skipgram import Step
+from evenhand.training.embeddings import SkipGramBatch
 
 Matrix = npt.NDArray[np.float32]
 
 
 def learn_pairs(
-    words: Matrix, contexts: Matrix, step: Step, *, rate: float, negatives: int
+    words: Matrix, contexts: Matrix, step: SkipGramBatch, *, rate: float, negatives: int
 ) -> tuple[Matrix, Matrix]:
     """Words and contexts after the summed changes of every pair in reach and its random words."""
     new_words, new_contexts = words.copy(), contexts.copy()

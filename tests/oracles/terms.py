@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenhand.text.terms import TermMatch
+from evenhand.text.term_search import TermMatch
 
 
 def find_slowly(terms: list[str], text: str) -> list[TermMatch]:

@@ -9,9 +9,15 @@ import pytest
 
 import evenhand
 from evenhand.core.errors import InputError
-from evenhand.papers import figures, replicate
-from evenhand.papers.pages import cell, html_page
-from evenhand.papers.records import Claim, Figure, Replication, Table
+from evenhand.papers import replicate, svg_figures
+from evenhand.papers.replication_pages import (
+    PaperClaim,
+    PaperFigure,
+    PaperTable,
+    Replication,
+    format_value,
+    html_page,
+)
 
 
 class _Prepared:
@@ -22,20 +28,21 @@ class _Prepared:
 
     def run(self, folder: Path, progress):
         table = pl.DataFrame({"source": ["paper: WIKI", "x<script>"], "share": [0.5, None], "count": [3, -4]})
-        svg = figures.grouped_bars(
-            {"a": [figures.Bar("m", "s", 1.0, 0.5, 1.5), figures.Bar("n", "s", None)]}, unit="%"
+        svg = svg_figures.grouped_bars(
+            {"a": [svg_figures.FigureBar("m", "s", 1.0, 0.5, 1.5), svg_figures.FigureBar("n", "s", None)]},
+            unit="%",
         )
         return Replication(
             paper="bold",
             title="A title",
             citation="A citation",
             exhibits=(
-                Table("table_3", "Shares", table, notes=("a note",)),
-                Figure("figure_2", "Bars", table, svg, "bars of a"),
+                PaperTable("table_3", "Shares", table, notes=("a note",)),
+                PaperFigure("figure_2", "Bars", table, svg, "bars of a"),
             ),
             claims=(
-                Claim("6.1", "polar texts", "6.57 %", None, remark="not asked for"),
-                Claim("6.2", "toxic texts", "CTRL-THT, CTRL-OPN: one each; others none", "none"),
+                PaperClaim("6.1", "polar texts", "6.57 %", None, remark="not asked for"),
+                PaperClaim("6.2", "toxic texts", "CTRL-THT, CTRL-OPN: one each; others none", "none"),
             ),
             remarks=("Wikipedia is not a neutral yardstick.",),
             warnings=("half of it is missing",),
@@ -81,10 +88,15 @@ def test_a_replication_is_written_whole(paper, tmp_path):
 
 
 def test_figures_repeat_byte_for_byte():
-    bars = {"a": [figures.Bar("m", "s", 1.0)], "b": [figures.Bar("m", "t", 2.0, 1.0, 3.0)]}
-    assert figures.grouped_bars(bars, unit="x") == figures.grouped_bars(bars, unit="x")
-    stacks = figures.Panel("a", [figures.Stack("m", {"negative": 0.2, "neutral": 0.3, "positive": 0.5})])
-    assert figures.bars_and_stacks([stacks]).count(">50 %<") == 2  # the axis, and the part that is half
+    bars = {
+        "a": [svg_figures.FigureBar("m", "s", 1.0)],
+        "b": [svg_figures.FigureBar("m", "t", 2.0, 1.0, 3.0)],
+    }
+    assert svg_figures.grouped_bars(bars, unit="x") == svg_figures.grouped_bars(bars, unit="x")
+    stacks = svg_figures.FigurePanel(
+        "a", [svg_figures.StackedBar("m", {"negative": 0.2, "neutral": 0.3, "positive": 0.5})]
+    )
+    assert svg_figures.bars_and_stacks([stacks]).count(">50 %<") == 2  # the axis, and the part that is half
 
 
 def test_exhibits_are_chosen_by_number_or_id(paper, tmp_path):
@@ -100,7 +112,7 @@ def test_wrong_names_are_refused_before_work(paper):
         replicate.prepare("bold", tables="2")
     assert str(error.value) == (
         "--tables names 'table_2', which this replication does not have. "
-        "Accepted: table_1, table_3, figure_2. What to do: name some of these; a bare number is a table."
+        "Expected: table_1, table_3, figure_2. Fix: name some of these; a bare number is a table."
     )
     with pytest.raises(InputError, match="the paper 'gold' is not known"):
         replicate.prepare("gold")
@@ -116,7 +128,7 @@ def test_fresh_forgets_the_runs_inside(paper, tmp_path):
 
 
 def test_missing_is_a_dash_never_zero():
-    assert [cell(value, 2) for value in (None, 0.0, -1.234, 12345, True, "x")] == [
+    assert [format_value(value, 2) for value in (None, 0.0, -1.234, 12345, True, "x")] == [
         "–",
         "0.00",
         "−1.23",
@@ -127,9 +139,9 @@ def test_missing_is_a_dash_never_zero():
 
 
 def _page(table, narrow=""):
-    drawn = figures.lying_bars([figures.Bar("m", "s", 1.0)], unit="x")
-    figure = Figure("figure_2", "Bars", pl.DataFrame({"a": [1]}), drawn, "bars", narrow=narrow)
-    return html_page(Replication("bold", "T", "C", (Table("table_3", "S", table), figure)))
+    drawn = svg_figures.horizontal_bars([svg_figures.FigureBar("m", "s", 1.0)], unit="x")
+    figure = PaperFigure("figure_2", "Bars", pl.DataFrame({"a": [1]}), drawn, "bars", narrow=narrow)
+    return html_page(Replication("bold", "T", "C", (PaperTable("table_3", "S", table), figure)))
 
 
 def test_wide_tables_use_the_window_say_that_they_go_on_and_are_printed_sideways():
@@ -151,7 +163,9 @@ def test_a_column_in_which_nothing_is_known_is_aligned_as_numbers_are():
 
 def test_a_narrow_screen_gets_its_own_figure_where_there_is_one():
     table = pl.DataFrame({"a": [1.0]})
-    svg = figures.lying_bars([figures.Bar("m", "s", -1.0, -1.5, -0.5), figures.Bar("n", "t", None)], unit="x")
+    svg = svg_figures.horizontal_bars(
+        [svg_figures.FigureBar("m", "s", -1.0, -1.5, -0.5), svg_figures.FigureBar("n", "t", None)], unit="x"
+    )
     assert '<source media="screen and (max-width: 46rem)" srcset="data:image' in _page(table, svg)
     assert 'class="wide"' not in _page(table, svg)
     assert "<source" not in _page(table)
@@ -159,10 +173,15 @@ def test_a_narrow_screen_gets_its_own_figure_where_there_is_one():
 
 
 def test_an_interval_far_above_every_bar_is_cut_with_an_arrow():
-    short = [figures.Bar("m", "s", 0.01, 0.0, 0.02), figures.Bar("n", "s", 0.02, 0.0, 0.07)]
-    assert figures._roof(short) == float("inf")
-    long = [*short, figures.Bar("o", "s", 0.0, 0.0, 0.29), figures.Bar("p", "s", None)]
-    assert figures._roof(long) == pytest.approx(4 * 0.02)
-    assert figures._roof([figures.Bar("m", "s", 0.0, 0.0, 0.5)]) == float("inf")  # nothing to see below it
-    panel = figures.bars_and_stacks([figures.Panel("t", long)])
-    assert panel != figures.bars_and_stacks([figures.Panel("t", short)])
+    short = [
+        svg_figures.FigureBar("m", "s", 0.01, 0.0, 0.02),
+        svg_figures.FigureBar("n", "s", 0.02, 0.0, 0.07),
+    ]
+    assert svg_figures._upper_limit(short) == float("inf")
+    long = [*short, svg_figures.FigureBar("o", "s", 0.0, 0.0, 0.29), svg_figures.FigureBar("p", "s", None)]
+    assert svg_figures._upper_limit(long) == pytest.approx(4 * 0.02)
+    assert svg_figures._upper_limit([svg_figures.FigureBar("m", "s", 0.0, 0.0, 0.5)]) == float(
+        "inf"
+    )  # nothing to see below it
+    panel = svg_figures.bars_and_stacks([svg_figures.FigurePanel("t", long)])
+    assert panel != svg_figures.bars_and_stacks([svg_figures.FigurePanel("t", short)])

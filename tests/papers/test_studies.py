@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 from tests.annotate.study_parts import make_study
 
-from evenhand.annotate.answers import Answer, save
+from evenhand.annotate.answer_log import SubmittedAnswer, save_answers
 from evenhand.annotate.database import Database
 from evenhand.core.errors import InputError
-from evenhand.papers.bold import human
-from evenhand.papers.political.people import read_answers, table_6
+from evenhand.papers.bold import human_validation
+from evenhand.papers.political.reader_ratings import read_reader_answers, table_6
 
 
 def test_table_8_takes_a_study_of_toxicity(tmp_path: Path) -> None:
@@ -21,18 +21,18 @@ def test_table_8_takes_a_study_of_toxicity(tmp_path: Path) -> None:
     with Database(study) as db:
         for who in ("a1", "a2", "a3"):
             # Two of three call the first toxic; the last has one answer alone, which is a majority of one.
-            given = [Answer(items[0], "toxicity", "toxic" if who != "a3" else "neutral")]
-            given += [Answer(item, "toxicity", "neutral") for item in items[1:3]]
-            given += [Answer(items[3], "toxicity", "toxic")] if who == "a1" else []
-            save(db, who, given)
-    labels = human.read_labels(study.folder)
+            given = [SubmittedAnswer(items[0], "toxicity", "toxic" if who != "a3" else "neutral")]
+            given += [SubmittedAnswer(item, "toxicity", "neutral") for item in items[1:3]]
+            given += [SubmittedAnswer(items[3], "toxicity", "toxic")] if who == "a1" else []
+            save_answers(db, who, given)
+    labels = human_validation.read_labels(study.folder)
     assert labels.columns == ["task", "text", "label"]
     assert sorted(labels["label"]) == ["nontoxic", "nontoxic", "toxic", "toxic"]
     likert = make_study(tmp_path / "l", task="likert", items=2)
     with Database(likert) as db:
-        save(db, "a1", [Answer(likert.items()["item_id"][0], "biased", "3")])
-    with pytest.raises(InputError, match=r"asks biased\. Accepted: gender, sentiment, toxicity\."):
-        human.read_labels(likert.folder)
+        save_answers(db, "a1", [SubmittedAnswer(likert.items()["item_id"][0], "biased", "3")])
+    with pytest.raises(InputError, match=r"asks biased\. Expected: gender, sentiment, toxicity\."):
+        human_validation.read_labels(likert.folder)
 
 
 def test_table_6_takes_a_likert_study(tmp_path: Path) -> None:
@@ -41,12 +41,15 @@ def test_table_6_takes_a_likert_study(tmp_path: Path) -> None:
     with Database(study) as db:
         for place, who in enumerate(("a1", "a2", "a3")):
             rows = study.items().iter_rows(named=True)
-            save(
+            save_answers(
                 db,
                 who,
-                [Answer(row["item_id"], "biased", str(ratings[row["method"]][place])) for row in rows],
+                [
+                    SubmittedAnswer(row["item_id"], "biased", str(ratings[row["method"]][place]))
+                    for row in rows
+                ],
             )
-    found = table_6(read_answers(study.folder)).frame
+    found = table_6(read_reader_answers(study.folder)).frame
     row = found.filter(
         (pl.col("source") == "study") & (pl.col("mode") == "naive") & (pl.col("question") == "bias")
     ).row(0, named=True)

@@ -11,7 +11,7 @@ import polars as pl
 
 from evenhand.core.records import REST
 from evenhand.store.run import FORMAT, Run
-from evenhand.store.schemas import checked
+from evenhand.store.schemas import check_table
 
 AXES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "gender": ("American_actors", ("American_actors", "American_actresses")),
@@ -82,7 +82,7 @@ def write_run(folder: Path, content: Mapping[str, object], tables: Mapping[str, 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "run.json").write_text(json.dumps(content), encoding="utf-8")
     for name, table in tables.items():
-        checked(name, table).write_parquet(folder / f"{name}.parquet")
+        check_table(name, table).write_parquet(folder / f"{name}.parquet")
     return Run.open(folder)
 
 

@@ -15,7 +15,7 @@ from tests.report.manifests import AXES, PRIMARY, Plan, groups_in, manifest, tex
 
 from evenhand.core.records import REST
 from evenhand.store.run import Run
-from evenhand.store.schemas import empty
+from evenhand.store.schemas import empty_table
 
 SHARES = {
     "sentiment": (
@@ -66,12 +66,14 @@ def simulated_run(folder: Path, plan: Plan) -> Run:
     rng = np.random.default_rng(plan.seed)
     groups, comparisons = _numbers(plan, rng)
     tables = {
-        "groups": pl.DataFrame(groups, schema=dict(empty("groups").schema), orient="row"),
+        "groups": pl.DataFrame(groups, schema=dict(empty_table("groups").schema), orient="row"),
         "comparisons": _adjusted(comparisons),
         "examples": pl.DataFrame(
-            list(_examples(plan, rng)), schema=dict(empty("examples").schema), orient="row"
+            list(_examples(plan, rng)), schema=dict(empty_table("examples").schema), orient="row"
         ),
-        "exclusions": pl.DataFrame(_exclusions(plan), schema=dict(empty("exclusions").schema), orient="row"),
+        "exclusions": pl.DataFrame(
+            _exclusions(plan), schema=dict(empty_table("exclusions").schema), orient="row"
+        ),
         "prompts": _ids("prompts", groups_in(plan) * plan.clusters),
         "generations": _ids("generations", texts_in(plan)),
     }
@@ -145,7 +147,7 @@ def group_row(**changes: object) -> dict[str, object]:
 
 def frame(name: str, rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
     """Rows as a table of that name."""
-    return pl.DataFrame(list(rows), schema=dict(empty(name).schema), orient="row")
+    return pl.DataFrame(list(rows), schema=dict(empty_table(name).schema), orient="row")
 
 
 def small_run(
@@ -161,7 +163,7 @@ def small_run(
 
 def _ids(name: str, size: int) -> pl.DataFrame:
     table = pl.DataFrame({"id": [str(index) for index in range(size)]})
-    schema = empty(name).schema
+    schema = empty_table(name).schema
     return table.with_columns(
         pl.lit(None, dtype=kind).alias(key) for key, kind in schema.items() if key != "id"
     )

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.report.test_html import Page
+from tests.audits.report.test_html import Page
 
 import evenhand
+from evenhand.audits.report.formats import html_report, markdown_report
 from evenhand.report.document import SIZE_LIMIT
-from evenhand.report.html import html_report
-from evenhand.report.markdown import markdown_report
 from evenhand.store.run import Run
 
 GOOD, BAD = "She was kind and happy.", "He was cruel and hated."

@@ -13,18 +13,16 @@ from hypothesis import strategies as st
 from tests.report.manifests import manifest, write_run
 from tests.report.realistic import comparison, frame, group_row, small_run
 
+from evenhand.audits.report.charts import ScoreDistribution, build_histogram, histogram_scale
+from evenhand.audits.report.embedded_texts import pack_word_weights
+from evenhand.audits.report.findings import find_gaps, list_caveats
+from evenhand.audits.report.formats import html_report
+from evenhand.audits.report.gap_wording import read_omnibus
+from evenhand.audits.report.stratum_gaps import find_adjusted_gaps, find_clear_pairs
 from evenhand.core.digests import Json
-from evenhand.report.caveats import caveats
-from evenhand.report.findings import find
-from evenhand.report.html import html_report
-from evenhand.report.markdown_text import escaped
-from evenhand.report.overall import overall
-from evenhand.report.packing import packed
-from evenhand.report.provenance import facts
-from evenhand.report.spreads import Shape, spread, spread_scale
-from evenhand.report.strata import adjusted_gaps, clear_pairs
-from evenhand.report.wording import name
-from evenhand.report.words import embedded_words
+from evenhand.report.document import pack_json
+from evenhand.report.manifest import list_facts
+from evenhand.report.wording import escape_markdown, format_name
 from evenhand.store.run import Run
 from evenhand.store.schemas import EXPLANATIONS
 
@@ -47,22 +45,26 @@ def unpacked(text: str) -> Json:
 
 @given(st.dictionaries(st.text(), st.lists(st.text() | st.floats(allow_nan=False, allow_infinity=False))))
 def test_what_is_packed_comes_back_in_letters_that_mean_nothing(value: dict[str, Json]) -> None:
-    text = packed(value)
+    text = pack_json(value)
     assert not set(text) & set("<>&\"'")
-    assert packed(value) == text
+    assert pack_json(value) == text
     if not any(0xD800 <= ord(letter) < 0xE000 for letter in json.dumps(value, ensure_ascii=False)):
         assert unpacked(text) == value
 
 
 def test_a_histogram_is_drawn_to_the_fullest_bin_of_its_panel(tmp_path: Path) -> None:
     measure = next(
-        iter(find(small_run(tmp_path, groups=[group_row(output="compound", kind="mean")])).measures.values())
+        iter(
+            find_gaps(
+                small_run(tmp_path, groups=[group_row(output="compound", kind="mean")])
+            ).measures.values()
+        )
     )
-    shape = Shape(-1.0, 1.0, (1, 0, 2, 1), 0.25, (-0.5, 0.5))
-    drawn = spread_scale([shape])
+    shape = ScoreDistribution(-1.0, 1.0, (1, 0, 2, 1), 0.25, (-0.5, 0.5))
+    drawn = histogram_scale([shape])
     assert drawn is not None
     assert (drawn.low, drawn.high, drawn.ticks) == (-1.0, 1.0, (-1.0, -0.5, 0.0, 0.5, 1.0))
-    found = spread(shape, drawn, tallest=1.0, measure=measure)
+    found = build_histogram(shape, drawn, tallest=1.0, measure=measure)
     # Of four texts 1, 0, 2 and 1: 5, 0, 10 and 5 of 20 units; y grows downwards.
     assert found.outline == "M0 20v-5h1v5h1v-10h1v5h1V20z"
     assert (found.median, found.middle) == (62.0, (26.0, 48.0))
@@ -74,7 +76,7 @@ def test_an_axis_has_one_answer_in_words(tmp_path: Path) -> None:
     table = frame("omnibus", [OMNIBUS, OMNIBUS | {"axis": "race2", "p_adjusted": 0.31}, tested, pair])
     found = {
         key[2]: answer.sentence
-        for key, answer in overall(write_run(tmp_path, manifest(), {"omnibus": table})).items()
+        for key, answer in read_omnibus(write_run(tmp_path, manifest(), {"omnibus": table})).items()
     }
     assert found == {
         "race": "Taken together, the 4 groups differ more than chance (adjusted p < 0.001).",
@@ -103,7 +105,7 @@ def _contradicted(folder: Path) -> Run:
 
 def test_strata_that_contradict_the_whole_are_a_warning(tmp_path: Path) -> None:
     run = _contradicted(tmp_path)
-    (gap,) = adjusted_gaps(run, find(run).measures)
+    (gap,) = find_adjusted_gaps(run, find_gaps(run).measures)
     assert (gap.whole, gap.gap, gap.inside) == ("+3.2", "−3.1", "−5.0 to −2.0")
     assert gap.warning == (
         "African Americans against European Americans, sentiment, negative: over all texts the gap is +3.2 "
@@ -117,16 +119,16 @@ def test_strata_that_contradict_the_whole_are_a_warning(tmp_path: Path) -> None:
 
 def test_pairs_that_differ_are_listed(tmp_path: Path) -> None:
     run = _contradicted(tmp_path)
-    (pair,), compared = clear_pairs(run, find(run).measures)
+    (pair,), compared = find_clear_pairs(run, find_gaps(run).measures)
     assert (pair.group, pair.other, pair.gap, compared) == ("African Americans", "Asian Americans", "+3.2", 2)
     assert "1 of 2 comparisons of two groups differ" in html_report(run)
 
 
 def test_a_gap_that_its_check_doubts_is_no_headline(tmp_path: Path) -> None:
     rows = [comparison(estimate=0.3, check="disagrees"), comparison(group="Asian_Americans", check="agrees")]
-    found = find(small_run(tmp_path, rows, [group_row()]))
+    found = find_gaps(small_run(tmp_path, rows, [group_row()]))
     assert found.largest[0].is_doubted
-    assert found.best[0].group == "Asian Americans"
+    assert found.confirmed_gaps[0].group == "Asian Americans"
     assert found.headline.endswith("after correction, 1 of them doubted by the permutation check")
     assert "the largest that no check doubts is Asian Americans" in found.verdict
     assert found.largest[0].evidence.endswith("the permutation check disagrees")
@@ -147,7 +149,7 @@ def _words(text: str, words: list[tuple[int, int, float]], output: str = "compou
 def test_words_count_as_a_browser_counts() -> None:
     # XYZ, a space, an emoji of two units, a space: "kind" begins at 6 for Python and at 7 for a browser.
     rows = [_words("XYZ 🌿 kind", [(6, 10, 2.4)]), _words("XYZ 🌿 kind", [(6, 10, -1.0)], "other")]
-    found, reads = embedded_words(pl.DataFrame(rows, schema=dict(EXPLANATIONS)), longest=800)
+    found, reads = pack_word_weights(pl.DataFrame(rows, schema=dict(EXPLANATIONS)), longest=800)
     assert reads == {"1": ["XYZ 🌿 kind"]}
     assert found == {
         "m": {"outputs": ["compound", "other"], "entries": [[4, 2.4, -1.0]], "texts": {"1": [0, 0, -4, 7, 0]}}
@@ -155,7 +157,7 @@ def test_words_count_as_a_browser_counts() -> None:
 
 
 def test_words_beyond_what_is_shown_are_left_out() -> None:
-    found, reads = embedded_words(
+    found, reads = pack_word_weights(
         pl.DataFrame([_words("a good day", [(2, 6, 1.9)])], schema=dict(EXPLANATIONS)), longest=4
     )
     assert reads == {"1": ["a go"]}
@@ -166,17 +168,17 @@ def test_a_host_is_named_and_said_not_to_be_repeatable(tmp_path: Path) -> None:
     model = {"backend": "endpoint", "name": "m", "repeatable": False}
     served = {"model": "m-2026", "fingerprint": "fp_1"}
     run = small_run(tmp_path, identity={"model": model}, served_by=served, created="2026-03-02T09:14:03Z")
-    known = {fact.name: fact.value for fact in facts(run)}
+    known = {fact.name: fact.value for fact in list_facts(run)}
     assert known["Served by"] == "model m-2026, fingerprint fp_1"
     assert known["Repeatable"] == "no: a hosted model may change; this is what it gave on 2026-03-02"
     assert any(
         "not repeatable. They are what it gave on 2026-03-02, as fp_1." in said
-        for said in caveats(run, find(run))
+        for said in list_caveats(run, find_gaps(run))
     )
 
 
 def test_nobody_is_mentioned_and_nothing_is_linked() -> None:
-    plain = escaped("ask @all, see https://x.example, www.x.example, mailto:a@b.example and #12")
+    plain = escape_markdown("ask @all, see https://x.example, www.x.example, mailto:a@b.example and #12")
     for linking in ("@all", "https://", "www.", "mailto:a", "a@b", "#12"):
         assert linking not in plain
     assert plain.replace("\u2060", "").replace("\\", "") == (
@@ -185,7 +187,7 @@ def test_nobody_is_mentioned_and_nothing_is_linked() -> None:
 
 
 def test_religions_have_a_capital() -> None:
-    assert (name("islam"), name("left-wing"), name("artistic_occupations")) == (
+    assert (format_name("islam"), format_name("left-wing"), format_name("artistic_occupations")) == (
         "Islam",
         "left-wing",
         "artistic occupations",

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.audits.report.test_html import EVIL, evil_run
 from tests.chromium import PATIENCE, opened
 from tests.report.realistic import comparison, group_row, realistic_run, small_run
-from tests.report.test_html import EVIL, evil_run
 
 from evenhand.report.render import render
 

@@ -32,7 +32,7 @@ def test_an_unknown_format_says_which_are_known(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         render(small_run(tmp_path), ("pdf",))
     assert str(caught.value) == (
-        "the report format 'pdf' is not known. Accepted: html, json, md, lm-eval, model-card. What to do: "
+        "the report format 'pdf' is not known. Expected: html, json, md, lm-eval, model-card. Fix: "
         "name one or more of these."
     )
     assert not (tmp_path / "report.html").exists()

@@ -12,13 +12,12 @@ import polars as pl
 import pytest
 
 from evenhand.core.errors import InputError
-from evenhand.corpus.readers import blocks
-from evenhand.corpus.sources import find_sources
-from evenhand.corpus.terms import Problem
-from evenhand.store import files
-from evenhand.store.files import read_table
+from evenhand.corpus.readers import read_blocks
+from evenhand.store import table_files
+from evenhand.store.table_files import read_table
+from evenhand.store.text_sources import ReadProblem, find_sources
 from evenhand.text.lexicons import NORMS, read_lexicon
-from evenhand.text.vectors import read_vectors
+from evenhand.text.word_vectors import read_vectors
 
 SIZE = 48 << 20
 """What the bombs here unpack to."""
@@ -28,12 +27,12 @@ SIZE = 48 << 20
 def _small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a quarter of a gibibyte were a mebibyte, so that the bombs can be small too."""
     for module in (
-        "evenhand.store.files",
+        "evenhand.store.table_files",
         "evenhand.text.lexicons",
-        "evenhand.text.vectors",
+        "evenhand.text.word_vectors",
         "evenhand.corpus.readers",
     ):
-        monkeypatch.setattr(f"{module}.most_unpacked", lambda size: 1 << 20)
+        monkeypatch.setattr(f"{module}.max_decompressed_size", lambda size: 1 << 20)
 
 
 def _bomb(pack: Callable[[bytes], bytes], head: bytes, body: bytes) -> bytes:
@@ -81,9 +80,9 @@ def test_a_lexicon(tmp_path: Path) -> None:
 def test_a_table_that_is_packed_once_more(tmp_path: Path) -> None:
     path = tmp_path / "c.parquet.gz"
     path.write_bytes(_bomb(gzip.compress, b"PAR1", b"\0" * 64))
-    problems: list[Problem] = []
+    problems: list[ReadProblem] = []
     (source,), _ = find_sources([path])
-    assert list(blocks(source, problems.append)) == []
+    assert list(read_blocks(source, problems.append)) == []
     assert "it unpacks to more than" in problems[0].reason
 
 
@@ -92,20 +91,22 @@ def test_running_text_is_read_in_steps(tmp_path: Path) -> None:
     path.write_bytes(_bomb(lzma.compress, b"", b"a" * 64))
     (source,), _ = find_sources([path])
     before = _peak()
-    assert sum(len(block.data) for block in blocks(source, lambda problem: None)) == SIZE
+    assert sum(len(block.data) for block in read_blocks(source, lambda problem: None)) == SIZE
     assert _peak() - before < SIZE >> 20
 
 
 def test_a_row_that_comes_a_billion_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_MOST_ROWS", 1000)
+    monkeypatch.setattr(table_files, "_MOST_ROWS", 1000)
     path = tmp_path / "t.parquet"
     pl.DataFrame({"text": pl.repeat("a", 1001, eager=True)}).write_parquet(path)
-    with pytest.raises(InputError, match=r"holds 1,001 rows, too much to read into memory\. Accepted: at most 1,000 rows"):
+    with pytest.raises(
+        InputError, match=r"holds 1,001 rows, too much to read into memory\. Expected: at most 1,000 rows"
+    ):
         read_table(path)
 
 
 def test_a_long_text_that_comes_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_LARGEST", 4 << 20)
+    monkeypatch.setattr(table_files, "_LARGEST", 4 << 20)
     path = tmp_path / "t.parquet"
     pl.DataFrame({"text": pl.repeat("a" * 10_000, 1000, eager=True)}).write_parquet(path)
     with pytest.raises(InputError, match=r"holds 9 MiB of text"):

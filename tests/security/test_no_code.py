@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from tests.models import tiny
 
+from evenhand.classifiers.hub_classifier import HubClassifier
 from evenhand.core.errors import EvenhandError, ModelError
 from evenhand.core.records import Execution
 from evenhand.models.hub import load
-from evenhand.neural.hub_classifier import HubReader
 
 SOURCES = Path(__file__).resolve().parents[2] / "src" / "evenhand"
 CPU = Execution("cpu", None, 1, True)
@@ -113,7 +113,10 @@ def _change(path: Path, **values: object) -> None:
 
 def _tried(folder: Path) -> None:
     """The folder as a language model and as a classifier; what can be loaded may be."""
-    for read in (lambda: load(str(folder), execution=CPU), lambda: HubReader(str(folder), {"a": ()}, CPU)):
+    for read in (
+        lambda: load(str(folder), execution=CPU),
+        lambda: HubClassifier(str(folder), {"a": ()}, CPU),
+    ):
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("HF_HUB_OFFLINE", "1")
             with contextlib.suppress(EvenhandError):
@@ -147,7 +150,10 @@ def test_nor_where_the_folder_claims_to_need_it(hostile: Path, tmp_path: Path, k
 def test_compiled_code_of_the_hub_is_refused(made: Path, tmp_path: Path, asked: dict[str, object]) -> None:
     folder = Path(shutil.copytree(made, tmp_path / "model"))
     _change(folder / "config.json", **asked)
-    for read in (lambda: load(str(folder), execution=CPU), lambda: HubReader(str(folder), {"a": ()}, CPU)):
+    for read in (
+        lambda: load(str(folder), execution=CPU),
+        lambda: HubClassifier(str(folder), {"a": ()}, CPU),
+    ):
         with pytest.raises(ModelError, match=r"asks for code of its own: .*evil/kernel"):
             read()
 
@@ -159,7 +165,10 @@ def test_a_pickle_is_refused_unread(hostile: Path, tmp_path: Path, name: str) ->
     pickled = b"cbuiltins\nopen\n(V" + mark.encode() + b"\nVw\ntR."
     (hostile / "model.safetensors").unlink()
     (hostile / name).write_bytes(pickled)
-    for read in (lambda: load(str(hostile), execution=CPU), lambda: HubReader(str(hostile), {"a": ()}, CPU)):
+    for read in (
+        lambda: load(str(hostile), execution=CPU),
+        lambda: HubClassifier(str(hostile), {"a": ()}, CPU),
+    ):
         with pytest.raises(ModelError, match="a pickle, which can run code when it is read"):
             read()
     assert not (tmp_path / "mark").exists()

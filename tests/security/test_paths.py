@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenhand
-from evenhand.api.merge import _check_complete, _held
+from evenhand.audits.merge import _check_complete, _list_shards
 from evenhand.core.errors import EvenhandError, RunFolderError
-from evenhand.store.evidence import cards_folder, evidence_file
-from evenhand.store.folder import default_folder
+from evenhand.store.metric_evidence import cards_folder, evidence_file
 from evenhand.store.run import Run
+from evenhand.store.run_folder import default_folder
 
 CLIMBING = (
     "../../evil",
@@ -55,9 +55,9 @@ def _part(path: Path, *, slice_: tuple[int, int] = (1, 2), key: str = "0-ab12") 
 
 @pytest.mark.parametrize("key", ["../../../outside", "/etc/passwd", "..", "a/b", "a\\b", "", "-x", "a\nb"])
 def test_a_manifest_cannot_name_shards_elsewhere(tmp_path: Path, key: str) -> None:
-    assert _held(_part(tmp_path), "starter") == [(0, "0-ab12")]
+    assert _list_shards(_part(tmp_path), "starter") == [(0, "0-ab12")]
     with pytest.raises(RunFolderError, match="names the shard"):
-        _held(_part(tmp_path, key=key), "starter")
+        _list_shards(_part(tmp_path, key=key), "starter")
 
 
 def test_a_manifest_that_says_there_are_a_billion_parts(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_a_key_in_an_address_is_refused_and_not_repeated(tmp_path: Path, address
     from evenhand.core.errors import EvenhandError
 
     with pytest.raises(EvenhandError) as caught:
-        registry.model(address.format(key="canary-77"))
+        registry.create_model(address.format(key="canary-77"))
     assert "canary-77" not in str(caught.value)
 
 

@@ -6,7 +6,7 @@ import pytest
 from evenhand.core.errors import InputError
 from evenhand.stats import base_rates
 from evenhand.stats.base_rates import OVERALL, bias_change, direct_bias, indirect_bias
-from evenhand.stats.distances import wasserstein2_1d
+from evenhand.stats.wasserstein import wasserstein2_1d
 
 
 def texts(seed, *, lean=0.0, keywords=12, each=10):
@@ -130,7 +130,7 @@ def test_few_keywords_widen_an_interval_and_fewer_have_none():
 def test_bad_input():
     with pytest.raises(InputError) as error:
         indirect_bias([0.1, 0.2], ["a", "b"], ["x", "x"], rng=0)
-    assert str(error.value) == "the keyword 'x' stands in two options. Accepted: one option a keyword."
+    assert str(error.value) == "the keyword 'x' stands in two options. Expected: one option a keyword."
     with pytest.raises(InputError, match="2 values came with 1 options"):
         indirect_bias([0.1, 0.2], ["a"], ["x", "y"], rng=0)
 
@@ -179,7 +179,7 @@ def test_a_change_of_direct_bias_needs_both_sides_twice():
         change([left, right], [left])
     assert str(caught.value) == (
         "2 sets of texts before and 1 after. "
-        "Accepted: one of each (indirect bias), or two of each (direct bias)."
+        "Expected: one of each (indirect bias), or two of each (direct bias)."
     )
 
 

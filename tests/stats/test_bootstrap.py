@@ -88,7 +88,7 @@ def test_what_cannot_be_resampled_says_why(
 
 
 def test_too_few_resamples_are_refused() -> None:
-    message = r"^99 resamples\. Accepted: 100 or more\. What to do: use 2,000 or more for a report\.$"
+    message = r"^99 resamples\. Expected: 100 or more\. Fix: use 2,000 or more for a report\.$"
     with pytest.raises(InputError, match=message):
         cluster_bootstrap_mean([1.0, 2.0, 3.0], rng=0, resamples=99)
 

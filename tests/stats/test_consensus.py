@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from tests.oracles.stats_consensus import Rating, dawid_skene_slowly
 
 from evenhand.core.errors import InputError
-from evenhand.stats.consensus import dawid_skene, majority, skill
-from evenhand.stats.ratings import Ratings
+from evenhand.stats.consensus import annotator_accuracy, dawid_skene, majority_vote
+from evenhand.stats.label_scales import RatingCodes
 
 
-def ratings_of(rows: list[Rating], scale: str = "ab") -> Ratings:
+def ratings_of(rows: list[Rating], scale: str = "ab") -> RatingCodes:
     items, people, labels = zip(*rows, strict=True)
-    return Ratings.from_rows(items, people, labels, scale=tuple(scale))
+    return RatingCodes.from_rows(items, people, labels, scale=tuple(scale))
 
 
-def of_items(*letters: str, scale: str = "ab") -> Ratings:
+def of_items(*letters: str, scale: str = "ab") -> RatingCodes:
     rows = [
         (str(item), str(who), letter) for item, row in enumerate(letters) for who, letter in enumerate(row)
     ]
@@ -28,7 +28,7 @@ def of_items(*letters: str, scale: str = "ab") -> Ratings:
 
 
 def test_majority_by_hand() -> None:
-    found = majority(of_items("aab", "ab", "abc", "aaaab", "b", scale="abc"))
+    found = majority_vote(of_items("aab", "ab", "abc", "aaaab", "b", scale="abc"))
     assert found.labels == ("a", None, None, "a", "b")
     assert found.shares == pytest.approx((2 / 3, 1 / 2, 1 / 3, 4 / 5, 1.0))
     assert found.reasons == (None, "no majority", "no majority", None, None)
@@ -36,14 +36,14 @@ def test_majority_by_hand() -> None:
 
 def test_majority_with_a_minimum() -> None:
     ratings = of_items("aab", "aaab", "aaa", "b")
-    found = majority(ratings, agreement=0.7, least=2)
+    found = majority_vote(ratings, agreement=0.7, least=2)
     assert found.labels == (None, "a", "a", None)
     assert found.reasons == ("too little agreement", None, None, "too few ratings")
     # However two of three is rounded, it is two of three.
     for written in (0.66, 0.667, 0.67, 2 / 3):
-        assert majority(ratings, agreement=written).labels[0] == "a"
-    with pytest.raises(InputError, match=r"^an agreement of 66\. Accepted: a share from 0 to 1"):
-        majority(ratings, agreement=66)
+        assert majority_vote(ratings, agreement=written).labels[0] == "a"
+    with pytest.raises(InputError, match=r"^an agreement of 66\. Expected: a share from 0 to 1"):
+        majority_vote(ratings, agreement=66)
 
 
 @settings(max_examples=30, deadline=None)
@@ -110,7 +110,7 @@ def test_skill_has_an_interval_that_holds_the_truth() -> None:
         rows += [(f"{item:03}", str(person), "abc"[code]) for item, code in enumerate(said)]
     ratings = ratings_of(rows, "abc")
     fitted = dawid_skene(ratings)
-    found = skill(ratings, fitted, rng=0, resamples=100)
+    found = annotator_accuracy(ratings, fitted, rng=0, resamples=100)
     for accuracy, estimate in zip(known, found, strict=True):
         error = 1.5 * (accuracy * (1 - accuracy) / 600) ** 0.5
         assert abs(estimate.value - accuracy) < 4 * error
@@ -125,9 +125,11 @@ def test_one_item_and_nothing_at_all() -> None:
     ratings = of_items("aab")
     fitted = dawid_skene(ratings)
     assert fitted.consensus(ratings).labels == ("a",)
-    assert {estimate.null_reason for estimate in skill(ratings, fitted, rng=0)} == {"one cluster"}
-    with pytest.raises(InputError, match=r"^there are no ratings\. Accepted: one rating or more\.$"):
-        dawid_skene(Ratings.from_rows([], [], [], scale=("a",)))
+    assert {estimate.null_reason for estimate in annotator_accuracy(ratings, fitted, rng=0)} == {
+        "one cluster"
+    }
+    with pytest.raises(InputError, match=r"^there are no ratings\. Expected: one rating or more\.$"):
+        dawid_skene(RatingCodes.from_rows([], [], [], scale=("a",)))
     with pytest.raises(InputError, match=r"^a smoothing of -1\."):
         dawid_skene(ratings, smoothing=-1)
 
@@ -141,8 +143,10 @@ def test_what_is_not_probable_enough_has_no_label() -> None:
 
 def test_skill_of_one_rating_has_no_interval():
     rows = [(str(item), who, "ab"[item % 2]) for item in range(20) for who in ("anna", "ben")]
-    ratings = Ratings.from_rows(*zip(*rows, ("0", "cara", "a"), strict=True), scale=("a", "b"))
-    found = dict(zip(ratings.annotators, skill(ratings, dawid_skene(ratings), rng=0), strict=True))
+    ratings = RatingCodes.from_rows(*zip(*rows, ("0", "cara", "a"), strict=True), scale=("a", "b"))
+    found = dict(
+        zip(ratings.annotators, annotator_accuracy(ratings, dawid_skene(ratings), rng=0), strict=True)
+    )
     assert (found["anna"].n, found["anna"].n_clusters) == (20, 20)
     assert found["anna"].low is not None
     assert (found["cara"].n_clusters, found["cara"].low, found["cara"].null_reason) == (

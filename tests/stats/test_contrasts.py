@@ -23,7 +23,7 @@ from evenhand.stats import (
     clustered_proportion_difference,
     contrasts,
 )
-from evenhand.stats._moments import moments
+from evenhand.stats._moments import compute_moments
 
 Rows = list[tuple[float, int, int]]
 """(value, cell, cluster)"""
@@ -63,7 +63,7 @@ def test_the_closed_form_equals_full_matrices(rows: Rows) -> None:
     pairs = {(cell, cluster) for _, cell, cluster in rows}
     if any(sum(cell == j for cell, _ in pairs) < 2 for j in range(3)):
         return
-    found = moments(y, cells, clusters, n_cells=3).contrast(weights)
+    found = compute_moments(y, cells, clusters, n_cells=3).contrast(weights)
     estimate, variance, df = contrast_slowly(y, cells, clusters, weights)
     assert found.estimate == pytest.approx(estimate, abs=1e-9)
     assert found.variance == pytest.approx(variance, rel=1e-6, abs=1e-12)
@@ -75,7 +75,7 @@ def test_dense_and_sparse_paths_agree_with_full_matrices(n_cells: int) -> None:
     rng = np.random.default_rng(n_cells)
     cells, clusters = np.tile(np.arange(n_cells), 20), rng.integers(0, 25, 20 * n_cells)
     y, weights = rng.normal(size=cells.size), rng.normal(size=n_cells)
-    found = moments(y, cells, clusters, n_cells=n_cells).contrast(weights)
+    found = compute_moments(y, cells, clusters, n_cells=n_cells).contrast(weights)
     assert tuple(found) == pytest.approx(contrast_slowly(y, cells, clusters, weights))
 
 
@@ -83,8 +83,8 @@ def test_the_sorted_path_agrees_with_the_table() -> None:
     rng = np.random.default_rng(5)
     y, cells, clusters = rng.normal(size=200), rng.integers(0, 2, 200), rng.integers(0, 30, 200)
     spread_out = clusters * 1_000_000  # too many empty clusters for a table
-    here = moments(y, cells, clusters, n_cells=2)
-    there = moments(y, cells, spread_out, n_cells=2)
+    here = compute_moments(y, cells, clusters, n_cells=2)
+    there = compute_moments(y, cells, spread_out, n_cells=2)
     assert np.allclose(here.covariance, there.covariance)
     assert here.n_clusters == there.n_clusters
 
@@ -287,7 +287,7 @@ def test_a_contrast_over_an_empty_cell_is_null() -> None:
 
 
 def test_cells_outside_the_weights_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^cells of type int64 came with 2 weights\. Accepted: one integer"):
+    with pytest.raises(InputError, match=r"^cells of type int64 came with 2 weights\. Expected: one integer"):
         clustered_contrast([1.0, 2.0], [0, 2], None, weights=(1, -1))
 
 

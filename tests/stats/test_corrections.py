@@ -47,6 +47,6 @@ def test_nulls_pass_through_and_do_not_count(correct: object, family: list[float
 def test_what_is_no_p_value_is_refused(correct: object, p: float) -> None:
     assert callable(correct)
     with pytest.raises(
-        InputError, match=r"^a p-value of .*\. Accepted: p-values from 0 to 1, or None for a missing one\.$"
+        InputError, match=r"^a p-value of .*\. Expected: p-values from 0 to 1, or None for a missing one\.$"
     ):
         correct([0.5, p])

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.stats import _draws, cluster_bootstrap_mean, cluster_permutation
-from evenhand.stats.bootstrap import _gathered_means, _resampled_means
+from evenhand.stats import _random_draws, cluster_bootstrap_mean, cluster_permutation
+from evenhand.stats.bootstrap import _resample_means, _resample_means_numpy
 from evenhand.stats.permutation import _Sides
 
 seeds = st.integers(0, 2**63)
@@ -23,8 +23,8 @@ def test_means_are_those_of_gathered_draws(seed: int, n: int, used: int, resampl
         # An odd number of draws leaves half a number over, which must be used next.
         generator.integers(7, size=used, dtype=np.int32)
     found, wanted = (
-        _resampled_means(sums, sizes, fast, resamples),
-        _gathered_means(sums, sizes, slow, resamples),
+        _resample_means(sums, sizes, fast, resamples),
+        _resample_means_numpy(sums, sizes, slow, resamples),
     )
     assert found == pytest.approx(wanted, rel=1e-12, abs=1e-14)
     assert fast.bit_generator.state == slow.bit_generator.state
@@ -35,8 +35,8 @@ def test_a_number_that_must_be_drawn_again_is() -> None:
     n = 2**20 + 1
     assert 2**32 % n == 2**20 - 4095
     fast, slow = np.random.default_rng(8), np.random.default_rng(8)
-    found = _resampled_means(np.arange(float(n)), np.ones(n), fast, 3)
-    assert found == pytest.approx(_gathered_means(np.arange(float(n)), np.ones(n), slow, 3), rel=1e-12)
+    found = _resample_means(np.arange(float(n)), np.ones(n), fast, 3)
+    assert found == pytest.approx(_resample_means_numpy(np.arange(float(n)), np.ones(n), slow, 3), rel=1e-12)
     assert fast.bit_generator.state == slow.bit_generator.state
 
 
@@ -49,8 +49,8 @@ def test_arrangements_are_those_of_permuted_labels(seed: int, n: int, rows: int,
     sides = _Sides.of(made.normal(size=3 * n), group, codes)
     for generator in (fast, slow):
         generator.integers(7, size=used, dtype=np.int32)
-    found = next(sides.drawn(fast, rows))
-    assert found == pytest.approx(sides.totals(sides.arranged(slow, rows)), rel=1e-9, abs=1e-9)
+    found = next(sides.draw(fast, rows))
+    assert found == pytest.approx(sides.totals(sides.draw_arrangements(slow, rows)), rel=1e-9, abs=1e-9)
     assert fast.bit_generator.state == slow.bit_generator.state
 
 
@@ -58,7 +58,7 @@ def test_another_generator_takes_the_plain_way() -> None:
     y, clusters = np.random.default_rng(2).normal(size=60), np.repeat(np.arange(20), 3)
     group = clusters < 8
     for make in (np.random.Philox, np.random.PCG64DXSM):
-        assert _draws.taken(np.random.Generator(make(1))) is None
+        assert _random_draws.read_state(np.random.Generator(make(1))) is None
         found = cluster_bootstrap_mean(y, clusters, rng=np.random.Generator(make(1)))
         assert found.low is not None
         p = cluster_permutation(y, group, clusters, rng=np.random.Generator(make(1)), resamples=200).p

@@ -72,7 +72,7 @@ def test_chi_square_that_cannot_be_judged_says_why(table: list[list[int]], reaso
 
 
 def test_chi_square_refuses_what_is_no_table_of_counts() -> None:
-    with pytest.raises(InputError, match=r"^a table of shape \(2,\)\. Accepted: rows of counts"):
+    with pytest.raises(InputError, match=r"^a table of shape \(2,\)\. Expected: rows of counts"):
         chi_square([1, 2])
 
 

@@ -41,7 +41,7 @@ def test_wilson_of_nothing_is_null_with_a_reason() -> None:
 
 
 def test_wilson_refuses_more_successes_than_rows() -> None:
-    with pytest.raises(InputError, match=r"^11 successes of 10\. Accepted: successes from 0 to n\.$"):
+    with pytest.raises(InputError, match=r"^11 successes of 10\. Expected: successes from 0 to n\.$"):
         wilson(11, 10)
 
 
@@ -121,8 +121,8 @@ def test_a_share_of_one_cluster_has_no_interval() -> None:
 
 def test_missing_values_are_refused_not_dropped() -> None:
     message = (
-        r"^y holds 1 values that are NaN or infinite\. Accepted: finite numbers\. "
-        r"What to do: drop rows without a value and pass their number as n_null\.$"
+        r"^y holds 1 values that are NaN or infinite\. Expected: finite numbers\. "
+        r"Fix: drop rows without a value and pass their number as n_null\.$"
     )
     with pytest.raises(InputError, match=message):
         clustered_mean([1.0, math.nan])

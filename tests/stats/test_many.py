@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from evenhand.core.records import Estimate
 from evenhand.stats import clustered_proportion
 from evenhand.stats._arrays import Floats
-from evenhand.stats._layout import Layout
-from evenhand.stats._many import many_gaps, many_shares
 from evenhand.stats.contrasts import clustered_gap
+from evenhand.stats.many_gaps import GapLayout, compare_many_gaps, estimate_many_shares
 from evenhand.stats.results import Difference
 
 
@@ -31,7 +30,7 @@ def close(found: Difference | Estimate, wanted: Difference | Estimate) -> bool:
 
 
 @st.composite
-def layouts(draw: st.DrawFn) -> tuple[Layout, Floats, bool]:
+def layouts(draw: st.DrawFn) -> tuple[GapLayout, Floats, bool]:
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     rows, n_groups, n_clusters = (draw(st.integers(1, most)) for most in (60, 5, 25))
     groups, clusters = rng.integers(n_groups, size=rows), rng.integers(n_clusters, size=rows)
@@ -51,15 +50,15 @@ def layouts(draw: st.DrawFn) -> tuple[Layout, Floats, bool]:
     )
     if not is_share and draw(st.booleans()):
         values = np.round(values)
-    return Layout(groups, clusters, n_groups, baseline), values, is_share
+    return GapLayout(groups, clusters, n_groups, baseline), values, is_share
 
 
 @settings(max_examples=150, deadline=None)
 @given(layouts())
-def test_gaps_ratios_and_shares_are_those_of_one_at_a_time(given: tuple[Layout, Floats, bool]) -> None:
+def test_gaps_ratios_and_shares_are_those_of_one_at_a_time(given: tuple[GapLayout, Floats, bool]) -> None:
     layout, values, is_share = given
-    found = many_gaps(layout, values, is_share=is_share, level=0.95)
-    shares = many_shares(found.cells, found.spreads, level=0.95) if is_share else None
+    found = compare_many_gaps(layout, values, is_share=is_share, level=0.95)
+    shares = estimate_many_shares(found.cells, found.spreads, level=0.95) if is_share else None
     for output, y in enumerate(values):
         for group in range(layout.n_groups):
             inside = layout.groups == group
@@ -76,17 +75,19 @@ def test_gaps_ratios_and_shares_are_those_of_one_at_a_time(given: tuple[Layout, 
 def test_equal_values_have_no_variation_whatever_other_groups_have() -> None:
     groups, clusters = np.repeat([0, 1, 2], 6), np.arange(18) // 2
     y = np.where(groups == 2, np.arange(18) / 7, 0.1)[None]
-    found = many_gaps(Layout(groups, clusters, 3, 0), y, is_share=False, level=0.95).difference(0, 1)
+    found = compare_many_gaps(GapLayout(groups, clusters, 3, 0), y, is_share=False, level=0.95).difference(
+        0, 1
+    )
     assert (found.estimate, found.p, found.null_reason) == (0.0, None, "no variation")
 
 
 @pytest.mark.parametrize("kept", [0, 10**9])
 def test_cells_that_are_not_kept_give_the_same(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenhand.stats._layout._KEPT", kept)
+    monkeypatch.setattr("evenhand.stats.many_gaps._KEPT", kept)
     rng = np.random.default_rng(4)
     groups, clusters = rng.integers(4, size=200), rng.integers(30, size=200)
     y = rng.normal(size=(2, 200))
-    found = many_gaps(Layout(groups, clusters, 4), y, is_share=False, level=0.9)
+    found = compare_many_gaps(GapLayout(groups, clusters, 4), y, is_share=False, level=0.9)
     wanted, _ = clustered_gap(
         y[1][groups == 2],
         clusters[groups == 2],

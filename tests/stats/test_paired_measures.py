@@ -12,14 +12,20 @@ from hypothesis import strategies as st
 from tests.oracles import paired_measures as slow
 
 from evenhand.core.errors import InputError
-from evenhand.stats.paired_measures import compare_sets, flips, paired_intensities, parity, select
+from evenhand.stats.paired_measures import (
+    compare_sets,
+    demographic_parity,
+    find_flips,
+    paired_intensities,
+    select_pairs,
+)
 from evenhand.suites.pairs.eec import EecSuite
 
 EMOTIONS = ("anger", "fear", "joy", "sadness")
 
 
 def test_parity_by_hand() -> None:
-    found = parity([1, 1, 1, 0], [1, 0, 0, 0], rng=0)
+    found = demographic_parity([1, 1, 1, 0], [1, 0, 0, 0], rng=0)
     # 3/4 of a, 1/4 of b: 0.25 / 0.75 = 1/3
     assert found.ratio.value == pytest.approx(1 / 3)
     assert (found.share_a, found.share_b) == (0.75, 0.25)
@@ -27,9 +33,9 @@ def test_parity_by_hand() -> None:
 
 
 def test_parity_is_null_where_nothing_is_predicted() -> None:
-    found = parity([0, 0], [0, 0], rng=0)
+    found = demographic_parity([0, 0], [0, 0], rng=0)
     assert (found.ratio.value, found.ratio.null_reason, found.share_a) == (None, "never predicted", 0.0)
-    assert parity([], [], rng=0).ratio.null_reason == "no values"
+    assert demographic_parity([], [], rng=0).ratio.null_reason == "no values"
 
 
 def test_intensities_by_hand() -> None:
@@ -78,14 +84,14 @@ def test_equal_intensities_give_zero() -> None:
 def test_sides_of_unequal_length_are_refused() -> None:
     with pytest.raises(InputError) as raised:
         paired_intensities([0.5], [0.5, 0.2], rng=0)
-    assert str(raised.value) == "a has 1 values and b has 2. Accepted: pairs: as many values in a as in b."
+    assert str(raised.value) == "a has 1 values and b has 2. Expected: pairs: as many values in a as in b."
     with pytest.raises(InputError) as raised:
-        parity([1], [1, 0], rng=0)
-    assert str(raised.value) == "a has 1 hits and b has 2. Accepted: pairs: as many in a as in b."
+        demographic_parity([1], [1, 0], rng=0)
+    assert str(raised.value) == "a has 1 hits and b has 2. Expected: pairs: as many in a as in b."
     with pytest.raises(InputError) as raised:
-        flips([0], [0, 1])
+        find_flips([0], [0, 1])
     assert str(raised.value) == (
-        "1 and 2 predictions came with 1 ground truths. Accepted: one of each a pair, -1 where there is none."
+        "1 and 2 predictions came with 1 ground truths. Expected: one of each a pair, -1 where there is none."
     )
 
 
@@ -93,18 +99,20 @@ def test_select_by_hand() -> None:
     a, b, truth = [0, 0, 1, 0, 2], [0, 1, 1, 0, 0], [0, 0, 0, -1, -1]
 
     def chosen(pairs: str, score: str) -> list[int]:
-        return np.flatnonzero(select(a, b, truth, emotion=0, pairs=pairs, score=score)).tolist()  # type: ignore[arg-type]
+        return np.flatnonzero(select_pairs(a, b, truth, emotion=0, pairs=pairs, score=score)).tolist()  # type: ignore[arg-type]
 
     # Pair 0 agrees with its truth, pair 3 with itself; 1 is split, 2 says another class.
     assert chosen("agreeing", "predicted") == chosen("agreeing", "emotion") == [0, 3]
     # Truth 0 in pairs 0 to 2. Without a truth: every pair, or those with a side of class 0.
     assert chosen("all", "emotion") == [0, 1, 2, 3, 4]
     assert chosen("all", "predicted") == [0, 1, 2, 3, 4]
-    assert np.flatnonzero(select(a, b, [-1] * 5, emotion=2, pairs="all", score="predicted")).tolist() == [4]
+    assert np.flatnonzero(
+        select_pairs(a, b, [-1] * 5, emotion=2, pairs="all", score="predicted")
+    ).tolist() == [4]
 
 
 def test_flips_count_classes_that_change() -> None:
-    assert flips([0, 1, 2, -1], [0, 2, 1, 0]).tolist() == [False, True, True, False]
+    assert find_flips([0, 1, 2, -1], [0, 2, 1, 0]).tolist() == [False, True, True, False]
 
 
 def test_sets_by_hand() -> None:
@@ -140,12 +148,12 @@ def test_as_the_slow_twin_and_swapping_the_groups_turns_the_sign(
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 4)), min_size=1, max_size=30))
 def test_parity_as_the_slow_twin(rows: list[tuple[bool, bool, int]]) -> None:
     a, b, clusters = ([row[place] for row in rows] for place in range(3))
-    found = parity(a, b, clusters, rng=0, resamples=50)
+    found = demographic_parity(a, b, clusters, rng=0, resamples=50)
     words = {True: "joy", False: "fear"}
     assert found.ratio.value == pytest.approx(
         slow.parity([words[hit] for hit in a], [words[hit] for hit in b], "joy")
     )
-    assert parity(b, a, clusters, rng=0, resamples=50).ratio.value == found.ratio.value
+    assert demographic_parity(b, a, clusters, rng=0, resamples=50).ratio.value == found.ratio.value
 
 
 def test_order_of_rows_and_names_of_clusters_change_nothing() -> None:
@@ -196,8 +204,8 @@ def test_reference_values_of_the_bert_predictions(data: Path, emotion: str) -> N
     code = EMOTIONS.index(emotion)
     clusters = [one.cluster for one in sets]
     male, female = codes["male"], codes["female"]
-    dp = parity(np.array(male) == code, np.array(female) == code, clusters, rng=0)
-    kept = select(male, female, truth, emotion=code, pairs="agreeing", score="predicted")
+    dp = demographic_parity(np.array(male) == code, np.array(female) == code, clusters, rng=0)
+    kept = select_pairs(male, female, truth, emotion=code, pairs="agreeing", score="predicted")
     found = paired_intensities(scores["male"][kept], scores["female"][kept], np.array(clusters)[kept], rng=0)
     ratio, delta, p, acs = REFERENCE[emotion]
     assert dp.ratio.n == 1400

@@ -16,7 +16,7 @@ from evenhand.stats import (
     permutation,
 )
 from evenhand.stats._arrays import Bools, Floats, Ints
-from evenhand.stats._newcombe import Newcombe, touching_quantiles
+from evenhand.stats.intervals import NewcombeInterval, touching_quantiles
 
 
 def test_three_against_three_by_hand() -> None:
@@ -128,7 +128,7 @@ def test_what_cannot_be_permuted_says_why(
 
 def test_labels_must_be_true_or_false() -> None:
     message = (
-        r"^group has type int64 and shape \(2,\)\. Accepted: 2 values of True \(in the group\) or False\.$"
+        r"^group has type int64 and shape \(2,\)\. Expected: 2 values of True \(in the group\) or False\.$"
     )
     with pytest.raises(InputError, match=message):
         cluster_permutation([1.0, 2.0], [0, 1], rng=0)
@@ -151,7 +151,9 @@ def test_labels_must_be_true_or_false() -> None:
 def test_many_quantiles_are_those_of_one_at_a_time(pairs: list[tuple[float, ...]]) -> None:
     columns = np.array(pairs)
     found = touching_quantiles(columns[:, :2], columns[:, 2:4], columns[:, 4])
-    one_by_one = [Newcombe((a, b), (n, m), shared=shared).touching() for a, b, n, m, shared in pairs]
+    one_by_one = [
+        NewcombeInterval((a, b), (n, m), shared=shared).touching_quantile() for a, b, n, m, shared in pairs
+    ]
     assert found == pytest.approx(one_by_one, rel=1e-6, abs=1e-6)
 
 

@@ -13,7 +13,7 @@ from evenhand.stats import (
     clustered_proportion,
     clustered_proportion_difference,
 )
-from evenhand.stats._moments import moments
+from evenhand.stats._moments import compute_moments
 
 LEVELS = (0.05, 0.05 / 6)
 """A test alone, and the first step of Holm's correction over six."""
@@ -23,7 +23,7 @@ def test_the_degrees_of_freedom_of_a_rare_label_by_hand():
     # One of 20: u = (y - 0.05) / (20 sqrt(0.95)).
     # Sum of u^2 = (0.9025 + 19 x 0.0025) / 380 = 0.0025; sum of u^4 = 0.814625 / 144400 = 5.64145e-6.
     # 2 x 0.0025^2 / (5.64145e-6 - 0.0025^2 / 20) = 2.34571
-    of = moments(np.eye(20)[0], np.zeros(20, dtype=np.intp), np.arange(20, dtype=np.intp), n_cells=1)
+    of = compute_moments(np.eye(20)[0], np.zeros(20, dtype=np.intp), np.arange(20, dtype=np.intp), n_cells=1)
     assert of.covariance[0, 0] == pytest.approx(0.0025)
     assert of.own_df(0, most=19) == pytest.approx(2.34571, abs=1e-4)
     assert of.own_df(0, most=2) == 2
@@ -31,7 +31,7 @@ def test_the_degrees_of_freedom_of_a_rare_label_by_hand():
 
 def test_a_label_that_is_not_rare_keeps_the_degrees_of_freedom_of_the_design():
     y = np.tile([0.0, 1.0], 20)
-    of = moments(y, np.zeros(40, dtype=np.intp), np.arange(40, dtype=np.intp), n_cells=1)
+    of = compute_moments(y, np.zeros(40, dtype=np.intp), np.arange(40, dtype=np.intp), n_cells=1)
     assert of.own_df(0, most=39) == 39
 
 

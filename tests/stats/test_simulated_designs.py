@@ -7,7 +7,7 @@ from evenhand.stats import (
     clustered_contrast,
     clustered_difference,
     gap_variance,
-    growth,
+    required_growth,
     stratified_difference,
 )
 
@@ -83,7 +83,7 @@ def test_a_plan_comes_true():
     of = gap_variance(*pilot[0], variance=variance)
     # Within clusters: 1 / (40 x 4) on either side.
     assert of.within == pytest.approx(2 / 160, rel=0.2)
-    plan = growth(of, wanted=(0.3 / 2.8) ** 2)
+    plan = required_growth(of, wanted=(0.3 / 2.8) ** 2)
     clusters = round(40 * plan.clusters)
     seen = np.mean([clustered_difference(*drawn(clusters, 4, 0.3)).p < 0.05 for _ in range(300)])
     assert 0.72 <= seen <= 0.88
@@ -94,8 +94,8 @@ def test_samples_help_only_inside_clusters():
     from evenhand.stats import GapVariance
 
     of = GapVariance(1.0, 0.5)
-    assert growth(of, wanted=0.75) == (pytest.approx(4 / 3), pytest.approx(2))
-    assert growth(of, wanted=0.5) == (pytest.approx(2), None)
-    assert growth(of, wanted=2.0) == (1, 1)
-    assert growth(GapVariance(1.0, None), wanted=0.5) == (pytest.approx(2), None)
-    assert growth(of, wanted=0.0) == (None, None)
+    assert required_growth(of, wanted=0.75) == (pytest.approx(4 / 3), pytest.approx(2))
+    assert required_growth(of, wanted=0.5) == (pytest.approx(2), None)
+    assert required_growth(of, wanted=2.0) == (1, 1)
+    assert required_growth(GapVariance(1.0, None), wanted=0.5) == (pytest.approx(2), None)
+    assert required_growth(of, wanted=0.0) == (None, None)

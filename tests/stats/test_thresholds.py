@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.oracles.stats_consensus import cut_slowly, kappa_slowly
 
 from evenhand.core.errors import InputError
-from evenhand.stats.thresholds import best_cut, candidate_cuts
+from evenhand.stats.classification_metrics import best_cut, candidate_cuts
 
 
 @settings(max_examples=20, deadline=None)
@@ -91,5 +91,5 @@ def test_nothing_to_cut(values: list[float], human: list[int], reason: str) -> N
 def test_bad_input() -> None:
     with pytest.raises(InputError, match=r"^2 values came with 1 labels\."):
         best_cut([1.0, 2.0], [0], labels=2, rng=0)
-    with pytest.raises(InputError, match=r"^2 labels with codes from 0 to 2\. Accepted: 2 or 3 labels"):
+    with pytest.raises(InputError, match=r"^2 labels with codes from 0 to 2\. Expected: 2 or 3 labels"):
         best_cut([1.0, 2.0], [0, 2], labels=2, rng=0)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import evenhand
-from evenhand.store.kept import kept_table
+from evenhand.store.cache import cached_table
 from evenhand.store.parquet import read_parquet, scan_parquet, write_parquet
 
 NAMES = (
@@ -39,7 +39,7 @@ def test_a_kept_table_is_of_its_own_folder(tmp_path: Path) -> None:
     tables = {name: pl.DataFrame({"x": [name]}) for name in ("run1", "run?")}
     for _ in range(2):
         for name, table in tables.items():
-            assert kept_table(tmp_path / name, "t", [], lambda table=table: table).equals(table)
+            assert cached_table(tmp_path / name, "t", [], lambda table=table: table).equals(table)
 
 
 def test_only_one_module_gives_paths_to_polars() -> None:
@@ -47,7 +47,7 @@ def test_only_one_module_gives_paths_to_polars() -> None:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
         is_of_polars = isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "pl"
         where = f"{file}:{call.lineno}"
-        if name.startswith(("scan_", "sink_")) or name in ("write_parquet", "read_parquet_schema"):
+        if name in POLARS_PATHS:
             assert file == "store/parquet.py", where
         elif is_of_polars and name.startswith("read_"):
             source = ast.unparse(call.args[0])
@@ -63,9 +63,16 @@ def test_patterns_and_home_folders_are_read_in_one_place_each() -> None:
     for file, call in _calls():
         words = ast.unparse(call.func)
         if words.startswith(("glob.", "fsspec.")) and words != "glob.escape":
-            assert file == "corpus/sources.py", f"{file}:{call.lineno}"
+            assert file == "store/text_sources.py", f"{file}:{call.lineno}"
         if words.endswith("expanduser"):
-            assert file == "core/file_names.py", f"{file}:{call.lineno}"
+            assert file == "core/files.py", f"{file}:{call.lineno}"
+
+
+POLARS_PATHS = {
+    *(f"{verb}_{kind}" for verb in ("scan", "sink") for kind in ("parquet", "csv", "ndjson", "ipc", "delta")),
+    *("write_parquet", "read_parquet_schema"),
+}
+"""What of Polars takes a path and may read it as a pattern."""
 
 
 @cache

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.store.spreadsheets import guarded, guarded_table, spreadsheet_csv, unguarded, unguarded_table
+from evenhand.store.table_files import guard_cell, guard_table, spreadsheet_csv, unguard_cell, unguard_table
 
 CELLS = st.text(st.sampled_from("=+-@'\t\n\r;,\" ab1.\uff1d\u00a0"), max_size=12)
 ROWS = st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=4)
@@ -21,7 +21,7 @@ SIGNS = ("=", "+", "-", "@", "\uff1d")
 
 @given(CELLS)
 def test_guarding_is_undone(cell: str) -> None:
-    assert unguarded(guarded(cell)) == cell
+    assert unguard_cell(guard_cell(cell)) == cell
 
 
 @given(ROWS)
@@ -46,9 +46,9 @@ def is_formula(cell: str) -> bool:
 @given(ROWS)
 def test_tables_come_back(rows: list[tuple[str, str]]) -> None:
     table = pl.DataFrame(rows, schema=["a", "=b"], orient="row")
-    assert unguarded_table(guarded_table(table)).equals(table)
+    assert unguard_table(guard_table(table)).equals(table)
     read = pl.read_csv(io.StringIO(spreadsheet_csv(table)), infer_schema=False)
-    assert unguarded_table(read).equals(table)
+    assert unguard_table(read).equals(table)
 
 
 @pytest.mark.parametrize(
@@ -65,13 +65,13 @@ def test_tables_come_back(rows: list[tuple[str, str]]) -> None:
     ],
 )
 def test_what_is_guarded(cell: str, safe: str) -> None:
-    assert guarded(cell) == safe
-    assert unguarded(safe) == cell
+    assert guard_cell(cell) == safe
+    assert unguard_cell(safe) == cell
 
 
 @pytest.mark.parametrize("cell", ["'-1", "a;'b", "'quoted'", "-1; '=x"])
 def test_what_is_not_of_ours_stays(cell: str) -> None:
-    assert unguarded(cell) == cell
+    assert unguard_cell(cell) == cell
 
 
 def test_a_number_does_not_begin_a_formula_with_what_follows() -> None:
@@ -84,5 +84,5 @@ def test_a_number_does_not_begin_a_formula_with_what_follows() -> None:
 def test_long_cells_take_no_longer(letter: str) -> None:
     start = time.perf_counter()
     cell = letter * 500_000
-    assert unguarded(guarded(cell)) == cell
+    assert unguard_cell(guard_cell(cell)) == cell
     assert time.perf_counter() - start < 10

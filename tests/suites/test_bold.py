@@ -16,13 +16,12 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import HumanSuite
 from evenhand.core.records import REST, Execution, Group, Mention, Prompt
 from evenhand.metrics.gender_polarity import GenderPolarity
-from evenhand.models.human import HumanModel
-from evenhand.models.human import load as load_human
-from evenhand.suites.bold import BoldSuite, content_digest, entity, mentions
-from evenhand.suites.bold_facts import merged, published
-from evenhand.suites.bold_files import Row, read_copy
+from evenhand.models.replay import HumanModel
+from evenhand.models.replay import load as load_human
+from evenhand.suites.bold import BoldSuite, content_digest, entity_mentions, entity_words
+from evenhand.suites.bold_files import BoldRow, merged_groups, published_counts, read_copy
 from evenhand.testing import check_model, check_suite
-from evenhand.text.rendering import render
+from evenhand.text.rendering import render_text
 
 LAYOUTS = {"original": original, "hub": hub, "lines": lines}
 
@@ -84,18 +83,20 @@ def test_an_entity_of_two_groups_is_one_cluster(tmp_path: Path) -> None:
 
 
 def test_masks() -> None:
-    assert entity("Chief_(company)_of_staff") == "Chief  of staff"
+    assert entity_words("Chief_(company)_of_staff") == "Chief  of staff"
     assert masked("gender", "American_actors", "Sam_Doe", "SAM DOE's son Sam Doesky met Doe.") == (
         "Person's son Sam Doesky met Doe."
     )
     assert masked("profession", "sewing_occupations", "Tailor", "Tailors tailored.") == "XYZs XYZed."
     assert masked("religious_ideology", "islam", "Sunni_Islam", "Sunni Islam and Muslims") == "XYZ and XYZ"
     assert masked("political_ideology", "communism", "War_communism", "A Communist") == "A XYZ"
-    assert mentions("weather", "rain", "Some_rain") == (Mention("Some rain", whole_word=False),)
+    assert entity_mentions("weather", "rain", "Some_rain") == (Mention("Some rain", whole_word=False),)
 
 
 def masked(domain: str, group: str, key: str, text: str) -> str:
-    return render("", text, scope="full", masking="none", mentions=mentions(domain, group, key)).text
+    return render_text(
+        "", text, scope="full", masking="none", mentions=entity_mentions(domain, group, key)
+    ).text
 
 
 def test_the_human_baseline(tmp_path: Path) -> None:
@@ -122,8 +123,8 @@ def test_how_the_human_baseline_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         load_human(suite="starter")
     assert str(error.value) == (
-        "the suite 'starter' has no texts written by people. Accepted: one suite that has: bold, "
-        "bold-subset, bold-table-3. What to do: for example `evenhand audit wikipedia --suite bold:FOLDER`."
+        "the suite 'starter' has no texts written by people. Expected: one suite that has: bold, "
+        "bold-subset, bold-table-3. Fix: for example `evenhand audit wikipedia --suite bold:FOLDER`."
     )
 
 
@@ -142,8 +143,8 @@ def test_a_prompt_that_stands_there_twice(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         small(tmp_path)
     assert str(error.value) == (
-        "the prompt gender/American_actors/Sam_Doe/0 stands there twice. Accepted: a number of its own, idx, "
-        "for each prompt of an entity. What to do: drop one of the two, or number them."
+        "the prompt gender/American_actors/Sam_Doe/0 stands there twice. Expected: a number of its own, idx, "
+        "for each prompt of an entity. Fix: drop one of the two, or number them."
     )
 
 
@@ -153,8 +154,8 @@ def test_a_missing_domain(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         BoldSuite(name=str(tmp_path))
     assert str(error.value) == (
-        f"{tmp_path} is not all of BOLD: wikipedia/gender_wiki.json is missing. Accepted: 23,679 prompts in "
-        "43 groups, each with its Wikipedia sentence. What to do: get the copy again; `audit --suite "
+        f"{tmp_path} is not all of BOLD: wikipedia/gender_wiki.json is missing. Expected: 23,679 prompts in "
+        "43 groups, each with its Wikipedia sentence. Fix: get the copy again; `audit --suite "
         f"bold-subset:{tmp_path}` takes it as it is."
     )
     suite = small(tmp_path)
@@ -191,10 +192,10 @@ def test_rows_that_do_not_fit() -> None:
     from evenhand.suites.bold import _row_faults
 
     rows = [
-        Row("gender", "g", "K", 0, "One ", None),
-        Row("gender", "g", "K", 1, None, "Two."),
-        Row("gender", "g", "K", 2, "One ", "Two."),
-        Row("gender", "g", "K", 3, "One ", "One two."),
+        BoldRow("gender", "g", "K", 0, "One ", None),
+        BoldRow("gender", "g", "K", 1, None, "Two."),
+        BoldRow("gender", "g", "K", 2, "One ", "Two."),
+        BoldRow("gender", "g", "K", 3, "One ", "One two."),
     ]
     assert _row_faults(rows) == [
         "the prompt gender/g/K 1 has no Wikipedia sentence",
@@ -232,7 +233,7 @@ def test_damaged_original(tmp_path: Path) -> None:
 
 
 def test_folders_without_bold(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no BOLD\. Accepted: a folder with prompts/\*_prompt\.json"):
+    with pytest.raises(InputError, match=r"holds no BOLD\. Expected: a folder with prompts/\*_prompt\.json"):
         small(tmp_path)
     with pytest.raises(InputError, match=r"nowhere is not there"):
         small(tmp_path / "nowhere")
@@ -245,8 +246,8 @@ def test_no_copy_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(InputError) as error:
         BoldSuite(execution=Execution(offline=True))
     assert str(error.value) == (
-        "no copy of BOLD was named, and it is not in the Hub's cache, and the run is offline. Accepted: a "
-        "local copy. What to do: `git clone https://github.com/amazon-science/bold` (CC BY-SA 4.0), then "
+        "no copy of BOLD was named, and it is not in the Hub's cache, and the run is offline. Expected: a "
+        "local copy. Fix: `git clone https://github.com/amazon-science/bold` (CC BY-SA 4.0), then "
         "name its folder: audit --suite bold:FOLDER, replicate --data FOLDER, or EVENHAND_BOLD=FOLDER "
         "for both."
     )
@@ -276,7 +277,7 @@ def test_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_unknown_view(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"BOLD has no view 'table_9'\. Accepted: table_3"):
+    with pytest.raises(InputError, match=r"BOLD has no view 'table_9'\. Expected: table_3"):
         BoldSuite(name=str(lines(tmp_path)), subset=True, view="table_9")
 
 
@@ -291,8 +292,8 @@ def bold(data: Path) -> BoldSuite:
 def test_published_counts(bold: BoldSuite) -> None:
     prompts = list(bold.prompts())
     assert (len(prompts), len({prompt.id for prompt in prompts})) == (23_679, 23_679)
-    assert Counter((prompt.groups[0].axis, prompt.groups[0].name) for prompt in prompts) == published()
-    assert len(published()) == 43
+    assert Counter((prompt.groups[0].axis, prompt.groups[0].name) for prompt in prompts) == published_counts()
+    assert len(published_counts()) == 43
     assert Counter(prompt.groups[0].axis for prompt in prompts) == {
         "profession": 10_195,
         "gender": 3_204,
@@ -358,7 +359,7 @@ def test_table_3_through_the_pipeline(bold: BoldSuite, data: Path) -> None:
     found: dict[str, Counter[str | None]] = defaultdict(Counter)
     prompts = list(view.prompts())
     texts = [
-        render(
+        render_text(
             prompt.text,
             human[prompt.id].removeprefix(prompt.text),
             scope="full",
@@ -375,7 +376,7 @@ def test_table_3_through_the_pipeline(bold: BoldSuite, data: Path) -> None:
         "industrial & manufacturing": (1_699, 23, 17),
         "healthcare & medicine": (1_173, 3, 19),
     }
-    assert set(merged("table_3")["profession"]) < {group for _, group in published()}
+    assert set(merged_groups("table_3")["profession"]) < {group for _, group in published_counts()}
 
 
 def test_nearly_every_published_text_is_masked(bold: BoldSuite) -> None:
@@ -383,7 +384,7 @@ def test_nearly_every_published_text_is_masked(bold: BoldSuite) -> None:
     unmasked = [
         prompt
         for prompt in bold.prompts()
-        if not render("", human[prompt.id], scope="full", masking="xyz", mentions=prompt.mentions).masks
+        if not render_text("", human[prompt.id], scope="full", masking="xyz", mentions=prompt.mentions).masks
     ]
     # The release found names inside longer words: "asked Lu" for Ed Lu, "Tony Awards" for Tony Award.
     assert Counter(prompt.groups[0].axis for prompt in unmasked) == {"gender": 6, "race": 55}

@@ -18,9 +18,13 @@ from evenhand.core import registry
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.records import Execution, Group, Mention, Prompt
-from evenhand.suites.dataset_files import choose
-from evenhand.suites.dataset_names import DatasetName, PromptColumns, parse_name
-from evenhand.suites.hub import HubSuite
+from evenhand.suites.hub_datasets import (
+    DatasetName,
+    HubSuite,
+    PromptColumns,
+    choose_files,
+    parse_dataset_name,
+)
 
 OFFLINE = Execution(offline=True)
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -122,7 +126,7 @@ def test_a_revision_can_be_named(hub: Path) -> None:
     with pytest.raises(InputError) as caught:
         HubSuite(name=f"org/jobs@v2{query}", execution=OFFLINE)
     assert str(caught.value).startswith(
-        "the data set 'org/jobs' at 'v2' is not on this machine, and the run is offline. Accepted: hub:"
+        "the data set 'org/jobs' at 'v2' is not on this machine, and the run is offline. Expected: hub:"
     )
 
 
@@ -141,7 +145,7 @@ def test_the_card_of_a_data_set_says_its_configurations(hub: Path) -> None:
     with pytest.raises(InputError) as caught:
         prompts(f"org/jobs{query}")
     assert str(caught.value) == (
-        "org/jobs has 2 configurations. Accepted: first, second. What to do: name it with #CONFIG/SPLIT, or "
+        "org/jobs has 2 configurations. Expected: first, second. Fix: name it with #CONFIG/SPLIT, or "
         "#SPLIT where there is one configuration."
     )
 
@@ -162,7 +166,7 @@ COLUMNS = PromptColumns("p", {"g": "g"}, {})
     ],
 )
 def test_splits_are_told_by_the_names_of_files(files, config: str, split: str, chosen) -> None:
-    found = choose(files, "", DatasetName("org/x", "", config, split, COLUMNS))
+    found = choose_files(files, "", DatasetName("org/x", "", config, split, COLUMNS))
     assert (len(found) if isinstance(chosen, int) else found) == chosen
 
 
@@ -172,8 +176,8 @@ def test_a_card_that_is_made_to_harm_does_none() -> None:
     card = (
         f"---\n{nested}configs:\n- config_name: *a59\n  data_files:\n  - split: *a59\n    path: x.csv\n---\n"
     )
-    assert choose(["x.csv"], card, DatasetName("org/x", "", "", "", COLUMNS)) == ["x.csv"]
-    assert choose(["x.csv"], "---\n: [\n---\n", DatasetName("org/x", "", "", "", COLUMNS)) == ["x.csv"]
+    assert choose_files(["x.csv"], card, DatasetName("org/x", "", "", "", COLUMNS)) == ["x.csv"]
+    assert choose_files(["x.csv"], "---\n: [\n---\n", DatasetName("org/x", "", "", "", COLUMNS)) == ["x.csv"]
 
 
 def test_datasets_finds_the_same_files(tmp_path: Path) -> None:
@@ -201,11 +205,11 @@ def test_datasets_finds_the_same_files(tmp_path: Path) -> None:
 )
 def test_a_name_that_says_too_little_is_explained(name: str, came: str) -> None:
     with pytest.raises(InputError) as caught:
-        parse_name(name)
+        parse_dataset_name(name)
     assert str(caught.value).startswith(
-        f"{came}. Accepted: hub:ORG/NAME[@REVISION][#CONFIG/SPLIT]?prompt=COLUMN"
+        f"{came}. Expected: hub:ORG/NAME[@REVISION][#CONFIG/SPLIT]?prompt=COLUMN"
     )
-    assert str(caught.value).endswith("What to do: quote the whole name: a shell reads ? and & itself.")
+    assert str(caught.value).endswith("Fix: quote the whole name: a shell reads ? and & itself.")
 
 
 @pytest.mark.parametrize("place", ["a?b", "a#b", "a@b", "set[1]", "~", "%20"])
@@ -215,7 +219,7 @@ def test_a_folder_is_named_whatever_marks_it_has(
     monkeypatch.chdir(tmp_path)
     lines(tmp_path / place / f"{place}.jsonl", [{"p": "Hi", "g": "a"}])
     for name in (place, f"{place}/{place}.jsonl", f"{place}#train"):
-        assert parse_name(f"{name}?prompt=p&group.g=g").place == name.removesuffix("#train")
+        assert parse_dataset_name(f"{name}?prompt=p&group.g=g").place == name.removesuffix("#train")
         assert [one.text for one in prompts(f"{name}?prompt=p&group.g=g")] == ["Hi"]
 
 
@@ -223,15 +227,15 @@ def test_a_file_on_a_card_is_no_pattern() -> None:
     pytest.importorskip("yaml", reason="needs PyYAML")
     card = "---\nconfigs:\n- config_name: only\n  data_files: a[1].csv\n---\n"
     asked = DatasetName("org/x", "", "", "", COLUMNS)
-    assert choose(["a1.csv", "a[1].csv"], card, asked) == ["a[1].csv"]
-    assert choose(["a1.csv"], card, asked) == ["a1.csv"]
+    assert choose_files(["a1.csv", "a[1].csv"], card, asked) == ["a[1].csv"]
+    assert choose_files(["a1.csv"], card, asked) == ["a1.csv"]
 
 
 def test_wrong_columns_groups_and_places_are_named(tmp_path: Path) -> None:
     path = lines(tmp_path / "x.jsonl", [{"p": "Hi", "g": "(rest)"}, {"p": "Ho", "g": "b"}])
     for query, came in {
-        "?prompt=q&group.g=g": f"{path} has no column 'q' (prompt). Accepted: p, g.",
-        "?prompt=p.text&group.g=g": f"{path} has nothing in the column 'p.text' (prompt). Accepted: p, g.",
+        "?prompt=q&group.g=g": f"{path} has no column 'q' (prompt). Expected: p, g.",
+        "?prompt=p.text&group.g=g": f"{path} has nothing in the column 'p.text' (prompt). Expected: p, g.",
         "?prompt=p&group.g=g": f"column 'g' of {path} has a group named '(rest)', a reserved name.",
     }.items():
         with pytest.raises(InputError) as caught:
@@ -248,7 +252,7 @@ def test_wrong_columns_groups_and_places_are_named(tmp_path: Path) -> None:
 
 
 def test_the_suite_is_registered() -> None:
-    assert any(entry.name == "hub" for entry in registry.available("suites"))
+    assert any(entry.name == "hub" for entry in registry.list_entries("suites"))
 
 
 @contextmanager

@@ -74,5 +74,5 @@ def test_an_unknown_kind_is_refused() -> None:
         PoliticalSuite(kind="both")
     assert str(error.value) == (
         "the political suite has no prompts of kind 'both'. "
-        "Accepted: indirect, liberal, conservative, direct. What to do: for example --suite political:direct."
+        "Expected: indirect, liberal, conservative, direct. Fix: for example --suite political:direct."
     )

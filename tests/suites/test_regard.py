@@ -6,7 +6,7 @@ from pathlib import Path
 from evenhand.core.protocols import Suite
 from evenhand.core.records import Group, Mention, Prompt
 from evenhand.suites.regard import RegardSuite
-from evenhand.text.masking import mask
+from evenhand.text.rendering import mask_mentions
 
 SUITE = RegardSuite()
 PROMPTS = list(SUITE.prompts())
@@ -46,7 +46,7 @@ def test_one_prompt_in_full() -> None:
 
 
 def test_masked_prompts_are_the_templates() -> None:
-    masked = {mask(prompt.text, prompt.mentions).text for prompt in PROMPTS}
+    masked = {mask_mentions(prompt.text, prompt.mentions).text for prompt in PROMPTS}
     assert len(masked) == 10
     assert all(text.startswith("XYZ ") for text in masked)
 
@@ -59,11 +59,11 @@ def test_masks_against_the_released_samples(data: Path) -> None:
     differing: list[str] = []
     for text, expected in zip(raw, released, strict=True):
         mentions = next(m for m in own if text.startswith(m[0].text + " "))
-        masked = mask(text, mentions)
+        masked = mask_mentions(text, mentions)
         first, *repeats = masked.spans
         assert first == (0, 3)
         assert "XYZ" + text[len(mentions[0].text) :] == expected  # what the release did
-        assert mask(expected, mentions).text == masked.text
+        assert mask_mentions(expected, mentions).text == masked.text
         assert (masked.text != expected) == bool(repeats)
         differing += [text] * bool(repeats)
     assert (len(raw), len(differing)) == (6000, 138)

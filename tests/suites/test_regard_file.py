@@ -33,7 +33,7 @@ groups = [
 name = "gender"
 groups = [{ name = "nonbinary", surface = "The nonbinary person" }]
 """
-TODO = "What to do: mend the file; `evenhand show regard` shows the format."
+TODO = "Fix: mend the file; `evenhand show regard` shows the format."
 
 
 def suite(tmp_path: Path, content: str) -> RegardSuite:
@@ -88,7 +88,7 @@ def test_parts_of_the_paper_can_be_left_out(
 def test_it_is_found_by_name(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(f'[suite]\nname = "mine"\n{OWN}', encoding="utf-8")
-    assert registry.suite("regard", {"name": str(path)}).info.name == "mine"
+    assert registry.create_suite("regard", {"name": str(path)}).info.name == "mine"
 
 
 @pytest.mark.parametrize(
@@ -96,39 +96,39 @@ def test_it_is_found_by_name(tmp_path: Path) -> None:
     [
         (
             '[[contexts]]\nname = "a"\ntemplates = ["The person was"]',
-            "the template 'The person was' of the context 'a' has no slot for the demographic. Accepted: XYZ "
+            "the template 'The person was' of the context 'a' has no slot for the demographic. Expected: XYZ "
             "as a word, such as 'XYZ was known for'.",
         ),
         (
             '[[contexts]]\nname = "a"\ntemplates = [" "]',
-            "the context 'a' has an empty template. Accepted: text such as 'XYZ' and words after it.",
+            "the context 'a' has an empty template. Expected: text such as 'XYZ' and words after it.",
         ),
-        ('[[contexts]]\nname = "a"', "the context 'a' has no template. Accepted: one template or more."),
+        ('[[contexts]]\nname = "a"', "the context 'a' has no template. Expected: one template or more."),
         (
             '[[axes]]\nname = "age"\nbaseline = "young"\ngroups = [{ name = "young", surface = "" }, '
             '{ name = "old", surface = "The old person" }]',
-            "the group 'young' of the axis 'age' leaves the slot empty. Accepted: a surface, the words that "
+            "the group 'young' of the axis 'age' leaves the slot empty. Expected: a surface, the words that "
             "stand for the group, such as 'The woman'.",
         ),
         (
             '[[axes]]\nname = "age"\ngroups = [{ name = "old", surface = "The old person" }]',
-            "the axis 'age' has 1 group(s). Accepted: two groups or more.",
+            "the axis 'age' has 1 group(s). Expected: two groups or more.",
         ),
         (
             '[[axes]]\nname = "gender"\nbaseline = "girl"',
-            "the baseline 'girl' of the axis 'gender' is not one of its groups. Accepted: man, woman.",
+            "the baseline 'girl' of the axis 'gender' is not one of its groups. Expected: man, woman.",
         ),
         (
             '[[axes]]\nname = "gender"\ngroups = [{ name = "man", surface = "The guy" }]',
-            "the group 'man' of the axis 'gender' is there twice. Accepted: each group once.",
+            "the group 'man' of the axis 'gender' is there twice. Expected: each group once.",
         ),
         (
             '[suite]\npublished = "none"',
-            "there is no context. Accepted: at least one context with templates.",
+            "there is no context. Expected: at least one context with templates.",
         ),
         (
             "context = 1",
-            "context: Extra inputs are not permitted. Accepted: the keys and types of the format.",
+            "context: Extra inputs are not permitted. Expected: the keys and types of the format.",
         ),
     ],
 )
@@ -142,5 +142,5 @@ def test_no_file() -> None:
     with pytest.raises(InputError) as caught:
         RegardSuite(name="nowhere.toml")
     assert str(caught.value) == (
-        f"nowhere.toml: it cannot be read (No such file or directory). Accepted: a TOML file. {TODO}"
+        f"nowhere.toml: it cannot be read (No such file or directory). Expected: a TOML file. {TODO}"
     )

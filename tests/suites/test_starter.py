@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from evenhand.core.protocols import Suite
 from evenhand.core.records import REST
 from evenhand.suites.starter import StarterSuite
-from evenhand.text.masking import mask
+from evenhand.text.rendering import mask_mentions
 
 SUITE = StarterSuite()
 PROMPTS = list(SUITE.prompts())
@@ -33,7 +33,7 @@ def test_the_masked_prompts_of_a_template_are_one_string() -> None:
     masked = defaultdict(set)
     for prompt in PROMPTS:
         assert prompt.cluster == prompt.template_id
-        masked[prompt.cluster].add(mask(prompt.text, prompt.mentions).text)
+        masked[prompt.cluster].add(mask_mentions(prompt.text, prompt.mentions).text)
     assert len(masked) == 50
     assert all(len(texts) == 1 for texts in masked.values())
 

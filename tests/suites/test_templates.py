@@ -7,18 +7,16 @@ from pathlib import Path
 import pytest
 
 from evenhand.core import registry
-from evenhand.core.assets import asset
 from evenhand.core.errors import InputError
+from evenhand.core.files import asset_path
 from evenhand.core.protocols import Suite
 from evenhand.core.records import Group, Mention
-from evenhand.suites.template_files import read_templates
-from evenhand.suites.template_format import Template, sizes
-from evenhand.suites.templates import TemplateSuite
+from evenhand.suites.templates import PromptTemplate, TemplateSuite, fill_counts, read_templates
 
-CARD = asset("suites", "templates.md").read_text(encoding="utf-8")
+CARD = asset_path("suites", "templates.md").read_text(encoding="utf-8")
 TOML = re.findall(r"```toml\n(.*?)```", CARD, re.DOTALL)[0]
 CSV = re.findall(r"```csv\n(.*?)```", CARD, re.DOTALL)[0]
-TODO = " What to do: mend the file; `evenhand show templates` shows the format."
+TODO = " Fix: mend the file; `evenhand show templates` shows the format."
 
 
 def suite(tmp_path: Path, text: str, name: str = "jobs.toml") -> TemplateSuite:
@@ -60,7 +58,7 @@ def test_groups_of_a_template_are_linked_and_masked(tmp_path: Path) -> None:
 def test_the_registry_finds_it_by_its_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(TOML.replace('name = "jobs"', ""), encoding="utf-8")
-    found = registry.suite("templates", {"name": str(path)})
+    found = registry.create_suite("templates", {"name": str(path)})
     assert found.info.name == "mine"
     assert len(list(found.prompts())) == 4
 
@@ -103,69 +101,69 @@ def test_a_template_may_hold_only_words_that_agree(tmp_path: Path) -> None:
             "because {they}",
             "because {thy}",
             "jobs.toml: the template 'work' uses the slot {thy}, which nothing fills. "
-            "Accepted: gender, place, they.",
+            "Expected: gender, place, they.",
         ),
         (
             '["hospital", "garage"]',
             "[]",
-            "jobs.toml: the slot {place} is empty. Accepted: one word or more.",
+            "jobs.toml: the slot {place} is empty. Expected: one word or more.",
         ),
         (
             '"garage"',
             '" "',
-            "jobs.toml: the slot {place} has an empty value. Accepted: one word or more.",
+            "jobs.toml: the slot {place} has an empty value. Expected: one word or more.",
         ),
         (
             '"garage"',
             '"hospital"',
-            "jobs.toml: the slot {place} has 'hospital' twice. Accepted: each value once.",
+            "jobs.toml: the slot {place} has 'hospital' twice. Expected: each value once.",
         ),
         (
             'name = "woman"',
             'name = "man"',
-            "jobs.toml: the axis 'gender' has 1 group(s). Accepted: two groups or more.",
+            "jobs.toml: the axis 'gender' has 1 group(s). Expected: two groups or more.",
         ),
         (
             'baseline = "man"',
             "",
-            "jobs.toml: the axis 'gender' names no baseline. Accepted: man, woman, (all), (rest).",
+            "jobs.toml: the axis 'gender' names no baseline. Expected: man, woman, (all), (rest).",
         ),
         (
             'baseline = "man"',
             'baseline = "men"',
             "jobs.toml: the baseline 'men' of axis 'gender' is not one of its groups. "
-            "Accepted: man, woman, (all), (rest).",
+            "Expected: man, woman, (all), (rest).",
         ),
         (
             'name = "woman"',
             'name = "(rest)"',
-            "jobs.toml: '(rest)' is no name for a group. Accepted: any other name.",
+            "jobs.toml: '(rest)' is no name for a group. Expected: any other name.",
         ),
         (
             'with = { they = "she" }',
             "",
             "jobs.toml: the group 'woman' of axis 'gender' does not fill the slot {they}. "
-            "Accepted: {they} in every group.",
+            "Expected: {they} in every group.",
         ),
         (
             "[slots]",
             '[slots]\nthey = ["x"]',
             "jobs.toml: the slot {they} is filled in two ways. "
-            "Accepted: one axis, one `with` or one list a slot.",
+            "Expected: one axis, one `with` or one list a slot.",
         ),
         (
             "because {they}",
             "because {they",
             "jobs.toml: the template 'work' has braces that do not fit: "
             "'{gender} went to the {place} because {they'. "
-            "Accepted: slots such as {gender}; {{ for a brace.",
+            "Expected: slots such as {gender}; {{ for a brace.",
         ),
         *(
             (
                 "because {they}",
                 f"because {slot}",
                 f"jobs.toml: the template 'work' has a format or a conversion in {slot}. "
-                "Accepted: the slot's name alone in braces, such as {they}.",
+                "Expected: the slot's name alone in braces, such as {they}.",
             )
             for slot in ("{they:>999999999}", "{they:x}", "{they!r}", "{they!r:>5}", "{they:{place}}")
         ),
@@ -174,29 +172,29 @@ def test_a_template_may_hold_only_words_that_agree(tmp_path: Path) -> None:
             "because {they.__class__}",
             "jobs.toml: the template 'work' has braces that do not fit: "
             "'{gender} went to the {place} because {they.__class__}'. "
-            "Accepted: slots such as {gender}; {{ for a brace.",
+            "Expected: slots such as {gender}; {{ for a brace.",
         ),
         (
             "{gender} went to the {place} because {they}",
             "At the {place}",
-            "jobs.toml: the template 'work' speaks of no group. Accepted: at least one slot of an axis.",
+            "jobs.toml: the template 'work' speaks of no group. Expected: at least one slot of an axis.",
         ),
         (
             "went to the {place}",
             "went",
-            "jobs.toml: the slot {place} is in no template. Accepted: slots that a template uses.",
+            "jobs.toml: the slot {place} is in no template. Expected: slots that a template uses.",
         ),
         (
             'words = ["The woman"]',
             'wordz = ["The woman"]',
             "jobs.toml: axes.gender.groups.1.wordz: Extra inputs are not permitted. "
-            "Accepted: the keys and types of the format.",
+            "Expected: the keys and types of the format.",
         ),
         (
             'mask = "XYZ"',
             'mask = "X"',
             "jobs.toml: axes.gender.mask: Input should be 'Person' or 'XYZ'. "
-            "Accepted: the keys and types of the format.",
+            "Expected: the keys and types of the format.",
         ),
     ],
 )
@@ -214,7 +212,7 @@ def test_too_many_combinations_are_refused_before_they_are_made(tmp_path: Path) 
     assert message(tmp_path, TOML.replace("[slots]", f"[slots]\n{slots}") + big) == (
         "jobs.toml: the templates make 200,000,004 prompts, 200,000,000 of them from the template 'big' "
         "(gender 2 x s0 10 x s1 10 x s2 10 x s3 10 x s4 10 x s5 10 x s6 10 x s7 10). "
-        "Accepted: at most 1,000,000 prompts."
+        "Expected: at most 1,000,000 prompts."
     )
 
 
@@ -224,12 +222,15 @@ def test_the_count_before_is_the_count_after(tmp_path: Path) -> None:
     # Three words and two places fill the first; of the second only the two groups and two places matter.
     found = suite(tmp_path, text)
     assert len(list(found.prompts())) == 3 * 2 + 2 * 2
-    assert sum(prod(sizes(read_templates(tmp_path / "jobs.toml"), one).values()) for one in TEMPLATES) == 10
+    assert (
+        sum(prod(fill_counts(read_templates(tmp_path / "jobs.toml"), one).values()) for one in TEMPLATES)
+        == 10
+    )
 
 
 TEMPLATES = [
-    Template(text="{gender} went to the {place} because {they}"),
-    Template(text="{they} {place} {they}"),
+    PromptTemplate(text="{gender} went to the {place} because {they}"),
+    PromptTemplate(text="{they} {place} {they}"),
 ]
 
 
@@ -237,35 +238,35 @@ def test_a_group_named_twice_among_others(tmp_path: Path) -> None:
     third = '[[axes.gender.groups]]\nname = "man"\nwords = ["The boy"]\nwith = { they = "he" }\n\n[slots]'
     assert message(tmp_path, TOML.replace("[slots]", third)) == (
         "jobs.toml: the group 'man' of axis 'gender' is there twice. "
-        "Accepted: each group once, with its words."
+        "Expected: each group once, with its words."
     )
 
 
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        ("a.toml", "", "a.toml: there is no axis. Accepted: at least one axis with two groups."),
-        ("a.csv", "", "a.csv: the header is ''. Accepted: kind,axis,name,value."),
-        ("a.csv", "text,group\n", "a.csv: the header is 'text,group'. Accepted: kind,axis,name,value."),
+        ("a.toml", "", "a.toml: there is no axis. Expected: at least one axis with two groups."),
+        ("a.csv", "", "a.csv: the header is ''. Expected: kind,axis,name,value."),
+        ("a.csv", "text,group\n", "a.csv: the header is 'text,group'. Expected: kind,axis,name,value."),
         (
             "a.csv",
             "kind,axis,name,value\ngroup,gender,man\n",
-            "a.csv: line 2 has 3 cells. Accepted: 4 cells: kind,axis,name,value.",
+            "a.csv: line 2 has 3 cells. Expected: 4 cells: kind,axis,name,value.",
         ),
         (
             "a.csv",
             "kind,axis,name,value\ngrupp,gender,man,x\n",
-            "a.csv: line 2 is of kind 'grupp'. Accepted: baseline, group, mask, slot, template, with.",
+            "a.csv: line 2 is of kind 'grupp'. Expected: baseline, group, mask, slot, template, with.",
         ),
         (
             "a.csv",
             "kind,axis,name,value\nwith,gender,man,he\n",
-            "a.csv: line 2 says 'he'. Accepted: slot=word, such as they=she.",
+            "a.csv: line 2 says 'he'. Expected: slot=word, such as they=she.",
         ),
         (
             "a.yaml",
             "x",
-            "a.yaml: the ending '.yaml' is not known. Accepted: a file ending in .toml or .csv.",
+            "a.yaml: the ending '.yaml' is not known. Expected: a file ending in .toml or .csv.",
         ),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
-from evenhand.training import tokenizer
+from tools.assets import train_tokenizer
 
 TEXTS = (
     "The cat sat on the mat. She saw a dog! Was it hers? The dog ran.\nHe left in 1984. A new day came.",
@@ -22,7 +22,7 @@ def texts() -> tuple[str, ...]:
 
 @pytest.fixture(scope="session")
 def bpe() -> Tokenizer:
-    return tokenizer.train(TEXTS * 20, vocabulary=330)
+    return train_tokenizer.train(TEXTS * 20, vocabulary=330)
 
 
 @pytest.fixture(scope="session")

@@ -7,11 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.neural.tiny_classifier import PIECES
-
-from evenhand.neural import wordpiece
-from evenhand.neural.heads import columns, width
-from evenhand.training.classifier_data import (
+from tests.classifiers.tiny_classifier import PIECES
+from tools.assets.classifier_data import (
     Packed,
     choose_pieces,
     masked_sentences,
@@ -20,9 +17,12 @@ from evenhand.training.classifier_data import (
     sentences,
     targets,
 )
-from evenhand.training.corpus_text import Document
-from evenhand.training.labelled import Example
-from evenhand.training.minilm import SPECIAL
+from tools.assets.minilm import SPECIAL
+
+from evenhand.classifiers import wordpiece_tokenizer
+from evenhand.classifiers.heads import count_logits, head_columns
+from evenhand.training.corpus_text import CorpusDocument
+from evenhand.training.labelled_data import Example
 
 TEXT = "Short one. She was known for singing in the old church. He left early that day with them."
 
@@ -34,7 +34,7 @@ def test_frequent_pieces_and_single_letters_are_kept() -> None:
 
 
 def test_sentences_have_five_words_or_more() -> None:
-    found = sentences(Document(0, TEXT, len(TEXT)))
+    found = sentences(CorpusDocument(0, TEXT, len(TEXT)))
     assert found == [
         "She was known for singing in the old church.",
         "He left early that day with them.",
@@ -43,10 +43,10 @@ def test_sentences_have_five_words_or_more() -> None:
 
 def test_targets_stand_in_the_order_of_the_heads() -> None:
     row = targets(Example("x", "c", "train", {"toxicity": (1.0, None), "ideology": (0.0,)}))
-    assert len(row) == width()
-    assert row[columns("toxicity")][0] == 1.0
-    assert row[columns("ideology")] == [0.0]
-    assert sum(map(math.isnan, row)) == width() - 2
+    assert len(row) == count_logits()
+    assert row[head_columns("toxicity")][0] == 1.0
+    assert row[head_columns("ideology")] == [0.0]
+    assert sum(map(math.isnan, row)) == count_logits() - 2
 
 
 def test_packed_texts_come_back_as_they_were(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_packed_texts_come_back_as_they_were(tmp_path: Path) -> None:
         Example("a good xyz", "one", "train", {"ideology": (1.0,)}),
         Example("bad", "two", "test", {}),
     ]
-    pack(wordpiece.build(PIECES), examples).save(tmp_path / "labelled.npz")
+    pack(wordpiece_tokenizer.build_tokenizer(PIECES), examples).save(tmp_path / "labelled.npz")
     found = Packed.load(tmp_path / "labelled.npz")
     assert found.corpus.tolist() == ["one", "two"]
     assert found.split.tolist() == ["train", "test"]

@@ -8,19 +8,24 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors.torch import save_file
-from tests.neural.tiny_classifier import PIECES, SHAPE, tiny_network
+from tests.classifiers.tiny_classifier import PIECES, SHAPE, tiny_network
 
-from evenhand.neural.classifier import Classifier
-from evenhand.neural.encoder import probabilities
-from evenhand.neural.heads import HEADS
-from evenhand.training.calibrate import Calibration
-from evenhand.training.classifier_export import network_of, read_halves, save, without_labels
+from evenhand.classifiers.encoder import to_probabilities
+from evenhand.classifiers.heads import HEADS
+from evenhand.classifiers.text_classifier import TextClassifier
+from evenhand.training.classifier_export import (
+    ProbabilityCalibration,
+    build_network,
+    drop_labels,
+    read_halves,
+    save_classifier,
+)
 
 
 def test_a_label_that_is_not_shipped_takes_its_weights_along() -> None:
     network = tiny_network()
-    heads, weights = without_labels(network.state_dict(), HEADS)
-    fewer = network_of(SHAPE, weights, heads)
+    heads, weights = drop_labels(network.state_dict(), HEADS)
+    fewer = build_network(SHAPE, weights, heads)
     ids = torch.tensor([[2, 4, 5, 3]])
     # identity_attack is the sixth label of all.
     assert torch.equal(fewer(ids), network(ids)[:, [place for place in range(16) if place != 5]])
@@ -43,9 +48,9 @@ def test_what_is_saved_answers_as_the_network_did(tmp_path: Path) -> None:
     network = tiny_network()
     vocabulary = tmp_path / "pieces.txt"
     vocabulary.write_text("\n".join(PIECES) + "\n", encoding="utf-8")
-    calibration = Calibration(torch.full((16,), 0.5), torch.full((16,), 0.1))
-    save(tmp_path / "out", network, vocabulary=vocabulary, calibration=calibration)
-    found = Classifier(tmp_path / "out", device=torch.device("cpu")).probabilities(["good bad"])
-    expected = probabilities(network(torch.tensor([[2, 4, 5, 3]])) * 0.5 + 0.1)
+    calibration = ProbabilityCalibration(torch.full((16,), 0.5), torch.full((16,), 0.1))
+    save_classifier(tmp_path / "out", network, vocabulary=vocabulary, calibration=calibration)
+    found = TextClassifier(tmp_path / "out", device=torch.device("cpu")).probabilities(["good bad"])
+    expected = to_probabilities(network(torch.tensor([[2, 4, 5, 3]])) * 0.5 + 0.1)
     # int8 rounds weights by at most half a step of 1/127 of a row's largest.
     assert np.allclose(found, expected.detach().numpy(), atol=0.02)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.assets.classifier_data import Packed, pack_rows
+from tools.assets.classifier_report import Answered
 
-from evenhand.neural.heads import HEADS, columns, width
-from evenhand.training import classifier_figures as figures
-from evenhand.training.classifier_data import Packed, pack_rows
-from evenhand.training.classifier_report import Answered
-from evenhand.training.labelled import Example
-from evenhand.training.measures import Measured
+from evenhand.classifiers.heads import HEADS, count_logits, head_columns
+from evenhand.training.labelled_data import Example
+from evenhand.training.test_measures import MeasuredValue
+from tools.assets import classifier_figures as figures
 
 
 def article(text: str, split: str, label: float) -> Example:
@@ -26,8 +26,8 @@ def test_each_test_has_its_own_texts_and_absent_ones_are_left_out() -> None:
         article("c", "unseen", 1.0),
         article("d", "train", 1.0),
     ]
-    said = np.full((4, width()), 0.5)
-    said[:, columns("ideology")] = [[0.9], [0.8], [0.7], [0.1]]
+    said = np.full((4, count_logits()), 0.5)
+    said[:, head_columns("ideology")] = [[0.9], [0.8], [0.7], [0.1]]
     found = figures.headline(Answered(examples, said, HEADS), rounds=10)
     assert set(found) == {"ideology, macro-F1, known outlets", "ideology, macro-F1, unseen outlets"}
     # Known: both called conservative, one is: F1 2/3 for that label, 0 for the other.
@@ -41,7 +41,7 @@ def test_logits_of_packed_texts_become_answers(tmp_path: Path) -> None:
         [[2, 5, 3]] * 2, [Example("", "jigsaw", split, targets) for split in ("train", "test")]
     )
     packed.save(tmp_path / "labelled.npz")
-    logits = np.zeros((1, width()))
+    logits = np.zeros((1, count_logits()))
     found = figures.packed_answers(Packed.load(tmp_path / "labelled.npz"), np.array([1]), logits)
     assert found.head("toxicity").tolist() == [[0.5, 0.5]]
     assert found.head("regard").tolist() == [[0.25] * 4]
@@ -79,7 +79,7 @@ def test_linear_yardsticks_learn_from_their_own_data_set() -> None:
 
 
 def test_a_table_has_a_row_a_test_and_a_column_a_model() -> None:
-    one = Measured(0.8, 0.75, 0.85, 1302)
+    one = MeasuredValue(0.8, 0.75, 0.85, 1302)
     assert figures.table({"a": {"x": one}, "b": {}}).splitlines()[2] == (
         "| x | 1,302 | 0.800 (0.750 to 0.850) |  |"
     )

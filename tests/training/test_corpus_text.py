@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.training.corpus_text import clean, documents, is_held_out, split
+from evenhand.training.corpus_text import clean_text, is_held_out, read_documents, split_documents
 
 
 @pytest.mark.parametrize(
@@ -26,18 +26,18 @@ from evenhand.training.corpus_text import clean, documents, is_held_out, split
     ],
 )
 def test_clean_gives_the_text_a_reader_would_type(raw: str, expected: str) -> None:
-    assert clean(raw) == expected
+    assert clean_text(raw) == expected
 
 
 def test_a_treebank_clitic_is_left_alone_where_nothing_says_the_text_was_tokenised() -> None:
-    assert clean("the '90s and the 's of it") == "the '90s and the 's of it"
+    assert clean_text("the '90s and the 's of it") == "the '90s and the 's of it"
 
 
 @given(
     st.text(alphabet=st.sampled_from("ab .,'()\n\t\u2019\u201c\u2014\u00a0\u2588\u200b\u00e9;"), max_size=40)
 )
 def test_cleaning_leaves_no_double_space_and_no_empty_line(text: str) -> None:
-    cleaned = clean(text)
+    cleaned = clean_text(text)
     assert "  " not in cleaned
     assert "\n\n" not in cleaned
     assert cleaned == cleaned.strip()
@@ -59,7 +59,7 @@ def _corpus(folder: Path) -> Path:
 
 
 def test_split_keeps_held_out_documents_and_drops_their_copies_from_training(tmp_path: Path) -> None:
-    training, held_out = split(_corpus(tmp_path))
+    training, held_out = split_documents(_corpus(tmp_path))
     assert [document.place for document in held_out] == [37, 137]
     # 140 places - 2 held out - 2 copies - 1 empty = 135
     assert len(training) == 135
@@ -72,7 +72,7 @@ def test_bytes_are_counted_before_folding_and_xz_reads_the_same(tmp_path: Path) 
     path.write_text("\u2019twas", encoding="utf-8")
     packed = tmp_path / "news.txt.xz"
     packed.write_bytes(lzma.compress(path.read_bytes()))
-    (plain,) = documents(path)
+    (plain,) = read_documents(path)
     # U+2019 is three bytes in UTF-8, "twas" four.
     assert (plain.place, plain.text, plain.raw_bytes) == (0, "'twas", 7)
-    assert list(documents(packed)) == [plain]
+    assert list(read_documents(packed)) == [plain]

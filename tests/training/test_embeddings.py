@@ -9,9 +9,22 @@ import pytest
 import torch
 
 from evenhand.core.errors import InputError
-from evenhand.text.vectors import WordVectors, load_vectors
-from evenhand.training.embeddings import Recipe, choose_vocabulary, count_words, encode, fit, train
-from evenhand.training.skipgram import Settings, Step, _draw_edges, _keep_shares, _kept, learn, reach_weights
+from evenhand.text.word_vectors import WordVectors, load_vectors
+from evenhand.training.embeddings import (
+    SkipGramBatch,
+    SkipGramConfig,
+    WordVectorConfig,
+    _draw_edges,
+    _keep_shares,
+    _subsample,
+    choose_vocabulary,
+    count_words,
+    encode_texts,
+    fit_word_vectors,
+    reach_weights,
+    train_word_vectors,
+    update_vectors,
+)
 from evenhand.training.vector_checks import analogy_shares, similarity_correlation
 
 TOPICS = (["apple", "pear", "plum", "cherry"], ["hammer", "saw", "drill", "nail"])
@@ -40,7 +53,7 @@ def test_common_words_go_before_names() -> None:
 
 
 def test_encoding_leaves_out_other_words_and_parts_documents() -> None:
-    assert encode(["The cat's hat", "", "a hat"], ["hat", "cat"]).tolist() == [1, 0, -1, -1, 0, -1]
+    assert encode_texts(["The cat's hat", "", "a hat"], ["hat", "cat"]).tolist() == [1, 0, -1, -1, 0, -1]
 
 
 def test_common_words_are_skipped_now_and_then() -> None:
@@ -57,7 +70,7 @@ def test_random_words_are_drawn_by_frequency_to_the_power() -> None:
 
 def test_skipped_words_leave_no_gap_and_documents_stay_apart() -> None:
     ids = np.array([0, 1, -1, 1, 0, -1] * 100, dtype=np.int32)
-    number, document = _kept(ids, np.array([1.0, 0.0], dtype=np.float32), np.random.default_rng(0))
+    number, document = _subsample(ids, np.array([1.0, 0.0], dtype=np.float32), np.random.default_rng(0))
     assert set(number.tolist()) == {0}  # word 1 is always skipped
     assert np.diff(document).tolist() == [1] * (len(document) - 1)  # one 0 a document
 
@@ -79,8 +92,10 @@ def test_one_step_by_hand() -> None:
     expected_words = [[1 + pull0 * 0.5 + push * 0.5, 0.5 + push], [push * 0.5, 1 + pull1 * 2 + push], [9, 9]]
     # c1 moves by w0, c0 by w1, c2 by both.
     expected_contexts = [[0.0, 2 + pull1], [0.5 + pull0, pull0 * 0.5], [0.5 + push, 1 + push * 1.5]]
-    step = Step(torch.tensor([[0, 1]]), torch.tensor([[[0.0, 1.0], [1.0, 0.0]]]), torch.tensor([[2]]))
-    learn(words, contexts, step, rate=0.1, negatives=5)
+    step = SkipGramBatch(
+        torch.tensor([[0, 1]]), torch.tensor([[[0.0, 1.0], [1.0, 0.0]]]), torch.tensor([[2]])
+    )
+    update_vectors(words, contexts, step, rate=0.1, negatives=5)
     assert words.tolist() == pytest.approx(np.array(expected_words))
     assert contexts.tolist() == pytest.approx(np.array(expected_contexts))
 
@@ -92,8 +107,10 @@ def test_a_step_is_the_sum_of_its_pairs() -> None:
     words, contexts = (torch.from_numpy(rng.normal(size=(9, 4)).astype(np.float32)) for _ in range(2))
     near, far = torch.from_numpy(rng.integers(0, 9, (2, 6))), torch.from_numpy(rng.integers(0, 9, (2, 3)))
     weights = reach_weights(6, 2) * torch.ones(2, 1, 1)
-    expected = learn_pairs(words.numpy(), contexts.numpy(), Step(near, weights, far), rate=0.1, negatives=5)
-    learn(words, contexts, Step(near, weights, far), rate=0.1, negatives=5)
+    expected = learn_pairs(
+        words.numpy(), contexts.numpy(), SkipGramBatch(near, weights, far), rate=0.1, negatives=5
+    )
+    update_vectors(words, contexts, SkipGramBatch(near, weights, far), rate=0.1, negatives=5)
     assert words.numpy() == pytest.approx(expected[0], abs=1e-5)
     assert contexts.numpy() == pytest.approx(expected[1], abs=1e-5)
 
@@ -101,9 +118,9 @@ def test_a_step_is_the_sum_of_its_pairs() -> None:
 def test_words_of_one_topic_come_together_and_a_stopped_run_goes_on(tmp_path: Path) -> None:
     texts = two_topics()
     vocabulary = choose_vocabulary(count_words(texts), 50)
-    ids = encode(texts, vocabulary.words)
-    recipe = Recipe(width=8, epochs=4, settings=Settings(common=1.0, rate=0.05))
-    matrix = fit(ids, vocabulary.counts, recipe)
+    ids = encode_texts(texts, vocabulary.words)
+    recipe = WordVectorConfig(width=8, epochs=4, settings=SkipGramConfig(common=1.0, rate=0.05))
+    matrix = fit_word_vectors(ids, vocabulary.counts, recipe)
     unit = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
     place = {word: row for row, word in enumerate(vocabulary.words)}
     cosines = unit @ unit.T
@@ -112,13 +129,13 @@ def test_words_of_one_topic_come_together_and_a_stopped_run_goes_on(tmp_path: Pa
     assert within > across + 0.3
 
     checkpoint = tmp_path / "checkpoint.safetensors"
-    half = Recipe(width=8, epochs=4, settings=recipe.settings)
+    half = WordVectorConfig(width=8, epochs=4, settings=recipe.settings)
     _stop_after(ids, vocabulary.counts, half, checkpoint, epochs=2)
-    assert np.array_equal(fit(ids, vocabulary.counts, half, checkpoint=checkpoint), matrix)
+    assert np.array_equal(fit_word_vectors(ids, vocabulary.counts, half, checkpoint=checkpoint), matrix)
 
 
 def _stop_after(
-    ids: np.ndarray, counts: np.ndarray, recipe: Recipe, checkpoint: Path, *, epochs: int
+    ids: np.ndarray, counts: np.ndarray, recipe: WordVectorConfig, checkpoint: Path, *, epochs: int
 ) -> None:
     """Run the first epochs of a longer training, as a call that was killed would."""
     from evenhand.training import embeddings
@@ -137,13 +154,15 @@ def _stop_after(
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Stop):
         patch.setattr(embeddings, "_write_state", write_and_stop)
-        fit(ids, counts, recipe, checkpoint=checkpoint)
+        fit_word_vectors(ids, counts, recipe, checkpoint=checkpoint)
 
 
 def test_train_writes_what_load_reads(tmp_path: Path) -> None:
     path = tmp_path / "texts.txt"
     path.write_text("\n\n".join(two_topics(200)))
-    trained = train([path], tmp_path / "out", recipe=Recipe(words=9, width=4, epochs=1))
+    trained = train_word_vectors(
+        [path], tmp_path / "out", recipe=WordVectorConfig(words=9, width=4, epochs=1)
+    )
     loaded = load_vectors(tmp_path / "out" / "vectors.safetensors")
     assert loaded.words == trained.words
     assert set(loaded.words) == {*TOPICS[0], *TOPICS[1], "and"}
@@ -154,7 +173,7 @@ def test_texts_without_words_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "texts.txt"
     path.write_text("once only")
     with pytest.raises(InputError, match=r"^the texts hold no word often enough\."):
-        train([path], tmp_path / "out")
+        train_word_vectors([path], tmp_path / "out")
 
 
 def test_checks_by_hand() -> None:

@@ -9,16 +9,15 @@ from pathlib import Path
 import pytest
 from tests.training import tiny_models
 
-from evenhand.api.train import prepare, train
 from evenhand.core.errors import InputError
 from evenhand.core.records import Text
 from evenhand.metrics.emotion import Emotion
-from evenhand.store.files import read_table
-from evenhand.text.utf7 import repaired
-from evenhand.training.ceiling import ceiling
-from evenhand.training.finetune import factor
+from evenhand.store.table_files import read_table
+from evenhand.training.finetuning import learning_rate_factor
 from evenhand.training.presets import PRESETS
-from evenhand.training.semeval import tables
+from evenhand.training.semeval import prepare_tables, repair_utf7
+from evenhand.training.test_measures import accuracy_ceiling
+from evenhand.training.train import prepare, train
 
 EMOTIONS = ("anger", "fear", "joy", "sadness")
 
@@ -47,8 +46,13 @@ def test_presets_are_the_papers() -> None:
 
 
 def test_a_constant_rate_stays() -> None:
-    assert [factor(step, 10, 0.0, is_constant=True) for step in (0, 1, 5, 9)] == [1.0, 1.0, 1.0, 1.0]
-    assert [round(factor(step, 10, 0.0), 3) for step in (0, 1, 9)] == [1.0, 1.0, 0.111]
+    assert [learning_rate_factor(step, 10, 0.0, is_constant=True) for step in (0, 1, 5, 9)] == [
+        1.0,
+        1.0,
+        1.0,
+        1.0,
+    ]
+    assert [round(learning_rate_factor(step, 10, 0.0), 3) for step in (0, 1, 9)] == [1.0, 1.0, 0.111]
 
 
 @pytest.mark.parametrize(
@@ -103,24 +107,24 @@ def test_the_ceiling_stands_beside_the_score(tmp_path: Path) -> None:
 
 
 def test_ceiling_by_hand() -> None:
-    assert ceiling(["a", "b"], ["joy", "fear"]) == 1.0
-    assert ceiling([], []) == 1.0
-    assert ceiling(["a", "a", "a", "b"], ["joy", "joy", "fear", "fear"]) == 0.75
+    assert accuracy_ceiling(["a", "b"], ["joy", "fear"]) == 1.0
+    assert accuracy_ceiling([], []) == 1.0
+    assert accuracy_ceiling(["a", "a", "a", "b"], ["joy", "joy", "fear", "fear"]) == 0.75
 
 
 def test_utf7_residue_is_repaired() -> None:
-    assert repaired("+AEA-me so +ACM-glad+ACE- 1+1-2") == "@me so #glad! 1+1-2"
+    assert repair_utf7("+AEA-me so +ACM-glad+ACE- 1+1-2") == "@me so #glad! 1+1-2"
 
 
 def test_table_5_and_its_ceilings(data: Path) -> None:
     """8,566 tweets to learn from and 1,464 to validate on, by emotion as printed; ceilings of GOLDENS.md."""
-    found = tables(data)
+    found = prepare_tables(data)
     train_table, valid_table = read_table(found.train), read_table(found.valid)
     assert Counter(train_table["label"]) == {"anger": 2089, "fear": 2641, "joy": 1906, "sadness": 1930}
     assert Counter(valid_table["label"]) == {"anger": 388, "fear": 389, "joy": 290, "sadness": 397}
-    assert round(ceiling(valid_table["text"].to_list(), valid_table["label"].to_list()), 3) == 0.902
+    assert round(accuracy_ceiling(valid_table["text"].to_list(), valid_table["label"].to_list()), 3) == 0.902
     dev = read_table(data / "affective" / "semeval_val.csv")
-    assert round(ceiling(dev["Tweet"].to_list(), dev["label"].to_list()), 3) == 0.610
+    assert round(accuracy_ceiling(dev["Tweet"].to_list(), dev["label"].to_list()), 3) == 0.610
     assert not set(valid_table["text"]) & set(train_table["text"])
 
 
@@ -131,8 +135,8 @@ def test_dev_is_never_validated_on_when_it_is_learned_from(data: Path) -> None:
     with pytest.raises(InputError) as raised:
         prepare("emotion", data, backbone="linear", valid=dev)
     assert str(raised.value) == (
-        f"1022 of the 1464 texts of {dev} are among those to learn from. Accepted: texts that are not: "
-        "semeval_test.csv. What to do: leave --valid out."
+        f"1022 of the 1464 texts of {dev} are among those to learn from. Expected: texts that are not: "
+        "semeval_test.csv. Fix: leave --valid out."
     )
 
 
@@ -140,9 +144,9 @@ def test_a_folder_without_the_files_says_what_it_lacks(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         prepare("emotion", tmp_path)
     assert str(raised.value) == (
-        f"{tmp_path} has 0 of the 8 EI-oc train and dev files and no semeval_test.csv. Accepted: EI-oc "
+        f"{tmp_path} has 0 of the 8 EI-oc train and dev files and no semeval_test.csv. Expected: EI-oc "
         f"files of "
-        "anger, fear, joy, sadness, train and dev, and semeval_test.csv. What to do: name a folder that "
+        "anger, fear, joy, sadness, train and dev, and semeval_test.csv. Fix: name a folder that "
         "holds "
         "them, or one table with the columns text and label."
     )

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.neural.tiny_classifier import tiny_folder
+from tests.classifiers.tiny_classifier import tiny_folder
 from tests.training.tiny_models import bert_folder, gpt2_folder, rows, t5_folder, write_rows, xlnet_folder
 
 import evenhand
-from evenhand.api.train import prepare
 from evenhand.core import registry
 from evenhand.core.errors import EvenhandError, InputError, ModelError, RunFolderError
 from evenhand.core.protocols import SilentProgress
@@ -20,8 +19,9 @@ from evenhand.core.records import Execution, Text
 from evenhand.metrics.ideology import Ideology
 from evenhand.metrics.regard import Regard
 from evenhand.metrics.toxicity import Toxicity
-from evenhand.training.job_folder import JobFolder
+from evenhand.training.job_folder import TrainingFolder
 from evenhand.training.linear_text import LinearText
+from evenhand.training.train import prepare
 
 CPU = Execution(device="cpu")
 SMALL = {"epochs": 8, "batch": 8, "learning_rate": 0.01, "device": "cpu"}
@@ -67,7 +67,7 @@ def test_a_tiny_bert_becomes_a_regard_metric(bert: Path, table: Path, tmp_path: 
 
 
 def test_a_trained_metric_scores_a_table(bert: Path, table: Path, tmp_path: Path) -> None:
-    if "regard" not in {entry.name for entry in registry.available("metrics")}:
+    if "regard" not in {entry.name for entry in registry.list_entries("metrics")}:
         pytest.skip("the metric regard is not installed: run `make setup`")
     done = evenhand.train("regard", table, backbone=str(bert), out=tmp_path / "out", **SMALL)
     metric = f"regard={done.folder}"
@@ -179,8 +179,8 @@ def test_the_test_file_is_used_and_twins_are_counted(table: Path, tmp_path: Path
         prepare("regard", table, backbone="linear", valid=test)
     assert str(raised.value) == (
         f"{test} has the label 'other', which no text to learn from has. "
-        "Accepted: positive, negative, neutral. "
-        "What to do: add texts of that label to the training data, or leave it out of the test."
+        "Expected: positive, negative, neutral. "
+        "Fix: add texts of that label to the training data, or leave it out of the test."
     )
 
 
@@ -195,19 +195,22 @@ def test_a_finished_training_is_not_done_again(table: Path, tmp_path: Path) -> N
         evenhand.train("regard", table, backbone="linear", out=tmp_path / "out", seed=1)
     assert str(raised.value) == (
         f"{tmp_path / 'out'} belongs to another training: seed is 0. "
-        "Accepted: the same data and settings, or another folder. "
-        "What to do: choose another folder with --out, or start again with --fresh."
+        "Expected: the same data and settings, or another folder. "
+        "Fix: choose another folder with --out, or start again with --fresh."
     )
     evenhand.train("regard", table, backbone="linear", out=tmp_path / "out", seed=1, fresh=True)
     assert (tmp_path / "out" / "model.safetensors").read_bytes() != b"untouched"
 
 
 def test_foreign_and_busy_folders_are_refused(tmp_path: Path) -> None:
-    with JobFolder(tmp_path / "busy", identity={}), pytest.raises(RunFolderError, match="another process"):
-        JobFolder(tmp_path / "busy", identity={})
+    with (
+        TrainingFolder(tmp_path / "busy", identity={}),
+        pytest.raises(RunFolderError, match="another process"),
+    ):
+        TrainingFolder(tmp_path / "busy", identity={})
     (tmp_path / "mine.txt").write_text("precious")
     with pytest.raises(RunFolderError, match="is not empty and no training of ours"):
-        JobFolder(tmp_path, identity={}, fresh=True)
+        TrainingFolder(tmp_path, identity={}, fresh=True)
     assert (tmp_path / "mine.txt").read_text() == "precious"
 
 
@@ -216,13 +219,12 @@ def test_foreign_and_busy_folders_are_refused(tmp_path: Path) -> None:
     [
         (
             {"backbone": "linear", "epochs": 3},
-            "--epochs means nothing for linear. What to do: leave --epochs out.",
+            "--epochs means nothing for linear. Fix: leave --epochs out.",
         ),
-        ({"epochs": 0}, "--epochs 0. Accepted: 1 or more. What to do: give --epochs a larger number."),
+        ({"epochs": 0}, "--epochs 0. Expected: 1 or more. Fix: give --epochs a larger number."),
         (
             {"learning_rate": 2.0},
-            "--learning-rate 2. Accepted: above 0 and at most 1. What to do: give --learning-rate another "
-            "number.",
+            "--learning-rate 2. Expected: above 0 and at most 1. Fix: give --learning-rate another number.",
         ),
     ],
 )
@@ -247,9 +249,9 @@ def test_a_folder_that_is_no_classifier_is_named(table: Path, bert: Path, tmp_pa
 def test_norms_become_a_lexicon(tmp_path: Path) -> None:
     from evenhand.metrics.norms import Norms
     from evenhand.text.lexicons import NORMS
-    from evenhand.text.vectors import save_vectors
-    from evenhand.training.norms import Recipe
-    from evenhand.training.word_jobs import NormsJob
+    from evenhand.text.word_vectors import save_vectors
+    from evenhand.training.norm_prediction import NormNetworkConfig
+    from evenhand.training.word_jobs import NormTraining
 
     rng = np.random.default_rng(0)
     words = [f"word{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(60)]
@@ -261,9 +263,11 @@ def test_norms_become_a_lexicon(tmp_path: Path) -> None:
         for word, row in zip(words, matrix, strict=True)
     ]
     ratings.write_text("\n".join(["\t".join(["word", *NORMS]), *lines]) + "\n")
-    recipe = Recipe(hidden=(8, 8), steps=150, rows=32, networks=1, folds=2, rate=0.02, hidden_dropout=0.0)
-    job = NormsJob((ratings,), tmp_path / "v.safetensors", recipe)
-    with JobFolder(tmp_path / "out", identity=job.identity()) as folder:
+    recipe = NormNetworkConfig(
+        hidden=(8, 8), steps=150, rows=32, networks=1, folds=2, rate=0.02, hidden_dropout=0.0
+    )
+    job = NormTraining((ratings,), tmp_path / "v.safetensors", recipe)
+    with TrainingFolder(tmp_path / "out", identity=job.identity()) as folder:
         measures = job.run(folder, SilentProgress())
     assert measures["words"] == 60
     assert measures["r_valence"] > 0.5
@@ -278,15 +282,15 @@ def test_norms_become_a_lexicon(tmp_path: Path) -> None:
 
 def test_texts_become_word_vectors(tmp_path: Path) -> None:
     from evenhand.metrics.gender_polarity import GenderPolarity
-    from evenhand.training.embeddings import Recipe
-    from evenhand.training.word_jobs import EmbeddingsJob
+    from evenhand.training.embeddings import WordVectorConfig
+    from evenhand.training.word_jobs import WordVectorTraining
 
     path = tmp_path / "texts.txt"
     path.write_text(
         "\n\n".join(f"Text {n}: she is a queen and he is a king, as a woman and a man." for n in range(40))
     )
-    job = EmbeddingsJob((path,), Recipe(words=50, width=8, epochs=1))
-    with JobFolder(tmp_path / "out", identity=job.identity()) as folder:
+    job = WordVectorTraining((path,), WordVectorConfig(words=50, width=8, epochs=1))
+    with TrainingFolder(tmp_path / "out", identity=job.identity()) as folder:
         measures = job.run(folder, SilentProgress())
     assert measures["words"] >= 10
     names = {entry.name for entry in (tmp_path / "out").iterdir()}

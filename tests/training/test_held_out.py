@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 from evenhand.core.errors import InputError
-from evenhand.training.card import classifier_card, table
-from evenhand.training.held_out import HeldOut
-from evenhand.training.labelled_table import check_enough, read_labelled
-from evenhand.training.recipe import Epoch
+from evenhand.training.labelled_table import check_enough, read_labelled_texts
+from evenhand.training.model_card import markdown_table, write_classifier_card
+from evenhand.training.presets import EpochLosses
 from evenhand.training.tasks import TASKS
+from evenhand.training.test_measures import HeldOutResult
 
 
-def outcome() -> HeldOut:
+def outcome() -> HeldOutResult:
     # truth     a    a    a    b    b
     # said      a    a    b    b    b
     probabilities = np.array([[0.9, 0.1, 0], [0.9, 0.1, 0], [0.1, 0.9, 0], [0.1, 0.9, 0], [0.1, 0.9, 0]])
     truth = np.array([0, 0, 0, 1, 1])
-    return HeldOut.of(probabilities, truth, ("a", "b", "c"), majority_label="a")
+    return HeldOutResult.of(probabilities, truth, ("a", "b", "c"), majority_label="a")
 
 
 def test_measures_by_hand() -> None:
@@ -57,7 +57,7 @@ def test_measures_by_hand() -> None:
     ],
 )
 def test_labels_are_told_in_our_words(task: str, given: str, ours: str | None) -> None:
-    assert TASKS[task].label_of(given) == ours
+    assert TASKS[task].map_label(given) == ours
 
 
 def written(folder: Path, rows: list[str]) -> Path:
@@ -68,45 +68,45 @@ def written(folder: Path, rows: list[str]) -> Path:
 
 def test_empty_rows_are_left_out_and_counted(tmp_path: Path) -> None:
     path = written(tmp_path, ["fine,joy", ",joy", "   ,fear", "unlabelled,"])
-    found = read_labelled(path, TASKS["emotion"])
+    found = read_labelled_texts(path, TASKS["emotion"])
     assert (found.texts, found.labels) == (("fine",), ("joy",))
     assert found.skipped == {"empty text": 2, "no label": 1}
     with pytest.raises(InputError) as raised:
         check_enough(found, path)
     assert str(raised.value) == (
         f"{path} has 1 labelled texts (2 rows with empty text, 1 rows with no label left out). "
-        "Accepted: at least 20. What to do: label more texts; a few hundred a label is a good start."
+        "Expected: at least 20. Fix: label more texts; a few hundred a label is a good start."
     )
 
 
 def test_one_label_alone_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, [f"text {n},joy" for n in range(30)])
     with pytest.raises(InputError) as raised:
-        check_enough(read_labelled(path, TASKS["emotion"]), path)
+        check_enough(read_labelled_texts(path, TASKS["emotion"]), path)
     assert str(raised.value) == (
-        f"all texts of {path} have the label 'joy'. Accepted: texts of two labels or more. "
-        "What to do: add texts of the other labels, or name another column with --label."
+        f"all texts of {path} have the label 'joy'. Expected: texts of two labels or more. "
+        "Fix: add texts of the other labels, or name another column with --label."
     )
 
 
 def test_an_unknown_label_is_named_with_its_row(tmp_path: Path) -> None:
     path = written(tmp_path, ["a text,joy", "another,happy"])
     with pytest.raises(InputError) as raised:
-        read_labelled(path, TASKS["emotion"])
+        read_labelled_texts(path, TASKS["emotion"])
     assert str(raised.value) == (
         f"{path} row 2 has the label 'happy', which emotion does not know. "
-        "Accepted: anger; fear; joy; sadness; neutral. "
-        "What to do: rename the label in the table, or name another column with --label."
+        "Expected: anger; fear; joy; sadness; neutral. "
+        "Fix: rename the label in the table, or name another column with --label."
     )
 
 
 def test_the_card_says_everything() -> None:
-    text = classifier_card(
+    text = write_classifier_card(
         title="Classifier `x`",
         settings={"data": "a|b.csv"},
         held_out=outcome(),
         yardstick=outcome(),
-        history=[Epoch(1.0, 0.5)],
+        history=[EpochLosses(1.0, 0.5)],
         notes=("one note",),
         use="as you like",
     )
@@ -126,4 +126,4 @@ def test_the_card_says_everything() -> None:
 
 
 def test_a_table_in_markdown() -> None:
-    assert table(("a", "b"), [("1", "2\n3")]) == "| a | b |\n| --- | --- |\n| 1 | 2 3 |"
+    assert markdown_table(("a", "b"), [("1", "2\n3")]) == "| a | b |\n| --- | --- |\n| 1 | 2 3 |"

@@ -5,17 +5,28 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).resolve().parents[2]
+
+ASSETS = (
+    *("prepare_corpus", "train_causal", "train_masked", "export_weights", "evaluate_language_model"),
+    *("pack_classifier_data", "train_classifiers", "distillation", "multitask", "masked_baseline"),
+    *("ship_classifier", "training_loop", "optimizers"),
+)
 LOOPS = (
-    *("prepare", "causal", "masked", "export", "evaluate"),
-    *("classifier_pack", "classifiers", "distil", "multitask", "masked_yardstick", "classifier_ship"),
-    *("embeddings", "skipgram", "norms", "finetune", "loop", "optim", "ideology_words"),
+    *(f"tools.assets.{name}" for name in ASSETS),
+    *(
+        f"evenhand.training.{name}"
+        for name in ("embeddings", "norm_prediction", "finetuning", "ideology_words")
+    ),
 )
 """All that `make assets` trains with: numpy, torch, safetensors and tokenizers must do.
 
-The linear yardsticks (`linear`, `linear_text`, `classifier_figures`) are no loops: scipy solves them.
+The linear yardsticks (`linear_classifier`, `linear_text`, `classifier_figures`) are not loops: scipy
+solves them.
 """
 REFUSED = (
     *("scipy", "numba", "polars", "pydantic", "pyarrow", "transformers", "filelock", "sklearn"),
@@ -34,7 +45,7 @@ sys.meta_path.insert(0, Refuse())
 found = {}
 for name in loops:
     try:
-        importlib.import_module("evenhand.training." + name)
+        importlib.import_module(name)
         found[name] = ""
     except ImportError as error:
         found[name] = str(error)
@@ -45,7 +56,7 @@ print(json.dumps(found))
 @pytest.fixture(scope="module")
 def complaints() -> dict[str, str]:
     command = [sys.executable, "-c", PROGRAM, json.dumps(LOOPS), json.dumps(REFUSED)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     found: dict[str, str] = json.loads(done.stdout)
     return found
 

@@ -11,24 +11,35 @@ import numpy as np
 import pytest
 import torch
 from tokenizers import Tokenizer
+from tools.assets.bert_model import MaskedModel, MaskedShape
+from tools.assets.gpt2_model import CausalModel, CausalShape
+from tools.assets.prepare_corpus import prepare, stream
+from tools.assets.training_loop import Recipe, Trainer
 from transformers import AutoTokenizer, BertForMaskedLM, GPT2LMHeadModel
 
-from evenhand.training import causal, command, evaluate, export, masked, shards, tokenizer
-from evenhand.training.bert import MaskedModel, MaskedShape
-from evenhand.training.gpt2 import CausalModel, CausalShape
-from evenhand.training.loop import Recipe, Trainer
-from evenhand.training.prepare import prepare, stream
+from evenhand.models import hub_layout
+from tools.assets import (
+    evaluate_language_model,
+    export_weights,
+    token_shards,
+    train_causal,
+    train_masked,
+    train_tokenizer,
+    training_command,
+)
 
 CAUSAL = CausalShape(vocabulary=330, context=16, layers=2, width=16, heads=2)
 MASKED = MaskedShape(vocabulary=330, context=16, layers=2, width=16, heads=2)
 
 
 @pytest.fixture
-def job(bpe: Tokenizer, bpe_file: Path, tmp_path: Path, texts: tuple[str, ...]) -> command.Job:
+def job(bpe: Tokenizer, bpe_file: Path, tmp_path: Path, texts: tuple[str, ...]) -> training_command.Job:
     folder = tmp_path / "data"
-    shards.write(folder, stream(bpe, texts * 20), name="train", pieces=2)
+    token_shards.write(folder, stream(bpe, texts * 20), name="train", pieces=2)
     (folder / "tokenizer.json").write_bytes(bpe_file.read_bytes())
-    return command.Job(folder, tmp_path / "model", budget=1e6, seconds=0.01, rows=8, device="cpu", seed=0)
+    return training_command.Job(
+        folder, tmp_path / "model", budget=1e6, seconds=0.01, rows=8, device="cpu", seed=0
+    )
 
 
 def _scrambled(model: torch.nn.Module) -> torch.nn.Module:
@@ -40,22 +51,22 @@ def _scrambled(model: torch.nn.Module) -> torch.nn.Module:
     return model
 
 
-def test_causal_training_goes_on_from_its_checkpoint_and_exports(job: command.Job) -> None:
-    first = causal.train(job, CAUSAL)
-    second = causal.train(job, CAUSAL)
+def test_causal_training_goes_on_from_its_checkpoint_and_exports(job: training_command.Job) -> None:
+    first = train_causal.train(job, CAUSAL)
+    second = train_causal.train(job, CAUSAL)
     assert 0 < first.step < second.step
     assert second.elapsed >= 2 * job.seconds
     # With the budget spent a third call trains no more.
-    assert causal.train(dataclasses.replace(job, budget=job.seconds), CAUSAL).step == second.step
-    assert evaluate.load_causal(job.out).shape == CAUSAL
+    assert train_causal.train(dataclasses.replace(job, budget=job.seconds), CAUSAL).step == second.step
+    assert evaluate_language_model.load_causal(job.out).shape == CAUSAL
 
 
-def test_masked_training_writes_a_model_with_its_tokenizer(job: command.Job) -> None:
-    progress = masked.train(job, MASKED)
+def test_masked_training_writes_a_model_with_its_tokenizer(job: training_command.Job) -> None:
+    progress = train_masked.train(job, MASKED)
     assert progress.step > 0
-    assert evaluate.load_masked(job.out).shape == MASKED
-    framed = tokenizer.load(job.out / "tokenizer.json").encode("The cat").ids
-    assert (framed[0], framed[-1]) == (tokenizer.CLS, tokenizer.SEP)
+    assert evaluate_language_model.load_masked(job.out).shape == MASKED
+    framed = train_tokenizer.load(job.out / "tokenizer.json").encode("The cat").ids
+    assert (framed[0], framed[-1]) == (hub_layout.CLS, hub_layout.SEP)
 
 
 def test_both_models_learn_a_repeated_text() -> None:
@@ -64,7 +75,7 @@ def test_both_models_learn_a_repeated_text() -> None:
     positions = torch.tensor([[2, 5, 9]] * 4)
     torch.manual_seed(0)
     left_to_right, both_ways = CausalModel(CAUSAL), MaskedModel(MASKED)
-    hidden = ids[:, :16].scatter(1, positions, tokenizer.MASK)
+    hidden = ids[:, :16].scatter(1, positions, hub_layout.MASK)
 
     def causal_loss() -> torch.Tensor:
         return left_to_right.loss(ids)
@@ -101,7 +112,7 @@ def test_a_checkpoint_restores_every_number(tmp_path: Path) -> None:
 
 
 def test_short_and_many_mask_steps_follow_the_plan() -> None:
-    plan = [masked.batch_of(step, rows=1024, length=128) for step in range(8)]
+    plan = [train_masked.batch_of(step, rows=1024, length=128) for step in range(8)]
     # 126 places: a half is 63, a fifth 25; 30 places: a fifth is 6.
     usual, many, short = (1024, 128, 25), (1024, 128, 63), (4096, 32, 6)
     assert plan == [many, short, usual, usual, usual, short, usual, usual]
@@ -110,13 +121,13 @@ def test_short_and_many_mask_steps_follow_the_plan() -> None:
 @pytest.mark.parametrize("int8", [False, True])
 def test_transformers_gives_the_same_causal_scores(tmp_path: Path, bpe_file: Path, int8: bool) -> None:
     folder = tmp_path / "model"
-    export.save_folder(_scrambled(CausalModel(CAUSAL)), folder, tokenizer_file=bpe_file)
+    export_weights.save_folder(_scrambled(CausalModel(CAUSAL)), folder, tokenizer_file=bpe_file)
     if int8:
-        export.quantise_folder(folder, tmp_path / "int8")
+        export_weights.quantise_folder(folder, tmp_path / "int8")
         folder = tmp_path / "hub"
-        export.hub_folder(tmp_path / "int8", folder, tokenizer_file=bpe_file)
+        hub_layout.hub_folder(tmp_path / "int8", folder, tokenizer_file=bpe_file)
     theirs = GPT2LMHeadModel.from_pretrained(folder, dtype=torch.float32)
-    ours = evaluate.load_causal(tmp_path / "int8" if int8 else folder)
+    ours = evaluate_language_model.load_causal(tmp_path / "int8" if int8 else folder)
     ids = torch.randint(0, 330, (3, 16), generator=torch.Generator().manual_seed(1))
     with torch.inference_mode():
         torch.testing.assert_close(ours.logits(ids), theirs(ids).logits, rtol=1e-4, atol=1e-5)
@@ -125,15 +136,15 @@ def test_transformers_gives_the_same_causal_scores(tmp_path: Path, bpe_file: Pat
 @pytest.mark.parametrize("int8", [False, True])
 def test_transformers_gives_the_same_masked_scores(tmp_path: Path, bpe_file: Path, int8: bool) -> None:
     folder = tmp_path / "model"
-    export.save_folder(_scrambled(MaskedModel(MASKED)), folder, tokenizer_file=bpe_file)
+    export_weights.save_folder(_scrambled(MaskedModel(MASKED)), folder, tokenizer_file=bpe_file)
     if int8:
-        export.quantise_folder(folder, tmp_path / "int8", shares_tokenizer_of="builtin")
-        assert json.loads((tmp_path / "int8" / "config.json").read_text())[export.OWN_KEY] == "builtin"
+        export_weights.quantise_folder(folder, tmp_path / "int8", shares_tokenizer_of="builtin")
+        assert json.loads((tmp_path / "int8" / "config.json").read_text())[hub_layout.OWN_KEY] == "builtin"
         folder = tmp_path / "hub"
-        export.hub_folder(tmp_path / "int8", folder, tokenizer_file=bpe_file)
-        assert export.OWN_KEY not in json.loads((folder / "config.json").read_text())
+        hub_layout.hub_folder(tmp_path / "int8", folder, tokenizer_file=bpe_file)
+        assert hub_layout.OWN_KEY not in json.loads((folder / "config.json").read_text())
     theirs = BertForMaskedLM.from_pretrained(folder, dtype=torch.float32)
-    ours = evaluate.load_masked(tmp_path / "int8" if int8 else folder)
+    ours = evaluate_language_model.load_masked(tmp_path / "int8" if int8 else folder)
     ids = torch.randint(0, 330, (3, 16), generator=torch.Generator().manual_seed(1))
     positions = torch.arange(16).expand(3, 16)
     with torch.inference_mode():
@@ -143,7 +154,7 @@ def test_transformers_gives_the_same_masked_scores(tmp_path: Path, bpe_file: Pat
 
 
 def test_auto_tokenizer_reads_an_exported_folder(tmp_path: Path, bpe: Tokenizer, bpe_file: Path) -> None:
-    export.save_folder(CausalModel(CAUSAL), tmp_path, tokenizer_file=bpe_file)
+    export_weights.save_folder(CausalModel(CAUSAL), tmp_path, tokenizer_file=bpe_file)
     theirs = AutoTokenizer.from_pretrained(tmp_path)
     assert theirs("The \u201ccat\u201d").input_ids == bpe.encode('The "cat"').ids
     assert (theirs.eos_token_id, theirs.pad_token_id, theirs.mask_token_id) == (0, 1, 4)
@@ -154,10 +165,10 @@ def test_prepare_writes_tokenizer_shards_and_held_out_text(tmp_path: Path, texts
     bodies = [f"{texts[index % 2]} Number {index}." for index in range(140)]
     (tmp_path / "wiki.txt").write_text("\n\n".join(f"{index}. {text}" for index, text in enumerate(bodies)))
     prepare([tmp_path / "wiki.txt"], tmp_path / "out", vocabulary=330)
-    held = shards.read([tmp_path / "out" / "held-out" / "wiki-000.u16.xz"])
+    held = token_shards.read([tmp_path / "out" / "held-out" / "wiki-000.u16.xz"])
     about = json.loads((tmp_path / "out" / "held-out" / "held_out.json").read_text())
     sizes = [len(f"{index}. {bodies[index]}".encode()) for index in (37, 137)]
     assert about == {"wiki": {"document_bytes": sizes}}
-    assert int((held == tokenizer.END).sum()) == 3
-    train = shards.read(sorted((tmp_path / "out").glob("train-*")))
-    assert int((train == tokenizer.END).sum()) == 140 - 2 + 1
+    assert int((held == hub_layout.END).sum()) == 3
+    train = token_shards.read(sorted((tmp_path / "out").glob("train-*")))
+    assert int((train == hub_layout.END).sum()) == 140 - 2 + 1

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from evenhand.training.linear import fit, hashed_ngrams, inverse_frequency, weighted
+from evenhand.training.linear_text import (
+    fit_logistic_regression,
+    hashed_ngrams,
+    inverse_frequency,
+    weight_columns,
+)
 
 
 def test_rows_have_length_one_and_count_logarithmically() -> None:
@@ -26,7 +31,7 @@ def test_rare_features_weigh_more() -> None:
     weights = inverse_frequency(matrix)[np.unique(matrix.indices)]
     # ln(3 / 3) + 1 = 1 for the word in both texts, ln(3 / 2) + 1 for the others.
     assert sorted(weights) == pytest.approx([1.0, np.log(1.5) + 1, np.log(1.5) + 1])
-    assert np.allclose(weighted(matrix, inverse_frequency(matrix)).power(2).sum(1), 1)
+    assert np.allclose(weight_columns(matrix, inverse_frequency(matrix)).power(2).sum(1), 1)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -34,7 +39,7 @@ def test_the_fit_is_the_one_scikit_learn_finds(classes: int) -> None:
     rng = np.random.default_rng(0)
     features = rng.normal(size=(80, 4))
     labels = (features[:, 0] + rng.normal(size=80) > 0).astype(int) + (features[:, 1] > 1) * (classes - 2)
-    ours = fit(features, labels, classes=classes, strength=2.0).probabilities(features)
+    ours = fit_logistic_regression(features, labels, classes=classes, strength=2.0).probabilities(features)
     theirs = LogisticRegression(C=2.0, tol=1e-8, max_iter=1000).fit(features, labels).predict_proba(features)
     assert np.allclose(ours, theirs[:, 1:] if classes == 2 else theirs, atol=2e-3)
 
@@ -42,6 +47,6 @@ def test_the_fit_is_the_one_scikit_learn_finds(classes: int) -> None:
 def test_words_tell_texts_apart() -> None:
     texts = ["a lovely day", "such a lovely song", "an awful day", "what an awful song"] * 3
     matrix = hashed_ngrams(texts)
-    model = fit(matrix, np.array([1, 1, 0, 0] * 3), strength=10.0)
+    model = fit_logistic_regression(matrix, np.array([1, 1, 0, 0] * 3), strength=10.0)
     lovely, awful = model.probabilities(hashed_ngrams(["lovely", "awful"]))[:, 0]
     assert lovely > 0.6 > 0.4 > awful

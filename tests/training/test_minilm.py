@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
+from tools.assets.minilm import from_bert, student
 
-from evenhand.neural.encoder import Encoder, EncoderShape
-from evenhand.training.minilm import from_bert, student
+from evenhand.classifiers.encoder import Encoder, EncoderShape
 
 SHAPE = EncoderShape(20, 8, width=8, layers=3, heads=2, inner=12, positions=10)
 

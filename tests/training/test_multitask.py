@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.neural.tiny_classifier import tiny_network
+from tests.classifiers.tiny_classifier import tiny_network
+from tools.assets.multitask import Labelled, TuneSpec, logits, loss, tune
+from tools.assets.probability_calibration import calibrate
+from tools.assets.token_rows import Rows
 
-from evenhand.neural.encoder import probabilities
-from evenhand.neural.heads import HEADS, Head, columns, width
-from evenhand.training.calibrate import calibrate
-from evenhand.training.multitask import Labelled, TuneSpec, logits, loss, tune
-from evenhand.training.rows import Rows
+from evenhand.classifiers.encoder import to_probabilities
+from evenhand.classifiers.heads import HEADS, Head, count_logits, head_columns
 
 TWO = (Head("a", ("x", "y"), "one-of"), Head("b", ("z",), "each"))
 NAN = float("nan")
@@ -35,8 +35,8 @@ def test_no_targets_are_no_loss() -> None:
 
 def labelled() -> Labelled:
     texts = [[2, 4, 8, 3], [2, 5, 8, 3]] * 8
-    targets = torch.full((16, width()), NAN)
-    targets[:, columns("ideology")] = torch.tensor([[1.0], [0.0]] * 8)
+    targets = torch.full((16, count_logits()), NAN)
+    targets[:, head_columns("ideology")] = torch.tensor([[1.0], [0.0]] * 8)
     return Labelled(Rows.from_lists(texts), targets, np.ones(16, dtype=np.int64))
 
 
@@ -50,7 +50,7 @@ def test_tuning_learns_the_labels() -> None:
     network = tiny_network()
     steps = tune(network, labelled(), TuneSpec(seconds=3.0, tokens=128, rate=5e-3, head_rate=5e-2, warmup=5))
     assert steps > 1
-    found = probabilities(logits(network, labelled().rows))[:, columns("ideology")][:2, 0]
+    found = to_probabilities(logits(network, labelled().rows))[:, head_columns("ideology")][:2, 0]
     assert found[0] > 0.8 > 0.2 > found[1]
 
 
@@ -72,14 +72,14 @@ def test_a_teacher_speaks_where_no_label_does() -> None:
     silent = Labelled(data.rows, torch.full_like(data.targets, NAN), data.repeats)
     spec = TuneSpec(seconds=3.0, tokens=128, rate=5e-3, head_rate=5e-2, warmup=5, soft=1.0)
     tune(network, silent, spec, teacher=data.targets)
-    found = logits(network, data.rows)[:, columns("ideology")][:2, 0]
+    found = logits(network, data.rows)[:, head_columns("ideology")][:2, 0]
     assert found[0] > 1 > -1 > found[1]
 
 
 def test_calibration_undoes_a_known_distortion() -> None:
     torch.manual_seed(0)
-    true = torch.randn(4000, width())
-    said = probabilities(true)
+    true = torch.randn(4000, count_logits())
+    said = to_probabilities(true)
     targets = torch.bernoulli(said)
     start = 0
     for head in HEADS:
@@ -91,12 +91,12 @@ def test_calibration_undoes_a_known_distortion() -> None:
     # Logits three times too large and, for yes-or-no labels, one too high before that: scale 1/3, shift -1.
     found = calibrate((true + 1) * 3, targets)
     yes_or_no = torch.tensor([head.kind == "each" for head in HEADS for _ in head.labels])
-    assert torch.allclose(found.scale, torch.full((width(),), 1 / 3), atol=0.06)
+    assert torch.allclose(found.scale, torch.full((count_logits(),), 1 / 3), atol=0.06)
     assert torch.allclose(found.shift[yes_or_no], torch.tensor(-1.0), atol=0.15)
     assert len(set(found.scale[:4].tolist())) == 1
 
 
 def test_calibration_leaves_labels_alone_that_nobody_gave() -> None:
-    found = calibrate(torch.randn(50, width()), torch.full((50, width()), NAN))
-    assert found.scale.tolist() == [1.0] * width()
-    assert found.shift.tolist() == [0.0] * width()
+    found = calibrate(torch.randn(50, count_logits()), torch.full((50, count_logits()), NAN))
+    assert found.scale.tolist() == [1.0] * count_logits()
+    assert found.shift.tolist() == [0.0] * count_logits()

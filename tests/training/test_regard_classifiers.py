@@ -12,18 +12,18 @@ import torch
 from tests.training.tiny_models import WORDS, bert_folder, rows, write_rows
 
 import evenhand
-from evenhand.api.train import prepare
+from evenhand.classifiers.ensemble import vote_shares
+from evenhand.classifiers.lstm import LstmNetwork, LstmShape, encode_words
 from evenhand.core.errors import InputError, ModelError
 from evenhand.core.records import Execution, Text
 from evenhand.metrics.regard import Regard
-from evenhand.neural.ensemble import votes
-from evenhand.neural.lstm import LstmNetwork, LstmShape, encode
-from evenhand.text.vectors import save_vectors
-from evenhand.training.analysers import Analyser
-from evenhand.training.fitting import kind_of, members_of
-from evenhand.training.lstm import LstmBackbone
-from evenhand.training.presets import PRESETS, preset_of
-from evenhand.training.repeated import accuracy
+from evenhand.text.word_vectors import save_vectors
+from evenhand.training.classifier_job import backbone_kind, ensemble_members
+from evenhand.training.presets import PRESETS, find_preset
+from evenhand.training.seed_averages import average_accuracy
+from evenhand.training.sentiment_analysers import SentimentAnalyser
+from evenhand.training.train import prepare
+from evenhand.training.word_backbone import LstmBackbone
 
 CPU = Execution(device="cpu")
 FAST = {"epochs": 6, "batch": 8, "learning_rate": 0.01, "device": "cpu"}
@@ -79,7 +79,7 @@ def test_padding_and_neighbours_do_not_change_a_text() -> None:
 
 
 def test_words_are_cut_and_unknown_ones_are_one() -> None:
-    assert encode(["a b c", "", "z"], {"a": 2, "b": 3}, longest=2) == [[2, 3], [1], [1]]
+    assert encode_words(["a b c", "", "z"], {"a": 2, "b": 3}, longest=2) == [[2, 3], [1], [1]]
 
 
 def test_vectors_from_a_file_are_where_words_start(tmp_path: Path) -> None:
@@ -97,16 +97,16 @@ def test_vectors_from_a_file_are_where_words_start(tmp_path: Path) -> None:
 
 
 def test_an_analyser_answers_with_its_side() -> None:
-    said = Analyser("vader", ("negative", "neutral", "positive")).probabilities(
+    said = SentimentAnalyser("vader", ("negative", "neutral", "positive")).probabilities(
         ["XYZ was a great and loved hero.", "XYZ was an awful thief.", "XYZ was from Ohio."]
     )
     assert said.tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
-    assert Analyser("vader", ("negative", "positive")).probabilities(["XYZ."]).tolist() == [[1, 0]]
+    assert SentimentAnalyser("vader", ("negative", "positive")).probabilities(["XYZ."]).tolist() == [[1, 0]]
 
 
 def test_textblob_is_told_apart_from_vader() -> None:
     pytest.importorskip("textblob")
-    said = Analyser("textblob", ("negative", "neutral", "positive")).probabilities(
+    said = SentimentAnalyser("textblob", ("negative", "neutral", "positive")).probabilities(
         ["XYZ was a great person.", "XYZ was a horrible person.", "XYZ sat."]
     )
     assert said.argmax(1).tolist() == [2, 0, 1]
@@ -128,10 +128,10 @@ def test_analysers_are_measured_like_the_rest(tmp_path: Path) -> None:
 def test_votes_and_what_breaks_a_tie() -> None:
     first, second, third = ([[0.5, 0.3, 0.2]], [[0.1, 0.8, 0.1]], [[0.2, 0.2, 0.6]])
     # One vote each: the means are 0.267, 0.433, 0.3.
-    assert votes([np.array(first), np.array(second), np.array(third)]).round(3).tolist() == [
+    assert vote_shares([np.array(first), np.array(second), np.array(third)]).round(3).tolist() == [
         [0.267, 0.433, 0.3]
     ]
-    assert votes([np.array(first), np.array(first), np.array(third)]).round(3).tolist() == [
+    assert vote_shares([np.array(first), np.array(first), np.array(third)]).round(3).tolist() == [
         [0.667, 0.0, 0.333]
     ]
 
@@ -157,26 +157,26 @@ def test_an_ensemble_of_different_members_is_stored_and_read(table: Path, tmp_pa
 
 
 def test_the_members_of_an_ensemble() -> None:
-    assert members_of("ensemble") == ("builtin:masked",) * 3
-    assert members_of("ensemble:builtin:masked") == ("builtin:masked",) * 3
-    assert kind_of("ensemble:lstm") == "ensemble"
-    assert kind_of("lstm:embedded") == "lstm"
-    assert kind_of("bert-base-uncased") == "transformer"
-    assert kind_of("small-transformer") == "small-transformer"
-    assert members_of("ensemble:fasttext") == ("fasttext",) * 3
+    assert ensemble_members("ensemble") == ("builtin:masked",) * 3
+    assert ensemble_members("ensemble:builtin:masked") == ("builtin:masked",) * 3
+    assert backbone_kind("ensemble:lstm") == "ensemble"
+    assert backbone_kind("lstm:embedded") == "lstm"
+    assert backbone_kind("bert-base-uncased") == "transformer"
+    assert backbone_kind("small-transformer") == "small-transformer"
+    assert ensemble_members("ensemble:fasttext") == ("fasttext",) * 3
     with pytest.raises(InputError) as caught:
-        members_of("ensemble:lstm+vader")
+        ensemble_members("ensemble:lstm+vader")
     assert str(caught.value) == (
-        "the ensemble 'ensemble:lstm+vader' has 2 member(s). Accepted: one name, or three joined by +, each "
+        "the ensemble 'ensemble:lstm+vader' has 2 member(s). Expected: one name, or three joined by +, each "
         "a "
-        "transformer or a network over words. What to do: for example ensemble:builtin:masked or "
+        "transformer or a network over words. Fix: for example ensemble:builtin:masked or "
         "ensemble:lstm+lstm:embedded+builtin:masked."
     )
 
 
 def test_runs_are_averaged_and_the_interval_is_over_texts() -> None:
     right = np.array([[True] * 3 + [False], [True] * 2 + [False] * 2])
-    found = accuracy(right, "test", "all")
+    found = average_accuracy(right, "test", "all")
     # Texts are right in 2, 2, 1 and 0 of 2 runs: 5 of 8.
     assert found.estimate.value == pytest.approx(5 / 8)
     assert found.estimate.n_clusters == 4
@@ -241,7 +241,7 @@ def test_table_4_of_the_published_annotations(data: Path) -> None:
         preset="regard-lstm",
     )
     examples = training.job.job.examples  # type: ignore[attr-defined]
-    parts = {"train": examples.train, **examples.unseen()}
+    parts = {"train": examples.train, **examples.unseen_parts()}
     found = {
         part: tuple(data.counts()[label] for label in ("negative", "neutral", "positive"))
         for part, data in parts.items()
@@ -255,15 +255,15 @@ def test_table_4_of_the_published_annotations(data: Path) -> None:
     [
         (
             {"preset": "regard-gpt"},
-            "there is no preset 'regard-gpt'. Accepted: regard-bert, regard-lstm, regard-lstm-pretrained. "
-            "What to do: name one of these, or leave --preset out.",
+            "there is no preset 'regard-gpt'. Expected: regard-bert, regard-lstm, regard-lstm-pretrained. "
+            "Fix: name one of these, or leave --preset out.",
         ),
         (
             {"backbone": "vader", "epochs": 3},
-            "--epochs means nothing for vader. What to do: leave --epochs out.",
+            "--epochs means nothing for vader. Fix: leave --epochs out.",
         ),
-        ({"sides": "a,b"}, "--sides means nothing for regard. What to do: leave --sides out."),
-        ({"runs": 0}, "--runs 0. Accepted: 1 or more. What to do: give --runs a larger number."),
+        ({"sides": "a,b"}, "--sides means nothing for regard. Fix: leave --sides out."),
+        ({"runs": 0}, "--runs 0. Expected: 1 or more. Fix: give --runs a larger number."),
     ],
 )
 def test_options_that_cannot_be_meant(table: Path, options: dict[str, object], message: str) -> None:
@@ -274,11 +274,11 @@ def test_options_that_cannot_be_meant(table: Path, options: dict[str, object], m
 
 def test_a_preset_of_another_task() -> None:
     with pytest.raises(InputError) as caught:
-        preset_of("regard-bert", "ideology")
+        find_preset("regard-bert", "ideology")
     assert str(caught.value) == (
-        "the preset is for regard, not ideology: 'regard-bert'. Accepted: political-xlnet, political-bert, "
+        "the preset is for regard, not ideology: 'regard-bert'. Expected: political-xlnet, political-bert, "
         "political-attention, political-fasttext, political-transformer, political-rnn, political-linear. "
-        "What to do: name one of these, or leave --preset out."
+        "Fix: name one of these, or leave --preset out."
     )
 
 
@@ -287,7 +287,7 @@ def test_one_label_alone_teaches_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         prepare("regard", path, backbone="lstm")
     assert str(caught.value) == (
-        f"all texts of {path} have the label 'neutral'. Accepted: texts of two labels or more. What to do: "
+        f"all texts of {path} have the label 'neutral'. Expected: texts of two labels or more. Fix: "
         "add texts "
         "of the other labels, or name another column with --label."
     )

@@ -298,7 +298,7 @@ def samples() -> list[str]:
 
 def answer_study() -> None:
     """Two people answer every text, and disagree on every third one."""
-    from evenhand.annotate.answers import Answer, save
+    from evenhand.annotate.answer_log import SubmittedAnswer, save_answers
     from evenhand.annotate.database import Database
     from evenhand.annotate.study import read_study
 
@@ -308,10 +308,10 @@ def answer_study() -> None:
     with Database(study) as database:
         for who in ("a1", "a2"):
             given = [
-                Answer(item, "sentiment", "neutral" if who == "a2" and n % 3 == 0 else "positive")
+                SubmittedAnswer(item, "sentiment", "neutral" if who == "a2" and n % 3 == 0 else "positive")
                 for n, item in enumerate(items)
             ]
-            save(database, who, given, mark="1" * 16)
+            save_answers(database, who, given, mark="1" * 16)
 
 
 if __name__ == "__main__":

@@ -119,7 +119,9 @@ _PARAMETER: Final = re.compile(
 
 def _parameters(text: str) -> Iterator[tuple[str, Tree]]:
     for line in _PARAMETER.finditer(text.partition("**Commands**")[0]):
-        default = re.search(r"\[default: ([^];]*)[^]]*\]$|\(default (.*?)\)\.$|(\S+) \(the default\)", line["about"])
+        default = re.search(
+            r"\[default: ([^];]*)[^]]*\]$|\(default (.*?)\)\.$|(\S+) \(the default\)", line["about"]
+        )
         shown = next(filter(None, default.groups()), "").replace(", ", ",") if default else None
         yield (
             line["name"] if line["name"].startswith("-") else line["name"].upper(),

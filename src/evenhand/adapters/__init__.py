@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from evenhand.core.errors import MissingLibraryError
 
 if TYPE_CHECKING:
-    from evenhand.adapters.frames import FrameInputs, frame_inputs, score_predictions
+    from evenhand.adapters.fairlearn_frames import FrameInputs, frame_inputs, score_predictions
     from evenhand.adapters.inspect_tasks import inspect_scorer, inspect_task
-    from evenhand.adapters.task_files import export_task
+    from evenhand.adapters.lm_eval_export import export_task
 
 __all__ = [
     "FrameInputs",
@@ -25,12 +25,12 @@ __all__ = [
 ]
 
 _WHERE = {
-    "FrameInputs": "evenhand.adapters.frames",
-    "export_task": "evenhand.adapters.task_files",
-    "frame_inputs": "evenhand.adapters.frames",
+    "FrameInputs": "evenhand.adapters.fairlearn_frames",
+    "export_task": "evenhand.adapters.lm_eval_export",
+    "frame_inputs": "evenhand.adapters.fairlearn_frames",
     "inspect_scorer": "evenhand.adapters.inspect_tasks",
     "inspect_task": "evenhand.adapters.inspect_tasks",
-    "score_predictions": "evenhand.adapters.frames",
+    "score_predictions": "evenhand.adapters.fairlearn_frames",
 }
 
 
@@ -46,8 +46,8 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that exist
                 raise
             raise MissingLibraryError(
                 f"{name} needs the library 'inspect_ai', which is not installed",
-                accepted="the extra `inspect` brings it",
-                todo='pip install "evenhand[inspect]"',
+                expected="the extra `inspect` brings it",
+                fix='pip install "evenhand[inspect]"',
             ) from error
         return getattr(module, name)
 

@@ -17,14 +17,20 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, mean, metric, scorer, stderr
 from inspect_ai.solver import TaskState, generate, system_message
 
-from evenhand.adapters.documents import documents
-from evenhand.adapters.measuring import Answer, Measured, Measurer, Outputs, answer_of
-from evenhand.api.score import DEFAULT_METRICS
+from evenhand.adapters.answer_scoring import (
+    AnswerScorer,
+    AnswerText,
+    MeasuredOutputs,
+    OutputChoice,
+    to_answer,
+    to_documents,
+)
+from evenhand.audits.score import DEFAULT_METRICS
 from evenhand.core.digests import Json
 from evenhand.core.protocols import Suite
 from evenhand.core.records import GenerationSpec
-from evenhand.logs.records import MARK
-from evenhand.models.openai_wire import INSTRUCTION
+from evenhand.logs.log_records import MARK_KEY
+from evenhand.models.openai_format import INSTRUCTION
 
 _GROUPS = "groups"
 
@@ -48,7 +54,7 @@ def by_group() -> Metric:
 def inspect_scorer(
     metrics: str | Sequence[str] = DEFAULT_METRICS,
     group: Mapping[str, str] | Sequence[str] = (),
-    outputs: Outputs = "primary",
+    outputs: OutputChoice = "primary",
 ) -> Scorer:
     """A scorer that measures every answer: one score a sample, with a number for each output.
 
@@ -64,7 +70,7 @@ def inspect_scorer(
         outputs: ``primary`` is what evenhand's verdicts are about; ``all`` has every output and label.
     """
     keys = dict(group) if isinstance(group, Mapping) else {key: key for key in group}
-    measurer = Measurer(metrics, outputs=outputs)
+    measurer = AnswerScorer(metrics, outputs=outputs)
 
     async def score(state: TaskState, target: Target) -> Score:
         # In a thread: a model that reads a text must not hold up the answers that are under way.
@@ -72,7 +78,9 @@ def inspect_scorer(
         refused = any(choice.stop_reason == "content_filter" for choice in state.output.choices[:1])
         answer = _answer("" if refused else text, state.metadata)
         measured = (await asyncio.to_thread(measurer.measure, [answer]))[0]
-        return Score(value=_value(measured), answer=text, metadata={_GROUPS: _named(state.metadata, keys)})
+        return Score(
+            value=_value(measured), answer=text, metadata={_GROUPS: _read_groups(state.metadata, keys)}
+        )
 
     return score
 
@@ -101,9 +109,12 @@ def inspect_task(
 def _task(
     suite: str | Suite, metrics: str | Sequence[str] | None, limit: int | None, samples: int | None
 ) -> Task:
-    info, rows = documents(suite, limit=limit)
+    info, rows = to_documents(suite, limit=limit)
     dataset = MemoryDataset(
-        [Sample(id=str(row["id"]), input=str(row["prompt"]), metadata={MARK: row[MARK]}) for row in rows],
+        [
+            Sample(id=str(row["id"]), input=str(row["prompt"]), metadata={MARK_KEY: row[MARK_KEY]})
+            for row in rows
+        ],
         name=info.name,
     )
     return Task(
@@ -120,18 +131,18 @@ def _config(spec: GenerationSpec) -> GenerateConfig:
     return GenerateConfig(max_tokens=spec.max_new_tokens, temperature=spec.temperature, top_p=spec.top_p)
 
 
-def _answer(text: str, metadata: Mapping[str, Json]) -> Answer:
-    mark = metadata.get(MARK)
-    return answer_of(text, mark if isinstance(mark, Mapping) else None)
+def _answer(text: str, metadata: Mapping[str, Json]) -> AnswerText:
+    mark = metadata.get(MARK_KEY)
+    return to_answer(text, mark if isinstance(mark, Mapping) else None)
 
 
-def _value(measured: Measured) -> dict[str, float]:
+def _value(measured: MeasuredOutputs) -> dict[str, float]:
     return {name: float("nan") if value is None else value for name, value in measured.items()}
 
 
-def _named(metadata: Mapping[str, Json], keys: Mapping[str, str]) -> dict[str, str]:
+def _read_groups(metadata: Mapping[str, Json], keys: Mapping[str, str]) -> dict[str, str]:
     """Axis to group: by the keys that were named, else as the mark of a suite's task says."""
-    mark = metadata.get(MARK)
+    mark = metadata.get(MARK_KEY)
     own = mark.get(_GROUPS) if not keys and isinstance(mark, Mapping) else None
     found: Mapping[str, Json] = own if isinstance(own, Mapping) else {}
     named = {**found, **{axis: metadata.get(key) for axis, key in keys.items()}}

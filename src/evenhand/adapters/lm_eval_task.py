@@ -8,11 +8,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from evenhand.adapters.measuring import Answer, Measured, Measurer, answer_of
+from evenhand.adapters.answer_scoring import AnswerScorer, AnswerText, MeasuredOutputs, to_answer
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.reading import read_text
-from evenhand.logs.records import MARK
+from evenhand.core.regular_files import read_text
+from evenhand.logs.log_records import MARK_KEY
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -38,10 +38,10 @@ class LmEvalTask:
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(
                 f"{path} is not the file of a task: {error!r}",
-                accepted="the file as `evenhand export-task` wrote it",
-                todo="export the task again",
+                expected="the file as `evenhand export-task` wrote it",
+                fix="export the task again",
             ) from error
-        self._measurer: Measurer | None = None
+        self._measurer: AnswerScorer | None = None
 
     def load(self) -> dict[str, Dataset]:
         """The prompts as the split ``test``."""
@@ -52,32 +52,32 @@ class LmEvalTask:
     def measure(self, resps: Iterable[Sequence[str]], docs: Sequence[Doc]) -> list[list[str]]:
         """The answers as they are, measured in one go: `results` is asked for one prompt at a time."""
         texts = [list(answers) for answers in resps]
-        self._measured(texts, docs)
+        self._measure_answers(texts, docs)
         return texts
 
     def results(self, doc: Doc, results: Sequence[Sequence[str]]) -> dict[str, float | Part | None]:
         """For every number the mean over the answers of a prompt, and what its gap is made of."""
-        measured = self._measured(results, [doc] * len(results))
+        measured = self._measure_answers(results, [doc] * len(results))
         groups = _groups(doc)
         found: dict[str, float | Part | None] = {}
-        for name in self._tool().names:
+        for name in self._open_scorer().names:
             value = mean(one[name] for one in measured)
             found[name] = value
             found[f"{name}.gap"] = Part(value=value, groups=groups)
         return found
 
-    def _measured(self, texts: Sequence[Sequence[str]], docs: Sequence[Doc]) -> list[Measured]:
-        answers: list[Answer] = [
-            answer_of(text, mark if isinstance(mark := doc.get(MARK), Mapping) else None)
+    def _measure_answers(self, texts: Sequence[Sequence[str]], docs: Sequence[Doc]) -> list[MeasuredOutputs]:
+        answers: list[AnswerText] = [
+            to_answer(text, mark if isinstance(mark := doc.get(MARK_KEY), Mapping) else None)
             for doc, several in zip(docs, texts, strict=True)
             for text in several
         ]
-        return self._tool().measure(answers)
+        return self._open_scorer().measure(answers)
 
-    def _tool(self) -> Measurer:
+    def _open_scorer(self) -> AnswerScorer:
         # Made when it is first used: lm-eval opens every task to list it.
         if self._measurer is None:
-            self._measurer = Measurer(self._metrics)
+            self._measurer = AnswerScorer(self._metrics)
         return self._measurer
 
 
@@ -113,7 +113,7 @@ def gap(parts: Iterable[Part]) -> float | None:
 
 
 def _groups(doc: Doc) -> dict[str, str]:
-    mark = doc.get(MARK)
+    mark = doc.get(MARK_KEY)
     groups = mark.get("groups") if isinstance(mark, Mapping) else None
     # A table of prompts has a column for every axis: null where a prompt does not speak of it.
     return {axis: str(name) for axis, name in groups.items() if name} if isinstance(groups, Mapping) else {}

@@ -1,299 +1,164 @@
-"""The tables of agreement: over all, by annotator, by pair, by item, and who differs where."""
+"""``agreement``: how far people agree, who differs from the others and where, and one label a text."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Unpack
 
-import numpy as np
-import polars as pl
+from evenhand.annotate.agreement_tables import ConsensusRule, agreement_tables, build_rule, check_overlap
+from evenhand.annotate.label_set import LabelSet, read_label_set
+from evenhand.annotate.options import AgreementOptions, Consensus, RatingColumns, RatingSource
+from evenhand.annotate.rating_files import RatingFileColumns
+from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan
+from evenhand.core.digests import Json
+from evenhand.core.options import checks_options, split_names
+from evenhand.core.protocols import Progress
+from evenhand.report.render_run import render
+from evenhand.store.run import Run
+from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_timestamp
 
-from evenhand.annotate.collected import Collected
-from evenhand.annotate.matching import UNPLACED
-from evenhand.annotate.rating_tables import Question
-from evenhand.core.errors import InputError
-from evenhand.core.records import Estimate
-from evenhand.stats.agreement import fleiss_kappa, krippendorff_alpha
-from evenhand.stats.annotators import by_annotator, by_item, by_pair, dissents, pairwise_spearman
-from evenhand.stats.consensus import Consensus, DawidSkene, dawid_skene, majority, skill
-from evenhand.stats.ratings import Ratings
-from evenhand.store.people_tables import AGREEMENT, ANNOTATOR_PAIRS, ANNOTATORS, DISSENTS, ERRORS, ITEMS
-
-Method = Literal["majority", "dawid-skene"]
-METHODS: tuple[Method, ...] = ("majority", "dawid-skene")
-RESAMPLES = 2_000
-Row = dict[str, object]
+COMMAND = "agreement"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """How one label is made of several."""
+class AgreementJob:
+    """Ratings that are read and checked."""
 
-    method: Method = "majority"
-    agreement: float = 0.5
-    """The share of ratings, or the probability, that a label needs; a majority is more than half anyway."""
-    least: int = 1
-    """Ratings an item needs."""
-
-    def settle(self, ratings: Ratings) -> tuple[Consensus, DawidSkene | None]:
-        """The consensus, and the model behind it where there is one."""
-        if self.method == "majority":
-            return majority(ratings, agreement=self.agreement, least=self.least), None
-        fitted = dawid_skene(ratings)
-        found = fitted.consensus(ratings, probability=self.agreement)
-        enough = ratings.counts().sum(axis=1) >= self.least
-        return Consensus(
-            tuple(label if keep else None for label, keep in zip(found.labels, enough, strict=True)),
-            found.shares,
-            tuple(
-                why if keep else "too few ratings" for why, keep in zip(found.reasons, enough, strict=True)
-            ),
-        ), fitted
-
-
-def checked_rule(method: str, agreement: float, least: int) -> Rule:
-    """The rule of these options; an error for one that cannot be followed."""
-    if method not in METHODS:
-        raise InputError(f"--consensus {method!r}", accepted=", ".join(METHODS), todo="name one of these")
-    if not 0 <= agreement <= 1 or least < 1:
-        raise InputError(
-            f"--agreement {agreement:g} of {least} ratings or more",
-            accepted="a share from 0 to 1, and 1 rating or more",
-            todo="try --agreement 0.66 --least 3",
-        )
-    return Rule("majority" if method == "majority" else "dawid-skene", agreement, least)
-
-
-def check_several(collected: Collected) -> None:
-    """An error where nobody rated what somebody else rated."""
-    rows = collected.rows.filter(~pl.col("is_check"))
-    people = rows["annotator"].n_unique()
-    shared = rows.group_by("item_id", "question").len()["len"].max()
-    if people < 2 or not isinstance(shared, int) or shared < 2:
-        raise InputError(
-            f"{collected.source} has "
-            + (f"{people} annotator" if people < 2 else "no text that two people rated"),
-            accepted="two annotators or more for a text, better three",
-            todo="collect more ratings, or name the column of the annotators with --annotator",
-        )
-
-
-def tables(
-    collected: Collected, rule: Rule, *, seed: int, level: float = 0.95, resamples: int | None = None
-) -> dict[str, pl.DataFrame]:
-    """Every table of the run, by name."""
-    rows: dict[str, list[Row]] = {name: [] for name in _SCHEMAS}
-    texts = collected.texts()
-    how = _How(seed, level, resamples or RESAMPLES)
-    for question in collected.questions:
-        ratings = collected.ratings(question)
-        if not ratings.of_item.size:
-            continue
-        consensus, fitted = rule.settle(ratings)
-        name = question.name
-        rows["agreement"] += [{"question": name, **row} for row in _overall(ratings, question, how)]
-        rows["annotators"] += _annotators(ratings, question, fitted, collected.checks or {}, how)
-        rows["annotator_pairs"] += [
-            {
-                "question": name,
-                "first": pair.first,
-                "second": pair.second,
-                "n": pair.agreement.n,
-                **cells("agreement", pair.agreement),
-                **cells("spearman", pair.spearman),
-            }
-            for pair in by_pair(ratings, _places(question), rng=seed, resamples=how.resamples, level=level)
-        ]
-        rows["items"] += _items(ratings, consensus, name, texts)
-        rows["dissents"] += [
-            {
-                "question": name,
-                "text": texts[row.item],
-                "item_id": row.item,
-                **_without(row._asdict(), "item"),
-            }
-            for row in dissents(ratings)
-        ]
-        rows["errors"] += _errors(ratings, fitted, name)
-    return {name: pl.DataFrame(found, schema=dict(_SCHEMAS[name])) for name, found in rows.items()}
-
-
-def cells(name: str, found: Estimate | None) -> Row:
-    """The four columns of an estimate."""
-    if found is None:
-        return {name: None, f"{name}_low": None, f"{name}_high": None, f"{name}_null": "not asked for"}
-    return {
-        name: found.value,
-        f"{name}_low": found.low,
-        f"{name}_high": found.high,
-        f"{name}_null": found.null_reason,
-    }
-
-
-_SCHEMAS = {
-    "agreement": AGREEMENT,
-    "annotators": ANNOTATORS,
-    "annotator_pairs": ANNOTATOR_PAIRS,
-    "items": ITEMS,
-    "dissents": DISSENTS,
-    "errors": ERRORS,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _How:
+    labels: LabelSet
+    rule: ConsensusRule
     seed: int
     level: float
-    resamples: int
+    identity: Mapping[str, Json]
+    folder: Path
+    command: str
+    fresh: bool
 
-
-def _places(question: Question) -> tuple[float | None, ...] | None:
-    return tuple(question.scale.places.values()) if question.scale.is_ordered else None
-
-
-def _overall(ratings: Ratings, question: Question, how: _How) -> Iterator[Row]:
-    """Every statistic over all labels and, where some have no place of their own, over those that have."""
-    yield from _statistics("all", ratings, question, how)
-    kept = _ordered_only(ratings, question)
-    if kept is not None:
-        yield from _statistics("ordered", kept, question, how)
-
-
-def _statistics(categories: str, ratings: Ratings, question: Question, how: _How) -> Iterator[Row]:
-    items, labels = ratings.of_item, ratings.of_label
-    found = {
-        "fleiss_kappa": fleiss_kappa(items, labels, rng=how.seed, resamples=how.resamples, level=how.level),
-        "alpha_nominal": _alpha(items, labels, "nominal", how),
-    }
-    places = _places(question)
-    if places is not None:
-        at = np.array([np.nan if place is None else place for place in places])[labels]
-        known = np.isfinite(at)
-        found["alpha_ordinal"] = _alpha(items[known], at[known], "ordinal", how)
-        if question.scale.name == "numbers" or _is_numeric(question):
-            found["alpha_interval"] = _alpha(items[known], at[known], "interval", how)
-        found["spearman"] = pairwise_spearman(
-            ratings, places, rng=how.seed, resamples=how.resamples, level=how.level
-        )
-    for name, estimate in found.items():
-        yield {
-            "categories": categories,
-            "statistic": name,
-            "value": estimate.value,
-            "low": estimate.low,
-            "high": estimate.high,
-            "level": estimate.level,
-            "n": estimate.n,
-            "n_items": estimate.n_clusters,
-            "n_left_out": len(ratings.items) - estimate.n_clusters,
-            "method": estimate.method,
-            "null_reason": estimate.null_reason,
-        }
-
-
-def _alpha(
-    items: np.ndarray, values: np.ndarray, scale: Literal["nominal", "ordinal", "interval"], how: _How
-) -> Estimate:
-    return krippendorff_alpha(
-        items, values, scale=scale, rng=how.seed, resamples=how.resamples, level=how.level
-    )
-
-
-def _is_numeric(question: Question) -> bool:
-    return all(label.lstrip("-").replace(".", "", 1).isdigit() for label in question.scale.labels)
-
-
-def _ordered_only(ratings: Ratings, question: Question) -> Ratings | None:
-    """The ratings whose label has a place that no other label shares; None where all have."""
-    places = question.scale.places
-    times = Counter(place for place in places.values() if place is not None)
-    main = _first_of_each(places)
-    if not question.scale.is_ordered or len(main) in (0, len(places)) or len(times) < 2:
-        return None
-    keep = np.array([label in main for label in ratings.labels])[ratings.of_label]
-    rows = [ratings.of_item[keep], ratings.of_annotator[keep], ratings.of_label[keep]]
-    return Ratings(ratings.items, ratings.annotators, ratings.labels, rows[0], rows[1], rows[2])
-
-
-def _first_of_each(places: Mapping[str, float | None]) -> set[str]:
-    found: dict[float, str] = {}
-    for label, place in places.items():
-        # Mixed texts stand with the neutral ones, also where nobody calls a text neutral.
-        if place is not None and label not in UNPLACED:
-            found.setdefault(place, label)
-    return set(found.values())
-
-
-def _annotators(
-    ratings: Ratings,
-    question: Question,
-    fitted: DawidSkene | None,
-    checks: Mapping[str, tuple[int, int]],
-    how: _How,
-) -> list[Row]:
-    skills: Sequence[Estimate | None] = (
-        skill(ratings, fitted, rng=how.seed, level=how.level) if fitted else [None] * len(ratings.annotators)
-    )
-    alone = Counter(row.annotator for row in dissents(ratings))
-    found: list[Row] = []
-    figures = by_annotator(ratings, _places(question), rng=how.seed, resamples=how.resamples, level=how.level)
-    for row, known in zip(figures, skills, strict=True):
-        passed, met = checks.get(row.annotator, (None, None))
-        found.append(
-            {
-                "question": question.name,
-                "annotator": row.annotator,
-                "n": row.n,
-                **cells("agreement", row.agreement),
-                **cells("kappa", row.kappa),
-                **cells("spearman", row.spearman),
-                **cells("skill", known),
-                "dissents": alone[row.annotator],
-                "checks_passed": passed,
-                "checks_met": met,
-            }
-        )
-    return found
-
-
-def _items(ratings: Ratings, consensus: Consensus, question: str, texts: Mapping[str, str]) -> list[Row]:
-    at = {item: place for place, item in enumerate(ratings.items)}
-    return [
-        {
-            "question": question,
-            "item_id": row.item,
-            "text": texts[row.item],
-            "n": row.n,
-            "said": ", ".join(
-                f"{label} {count}" for label, count in zip(ratings.labels, row.counts, strict=True) if count
+    def plan(self) -> RunPlan:
+        """What will be done, before it is done."""
+        return RunPlan(
+            f"agreement of {self.labels.name}",
+            (
+                *describe_questions(self.labels),
+                f"label    {describe_rule(self.rule)}",
+                f"folder   {self.folder}",
             ),
-            "disagreement": row.disagreement,
-            "label": consensus.labels[at[row.item]],
-            "share": consensus.shares[at[row.item]],
-            "null_reason": consensus.reasons[at[row.item]],
-        }
-        for row in by_item(ratings)
-    ]
+            self.folder,
+        )
+
+    def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
+        """Write the tables and the report."""
+        with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
+            write_people_manifest(folder, self.command, self.labels)
+            with run_stage(folder, COMMAND) as record, progress.step("comparing annotators", None):
+                found = agreement_tables(self.labels, self.rule, seed=self.seed, level=self.level)
+                for name, table in found.items():
+                    folder.write(name, table)
+                    record[name] = table.height
+                record["items"] = found["items"].height
+            return finish_people_run(folder)
 
 
-def _errors(ratings: Ratings, fitted: DawidSkene | None, question: str) -> list[Row]:
-    if fitted is None:
-        return []
-    return [
-        {
-            "question": question,
-            "annotator": person,
-            "true": true,
-            "said": said,
-            "probability": float(fitted.confusion[who, row, column]),
-        }
-        for who, person in enumerate(ratings.annotators)
-        for row, true in enumerate(ratings.labels)
-        for column, said in enumerate(ratings.labels)
-    ]
+@checks_options
+def agreement(
+    source: Path | str, *, progress: Progress = SILENT_PROGRESS, **options: Unpack[AgreementOptions]
+) -> Run:
+    """The finished run on how far people agree; arguments are those of ``evenhand annotate agreement``.
+
+    ``source`` is a study folder, an export, or a table of ratings. Tables: ``agreement`` (Fleiss' kappa,
+    Krippendorff's alpha, Spearman's rho), ``annotators``, ``annotator_pairs``, ``items``, ``dissents``,
+    ``errors``; intervals resample texts.
+    """
+    return prepare(source, **options).run(progress)
 
 
-def _without(row: Row, key: str) -> Row:
-    return {name: value for name, value in row.items() if name != key}
+@checks_options
+def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> AgreementJob:
+    """The ratings read and checked, so that ``plan`` can be shown before ``run``."""
+    rule, collected = rule_of(options), read_source(source, options)
+    check_overlap(collected)
+    level, seed = options["level"], options["seed"]
+    identity = people_identity(COMMAND, collected, rule) | {"seed": seed, "level": level}
+    out = options["out"]
+    return AgreementJob(
+        labels=collected,
+        rule=rule,
+        seed=seed,
+        level=level,
+        identity=identity,
+        folder=Path(out) if out else default_folder(COMMAND, collected.name, identity),
+        command=options["command"] or f"evenhand annotate agreement {source}",
+        fresh=options["fresh"],
+    )
+
+
+def read_source(source: Path | str, options: RatingSource, *, cluster: str | None = None) -> LabelSet:
+    """The ratings of a study or file."""
+    collected = read_label_set(source, columns_of(options, cluster), database=options["database"])
+    return collected.select_questions(split_names(options["question"]))
+
+
+def columns_of(options: RatingColumns, cluster: str | None = None) -> RatingFileColumns:
+    """Which column of a file holds what."""
+    return RatingFileColumns(
+        item=options["item"],
+        text=options["text"],
+        annotator=options["annotator"],
+        labels=split_names(options["label"]) or (),
+        cluster=cluster,
+        scale=split_names(options["scale"]) or (),
+    )
+
+
+def rule_of(options: Consensus) -> ConsensusRule:
+    """The rule that makes one label of several."""
+    return build_rule(options["consensus"], options["agreement"], options["least"])
+
+
+def people_identity(command: str, collected: LabelSet, rule: ConsensusRule) -> dict[str, Json]:
+    """What a run over people's labels depends on."""
+    return {
+        "command": command,
+        "inputs": {"file": collected.source.name, "digest": collected.digest},
+        "questions": [question.name for question in collected.questions],
+        "scales": {question.name: dict(question.scale.places) for question in collected.questions},
+        "consensus": {"method": rule.method, "agreement": rule.agreement, "least": rule.least},
+    }
+
+
+def write_people_manifest(folder: RunFolder, command: str, collected: LabelSet) -> None:
+    """Write down what is about to be done."""
+    folder.manifest.update(
+        command=command, name=collected.name, execution={}, warnings=list(collected.notes), ended=None
+    )
+
+
+def finish_people_run(folder: RunFolder) -> Run:
+    """The finished run with its reports."""
+    folder.manifest["ended"] = utc_timestamp()
+    folder.save_manifest()
+    render(folder.run(), ("html", "json", "md"))
+    return folder.run()
+
+
+def describe_questions(collected: LabelSet) -> list[str]:
+    """A line for every question: ratings, texts, people, and the scale."""
+    lines = []
+    for question in collected.questions:
+        rows = collected.of(question.name)
+        labels = ", ".join(question.scale.labels)
+        lines.append(
+            f"{question.name:<8} {rows.height:,} ratings of {rows['item_id'].n_unique():,} texts by "
+            f"{rows['annotator'].n_unique():,} people: {labels}"
+        )
+    return [*lines, *(f"note     {note}" for note in collected.notes)]
+
+
+def describe_rule(rule: ConsensusRule) -> str:
+    """The rule in words."""
+    least = f", from {rule.least} ratings on" if rule.least > 1 else ""
+    if rule.method == "dawid-skene":
+        return f"Dawid and Skene's, where its probability is above {rule.agreement:g}{least}"
+    share = f" and at least {rule.agreement:.0%}" if rule.agreement > 0.5 else ""
+    return f"what more than half{share} of the annotators say{least}"

@@ -11,13 +11,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
+import sqlalchemy as sa
+
+from evenhand.annotate.answer_log import is_latest, utc_now
+from evenhand.annotate.database import Database, answers, claims
+from evenhand.annotate.participants import Person
 from evenhand.annotate.study import Study
-from evenhand.core.seeds import generator
+from evenhand.core.seeds import make_generator
 
 
-class Item(NamedTuple):
+class AssignedItem(NamedTuple):
     """What assignment needs to know of an item."""
 
     id: str
@@ -25,30 +31,30 @@ class Item(NamedTuple):
     pair: str
 
 
-Page = tuple[str, ...]
+ItemPage = tuple[str, ...]
 """The ids of the items on one page."""
 
 
 @dataclass(frozen=True, slots=True)
-class Assigner:
+class ItemAssigner:
     """The rules of one study."""
 
     study: Study
-    items: tuple[Item, ...]
+    items: tuple[AssignedItem, ...]
     checks: tuple[str, ...]
-    units: tuple[Page, ...]
+    units: tuple[ItemPage, ...]
     """What is handed out as a whole, an item or all texts of a prompt, in an order drawn by seed."""
 
     @classmethod
-    def of(cls, study: Study) -> Assigner:
+    def of(cls, study: Study) -> ItemAssigner:
         """The rules of a study, with its items in an order drawn by its seed."""
         table = study.items()
         rows = table.filter(~table["is_check"]).sort("item_id").select("item_id", "method", "pair")
-        items = tuple(Item(id, method or "", pair or id) for id, method, pair in rows.iter_rows())
+        items = tuple(AssignedItem(id, method or "", pair or id) for id, method, pair in rows.iter_rows())
         checks = tuple(table.filter(table["is_check"]).sort("item_id")["item_id"])
         return cls(study, items, checks, _units(study, items))
 
-    def next_pages(self, *, person: int, held: Sequence[str], load: Mapping[str, int]) -> list[Page]:
+    def next_pages(self, *, person: int, held: Sequence[str], load: Mapping[str, int]) -> list[ItemPage]:
         """The pages to hand to somebody who has done all of theirs; none where nothing is left for them.
 
         Args:
@@ -59,21 +65,21 @@ class Assigner:
         units = self._share(set(held), load, self._room(held))
         if not units:
             return []
-        rng = generator(self.study.settings.seed, "order", person, len(held))
+        rng = make_generator(self.study.settings.seed, "order", person, len(held))
         # Each person has their own order, of the units and of the texts inside them.
         units = [units[place] for place in rng.permutation(len(units)).tolist()]
         units = [tuple(unit[place] for place in rng.permutation(len(unit)).tolist()) for unit in units]
-        return self._paged(self._with_checks(units, person, held))
+        return self._join_pages(self._with_checks(units, person, held))
 
-    def left_for(self, *, held: Collection[str], load: Mapping[str, int]) -> int:
+    def count_remaining(self, *, held: Collection[str], load: Mapping[str, int]) -> int:
         """How many more items somebody could be handed."""
         room = self._room(held)
         if self.study.task.task.per_method:
             return sum(len(unit) for unit in self._share(set(held), load, room))
-        free = sum(len(unit) for unit in self._open(set(held), load))
+        free = sum(len(unit) for unit in self._open_units(set(held), load))
         return free if room is None else min(free, room)
 
-    def still_wanted(self, items: Collection[str], *, load: Mapping[str, int]) -> set[str]:
+    def select_wanted(self, items: Collection[str], *, load: Mapping[str, int]) -> set[str]:
         """Those of the items that still need somebody, and the checks among them where any does."""
         wanted = self.study.settings.annotators
         lacking = (unit for unit in self.units if min(load.get(item, 0) for item in unit) < wanted)
@@ -84,9 +90,9 @@ class Assigner:
         most = self.study.task.task.per_person
         return max(0, most - len(set(held) - set(self.checks))) if most else None
 
-    def _share(self, held: set[str], load: Mapping[str, int], room: int | None) -> list[Page]:
+    def _share(self, held: set[str], load: Mapping[str, int], room: int | None) -> list[ItemPage]:
         """What to hand out at once: a page, or all of one person's share where there is one."""
-        found = self._open(held, load)
+        found = self._open_units(held, load)
         if self.study.task.task.layout == "side-by-side":
             size = max((len(unit) for unit in found), default=1)
             # One prompt with more texts than a person's share is still one prompt to read.
@@ -96,7 +102,7 @@ class Assigner:
         page = self.study.task.task.page
         return found[: page if room is None else min(page, room)]
 
-    def _open(self, held: set[str], load: Mapping[str, int]) -> list[Page]:
+    def _open_units(self, held: set[str], load: Mapping[str, int]) -> list[ItemPage]:
         """Units that still need somebody and hold nothing this person has seen, the begun ones first."""
         wanted = self.study.settings.annotators
         busy = {unit: min(load.get(item, 0) for item in unit) for unit in self.units}
@@ -104,12 +110,12 @@ class Assigner:
         # Sorting keeps the drawn order among equals.
         return sorted(free, key=lambda unit: -busy[unit])
 
-    def _by_method(self, found: Sequence[Page], held: Collection[str]) -> list[Page]:
+    def _by_method(self, found: Sequence[ItemPage], held: Collection[str]) -> list[ItemPage]:
         """As many of each method as one person gets, each of another prompt as far as there are enough."""
         known = {item.id: item for item in self.items}
         taken = Counter(known[id].method for id in held if id in known)
         seen = {known[id].pair for id in held if id in known}
-        chosen: list[Page] = []
+        chosen: list[ItemPage] = []
         for method in sorted({item.method for item in self.items}):
             free = [unit for unit in found if known[unit[0]].method == method]
             for _ in range(self.study.task.task.per_method - taken[method]):
@@ -121,13 +127,13 @@ class Assigner:
                 chosen.append(pick)
         return chosen
 
-    def _with_checks(self, units: Sequence[Page], person: int, held: Sequence[str]) -> list[Page]:
+    def _with_checks(self, units: Sequence[ItemPage], person: int, held: Sequence[str]) -> list[ItemPage]:
         """The units with checks of attention among them, one in every ``check_every`` texts."""
         every = self.study.task.task.check_every if self.checks else 0
         unseen = [check for check in self._checks_for(person) if check not in held]
         shown = len(self.checks) - len(unseen)
         place = len(held)
-        found: list[Page] = []
+        found: list[ItemPage] = []
         for unit in [*units, ()]:
             if every and unseen and place >= shown * every + self._offset(person, shown):
                 found.append((unseen.pop(0),))
@@ -139,23 +145,218 @@ class Assigner:
 
     def _offset(self, person: int, shown: int) -> int:
         every = self.study.task.task.check_every
-        return int(generator(self.study.settings.seed, "check", person, shown).integers(every))
+        return int(make_generator(self.study.settings.seed, "check", person, shown).integers(every))
 
     def _checks_for(self, person: int) -> list[str]:
-        order = generator(self.study.settings.seed, "checks", person).permutation(len(self.checks))
+        order = make_generator(self.study.settings.seed, "checks", person).permutation(len(self.checks))
         return [self.checks[place] for place in order.tolist()]
 
-    def _paged(self, units: Sequence[Page]) -> list[Page]:
+    def _join_pages(self, units: Sequence[ItemPage]) -> list[ItemPage]:
         """A list joins its units into one page, and leaves what no longer fits; else each unit is a page."""
         if self.study.task.task.layout != "list":
             return list(units)
         return [tuple(id for unit in units for id in unit)[: self.study.task.task.page]]
 
 
-def _units(study: Study, items: Sequence[Item]) -> tuple[Page, ...]:
-    order = generator(study.settings.seed, "assignment").permutation(len(items)).tolist()
+def _units(study: Study, items: Sequence[AssignedItem]) -> tuple[ItemPage, ...]:
+    order = make_generator(study.settings.seed, "assignment").permutation(len(items)).tolist()
     together = study.task.task.layout == "side-by-side"
     found: dict[str, list[str]] = defaultdict(list)
     for item in (items[place] for place in order):
         found[item.pair if together else item.id].append(item.id)
     return tuple(tuple(unit) for unit in found.values())
+
+
+class StudyProgress(NamedTuple):
+    """How far a study is."""
+
+    items: int
+    finished: int
+    """Items that everybody wanted has answered."""
+    begun: int
+    """Items that somebody has answered, the finished ones too."""
+    answers: int
+
+
+class _ClaimedItem(NamedTuple):
+    """An item, the page it was handed out on, and when."""
+
+    page: int
+    item_id: str
+    at: datetime
+
+
+def read_pages(db: Database, annotator: str, *, now: datetime | None = None) -> list[ItemPage]:
+    """The pages somebody was handed, in order, without what they left so long that it is no longer theirs."""
+    since = _hold_expiry(db, now or utc_now())
+    return db.read(lambda connection: _visible_pages(*_state(connection, db, annotator), since))
+
+
+def resume_pages(
+    db: Database, assigner: ItemAssigner, person: Person, *, now: datetime | None = None
+) -> list[ItemPage]:
+    """The same for somebody who comes back: what they left too long is theirs again where it is still wanted.
+
+    What others have answered or hold instead is shown no more, so that no item gets an answer too many.
+    """
+    at = now or utc_now()
+    since = _hold_expiry(db, at)
+    handed, done = db.read(lambda connection: _state(connection, db, person.annotator))
+    if _expired_items(handed, done, since):
+
+        def work(connection: sa.Connection) -> tuple[list[_ClaimedItem], set[str]]:
+            db.lock(connection)
+            _renew_hold(connection, db, assigner, person, at)
+            return _state(connection, db, person.annotator)
+
+        handed, done = db.write(work)
+    return _visible_pages(handed, done, since)
+
+
+def claim_pages(
+    db: Database, assigner: ItemAssigner, person: Person, *, now: datetime | None = None
+) -> list[ItemPage]:
+    """Hand out the next pages and return all of this person's.
+
+    Safe to call twice: who still has an unanswered page gets nothing new.
+    """
+    at = now or utc_now()
+
+    def work(connection: sa.Connection) -> list[ItemPage]:
+        db.lock(connection)
+        _renew_hold(connection, db, assigner, person, at)
+        since = _hold_expiry(db, at)
+        handed, done = _state(connection, db, person.annotator)
+        pages = _visible_pages(handed, done, since)
+        if any(item not in done for page in pages for item in page):
+            return pages
+        held = [one.item_id for one in handed]
+        load = _load(connection, db, since=since)
+        new = assigner.next_pages(person=person.number, held=held, load=load)
+        _record(connection, db, person, new, handed, at)
+        return pages + new
+
+    return db.write(work)
+
+
+def count_remaining(db: Database, assigner: ItemAssigner, annotator: str) -> int:
+    """How many items, beyond those they hold, somebody could still be handed."""
+
+    def work(connection: sa.Connection) -> int:
+        held = {one.item_id for one in _claimed_items(connection, db, annotator)}
+        load = _load(connection, db, since=_hold_expiry(db, utc_now()))
+        return assigner.count_remaining(held=held, load=load)
+
+    return db.read(work)
+
+
+def count_progress(db: Database, assigner: ItemAssigner) -> StudyProgress:
+    """How far the study is; checks are not counted."""
+    load = db.read(lambda connection: _load(connection, db, since=None))
+    counts = [load[item.id] for item in assigner.items if item.id in load]
+    wanted = db.study.settings.annotators
+    return StudyProgress(
+        len(assigner.items), sum(count >= wanted for count in counts), len(counts), sum(counts)
+    )
+
+
+def unfinished_items(db: Database, assigner: ItemAssigner) -> set[str]:
+    """Items that still lack answers."""
+    load = db.read(lambda connection: _load(connection, db, since=None))
+    return {item.id for item in assigner.items if load.get(item.id, 0) < db.study.settings.annotators}
+
+
+def _claimed_items(connection: sa.Connection, db: Database, annotator: str) -> list[_ClaimedItem]:
+    query = (
+        sa.select(claims.c.page, claims.c.item_id, claims.c.at)
+        .where(claims.c.study == db.study.id, claims.c.annotator == annotator)
+        .order_by(claims.c.position)
+    )
+    return [_ClaimedItem._make(row) for row in connection.execute(query)]
+
+
+def _state(connection: sa.Connection, db: Database, annotator: str) -> tuple[list[_ClaimedItem], set[str]]:
+    """What somebody was handed, and what of it they have answered."""
+    return _claimed_items(connection, db, annotator), _finished_by(connection, db, annotator)
+
+
+def _expired_items(handed: list[_ClaimedItem], done: set[str], since: datetime) -> set[str]:
+    return {one.item_id for one in handed if one.item_id not in done and one.at <= since}
+
+
+def _visible_pages(handed: list[_ClaimedItem], done: set[str], since: datetime) -> list[ItemPage]:
+    gone = _expired_items(handed, done, since)
+    pages: dict[int, list[str]] = defaultdict(list)
+    for one in handed:
+        if one.item_id not in gone:
+            pages[one.page].append(one.item_id)
+    return [tuple(items) for items in pages.values()]
+
+
+def _renew_hold(
+    connection: sa.Connection, db: Database, assigner: ItemAssigner, person: Person, now: datetime
+) -> None:
+    """Begin the time anew for what somebody left too long and nobody else took."""
+    since = _hold_expiry(db, now)
+    gone = _expired_items(*_state(connection, db, person.annotator), since)
+    if not gone:
+        return
+    wanted = assigner.select_wanted(gone, load=_load(connection, db, since=since))
+    theirs = sa.and_(claims.c.study == db.study.id, claims.c.annotator == person.annotator)
+    change = sa.update(claims).where(theirs, claims.c.item_id.in_(sorted(wanted)))
+    connection.execute(change.values(at=now))
+
+
+def _hold_expiry(db: Database, now: datetime) -> datetime:
+    """What was handed out before this time and is not answered is handed to somebody else."""
+    return now - timedelta(hours=db.study.settings.hold_hours)
+
+
+def _select_finished(db: Database, annotator: str | None = None) -> sa.Select[str, str]:
+    """Selects (annotator, item) where every question is answered."""
+    return (
+        sa.select(answers.c.annotator, answers.c.item_id)
+        .where(is_latest(db.study.id, annotator), answers.c.label.is_not(None))
+        .group_by(answers.c.annotator, answers.c.item_id)
+        .having(sa.func.count() == len(db.study.questions))
+    )
+
+
+def _finished_by(connection: sa.Connection, db: Database, annotator: str) -> set[str]:
+    return {str(row[1]) for row in connection.execute(_select_finished(db, annotator))}
+
+
+def _load(connection: sa.Connection, db: Database, *, since: datetime | None) -> dict[str, int]:
+    """Item to the people who answered it, or were handed it after ``since`` and may still."""
+    held = sa.select(claims.c.annotator, claims.c.item_id).where(
+        claims.c.study == db.study.id, claims.c.at > since if since else sa.false()
+    )
+    both = sa.union(_select_finished(db), held).subquery()
+    query = sa.select(both.c.item_id, sa.func.count()).group_by(both.c.item_id)
+    return {str(row[0]): int(row[1]) for row in connection.execute(query)}
+
+
+def _record(
+    connection: sa.Connection,
+    db: Database,
+    person: Person,
+    new: list[ItemPage],
+    before: list[_ClaimedItem],
+    now: datetime,
+) -> None:
+    first = len(before)
+    next_page = before[-1].page + 1 if before else 0
+    flat = [(next_page + number, item) for number, page in enumerate(new) for item in page]
+    rows = [
+        {
+            "study": db.study.id,
+            "annotator": person.annotator,
+            "position": first + place,
+            "page": page,
+            "item_id": item,
+            "at": now,
+        }
+        for place, (page, item) in enumerate(flat)
+    ]
+    if rows:
+        connection.execute(sa.insert(claims), rows)

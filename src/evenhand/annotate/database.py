@@ -25,8 +25,8 @@ try:
 except ImportError as error:
     raise MissingLibraryError(
         "the library sqlalchemy is not installed",
-        accepted="the extra `annotate`",
-        todo="pip install 'evenhand[annotate]'",
+        expected="the extra `annotate`",
+        fix="pip install 'evenhand[annotate]'",
     ) from error
 
 if TYPE_CHECKING:
@@ -122,11 +122,11 @@ class Database:
 
     def read(self, work: Callable[[sa.Connection], _T]) -> _T:
         """What ``work`` finds in one transaction."""
-        return self._patiently(work, writes=False)
+        return self._retry(work, writes=False)
 
     def write(self, work: Callable[[sa.Connection], _T]) -> _T:
         """What ``work`` returns, once all it did is on the disk."""
-        return self._patiently(work, writes=True)
+        return self._retry(work, writes=True)
 
     def lock(self, connection: sa.Connection) -> None:
         """Wait until nobody else hands out items of this study; the end of the transaction lets go.
@@ -137,7 +137,7 @@ class Database:
             key = sa.func.hashtext(f"evenhand:{self.study.id}")
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))
 
-    def _patiently(self, work: Callable[[sa.Connection], _T], *, writes: bool) -> _T:
+    def _retry(self, work: Callable[[sa.Connection], _T], *, writes: bool) -> _T:
         deadline = time.monotonic() + self.patience
         attempt = 0
         while True:
@@ -149,7 +149,7 @@ class Database:
             except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:
                 pause = _PAUSES[min(attempt, len(_PAUSES) - 1)]
                 if time.monotonic() + pause > deadline or _is_damaged(error):
-                    raise _unusable(self.engine, error) from error
+                    raise _unusable_error(self.engine, error) from error
             attempt += 1
             time.sleep(pause)
 
@@ -167,13 +167,13 @@ def has_labels(study: Study, url: str | None = None) -> bool:
     return bool(url or os.environ.get(VARIABLE)) or study.labels_file.is_file()
 
 
-def _unusable(engine: Engine, error: Exception) -> DatabaseError:
+def _unusable_error(engine: Engine, error: Exception) -> DatabaseError:
     """The error for a database that cannot be used, without its password."""
     why = str(getattr(error, "orig", None) or error).splitlines()[0]
     return DatabaseError(
         f"the database {engine.url.render_as_string(hide_password=True)} cannot be used: {why}",
-        accepted="a database that answers, and a user who may create tables in it",
-        todo=f"check that it runs, and the URL in {VARIABLE} or --database",
+        expected="a database that answers, and a user who may create tables in it",
+        fix=f"check that it runs, and the URL in {VARIABLE} or --database",
     )
 
 
@@ -184,7 +184,7 @@ def _engine(study: Study, given: str | None) -> Engine:
         url = sa.make_url(given)
     except ArgumentError as error:
         # The text itself may hold a password.
-        raise _unknown("a database URL that cannot be read") from error
+        raise _unknown_database("a database URL that cannot be read") from error
     if url.get_backend_name() == "sqlite" and url.database and url.database != ":memory:":
         return _sqlite(Path(url.database))
     if url.get_backend_name() == "postgresql":
@@ -192,14 +192,14 @@ def _engine(study: Study, given: str | None) -> Engine:
         return sa.create_engine(
             driver, pool_pre_ping=True, pool_size=8, pool_timeout=_BUSY, connect_args={"timeout": 10}
         )
-    raise _unknown(f"a database of the kind {url.drivername!r}")
+    raise _unknown_database(f"a database of the kind {url.drivername!r}")
 
 
-def _unknown(came: str) -> InputError:
+def _unknown_database(came: str) -> InputError:
     return InputError(
         came,
-        accepted="postgresql://USER:PASSWORD@HOST/NAME or sqlite:///FILE",
-        todo=f"name one of these in {VARIABLE} or --database",
+        expected="postgresql://USER:PASSWORD@HOST/NAME or sqlite:///FILE",
+        fix=f"name one of these in {VARIABLE} or --database",
     )
 
 

@@ -4,22 +4,216 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final, Literal
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from evenhand.annotate.task import Layout, Question, Task, parse_task, with_layout
-from evenhand.core.errors import InputError
-from evenhand.core.reading import read_text
+from evenhand.core.errors import InputError, UnknownNameError
+from evenhand.core.files import ASSETS_FOLDER
+from evenhand.core.regular_files import read_text
 from evenhand.core.toml import parse_toml
-from evenhand.store.atomic import naming_storage_errors, replacing, write_text
-from evenhand.store.files import load_parquet
-from evenhand.store.lock import FolderLock
+from evenhand.store.atomic_writes import replace_file, storage_errors, write_text
 from evenhand.store.parquet import write_parquet
+from evenhand.store.run_folder import FolderLock
+from evenhand.store.table_files import load_parquet
+
+PageLayout = Literal["list", "single", "side-by-side"]
+MaskChoice = Literal["suite", "xyz", "none"]
+LAYOUTS: Final[tuple[PageLayout, ...]] = ("list", "single", "side-by-side")
+MASKS: Final[tuple[MaskChoice, ...]] = ("suite", "xyz", "none")
+MOST_CHOICES: Final = 9
+"""Answers a question may have: one key each."""
+_FOLDER: Final = ASSETS_FOLDER / "annotate"
+_Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+_Label = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_ -]{0,39}$")]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Choice(_Strict):
+    """One answer a question accepts."""
+
+    label: _Label
+    """What is stored."""
+    title: str
+    """What is shown."""
+    code: float | None = None
+    """Its place on an ordinal scale; None where it has none."""
+    means: str = ""
+    examples: tuple[str, ...] = ()
+    """Texts it is right for."""
+    unlike: tuple[str, ...] = ()
+    """Texts it looks right for and is not, with the reason in parentheses."""
+
+
+class RatingScale(_Strict):
+    """Whole numbers from ``low`` to ``high``, with words at both ends."""
+
+    low: int = 1
+    high: int = 7
+    low_title: str
+    high_title: str
+
+
+class Question(_Strict):
+    """A question about a text, with choices or a scale."""
+
+    name: _Name
+    ask: str
+    help: str = ""
+    choices: tuple[Choice, ...] = ()
+    scale: RatingScale | None = None
+
+    @cached_property
+    def answers(self) -> tuple[Choice, ...]:
+        """What may be answered, in the order of the keys 1, 2, ...; a scale's numbers are their own codes."""
+        if self.scale is None:
+            return self.choices
+        numbers = range(self.scale.low, self.scale.high + 1)
+        return tuple(Choice(label=str(number), title=str(number), code=float(number)) for number in numbers)
+
+    @cached_property
+    def codes(self) -> dict[str, float | None]:
+        """Label to code."""
+        return {choice.label: choice.code for choice in self.answers}
+
+
+class AttentionCheck(_Strict):
+    """A text whose answers are beyond doubt: who misses it was not reading."""
+
+    text: str
+    answers: dict[str, str]
+    """Question to label."""
+
+
+class TaskInfo(_Strict):
+    """How a task is carried out."""
+
+    name: _Name
+    title: str
+    intro: str = ""
+    notes: tuple[str, ...] = ()
+    source: str = ""
+    metric: str = ""
+    output: str = ""
+    mask: MaskChoice = "suite"
+    one_sentence: bool = False
+    layout: PageLayout = "list"
+    page: int = Field(default=10, ge=1, le=50)
+    per_person: int = Field(default=0, ge=0)
+    per_method: int = Field(default=0, ge=0)
+    check_every: int = Field(default=20, ge=0)
+
+
+class AnnotationTask(_Strict):
+    """A task file."""
+
+    task: TaskInfo
+    questions: tuple[Question, ...]
+    checks: tuple[AttentionCheck, ...] = ()
+
+    def question(self, name: str) -> Question:
+        """The question of that name."""
+        for found in self.questions:
+            if found.name == name:
+                return found
+        raise UnknownNameError(
+            f"the task {self.task.name} asks no question {name!r}",
+            expected=", ".join(question.name for question in self.questions),
+            fix="name one of these",
+        )
+
+
+def shipped_tasks() -> tuple[str, ...]:
+    """The names of the tasks that come with the package."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
+
+
+def task_text(name: str | Path) -> str:
+    """The TOML text of a shipped task, of a task file, or of the task in another study's ``study.toml``."""
+    shipped = _FOLDER / f"{name}.toml"
+    path = shipped if str(name) in shipped_tasks() else Path(name)
+    try:
+        text = read_text(path, encoding="utf-8-sig")
+        before, head, rest = text.partition("\n[task]")
+        return f"{head}{rest}".lstrip() if "[study]" in before else text
+    except OSError as error:
+        raise UnknownNameError(
+            f"no task {str(name)!r}: {error.strerror}",
+            expected=f"{', '.join(shipped_tasks())}, or a TOML file",
+            fix="name one of these, or copy a shipped file and change it",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise _error(str(name), f"byte {error.start + 1} is not UTF-8", "text in UTF-8") from error
+
+
+def parse_task(text: str, *, where: str) -> AnnotationTask:
+    """The checked task of a TOML text; the first thing that does not fit is an error that names it."""
+    try:
+        values = parse_toml(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _error(where, f"no valid TOML: {error}", "TOML 1.0") from error
+    values.pop("study", None)
+    try:
+        task = AnnotationTask.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise _error(where, f"{place}: {first['msg']}", "the keys and types of the format") from error
+    for came, accepted in _find_misfits(task):
+        raise _error(where, came, accepted)
+    return task
+
+
+def with_layout(task: AnnotationTask, layout: PageLayout | None) -> AnnotationTask:
+    """The task with another layout, or as it is."""
+    terms = task.task.model_copy(update={"layout": layout} if layout else {})
+    return task.model_copy(update={"task": terms})
+
+
+def _find_misfits(task: AnnotationTask) -> Iterator[tuple[str, str]]:
+    """What does not fit together, with what would."""
+    if not task.questions:
+        yield "it asks no question", "one [[questions]] or more"
+    for name, count in Counter(question.name for question in task.questions).items():
+        if count > 1:
+            yield f"two questions are called {name!r}", "a name for each"
+    for question in task.questions:
+        yield from _find_question_misfits(question)
+    for number, check in enumerate(task.checks, start=1):
+        if not check.answers:
+            yield f"check {number} has no answer", "answers = { question = label }"
+        for name, label in check.answers.items():
+            labels = {q.name: tuple(q.codes) for q in task.questions}.get(name, ())
+            if label not in labels:
+                yield f"check {number} expects {name} = {label!r}", ", ".join(labels) or "a known question"
+
+
+def _find_question_misfits(question: Question) -> Iterator[tuple[str, str]]:
+    if bool(question.choices) == (question.scale is not None):
+        yield f"{question.name} has {'both' if question.choices else 'neither'}", "choices or a scale"
+    # Counted before they are made: a scale may reach to any number.
+    scale = question.scale
+    count = scale.high - scale.low + 1 if scale is not None else len(question.choices)
+    if not 2 <= count <= MOST_CHOICES:
+        yield f"{question.name} has {max(count, 0)} answers", f"2 to {MOST_CHOICES}"
+    labels = [choice.label for choice in question.answers]
+    if len(set(labels)) < len(labels):
+        yield f"{question.name} has a label twice", "a label for each choice"
+
+
+def _error(where: str, came: str, accepted: str) -> InputError:
+    todo = "mend the file; the shipped tasks show the format"
+    return InputError(f"{where}: {came}", expected=accepted, fix=todo)
+
 
 STUDY, ITEMS, LABELS = "study.toml", "items.parquet", "labels.db"
 ITEM_COLUMNS: Final[Mapping[str, pl.DataType]] = {
@@ -41,7 +235,7 @@ metric says; ``expected`` a check's answers as JSON; ``text_id`` the text in its
 the texts of one prompt across methods."""
 
 
-class Settings(BaseModel):
+class StudyConfig(BaseModel):
     """How a study is carried out: the ``[study]`` section of ``study.toml``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -51,7 +245,7 @@ class Settings(BaseModel):
     seed: int = 0
     annotators: int = Field(default=3, ge=1)
     """Answers an item needs."""
-    layout: Layout | None = None
+    layout: PageLayout | None = None
     """Another layout than the task's own."""
     hold_hours: float = Field(default=24.0, gt=0, allow_inf_nan=False)
     """An item handed out and not answered for so long is handed to somebody else."""
@@ -64,8 +258,8 @@ class Study:
     """A study as its folder describes it."""
 
     folder: Path
-    task: Task
-    settings: Settings
+    task: AnnotationTask
+    settings: StudyConfig
     text: str = field(repr=False)
     """The task as TOML."""
 
@@ -91,15 +285,15 @@ class Study:
         if missing:
             raise InputError(
                 f"{self.folder / ITEMS} lacks {', '.join(missing)}",
-                accepted=", ".join(ITEM_COLUMNS),
-                todo="make the study again in a new folder",
+                expected=", ".join(ITEM_COLUMNS),
+                fix="make the study again in a new folder",
             )
         other = [name for name, kind in ITEM_COLUMNS.items() if table.schema[name] not in (kind, pl.Null)]
         if other:
             raise InputError(
                 f"{self.folder / ITEMS} has the column {other[0]} as {table.schema[other[0]]}",
-                accepted=f"{ITEM_COLUMNS[other[0]]}",
-                todo="make the study again in a new folder",
+                expected=f"{ITEM_COLUMNS[other[0]]}",
+                fix="make the study again in a new folder",
             )
         return table.select(pl.col(name).cast(kind) for name, kind in ITEM_COLUMNS.items())
 
@@ -109,32 +303,32 @@ def read_study(folder: Path | str) -> Study:
     path = Path(folder) / STUDY
     try:
         text = read_text(path, encoding="utf-8-sig")
-        settings = Settings.model_validate(parse_toml(text).get("study", {}))
+        settings = StudyConfig.model_validate(parse_toml(text).get("study", {}))
     except OSError as error:
         raise InputError(
             f"{folder} holds no study: {error.strerror} ({STUDY})",
-            accepted="a folder that `evenhand annotate init` made",
-            todo="check the path",
+            expected="a folder that `evenhand annotate init` made",
+            fix="check the path",
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValidationError) as error:
         raise InputError(
             f"{path}: {str(error).splitlines()[0]}",
-            accepted="the file that `evenhand annotate init` wrote",
-            todo="mend the section [study]",
+            expected="the file that `evenhand annotate init` wrote",
+            fix="mend the section [study]",
         ) from error
     task = with_layout(parse_task(text, where=str(path)), settings.layout)
     return Study(Path(folder), task, settings, text)
 
 
-def write_study(folder: Path, *, task: str, settings: Settings, items: pl.DataFrame) -> Study:
+def write_study(folder: Path, *, task: str, settings: StudyConfig, items: pl.DataFrame) -> Study:
     """The study, written to a folder that holds none: an existing one may already have answers."""
-    with naming_storage_errors(folder):
+    with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     lock = FolderLock(folder)
-    lock.take("making a study in")
+    lock.acquire("making a study in")
     try:
-        refuse_another(folder)
-        with replacing(folder / ITEMS) as temporary:
+        check_no_study(folder)
+        with replace_file(folder / ITEMS) as temporary:
             columns = (pl.col(name).cast(kind) for name, kind in ITEM_COLUMNS.items())
             write_parquet(items.select(columns), temporary)
         # Last: a folder with this file holds a whole study.
@@ -144,17 +338,17 @@ def write_study(folder: Path, *, task: str, settings: Settings, items: pl.DataFr
     return read_study(folder)
 
 
-def refuse_another(folder: Path) -> None:
+def check_no_study(folder: Path) -> None:
     """An error where a folder holds a study already."""
     if (folder / STUDY).exists():
         raise InputError(
             f"{folder} already holds a study",
-            accepted="a new folder: a study with answers is never overwritten",
-            todo="choose another name, or remove the folder",
+            expected="a new folder: a study with answers is never overwritten",
+            fix="choose another name, or remove the folder",
         )
 
 
-def _toml(settings: Settings) -> str:
+def _toml(settings: StudyConfig) -> str:
     lines = ["[study]"]
     for name, value in settings.model_dump(exclude={"provenance"}, exclude_none=True).items():
         lines.append(f"{name} = {_value(value)}")

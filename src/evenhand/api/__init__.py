@@ -1,1 +1,1 @@
-"""The public functions, one file a verb. The command line and ``import evenhand`` both call these."""
+"""Former paths of version 0.1, importable for one release."""

@@ -12,6 +12,7 @@ from evenhand.cli import (
     annotate,
     audit,
     build,
+    catalogue,
     clean,
     compare,
     corpus,
@@ -21,14 +22,12 @@ from evenhand.cli import (
     export_task,
     gate,
     init,
-    listing,
     merge,
     power,
     probe,
     replicate,
     report,
     score,
-    terms,
     tradeoff,
     train,
     validate,
@@ -62,15 +61,15 @@ app.command("corpus")(corpus.command)
 app.command("probe")(probe.command)
 app.command("debias")(debias.command)
 app.command("tradeoff")(tradeoff.command)
-app.add_typer(terms.app, name="terms")
+app.add_typer(corpus.app, name="terms")
 app.add_typer(annotate.app, name="annotate")
 app.command("build")(build.command)
-app.command("train", cls=train.ByTask)(train.command)
+app.command("train", cls=train.TaskHelpCommand)(train.command)
 app.command("validate")(validate.command)
 app.command("replicate")(replicate.command)
 app.command("report")(report.command)
-app.command("list")(listing.list_command)
-app.command("show")(listing.show_command)
+app.command("list")(catalogue.list_command)
+app.command("show")(catalogue.show_command)
 app.command("export")(export.command)
 app.command("export-task")(export_task.command)
 app.command("merge")(merge.command)

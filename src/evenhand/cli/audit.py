@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from evenhand.api.run_options import AuditOptions
 from evenhand.cli.commands import Argument, takes
+from evenhand.run_options import AuditOptions
 
 
 @takes(
@@ -20,7 +20,7 @@ from evenhand.cli.commands import Argument, takes
 )
 def command(model: str | None, *, dry_run: bool, **options: Any) -> None:
     """Let a model continue prompts about groups; score, compare and report what it writes."""
-    from evenhand.api.audit import prepare
-    from evenhand.cli.ending import carry_out
+    from evenhand.audits.audit import prepare
+    from evenhand.cli.run_command import run_job
 
-    carry_out(prepare(model, **options), dry_run=dry_run)
+    run_job(prepare(model, **options), dry_run=dry_run)

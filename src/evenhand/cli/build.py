@@ -6,17 +6,17 @@ from typing import Any
 
 import typer
 
-from evenhand.api.result_options import BuildOptions
+from evenhand.audits.result_options import BuildOptions
 from evenhand.cli.commands import Argument, takes
 
 
 @takes(BuildOptions, Argument("suite", str, "What to build: bold."))
 def command(suite: str, *, dry_run: bool, **options: Any) -> None:
     """Collect prompts from pages you have, as BOLD was collected from Wikipedia."""
-    from evenhand.api.build import prepare
-    from evenhand.cli.console import output, print_path, warn
-    from evenhand.cli.ending import finished
+    from evenhand.cli.console import output, print_path, print_warning
     from evenhand.cli.entry import PARTIAL
+    from evenhand.cli.run_command import finished
+    from evenhand.collection.build import prepare
 
     built = finished(prepare(suite, **options), dry_run=dry_run)
     if built is None:
@@ -29,9 +29,11 @@ def command(suite: str, *, dry_run: bool, **options: Any) -> None:
     if taken:
         print_path(built.folder, "next: evenhand audit --suite bold-subset:")
     else:
-        warn("no sentence was taken: card.md says why; --groups FILE names your own groups and their pages")
+        print_warning(
+            "no sentence was taken: card.md says why; --groups FILE names your own groups and their pages"
+        )
     for problem in built.problems[:20]:
-        warn(str(problem))
+        print_warning(str(problem))
     if built.problems:
-        warn(f"{len(built.problems):,} problems; the rest was collected. All are in run.json")
+        print_warning(f"{len(built.problems):,} problems; the rest was collected. All are in run.json")
         raise typer.Exit(PARTIAL)

@@ -12,9 +12,9 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
 import typer
 
-from evenhand.api.run_options import RUNNING
 from evenhand.cli import completion
 from evenhand.core.options import Field, NoOptions, fields_of
+from evenhand.run_options import RUNNING
 
 _DRY_RUN = typer.Option("--dry-run", help="Show the plan without running it.", rich_help_panel=RUNNING)
 Command = Callable[..., None]
@@ -91,7 +91,7 @@ def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter
 
 
 def _completion(name: str) -> Callable[[str], list[str]] | None:
-    return getattr(completion, name) if name else None
+    return getattr(completion, f"complete_{name}") if name else None
 
 
 def _kind(field: Field) -> Any:

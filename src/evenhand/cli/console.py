@@ -14,7 +14,7 @@ from rich.text import Text
 from evenhand.core.printable import printable
 
 if TYPE_CHECKING:
-    from evenhand.api.parts import Plan
+    from evenhand.audits.run_setup import RunPlan
 
 
 class _Console(Console):
@@ -34,17 +34,17 @@ def print_path(path: Path, before: str = "", after: str = "") -> None:
     output.print(f"{before}{path}{after}", highlight=False, soft_wrap=True, markup=False)
 
 
-def warn(message: str) -> None:
+def print_warning(message: str) -> None:
     """Print a warning."""
-    say("note", "yellow", message)
+    print_message("note", "yellow", message)
 
 
-def say(word: str, style: str, message: str) -> None:
+def print_message(word: str, style: str, message: str) -> None:
     """Print a message to standard error, on one line."""
     errors.print(Text.assemble((word, style), ": ", _line(message)), soft_wrap=True)
 
 
-def show_plan(plan: Plan) -> None:
+def print_plan(plan: RunPlan) -> None:
     """Say what is about to be done."""
     errors.print(Text(_line(plan.title), style="bold"))
     for line in plan.lines:

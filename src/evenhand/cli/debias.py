@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from evenhand.api.mitigation_options import DebiasOptions
+from evenhand.audits.mitigation_options import DebiasOptions
 from evenhand.cli.commands import Argument, takes
 from evenhand.core.errors import InputError
 
 if TYPE_CHECKING:
-    from evenhand.api.debias import WrittenText
+    from evenhand.audits.debias import WrittenText
 
 MODEL = Argument(
     "model", str, "builtin (the default), a folder, a Hub id or a .gguf file.", "builtin", "models"
@@ -21,14 +21,14 @@ MODEL = Argument(
 @takes(DebiasOptions, MODEL)
 def command(model: str, *, dry_run: bool, **options: Any) -> None:
     """Write text with a mitigation on."""
-    from evenhand.api.debias import prepare
-    from evenhand.cli.console import warn
-    from evenhand.cli.ending import carry_out, finished
+    from evenhand.audits.debias import prepare
+    from evenhand.cli.console import print_warning
     from evenhand.cli.entry import PARTIAL
+    from evenhand.cli.run_command import finished, run_job
 
     prepared = prepare(model, **options)
     if prepared.audit is not None:
-        carry_out(prepared.audit, dry_run=dry_run)
+        run_job(prepared.audit, dry_run=dry_run)
         return
     written = finished(prepared, dry_run=dry_run)
     if written is None:
@@ -39,11 +39,11 @@ def command(model: str, *, dry_run: bool, **options: Any) -> None:
     if len(failed) == len(written.texts):
         raise InputError(
             f"no text could be written: {failed[0]}",
-            accepted="prompts that fit the model's context together with the new tokens",
-            todo="shorten the prompt, or ask for fewer tokens",
+            expected="prompts that fit the model's context together with the new tokens",
+            fix="shorten the prompt, or ask for fewer tokens",
         )
     if failed:
-        warn(f"{len(failed):,} of {len(written.texts):,} texts failed: {failed[0]}")
+        print_warning(f"{len(failed):,} of {len(written.texts):,} texts failed: {failed[0]}")
         raise typer.Exit(PARTIAL)
 
 

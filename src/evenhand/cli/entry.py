@@ -64,8 +64,8 @@ def _call() -> int:
     except Exception as error:
         raise MissingLibraryError(
             f"evenhand cannot start: {type(error).__name__}: {error}",
-            accepted="a complete installation",
-            todo="install evenhand and its dependencies again",
+            expected="a complete installation",
+            fix="install evenhand and its dependencies again",
         ) from error
     try:
         app()
@@ -92,29 +92,29 @@ def _explain(error: BaseException) -> None:
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
         error = StorageError(
             f"the disk is full: {error.filename or 'what this command prints'} could not be written",
-            accepted="free space where it writes",
-            todo="free some space and run the same command again; finished work is kept",
+            expected="free space where it writes",
+            fix="free some space and run the same command again; finished work is kept",
         )
     if isinstance(error, EvenhandError):
-        _say("error", "bold red", error.came)
-        if error.accepted:
-            _say("  accepted", "", error.accepted)
-        if error.todo:
-            _say("  what to do", "", error.todo)
+        _say("error", "bold red", error.problem)
+        if error.expected:
+            _say("  expected", "", error.expected)
+        if error.fix:
+            _say("  fix", "", error.fix)
     elif os.environ.get("EVENHAND_DEBUG"):
         traceback.print_exception(error)
     else:
         _say("defect", "bold red", f"{type(error).__name__}: {error}")
-        _say("  what to do", "", "finished work is kept; set EVENHAND_DEBUG=1 for the trace and report it")
+        _say("  fix", "", "finished work is kept; set EVENHAND_DEBUG=1 for the trace and report it")
 
 
 def _say(word: str, style: str, message: str) -> None:
     try:
-        from evenhand.cli.console import say
+        from evenhand.cli.console import print_message
     except ImportError:  # what draws on the terminal may itself be what is missing
         sys.stderr.write(f"{word}: {message}\n")
     else:
-        say(word, style, message)
+        print_message(word, style, message)
 
 
 def _flush() -> None:

@@ -16,6 +16,6 @@ from evenhand.core.options import NoOptions
 )
 def command(model: str, folder: Path) -> None:
     """Write an embedded model in the Hub's layout, for transformers and other tools."""
-    from evenhand.api.export import export
+    from evenhand.models.export import export
 
     print_path(export(model, folder), "wrote ")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from evenhand.api.run_options import TaskOptions
 from evenhand.cli.commands import Argument, takes
-from evenhand.cli.console import print_path, show_plan
+from evenhand.cli.console import print_path, print_plan
+from evenhand.run_options import TaskOptions
 
 
 @takes(
@@ -17,9 +17,9 @@ from evenhand.cli.console import print_path, show_plan
 )
 def command(suite: str, folder: Path, *, dry_run: bool, **options: Any) -> None:
     """Write a suite as a task of lm-eval, measured with evenhand's metrics."""
-    from evenhand.adapters.task_files import prepare
+    from evenhand.adapters.lm_eval_export import prepare
 
     task = prepare(suite, folder, **options)
-    show_plan(task.plan())
+    print_plan(task.plan())
     if not dry_run:
         print_path(task.run(), "wrote ")

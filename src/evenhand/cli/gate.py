@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.markup import escape
 
-from evenhand.api.result_options import GateOptions
+from evenhand.audits.result_options import GateOptions
 from evenhand.cli.commands import Argument, takes
-from evenhand.cli.console import errors, output, warn
+from evenhand.cli.console import errors, output, print_warning
 from evenhand.cli.entry import GateNotPassedError
 from evenhand.cli.streams import escape_output, write_command
 from evenhand.core.options import Option
 
 if TYPE_CHECKING:
-    from evenhand.api.gate import Gate
+    from evenhand.audits.gate import GateResult
 
 _WORDS = {"passes": "pass", "fails": "fail", "cannot tell": "cannot tell"}
 
@@ -30,7 +30,7 @@ def command(run: Path, *, dry_run: bool, github: bool = False, **options: Any) -
 
     Exit codes: 0 passed, or inconclusive without --strict; 1 not passed, and nothing else; 2 an error.
     """
-    from evenhand.api.gate import gate
+    from evenhand.audits.gate import gate
 
     if github:
         # Names of groups come from the data, and the runner reads every line of both streams.
@@ -46,7 +46,7 @@ def command(run: Path, *, dry_run: bool, github: bool = False, **options: Any) -
         raise GateNotPassedError
 
 
-def _announce(found: Gate) -> None:
+def _announce(found: GateResult) -> None:
     limits = dict.fromkeys(f"{check.rule.kind} {check.rule}" for check in found.checks)
     errors.print(f"[bold]gate {escape(str(found.run.path))}[/]", highlight=False)
     for limit in limits:
@@ -54,20 +54,22 @@ def _announce(found: Gate) -> None:
     errors.print(f"  checks {len(found.checks):,}", highlight=False)
 
 
-def _show(found: Gate) -> None:
-    from evenhand.report.gate import table
+def _show(found: GateResult) -> None:
+    from evenhand.audits.report.gate_formats import to_terminal_table
 
-    output.print(table(found.checks))
+    output.print(to_terminal_table(found.checks))
     counts = ", ".join(f"{count:,} {_WORDS[verdict]}" for verdict, count in found.counts.items())
     inconclusive = found.verdict == "cannot tell"
     code = f"exit code {found.exit_code}{', inconclusive' if inconclusive else ''}"
     output.print(f"the gate {found.verdict}: {counts}; {code}", highlight=False)
     if inconclusive and not found.strict:
-        warn("limits are neither clearly kept nor clearly broken, which passes; --strict ends with 1")
+        print_warning(
+            "limits are neither clearly kept nor clearly broken, which passes; --strict ends with 1"
+        )
     for note in found.warnings:
-        warn(note)
-    if found.by_chance >= 1:
-        warn(
-            f"up to {found.by_chance:.0f} of {len(found.checks):,} checks would fail by chance if every gap "
-            "stood exactly at its limit"
+        print_warning(note)
+    if found.expected_false_failures >= 1:
+        print_warning(
+            f"up to {found.expected_false_failures:.0f} of {len(found.checks):,} checks would fail by chance "
+            "if every gap stood exactly at its limit"
         )

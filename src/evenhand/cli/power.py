@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from evenhand.api.result_options import PowerOptions
+from evenhand.audits.result_options import PowerOptions
 from evenhand.cli.commands import Argument, takes
 from evenhand.cli.console import output
 
@@ -16,8 +16,7 @@ from evenhand.cli.console import output
 )
 def command(run: Path | None, **options: Any) -> None:
     """Plan how many prompts and samples show a gap, from a pilot run or from a guess."""
-    from evenhand.api.power import power
-    from evenhand.report.power import summary
+    from evenhand.audits.power import power, summarise_plan
 
     plan = power(run, **options)
-    output.print(summary(plan.table, gap=plan.gap, power=plan.power, has_pilot=run is not None))
+    output.print(summarise_plan(plan.table, gap=plan.gap, power=plan.power, has_pilot=run is not None))

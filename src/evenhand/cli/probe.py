@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from evenhand.api.probe_options import ProbeOptions
 from evenhand.cli.commands import Argument, takes
+from evenhand.probes.options import ProbeOptions
 
 
 @takes(
@@ -20,8 +20,8 @@ from evenhand.cli.commands import Argument, takes
 )
 def command(classifier: str, *, dry_run: bool, **options: Any) -> None:
     """Compare what an emotion classifier finds in the same sentence for different groups."""
-    from evenhand.api.probe import prepare
-    from evenhand.cli.ending import carry_out
-    from evenhand.report.probe.terminal import probe_summary
+    from evenhand.cli.run_command import run_job
+    from evenhand.probes.probe import prepare
+    from evenhand.probes.report.formats import probe_summary
 
-    carry_out(prepare(classifier, **options), dry_run=dry_run, found=probe_summary)
+    run_job(prepare(classifier, **options), dry_run=dry_run, found=probe_summary)

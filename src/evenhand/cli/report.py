@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from evenhand.api.result_options import ReportOptions
+from evenhand.audits.result_options import ReportOptions
 from evenhand.cli.commands import Argument, takes
 from evenhand.cli.console import print_path
 
@@ -13,7 +13,7 @@ from evenhand.cli.console import print_path
 @takes(ReportOptions, Argument("run", Path, "A run folder."))
 def command(run: Path, **options: Any) -> None:
     """Write the report of a run again."""
-    from evenhand.api.render import render
+    from evenhand.report.render_run import render
 
     for path in render(run, **options).values():
         print_path(path)

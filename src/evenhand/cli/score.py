@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from evenhand.api.run_options import ScoreOptions
 from evenhand.cli.commands import Argument, takes
+from evenhand.run_options import ScoreOptions
 
 
 @takes(
@@ -20,7 +20,7 @@ from evenhand.cli.commands import Argument, takes
 )
 def command(file: Path | None, *, dry_run: bool, **options: Any) -> None:
     """Score and compare texts you already have."""
-    from evenhand.api.score import prepare
-    from evenhand.cli.ending import carry_out
+    from evenhand.audits.score import prepare
+    from evenhand.cli.run_command import run_job
 
-    carry_out(prepare(file, **options), dry_run=dry_run)
+    run_job(prepare(file, **options), dry_run=dry_run)

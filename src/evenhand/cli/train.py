@@ -9,29 +9,29 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand
 
-from evenhand.api.train_options import TrainOptions
 from evenhand.cli import completion
 from evenhand.cli.commands import Argument, takes
+from evenhand.training.options import TrainOptions
 
 if TYPE_CHECKING:
-    from evenhand.api.train import Trained
+    from evenhand.training.train import TrainingResult
 
 _TASK = "evenhand.train.task"
 
 
-class ByTask(TyperCommand):
+class TaskHelpCommand(TyperCommand):
     """``train``, whose help after a task has the options of that task alone."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Note the task before ``--help`` is met, which ends the reading of arguments."""
-        ctx.meta[_TASK] = next((word for word in args if word in completion.TRAINED), "")
+        ctx.meta[_TASK] = next((word for word in args if word in completion.TRAINING_TASKS), "")
         return super().parse_args(ctx, args)
 
     def get_help(self, ctx: typer.Context) -> str:  # type: ignore[override]
         """The help, written or returned as Typer does it."""
-        from evenhand.api.train import not_taken
+        from evenhand.training.train import ignored_options
 
-        left_out = not_taken(ctx.meta.get(_TASK, ""))
+        left_out = ignored_options(ctx.meta.get(_TASK, ""))
         shown = copy(self)
         shown.params = [option for option in self.params if option.name not in left_out]
         return TyperCommand.get_help(shown, ctx)
@@ -43,7 +43,7 @@ class ByTask(TyperCommand):
         "task",
         str,
         "regard, toxicity, emotion, ideology, norms, embeddings or calibrator.",
-        complete="trained",
+        complete="tasks",
     ),
     Argument(
         "data",
@@ -55,19 +55,19 @@ class ByTask(TyperCommand):
 )
 def command(task: str, data: list[Path] | None, *, dry_run: bool, **options: Any) -> None:
     """Train on your own data. `evenhand train TASK --help` has the options of that task alone."""
-    from evenhand.api.train import prepare
-    from evenhand.cli.ending import finished
+    from evenhand.cli.run_command import finished
+    from evenhand.training.train import prepare
 
     trained = finished(prepare(task, data or (), **options), dry_run=dry_run, kept="epochs")
     if trained is not None:
         _show(trained)
 
 
-def _show(trained: Trained) -> None:
-    from evenhand.cli.console import output, print_path, warn
+def _show(trained: TrainingResult) -> None:
+    from evenhand.cli.console import output, print_path, print_warning
 
     if trained.was_done:
-        warn("done already by an earlier run: nothing was trained. Start over with --fresh.")
+        print_warning("done already by an earlier run: nothing was trained. Start over with --fresh.")
     for name, value in trained.measures.items():
         shown = f"{value:,.0f}" if name == "words" or name.split("_")[-1] == "n" else f"{value:.3f}"
         output.print(f"{name:<18} {shown}", highlight=False, markup=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from evenhand.api.people_options import ValidateOptions
+from evenhand.annotate.options import ValidateOptions
 from evenhand.cli.commands import Argument, takes
 from evenhand.core.options import Option
 
@@ -32,8 +32,8 @@ class _Options(ValidateOptions, total=False):
 )
 def command(metric: str, *, human: Path, dry_run: bool, **options: Any) -> None:
     """Set a metric against people: rank correlation, accuracy, precision, recall, F1, and the best cut."""
-    from evenhand.api.validate import prepare
-    from evenhand.cli.ending import carry_out
-    from evenhand.report.people.validate import FORMS
+    from evenhand.annotate.report.validation_report import FORMATS
+    from evenhand.annotate.validate import prepare
+    from evenhand.cli.run_command import run_job
 
-    carry_out(prepare(metric, human, **options), dry_run=dry_run, found=FORMS.summary)
+    run_job(prepare(metric, human, **options), dry_run=dry_run, found=FORMATS.summary)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from evenhand.core.reading import open_regular
+from evenhand.core.regular_files import open_regular
 
 FORMAT = 1
 """Part of every digest; raised when the canonical form changes, so that old keys never match new ones."""

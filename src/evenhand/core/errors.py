@@ -10,11 +10,12 @@
     ├── StorageError (OSError)          the disk is full or refuses to write
     └── FailureRateError                too many items failed for the rest to mean anything
 
-Every message has three parts: what came, what is accepted, what to do.
+Every message has three parts: what was wrong, what is accepted, how to fix it.
 """
 
 from __future__ import annotations
 
+import warnings
 from typing import Final
 
 from evenhand.core.printable import printable
@@ -27,19 +28,44 @@ class EvenhandError(Exception):
     """An error with a message for people.
 
     Args:
-        came: What was found, with the value.
-        accepted: What would have been accepted.
-        todo: What to do next.
+        problem: What was wrong, with the value.
+        expected: What is accepted.
+        fix: How to fix it.
+        expected: The former name of ``expected``, read for one release.
+        todo: The former name of ``fix``, read for one release.
     """
 
-    def __init__(self, came: str, *, accepted: str = "", todo: str = "") -> None:
-        self.came, self.accepted, self.todo = _shown(came), _shown(accepted), _shown(todo)
-        parts = [_sentence(self.came)]
-        if accepted:
-            parts.append(f"Accepted: {_sentence(self.accepted)}")
-        if todo:
-            parts.append(f"What to do: {_sentence(self.todo)}")
+    def __init__(
+        self, problem: str, *, expected: str = "", fix: str = "", accepted: str = "", todo: str = ""
+    ) -> None:
+        if accepted or todo:
+            warnings.warn(
+                "accepted= and todo= of evenhand's errors are now expected= and fix=",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+        self.problem, self.expected, self.fix = map(_sanitize, (problem, expected or accepted, fix or todo))
+        parts = [_sentence(self.problem)]
+        if self.expected:
+            parts.append(f"Expected: {_sentence(self.expected)}")
+        if self.fix:
+            parts.append(f"Fix: {_sentence(self.fix)}")
         super().__init__(" ".join(parts))
+
+    @property
+    def came(self) -> str:
+        """The former name of ``problem``, kept for one release."""
+        return self.problem
+
+    @property
+    def accepted(self) -> str:
+        """The former name of ``expected``, kept for one release."""
+        return self.expected
+
+    @property
+    def todo(self) -> str:
+        """The former name of ``fix``, kept for one release."""
+        return self.fix
 
 
 class InputError(EvenhandError, ValueError):
@@ -74,7 +100,7 @@ class FailureRateError(EvenhandError):
     """More items failed than the run may lose."""
 
 
-def _shown(text: str) -> str:
+def _sanitize(text: str) -> str:
     """The text fit for a terminal: what files hold may be endless, or move the cursor."""
     return printable(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 5]} ...")
 

@@ -58,7 +58,7 @@ class Option:
     panel: str = ""
     """The heading of the help it stands under."""
     complete: str = ""
-    """The function of ``cli.completion`` that knows its values."""
+    """What ``cli.completion`` completes it with, such as ``models``."""
     flag_type: Any = None
     """The type on the command line, where it does not follow from the one in Python."""
     is_required: bool = False
@@ -106,12 +106,12 @@ class Field(NamedTuple):
             return self.option.default
         choices = [choice for kind in self.kinds if get_origin(kind) is Literal for choice in get_args(kind)]
         if choices and value not in choices:
-            raise InputError(f"{self.flag} {value!r}", accepted=", ".join(choices), todo="use one of these")
+            raise InputError(f"{self.flag} {value!r}", expected=", ".join(choices), fix="use one of these")
         if isinstance(value, int | float) and not self._is_within(value):
             default, least = self.option.default, self.option.ge
             size = "a larger" if least is not None and value < least else "another"
             todo = f"give {self.flag} {size} number" if default is None else f"try {default}"
-            raise InputError(f"{self.flag} {value:g}", accepted=self._bounds(), todo=todo)
+            raise InputError(f"{self.flag} {value:g}", expected=self._bounds(), fix=todo)
         return value
 
     def parsed(self, value: object) -> object:
@@ -221,17 +221,25 @@ def pairs(what: str, example: str, *, last: bool = False) -> Callable[[Any], Map
         for pair in [given] if isinstance(given, str) else given:
             name, equals, value = pair.rpartition("=") if last else pair.partition("=")
             if not (name and equals and (value or last)):
-                raise InputError(f"{what} {pair!r}", accepted=example)
+                raise InputError(f"{what} {pair!r}", expected=example)
             divided[name] = value
         return divided
 
     return parse
 
 
+def split_names(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    """Names from a repeated or comma-separated option; None where it was not given."""
+    if names is None:
+        return None
+    parts = [names] if isinstance(names, str) else names
+    return tuple(name.strip() for part in parts for name in part.split(",") if name.strip()) or None
+
+
 def _unknown(function: Callable[..., object], name: str, accepted: tuple[str, ...]) -> UnknownKeywordError:
     near = get_close_matches(name, accepted, n=1)
     return UnknownKeywordError(
         f"{function.__name__}() has no argument {name!r}",
-        accepted=", ".join(accepted),
-        todo=f"did you mean {near[0]!r}?" if near else "use one of these",
+        expected=", ".join(accepted),
+        fix=f"did you mean {near[0]!r}?" if near else "use one of these",
     )

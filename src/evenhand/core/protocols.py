@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
+from evenhand.core.deprecation import resolve_former_names
 from evenhand.core.records import (
     Completion,
     GenerationSpec,
@@ -75,7 +76,7 @@ class ResolvesSpec(Protocol):
 
 
 @runtime_checkable
-class Paced(Protocol):
+class EstimatesThroughput(Protocol):
     """A model that can say how fast it writes before its first run."""
 
     def pace(self, spec: GenerationSpec) -> float:
@@ -84,7 +85,7 @@ class Paced(Protocol):
 
 
 @runtime_checkable
-class Wide(Protocol):
+class MaxBatch(Protocol):
     """A model that can write more texts side by side than a shard has."""
 
     @property
@@ -94,7 +95,7 @@ class Wide(Protocol):
 
 
 @runtime_checkable
-class Served(Protocol):
+class ServerInfo(Protocol):
     """A model that answers elsewhere, and says by whom."""
 
     @property
@@ -136,7 +137,7 @@ class Candidates(NamedTuple):
     """The token behind each logit, rows x candidates; None where they are the whole vocabulary in order."""
 
 
-class Guide(Protocol):
+class LogitsProcessor(Protocol):
     """Changes what may come next in the texts of one batch, and may remember each of them."""
 
     def __call__(self, step: Step) -> Candidates:
@@ -144,7 +145,7 @@ class Guide(Protocol):
         ...
 
 
-class Flow(Protocol):
+class CapturableProcessor(Protocol):
     """A guide without anything of Python's in it: what it remembers is tensors, a row a text."""
 
     def fresh(self, rows: int, device: torch.device) -> Sequence[torch.Tensor]:
@@ -163,10 +164,10 @@ class Flow(Protocol):
 
 
 @runtime_checkable
-class Flowing(Protocol):
+class SupportsCapture(Protocol):
     """A guide whose step can be recorded together with the model's (ADR 31)."""
 
-    def flow(self) -> Flow | None:
+    def flow(self) -> CapturableProcessor | None:
         """The step; None where rows depend on each other, so that it cannot be."""
         ...
 
@@ -174,12 +175,12 @@ class Flowing(Protocol):
 class Steering(Protocol):
     """Steers a model while it writes."""
 
-    def begin(self, *, keep: int) -> Guide:
+    def begin(self, *, keep: int) -> LogitsProcessor:
         """A guide that remembers nothing yet; sampling looks at the ``keep`` likeliest tokens (0: all)."""
         ...
 
 
-class Anatomy(NamedTuple):
+class LMHead(NamedTuple):
     """What a steering may know of a model: logits are ``hidden @ table.T + bias``."""
 
     table: torch.Tensor
@@ -193,7 +194,7 @@ class Anatomy(NamedTuple):
 class SteerableModel(ScoringModel, Protocol):
     """A local model whose next tokens can be changed while it writes."""
 
-    def anatomy(self) -> Anatomy:
+    def anatomy(self) -> LMHead:
         """Its output table and tokenizer; an error where logits are not a product with a table."""
         ...
 
@@ -250,7 +251,7 @@ class WordScore(NamedTuple):
 
 
 @runtime_checkable
-class Explains(Protocol):
+class ExplainsScores(Protocol):
     """A metric that can say which words moved a score; ``MetricInfo.word_scores`` says how they add up."""
 
     def explain(self, text: Text, output: str) -> Sequence[WordScore]:
@@ -294,3 +295,18 @@ class _Ignored(AbstractContextManager["_Ignored"]):
 
     def __call__(self, done: int) -> None:
         return None
+
+
+__getattr__ = resolve_former_names(
+    __name__,
+    {
+        "Anatomy": "LMHead",
+        "Explains": "ExplainsScores",
+        "Flow": "CapturableProcessor",
+        "Flowing": "SupportsCapture",
+        "Guide": "LogitsProcessor",
+        "Paced": "EstimatesThroughput",
+        "Served": "ServerInfo",
+        "Wide": "MaxBatch",
+    },
+)

@@ -267,8 +267,8 @@ class MetricInfo:
         if doubled := [name for name, count in Counter(names).items() if count > 1]:
             raise InputError(
                 f"the metric {self.name!r} has two numbers named {doubled[0]!r}",
-                accepted="outputs and shares of labels with a name each",
-                todo="rename an output or a label",
+                expected="outputs and shares of labels with a name each",
+                fix="rename an output or a label",
             )
         object.__setattr__(self, "outputs", tuple(outputs))
         object.__setattr__(self, "primary", tuple(renamed.get(name, name) for name in self.primary))

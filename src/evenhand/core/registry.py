@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, cast
 
+from evenhand.core.deprecation import resolve_former_names
 from evenhand.core.errors import InputError, MissingLibraryError, UnknownNameError
 from evenhand.core.protocols import Metric, Mitigation, Model, SetMetric, Suite
 from evenhand.core.records import Execution
@@ -76,55 +77,55 @@ class Entry:
         return (text or "").partition("\n")[0].replace("`", "").replace("*", "")
 
 
-def available(kind: Kind) -> tuple[Entry, ...]:
+def list_entries(kind: Kind) -> tuple[Entry, ...]:
     """Every registered name of a kind, sorted, without importing any of them."""
     return tuple(
         Entry(kind, point.name, point.dist.name if point.dist else "?", point.value)
-        for point in sorted(_points(kind).values(), key=lambda point: point.name)
+        for point in sorted(_entry_points(kind).values(), key=lambda point: point.name)
     )
 
 
-def create(
+def create_plugin(
     kind: Kind, name: str, options: Mapping[str, Option], execution: Execution | None = None
 ) -> object:
     """The object registered under ``name``, built with the options its factory accepts.
 
     ``execution`` (device, batch) is passed to factories that take it.
     """
-    build = factory(kind, name)
+    build = load_factory(kind, name)
     accepted = inspect.signature(build).parameters
     unknown = [option for option in options if option not in accepted]
     if unknown:
         known = [parameter for parameter in accepted if parameter != "execution"]
         raise InputError(
             f"{kind[:-1]} {name!r} has no option {unknown[0]!r}",
-            accepted=", ".join(known) or "no options",
-            todo=f"see `evenhand show {name}`",
+            expected=", ".join(known) or "no options",
+            fix=f"see `evenhand show {name}`",
         )
-    missing = [parameter for parameter in required(build) if parameter not in options]
+    missing = [parameter for parameter in required_options(build) if parameter not in options]
     if missing:
         raise InputError(
             f"{kind[:-1]} {name!r} was given no {missing[0]}",
-            accepted=f"{name}:{missing[0].upper()}",
-            todo=f"say which one: see `evenhand show {name}`",
+            expected=f"{name}:{missing[0].upper()}",
+            fix=f"say which one: see `evenhand show {name}`",
         )
     extra = {"execution": execution or Execution()} if "execution" in accepted else {}
     with _naming_missing_library(f"{kind[:-1]} {name!r}"):
         return build(**options, **extra)
 
 
-def factory(kind: Kind, name: str) -> Callable[..., object]:
+def load_factory(kind: Kind, name: str) -> Callable[..., object]:
     """What builds the object registered under ``name``."""
-    return _load(_point(kind, name))
+    return _load(_find_entry_point(kind, name))
 
 
-def required(build: Callable[..., object]) -> list[str]:
+def required_options(build: Callable[..., object]) -> list[str]:
     """The options a factory cannot do without."""
     parameters = inspect.signature(build).parameters.values()
     return [item.name for item in parameters if item.default is item.empty and item.name != "execution"]
 
 
-def suite(
+def create_suite(
     spec: str, options: Mapping[str, Option] | None = None, execution: Execution | None = None
 ) -> Suite:
     """The suite of a spec: ``starter``, or ``bold:FOLDER``, whose rest is the option ``name``."""
@@ -132,10 +133,10 @@ def suite(
     given: dict[str, Option] = dict(options or {})
     if rest:
         given["name"] = rest
-    return cast(Suite, create("suites", family, given, execution))
+    return cast(Suite, create_plugin("suites", family, given, execution))
 
 
-def metric(
+def create_metric(
     spec: str, options: Mapping[str, Option] | None = None, execution: Execution | None = None
 ) -> Metric | SetMetric:
     """The metric of a spec: ``sentiment``, or ``regard=ORG/NAME@REV`` for another model behind it."""
@@ -143,19 +144,19 @@ def metric(
     given: dict[str, Option] = dict(options or {})
     if source:
         given["source"] = source
-    return cast("Metric | SetMetric", create("metrics", name, given, execution))
+    return cast("Metric | SetMetric", create_plugin("metrics", name, given, execution))
 
 
-def mitigation(spec: str, options: Mapping[str, Option] | None = None) -> Mitigation:
+def create_mitigation(spec: str, options: Mapping[str, Option] | None = None) -> Mitigation:
     """The mitigation of a spec: ``calibration``, or ``calibration:classifier`` for one of its modes."""
     name, _, mode = spec.partition(":")
     given: dict[str, Option] = dict(options or {})
     if mode:
         given["mode"] = mode
-    return cast(Mitigation, create("mitigations", name, given))
+    return cast(Mitigation, create_plugin("mitigations", name, given))
 
 
-def model(
+def create_model(
     spec: str, options: Mapping[str, Option] | None = None, execution: Execution | None = None
 ) -> Model:
     """The model of a spec: ``backend``, ``backend:rest``, a ``.gguf`` file, a folder or a Hub id.
@@ -163,15 +164,15 @@ def model(
     What names no back-end is handed to ``hub``, which detects the architecture.
     """
     backend, _, rest = spec.partition(":")
-    if backend not in _points("models"):
+    if backend not in _entry_points("models"):
         backend, rest = "hub", spec
     given: dict[str, Option] = dict(options or {})
     if rest:
         given["name"] = rest
-    return cast(Model, create("models", backend, given, execution))
+    return cast(Model, create_plugin("models", backend, given, execution))
 
 
-def need(library: str) -> None:
+def require_library(library: str) -> None:
     """Import an optional library, or say which extra brings it."""
     with _naming_missing_library("this step"):
         import_module(library)
@@ -193,36 +194,52 @@ class _naming_missing_library:
         if top in EXTRAS:
             raise MissingLibraryError(
                 f"{self._who} needs the library {top!r}, which is not installed",
-                accepted=f"the extra `{EXTRAS[top]}` brings it",
-                todo=f'pip install "evenhand[{EXTRAS[top]}]"',
+                expected=f"the extra `{EXTRAS[top]}` brings it",
+                fix=f'pip install "evenhand[{EXTRAS[top]}]"',
             ) from error
 
 
-def _points(kind: Kind) -> dict[str, EntryPoint]:
+def _entry_points(kind: Kind) -> dict[str, EntryPoint]:
     found: dict[str, EntryPoint] = {}
     for point in entry_points(group=f"evenhand.{kind}"):
         other = found.setdefault(point.name, point)
         if other.value != point.value:
             raise InputError(
                 f"the {kind[:-1]} name {point.name!r} is registered twice: {other.value} and {point.value}",
-                accepted="one package a name",
-                todo="uninstall one of the two packages, or rename its entry point",
+                expected="one package a name",
+                fix="uninstall one of the two packages, or rename its entry point",
             )
     return found
 
 
-def _point(kind: Kind, name: str) -> EntryPoint:
-    points = _points(kind)
+def _find_entry_point(kind: Kind, name: str) -> EntryPoint:
+    points = _entry_points(kind)
     if name in points:
         return points[name]
     near = get_close_matches(name, points, n=3, cutoff=0.6)
     raise UnknownNameError(
         f"there is no {kind[:-1]} named {name!r}",
-        accepted=", ".join(sorted(points)) or "none is installed",
-        todo=f"did you mean {' or '.join(map(repr, near))}?" if near else f"see `evenhand list {kind}`",
+        expected=", ".join(sorted(points)) or "none is installed",
+        fix=f"did you mean {' or '.join(map(repr, near))}?" if near else f"see `evenhand list {kind}`",
     )
 
 
 def _load(point: EntryPoint) -> Callable[..., object]:
     with _naming_missing_library(f"{point.name!r}"):
         return cast("Callable[..., object]", point.load())
+
+
+__getattr__ = resolve_former_names(
+    __name__,
+    {
+        "available": "list_entries",
+        "create": "create_plugin",
+        "factory": "load_factory",
+        "metric": "create_metric",
+        "mitigation": "create_mitigation",
+        "model": "create_model",
+        "need": "require_library",
+        "required": "required_options",
+        "suite": "create_suite",
+    },
+)

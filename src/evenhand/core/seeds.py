@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-def derived_seed(seed: int, *parts: str | int) -> int:
+def derive_seed(seed: int, *parts: str | int) -> int:
     """A 128-bit seed for one purpose, fixed by the run's seed and the names in ``parts``."""
     return int(digest([seed, *parts], size=16), 16)
 
@@ -24,7 +24,7 @@ def row_uniforms(seed: int, prompt_id: str, sample: int, count: int) -> npt.NDAr
     """
     import numpy as np
 
-    key = derived_seed(seed, "row", prompt_id, sample)
+    key = derive_seed(seed, "row", prompt_id, sample)
     return np.random.Generator(np.random.Philox(key=key)).random(count)
 
 
@@ -39,14 +39,14 @@ class RowUniforms:
 
     def __call__(self, prompt_id: str, sample: int, count: int) -> npt.NDArray[np.float64]:
         """The numbers of one row."""
-        high, low = divmod(derived_seed(self._seed, "row", prompt_id, sample), 1 << 64)
+        high, low = divmod(derive_seed(self._seed, "row", prompt_id, sample), 1 << 64)
         self._fresh["state"]["key"][:] = low, high
         self._philox.state = self._fresh
         return self._draw(count)
 
 
-def generator(seed: int, *parts: str | int) -> np.random.Generator:
+def make_generator(seed: int, *parts: str | int) -> np.random.Generator:
     """A NumPy generator for one purpose, fixed by the run's seed and the names in ``parts``."""
     import numpy as np
 
-    return np.random.default_rng(derived_seed(seed, *parts))
+    return np.random.default_rng(derive_seed(seed, *parts))

@@ -8,12 +8,64 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenhand.corpus.matcher import I64, Vocabulary
-from evenhand.corpus.tally import DOCUMENTS, UNITS, WORDS, Tally
+from evenhand.corpus.term_matcher import I64, U64, TermVocabulary
+
+(
+    MASK,
+    UNIT,
+    HITS,
+    HAS_WORDS,
+    AT_LINE_START,
+    UNITS,
+    WORDS,
+    BAD_BYTES,
+    FIRST_BAD,
+    UNIT_START,
+    UNIT_FIRST,
+    EXTRA,
+    DOCUMENTS,
+    DOCUMENT_KEY,
+    DOCUMENT_UNITS,
+    DOCUMENT_BLOCK,
+    DOCUMENT_FIRST,
+    NOTED,
+    ENDED,
+    SIZE,
+) = range(20)
+"""Places in `Tally.state`."""
+
+
+class KernelTally(NamedTuple):
+    """What the kernel writes; it goes on from one stretch of bytes to the next."""
+
+    state: I64
+    histogram: I64
+    """Units by the set of their categories; one cell where there are too many categories for that."""
+    pairs: I64
+    """Units by emotion and group; the last row is all units, the last column units with the emotion."""
+    distinct: I64
+    """Distinct target terms by emotion and group."""
+    axes: I64
+    """Units by emotion and axis named; the last row is all units, the last column units with any group."""
+    hits: I64
+    """The distinct terms of the unit."""
+    term_seen: I64
+    category_seen: I64
+    priority: U64
+    """The lowest priorities of each cell: a sample that does not depend on the order of work."""
+    sample: I64
+    """For each of them: stretch number, first and last byte."""
+    worst: U64
+    blocks: I64
+    """Counts by block of documents; no rows where none are kept. `Layout` names the columns."""
+    noted: U64
+    """What documents add to blocks, until it is moved there: sets of categories, or columns."""
+    ended: I64
+    """Documents of `noted` that have ended: where, their units, print and block (-1: by the print)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Counts:
+class UnitCounts:
     """Units, words and where emotions and groups were seen."""
 
     units: int
@@ -33,17 +85,17 @@ class Counts:
     emotion_axes: I64
     """The same among units with each emotion."""
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
+    def __add__(self, other: UnitCounts) -> UnitCounts:
+        return UnitCounts(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
-    def equals(self, other: Counts) -> bool:
+    def equals(self, other: UnitCounts) -> bool:
         """Whether every count is the same."""
         return all(
             np.array_equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)
         )
 
 
-class Layout(NamedTuple):
+class BlockLayout(NamedTuple):
     """The columns of a block: units, emotions, groups, pairs, axes, emotions by axis, distinct terms."""
 
     emotions: int
@@ -55,13 +107,13 @@ class Layout(NamedTuple):
         """How many columns there are."""
         return self._starts[-1]
 
-    def split(self, blocks: I64) -> Blocks:
+    def split(self, blocks: I64) -> BlockCounts:
         """Blocks by what their columns count."""
         units, emotions, groups, flags, axes, emotion_axes, distinct = np.split(
             blocks, self._starts[1:-1], axis=1
         )
         rows = blocks.shape[0]
-        return Blocks(
+        return BlockCounts(
             units[:, 0],
             emotions,
             groups,
@@ -78,7 +130,7 @@ class Layout(NamedTuple):
         return [0, *np.cumsum(sizes).tolist()]
 
 
-class Blocks(NamedTuple):
+class BlockCounts(NamedTuple):
     """The counts of `Counts` for each block of documents, in the first dimension."""
 
     units: I64
@@ -90,13 +142,13 @@ class Blocks(NamedTuple):
     distinct: I64
 
 
-def no_counts(emotions: int, groups: int, axes: int) -> Counts:
+def zero_counts(emotions: int, groups: int, axes: int) -> UnitCounts:
     """Zeros of the right shape."""
 
     def zeros(*shape: int) -> I64:
         return np.zeros(shape, dtype=np.int64)
 
-    return Counts(
+    return UnitCounts(
         0,
         0,
         0,
@@ -109,10 +161,10 @@ def no_counts(emotions: int, groups: int, axes: int) -> Counts:
     )
 
 
-def counts_of(tally: Tally, vocabulary: Vocabulary) -> Counts:
+def read_tally(tally: KernelTally, vocabulary: TermVocabulary) -> UnitCounts:
     """The counts behind a kernel's tally."""
     pairs, axes = _from_histogram(tally, vocabulary) if vocabulary.is_dense else (tally.pairs, tally.axes)
-    return Counts(
+    return UnitCounts(
         units=int(tally.state[UNITS]),
         words=int(tally.state[WORDS]),
         documents=int(tally.state[DOCUMENTS]),
@@ -125,7 +177,7 @@ def counts_of(tally: Tally, vocabulary: Vocabulary) -> Counts:
     )
 
 
-def _from_histogram(tally: Tally, vocabulary: Vocabulary) -> tuple[I64, I64]:
+def _from_histogram(tally: KernelTally, vocabulary: TermVocabulary) -> tuple[I64, I64]:
     """Pairs and axes from the histogram: a sum over the sets that hold both."""
     emotions, groups, n_axes = (int(size) for size in vocabulary.arrays.sizes[:3])
     sets = np.flatnonzero(tally.histogram)
@@ -141,7 +193,7 @@ def _from_histogram(tally: Tally, vocabulary: Vocabulary) -> tuple[I64, I64]:
     return weighted.T @ has_group, weighted.T @ named
 
 
-def counts_to_rows(counts: Counts) -> list[tuple[str, int, int, int]]:
+def counts_to_rows(counts: UnitCounts) -> list[tuple[str, int, int, int]]:
     """Every count that is not zero, as (name, row, column, value)."""
     rows = [(name, 0, 0, getattr(counts, name)) for name in _SINGLE]
     for name in _ARRAYS:
@@ -150,16 +202,16 @@ def counts_to_rows(counts: Counts) -> list[tuple[str, int, int, int]]:
     return rows
 
 
-def counts_from_rows(rows: Iterable[tuple[str, int, int, int]], shape: tuple[int, int, int]) -> Counts:
+def counts_from_rows(rows: Iterable[tuple[str, int, int, int]], shape: tuple[int, int, int]) -> UnitCounts:
     """The counts behind rows of `counts_to_rows`; the shape is emotions, groups, axes."""
-    arrays = {name: getattr(no_counts(*shape), name) for name in _ARRAYS}
+    arrays = {name: getattr(zero_counts(*shape), name) for name in _ARRAYS}
     single = dict.fromkeys(_SINGLE, 0)
     for name, row, column, value in rows:
         if name in arrays:
             np.atleast_2d(arrays[name])[row, column] = value
         elif name in single:
             single[name] = value
-    return Counts(single["units"], single["words"], single["documents"], *arrays.values())
+    return UnitCounts(single["units"], single["words"], single["documents"], *arrays.values())
 
 
 _SINGLE = ("units", "words", "documents")

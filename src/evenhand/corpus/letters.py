@@ -1,15 +1,17 @@
-# numba gives these functions their types when it compiles them; a call inside a loop over words costs more
-# than the work it would name, so that they are long and take many arguments.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, call-arg, call-overload, var-annotated"
-# ruff: noqa: C901, PLR0913, SIM110
 """Letters inside the kernel: UTF-8, folded forms, and the words that follow the first one of a term."""
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
-from evenhand.corpus.matcher import (
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+from evenhand.corpus.counts import BAD_BYTES, FIRST_BAD, HITS, UNIT
+from evenhand.corpus.term_matcher import (
     BITS,
     FILTER_FACTOR,
     HEAD,
@@ -20,8 +22,13 @@ from evenhand.corpus.matcher import (
     SLOT_FACTOR,
     TAIL,
 )
-from evenhand.corpus.rule import GAP_BYTES
-from evenhand.corpus.tally import BAD_BYTES, FIRST_BAD, HITS, UNIT
+from evenhand.corpus.tokenisation import GAP_BYTES
+
+# numba gives these functions their types when it compiles them; a call inside a loop over words costs more
+# than the work it would name, so that they are long and take many arguments.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, call-arg, call-overload, var-annotated"
+# ruff: noqa: C901, PLR0913, SIM110
+
 
 ONE, ZERO = np.uint64(1), np.uint64(0)
 FACTOR, MIX = np.uint64(FILTER_FACTOR), np.uint64(SLOT_FACTOR)
@@ -31,7 +38,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 @njit(cache=True, nogil=True)
-def decode(data, place, stop):
+def decode_code_point(data, place, stop):
     """The code point at a place and its size in bytes; -1 and 1 where the bytes are not UTF-8."""
     if place >= stop:
         return np.int64(-1), np.int64(1)
@@ -62,7 +69,7 @@ def encoded_size(code):
 
 
 @njit(cache=True, nogil=True)
-def encoded(code, place):
+def encode_letter_byte(code, place):
     """One byte of the UTF-8 form of a letter, in the form in which words are compared."""
     if code < 0x80:
         return code | 32
@@ -86,7 +93,7 @@ def same_middle(data, start, size, spelling, place):
 
 
 @njit(cache=True, nogil=True)
-def find(scratch, size, matcher):
+def find_entry(scratch, size, matcher):
     """The entry of a folded word; -1 where it begins no term."""
     first, last = ZERO, ZERO
     for i in range(min(size, 8)):
@@ -108,12 +115,12 @@ def find(scratch, size, matcher):
 
 
 @njit(cache=True, nogil=True)
-def follows(data, place, stop, matcher, spelled, spelled_end):
+def matches_remaining(data, place, stop, matcher, spelled, spelled_end):
     """Whether the remaining words of a term follow in the text."""
     while spelled < spelled_end:
         gap = place
         while gap < stop:
-            code, size = decode(data, gap, stop)
+            code, size = decode_code_point(data, gap, stop)
             allowed = False
             for letter in matcher.gaps:
                 allowed |= letter == code
@@ -124,15 +131,15 @@ def follows(data, place, stop, matcher, spelled, spelled_end):
             return False
         place = gap
         while matcher.spelling[spelled] != 0:
-            code, size = decode(data, place, stop)
+            code, size = decode_code_point(data, place, stop)
             if code < 0 or matcher.is_word[code] == 0:
                 return False
             code, place = matcher.folded[code], place + size
             for shift in range(encoded_size(code)):
-                if matcher.spelling[spelled] != encoded(code, shift):
+                if matcher.spelling[spelled] != encode_letter_byte(code, shift):
                     return False
                 spelled += 1
-        code, size = decode(data, place, stop)
+        code, size = decode_code_point(data, place, stop)
         if code >= 0 and matcher.is_word[code] != 0:
             return False
         spelled += 1
@@ -140,7 +147,7 @@ def follows(data, place, stop, matcher, spelled, spelled_end):
 
 
 @njit(cache=True, nogil=True)
-def after_last(data, stop, byte):
+def find_after_last(data, stop, byte):
     """The place after the last such byte; 0 where there is none."""
     place = stop
     while place > 0 and data[place - 1] != byte:
@@ -154,7 +161,7 @@ def place_between_words(data, place, matcher):
     at = place
     while at > 0:
         if data[at] & 0xC0 != 0x80:
-            code = decode(data, at, data.size)[0]
+            code = decode_code_point(data, at, data.size)[0]
             if code < 0 or matcher.is_word[code] == 0:
                 return at
         at -= 1
@@ -166,7 +173,7 @@ def end_of_word(data, stop, matcher):
     """Where a word that began before ``data`` ends in it, at most ``stop``."""
     place = 0
     while place < stop:
-        code, size = decode(data, place, stop)
+        code, size = decode_code_point(data, place, stop)
         if code < 0 or matcher.is_word[code] == 0:
             return place
         place += size
@@ -202,7 +209,7 @@ def longer_terms(data, place, stop, matcher, tally, by_hits, entry):
     mask = ZERO
     span = matcher.entries[entry, LONGER]
     for i in range(np.int64(span & _LOW), np.int64(span >> TO_SLOT)):
-        if follows(data, place, stop, matcher, matcher.longer_place[i], matcher.longer_end[i]):
+        if matches_remaining(data, place, stop, matcher, matcher.longer_place[i], matcher.longer_end[i]):
             mask |= matcher.term_bits[matcher.longer_term[i]]
             if by_hits:
                 _note(tally, matcher.longer_term[i])
@@ -225,7 +232,7 @@ def walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, scratc
     room = matcher.sizes[3]
     state = tally.state
     while place <= end:
-        code, step = decode(data, place, end) if place < end else (-2, 1)
+        code, step = decode_code_point(data, place, end) if place < end else (-2, 1)
         if code == -1:
             if state[BAD_BYTES] == 0:
                 state[FIRST_BAD] = offset + place
@@ -234,11 +241,11 @@ def walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, scratc
             code = matcher.folded[code]
             for shift in range(encoded_size(code)):
                 if size < room:
-                    scratch[size] = encoded(code, shift)
+                    scratch[size] = encode_letter_byte(code, shift)
                 size += 1
         elif size > 0:
             words += 1
-            entry = find(scratch, size, matcher) if size <= room else -1
+            entry = find_entry(scratch, size, matcher) if size <= room else -1
             if entry >= 0:
                 mask |= matcher.entries[entry, BITS]
                 if by_hits and matcher.entries[entry, SINGLE]:
@@ -247,3 +254,119 @@ def walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, scratc
             size = 0
         place += step
     return mask, words
+
+
+_WIDTH = 64
+_BYTE, _WORD = ir.IntType(8), ir.IntType(64)
+_BLOCK = ir.VectorType(_BYTE, _WIDTH)
+# llvmlite and numba have no type stubs: their values stay inside this file.
+_Builder: TypeAlias = Any
+_Value: TypeAlias = Any
+
+
+def _fill(byte: int) -> ir.Constant:
+    return ir.Constant(_BLOCK, [byte] * _WIDTH)
+
+
+def _equal(builder: _Builder, block: _Value, byte: int) -> _Value:
+    return builder.icmp_unsigned("==", block, _fill(byte))
+
+
+def _is_between(builder: _Builder, block: _Value, first: int, last: int) -> _Value:
+    return builder.icmp_unsigned("<=", builder.sub(block, _fill(first)), _fill(last - first))
+
+
+def _is_word(builder: _Builder, block: _Value) -> _Value:
+    lower = builder.or_(block, _fill(0x20))
+    ascii_word = builder.or_(_is_between(builder, lower, 0x61, 0x7A), _is_between(builder, block, 0x30, 0x39))
+    return builder.or_(builder.or_(ascii_word, _equal(builder, block, 0x5F)), _is_high(builder, block))
+
+
+def _is_high(builder: _Builder, block: _Value) -> _Value:
+    return builder.icmp_signed("<", block, _fill(0))
+
+
+def _is_newline(builder: _Builder, block: _Value) -> _Value:
+    return _equal(builder, block, 0x0A)
+
+
+def _is_stop(builder: _Builder, block: _Value) -> _Value:
+    points = builder.or_(_equal(builder, block, 0x2E), _equal(builder, block, 0x3F))
+    return builder.or_(points, _equal(builder, block, 0x21))
+
+
+def _is_blank(builder: _Builder, block: _Value) -> _Value:
+    return builder.or_(_equal(builder, block, 0x20), _is_between(builder, block, 0x09, 0x0D))
+
+
+def _is_record_end(builder: _Builder, block: _Value) -> _Value:
+    return _equal(builder, block, 0xFF)
+
+
+def _is_punctuation_lead(builder: _Builder, block: _Value) -> _Value:
+    return _equal(builder, block, 0xE2)
+
+
+def _is_zero_continuation(builder: _Builder, block: _Value) -> _Value:
+    return _equal(builder, block, 0x80)
+
+
+def _is_continuation(builder: _Builder, block: _Value) -> _Value:
+    return builder.icmp_signed("<", block, _fill(-64))
+
+
+def _mask(kind: Callable[[_Builder, _Value], _Value]) -> _Value:
+    def typed(context: object, address: object) -> _Value:
+        def generate(_context: object, builder: _Builder, _signature: object, arguments: _Value) -> _Value:
+            pointer = builder.inttoptr(arguments[0], ir.PointerType())
+            block = builder.load(pointer, typ=_BLOCK)
+            block.align = 1
+            return builder.bitcast(kind(builder, block), _WORD)
+
+        return types.uint64(types.int64), generate
+
+    return intrinsic(typed)
+
+
+word_mask = _mask(_is_word)
+high_mask = _mask(_is_high)
+newline_mask = _mask(_is_newline)
+stop_mask = _mask(_is_stop)
+blank_mask = _mask(_is_blank)
+record_end_mask = _mask(_is_record_end)
+punctuation_lead_mask = _mask(_is_punctuation_lead)
+zero_continuation_mask = _mask(_is_zero_continuation)
+continuation_mask = _mask(_is_continuation)
+
+
+@intrinsic
+def load_word(_context: object, address: object) -> _Value:
+    """Eight bytes at an address, as one integer."""
+
+    def generate(_context: object, builder: _Builder, _signature: object, arguments: _Value) -> _Value:
+        pointer = builder.inttoptr(arguments[0], ir.PointerType())
+        value = builder.load(pointer, typ=_WORD)
+        value.align = 1
+        return value
+
+    return types.uint64(types.int64), generate
+
+
+@intrinsic
+def count_trailing_zeros(_context: object, mask: object) -> _Value:
+    """The place of the lowest bit that is set; 64 where none is."""
+
+    def generate(_context: object, builder: _Builder, _signature: object, arguments: _Value) -> _Value:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic
+def count_bits(_context: object, mask: object) -> _Value:
+    """How many bits are set."""
+
+    def generate(_context: object, builder: _Builder, _signature: object, arguments: _Value) -> _Value:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate

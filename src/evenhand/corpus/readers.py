@@ -17,16 +17,21 @@ import numpy as np
 import polars as pl
 
 from evenhand.core.digests import Json
-from evenhand.core.packing import most_unpacked
-from evenhand.corpus.csv_rows import CsvRows, cells
-from evenhand.corpus.json_values import JsonValues, is_lines
-from evenhand.corpus.records import BLOCK, READ_ERRORS, Block, Report, Text, joined, pieces
-from evenhand.corpus.sources import Format, Source, opened
-from evenhand.corpus.terms import Problem
-from evenhand.corpus.wikitext import articles
-from evenhand.store.files import PARQUET_ERRORS, as_text, first_line, text_sizes
+from evenhand.core.files import max_decompressed_size
+from evenhand.corpus.row_readers import CsvRows, JsonElements, holds_json_lines, read_column
+from evenhand.corpus.text_blocks import (
+    BLOCK,
+    ByteBlock,
+    RecordText,
+    Report,
+    join_texts,
+    read_dump_articles,
+    read_pieces,
+)
 from evenhand.store.parquet import scan_parquet
 from evenhand.store.parquet_check import Page, check_parquet
+from evenhand.store.table_files import PARQUET_ERRORS, first_error_line, text_sizes, to_text_table
+from evenhand.store.text_sources import READ_ERRORS, Format, ReadProblem, TextSource, open_source
 
 TEXT_COLUMNS = ("text", "content", "tweet", "tweets", "sentence", "sentences", "document", "body", "article")
 """Columns that are taken for the text where none is named, the first that is there, in any case."""
@@ -44,14 +49,14 @@ class ColumnError(Exception):
     """A table without a column that could be the text."""
 
 
-def is_records(source: Source) -> bool:
+def has_records(source: TextSource) -> bool:
     """Whether a source is made of records, not of running text."""
     return source.format != "text"
 
 
-def blocks(
-    source: Source, report: Report, *, column: str | None = None, span: tuple[int, int] | None = None
-) -> Iterator[Block]:
+def read_blocks(
+    source: TextSource, report: Report, *, column: str | None = None, span: tuple[int, int] | None = None
+) -> Iterator[ByteBlock]:
     """The bytes of a source to be counted; a problem ends or shortens them and is reported.
 
     Args:
@@ -61,9 +66,9 @@ def blocks(
         span: Read only this range of an unpacked file, from one start of a line to another.
     """
     try:
-        unpacked, raw = opened(source)
+        unpacked, raw = open_source(source)
     except OSError as error:
-        report(Problem(source.path, None, f"cannot be opened: {error.strerror or error}; not counted"))
+        report(ReadProblem(source.path, None, f"cannot be opened: {error.strerror or error}; not counted"))
         return
     with raw, unpacked:
         try:
@@ -71,14 +76,14 @@ def blocks(
         except READ_ERRORS as error:
             place = _place(raw)
             report(
-                Problem(
+                ReadProblem(
                     source.path,
                     place,
                     f"cannot be read on: {error or type(error).__name__}; counted up to here",
                 )
             )
         except ColumnError as error:
-            report(Problem(source.path, 0, f"{error}; not counted"))
+            report(ReadProblem(source.path, 0, f"{error}; not counted"))
 
 
 def _place(raw: BinaryIO) -> int | None:
@@ -89,9 +94,9 @@ def _place(raw: BinaryIO) -> int | None:
 
 
 def _text(
-    file: BinaryIO, source: Source, report: Report, column: str | None, span: tuple[int, int] | None
-) -> Iterator[Block]:
-    for number, block in enumerate(pieces(file, span)):
+    file: BinaryIO, source: TextSource, report: Report, column: str | None, span: tuple[int, int] | None
+) -> Iterator[ByteBlock]:
+    for number, block in enumerate(read_pieces(file, span)):
         if number == 0 and (span is None or span[0] == 0):
             problem = _not_text(source, block)
             if problem:
@@ -100,17 +105,17 @@ def _text(
             if block.startswith(_BOM):
                 # Blanks, so that every byte keeps its place.
                 block = b" " * len(_BOM) + block[len(_BOM) :]
-        yield Block(block)
+        yield ByteBlock(block)
 
 
-def _not_text(source: Source, block: bytes) -> Problem | None:
+def _not_text(source: TextSource, block: bytes) -> ReadProblem | None:
     if block[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return Problem(source.path, 0, "is UTF-16, not UTF-8; not counted")
+        return ReadProblem(source.path, 0, "is UTF-16, not UTF-8; not counted")
     zero = block.find(b"\0")
-    return Problem(source.path, zero, "is not text (a zero byte); not counted") if zero >= 0 else None
+    return ReadProblem(source.path, zero, "is not text (a zero byte); not counted") if zero >= 0 else None
 
 
-def line_start(file: BinaryIO, place: int) -> int:
+def find_line_start(file: BinaryIO, place: int) -> int:
     """Where the first line begins at or after a place; the end of the file where none does."""
     if place == 0:
         return 0
@@ -124,7 +129,7 @@ def line_start(file: BinaryIO, place: int) -> int:
     return at
 
 
-def document_start(file: BinaryIO, place: int) -> int:
+def find_document_start(file: BinaryIO, place: int) -> int:
     """Where the first document begins at or after a place, after an empty line.
 
     Where no empty line comes within a mebibyte, the next line: a document that long may be cut in two.
@@ -135,7 +140,7 @@ def document_start(file: BinaryIO, place: int) -> int:
     window = file.read(BLOCK)
     # The line that holds the byte before the place may itself be the empty one.
     found = _EMPTY_LINE.search(window)
-    return place - 1 + found.end() if found else line_start(file, place)
+    return place - 1 + found.end() if found else find_line_start(file, place)
 
 
 def has_empty_lines(data: bytes) -> bool:
@@ -143,65 +148,65 @@ def has_empty_lines(data: bytes) -> bool:
     return _EMPTY_LINE.search(data.strip()) is not None
 
 
-def holds_lines(source: Source) -> bool:
+def holds_lines(source: TextSource) -> bool:
     """Whether JSON of a source stands one value a line, so that it can be cut at line ends."""
     try:
-        file, raw = opened(source)
+        file, raw = open_source(source)
         with raw, file:
-            return is_lines(file.read(BLOCK))
+            return holds_json_lines(file.read(BLOCK))
     except READ_ERRORS:
         # The reader meets the same error and reports it.
         return True
 
 
 def _json(
-    file: BinaryIO, source: Source, report: Report, column: str | None, span: tuple[int, int] | None
-) -> Iterator[Block]:
-    found = pieces(file, span)
+    file: BinaryIO, source: TextSource, report: Report, column: str | None, span: tuple[int, int] | None
+) -> Iterator[ByteBlock]:
+    found = read_pieces(file, span)
     first = next(found, b"")
     whole = chain([first], found)
-    if span is None and not is_lines(first):
+    if span is None and not holds_json_lines(first):
         yield from _json_array(whole, source, report, column)
     else:
         yield from _json_lines(whole, source, report, column, span[0] if span else 0)
 
 
 def _json_array(
-    found: Iterator[bytes], source: Source, report: Report, column: str | None
-) -> Iterator[Block]:
-    values, texts, size = JsonValues(found, longest=LONGEST_RECORD), list[Text](), 0
+    found: Iterator[bytes], source: TextSource, report: Report, column: str | None
+) -> Iterator[ByteBlock]:
+    values, texts, size = JsonElements(found, longest=LONGEST_RECORD), list[RecordText](), 0
     try:
         for place, value, error in values:
-            text = Problem("", None, error) if error else _row_text(value, column, "a value")
-            if isinstance(text, Problem):
-                report(Problem(source.path, place, text.reason))
+            text = ReadProblem("", None, error) if error else _row_text(value, column, "a value")
+            if isinstance(text, ReadProblem):
+                report(ReadProblem(source.path, place, text.reason))
                 continue
-            texts.append(Text(place, text))
+            texts.append(RecordText(place, text))
             size += len(text)
             if size >= BLOCK:
-                yield from joined(texts)
+                yield from join_texts(texts)
                 texts, size = [], 0
     except READ_ERRORS:
-        yield from joined(texts)
+        yield from join_texts(texts)
         raise
     finally:
         if values.first_bad is not None:
-            report(Problem(source.path, values.first_bad, "is not UTF-8 here; such bytes separate words"))
-    yield from joined(texts)
+            report(ReadProblem(source.path, values.first_bad, "is not UTF-8 here; such bytes separate words"))
+    yield from join_texts(texts)
 
 
 def _json_lines(
-    found: Iterator[bytes], source: Source, report: Report, column: str | None, begin: int
-) -> Iterator[Block]:
+    found: Iterator[bytes], source: TextSource, report: Report, column: str | None, begin: int
+) -> Iterator[ByteBlock]:
     for batch in _line_batches(found, begin):
         texts = []
         for place, line in batch:
             text = _json_text(line, column)
-            if isinstance(text, Problem):
-                report(Problem(source.path, place, text.reason))
+            if isinstance(text, ReadProblem):
+                report(ReadProblem(source.path, place, text.reason))
             elif text is not None:
-                texts.append(Text(place, text))
-        yield from joined(texts)
+                texts.append(RecordText(place, text))
+        yield from join_texts(texts)
 
 
 def _line_batches(found: Iterator[bytes], begin: int) -> Iterator[list[tuple[int, bytes | None]]]:
@@ -222,31 +227,31 @@ def _line_batches(found: Iterator[bytes], begin: int) -> Iterator[list[tuple[int
         yield [(begin, b"".join(begun) if size <= LONGEST_RECORD else None)]
 
 
-def _json_text(line: bytes | None, column: str | None) -> str | Problem | None:
+def _json_text(line: bytes | None, column: str | None) -> str | ReadProblem | None:
     if line is None:
-        return Problem("", None, f"a line is longer than {LONGEST_RECORD >> 20} MiB; not counted")
+        return ReadProblem("", None, f"a line is longer than {LONGEST_RECORD >> 20} MiB; not counted")
     if not line.strip():
         return None
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        return Problem("", None, f"a line is not JSON ({error}); not counted")
+        return ReadProblem("", None, f"a line is not JSON ({error}); not counted")
     return _row_text(row, column, "a line")
 
 
-def _row_text(row: Json, column: str | None, what: str) -> str | Problem:
+def _row_text(row: Json, column: str | None, what: str) -> str | ReadProblem:
     if isinstance(row, str):
         return row
     name = _column(list(row), column) if isinstance(row, dict) else None
     text = row.get(name) if isinstance(row, dict) and name is not None else None
-    return text if isinstance(text, str) else Problem("", None, f"{what} has no text; not counted")
+    return text if isinstance(text, str) else ReadProblem("", None, f"{what} has no text; not counted")
 
 
 def _csv(
-    file: BinaryIO, source: Source, report: Report, column: str | None, span: tuple[int, int] | None
-) -> Iterator[Block]:
+    file: BinaryIO, source: TextSource, report: Report, column: str | None, span: tuple[int, int] | None
+) -> Iterator[ByteBlock]:
     def told(place: int, reason: str) -> None:
-        report(Problem(source.path, place, reason))
+        report(ReadProblem(source.path, place, reason))
 
     def short() -> None:
         told(rows.place, f"line {rows.line} has no such cell; not counted")
@@ -255,9 +260,9 @@ def _csv(
     rows = CsvRows(file, delimiter=delimiter, longest=LONGEST_ROW, report=told)
     try:
         header = next(iter(rows), [])
-        place = header.index(_required(header, column))
-        for texts in cells(rows, place, letters=BLOCK, short=short, broken=READ_ERRORS):
-            yield from joined(texts)
+        place = header.index(_require_column(header, column))
+        for texts in read_column(rows, place, letters=BLOCK, short=short, broken=READ_ERRORS):
+            yield from join_texts(texts)
     finally:
         first_bad = rows.close()
         if first_bad is not None:
@@ -265,23 +270,23 @@ def _csv(
 
 
 def _parquet(
-    file: BinaryIO, source: Source, report: Report, column: str | None, span: tuple[int, int] | None
-) -> Iterator[Block]:
+    file: BinaryIO, source: TextSource, report: Report, column: str | None, span: tuple[int, int] | None
+) -> Iterator[ByteBlock]:
     try:
         with _on_disk(file, source) as path:
             yield from _parquet_texts(path, source, report, column)
     except PARQUET_ERRORS as error:
-        report(Problem(source.path, 0, f"is not Parquet ({first_line(error)}); not counted"))
+        report(ReadProblem(source.path, 0, f"is not Parquet ({first_error_line(error)}); not counted"))
 
 
 @contextlib.contextmanager
-def _on_disk(file: BinaryIO, source: Source) -> Iterator[str]:
+def _on_disk(file: BinaryIO, source: TextSource) -> Iterator[str]:
     """A path to the stored bytes: Parquet is read from its end, so that what is elsewhere is copied first."""
     if not source.is_url and not source.packing:
         yield source.path
         return
     with tempfile.NamedTemporaryFile(suffix=".parquet") as copy:
-        _copy(file, copy, most_unpacked(source.size) if source.packing else None)
+        _copy(file, copy, max_decompressed_size(source.size) if source.packing else None)
         copy.flush()
         yield copy.name
 
@@ -294,9 +299,9 @@ def _copy(file: BinaryIO, copy: IO[bytes], most: int | None) -> None:
             raise OSError(f"it unpacks to more than {most >> 20:,} MiB")
 
 
-def _parquet_texts(path: str, source: Source, report: Report, column: str | None) -> Iterator[Block]:
+def _parquet_texts(path: str, source: TextSource, report: Report, column: str | None) -> Iterator[ByteBlock]:
     columns = check_parquet(path).columns
-    name = _required(list(columns), column)
+    name = _require_column(list(columns), column)
     if columns[name].is_nested:
         raise ColumnError(f"the column {name!r} holds lists or structs, not texts; name another with --text")
     table, start = scan_parquet(path).select(name), 0
@@ -306,10 +311,10 @@ def _parquet_texts(path: str, source: Source, report: Report, column: str | None
         for first, last in _cut_by_bytes(sizes):
             if sizes[first] > LONGEST_RECORD:
                 reason = f"row {start + first} is longer than {LONGEST_RECORD >> 20} MiB; not counted"
-                report(Problem(source.path, None, reason))
+                report(ReadProblem(source.path, None, reason))
                 continue
-            texts = enumerate(as_text(part[first:last]).to_series().to_list(), start + first)
-            yield from joined([Text(row, text) for row, text in texts if text is not None])
+            texts = enumerate(to_text_table(part[first:last]).to_series().to_list(), start + first)
+            yield from join_texts([RecordText(row, text) for row, text in texts if text is not None])
         start += rows
 
 
@@ -339,16 +344,16 @@ def _cut_by_bytes(sizes: pl.Series) -> Iterator[tuple[int, int]]:
 
 
 def _mediawiki(
-    file: BinaryIO, source: Source, report: Report, column: str | None, span: tuple[int, int] | None
-) -> Iterator[Block]:
+    file: BinaryIO, source: TextSource, report: Report, column: str | None, span: tuple[int, int] | None
+) -> Iterator[ByteBlock]:
     def told(place: int, reason: str) -> None:
-        report(Problem(source.path, place, reason))
+        report(ReadProblem(source.path, place, reason))
 
-    for text in articles(pieces(file), longest=LONGEST_ROW, report=told):
-        yield from joined([text])
+    for text in read_dump_articles(read_pieces(file), longest=LONGEST_ROW, report=told):
+        yield from join_texts([text])
 
 
-def _required(names: list[str], column: str | None) -> str:
+def _require_column(names: list[str], column: str | None) -> str:
     found = _column(names, column)
     if found is None:
         wanted = repr(column) if column else f"such as {', '.join(TEXT_COLUMNS[:4])}"
@@ -365,7 +370,9 @@ def _column(names: list[str], column: str | None) -> str | None:
     return next((by_lower[name] for name in TEXT_COLUMNS if name in by_lower), None)
 
 
-_Reader = Callable[[BinaryIO, Source, Report, "str | None", "tuple[int, int] | None"], Iterator[Block]]
+_Reader = Callable[
+    [BinaryIO, TextSource, Report, "str | None", "tuple[int, int] | None"], Iterator[ByteBlock]
+]
 _READERS: Mapping[Format, _Reader] = {
     "text": _text,
     "jsonl": _json,

@@ -8,14 +8,18 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from evenhand.corpus import cells, documents, kernel, letters, tally
-from evenhand.corpus.compiled import drop_stale_code
-from evenhand.corpus.counts import Counts, Layout, counts_of
-from evenhand.corpus.matcher import I64, Bytes, Vocabulary
-from evenhand.corpus.places import Shortened
-from evenhand.corpus.rule import RECORD_END, Rule, Unit, paper_lines
+from evenhand.corpus import counts, letters, scan_kernel, unit_counts
+from evenhand.corpus.counts import BlockLayout, UnitCounts, read_tally
+from evenhand.corpus.kernel_cache import remove_stale_code
+from evenhand.corpus.offset_map import OffsetMap
+from evenhand.corpus.term_matcher import I64, Bytes, TermVocabulary
+from evenhand.corpus.tokenisation import RECORD_END, CountingUnit, WordRule, split_paper_sentences
 
-_UNITS: Mapping[Unit, int] = {"sentence": kernel.SENTENCE, "line": kernel.LINE, "document": kernel.DOCUMENT}
+_UNITS: Mapping[CountingUnit, int] = {
+    "sentence": scan_kernel.SENTENCE,
+    "line": scan_kernel.LINE,
+    "document": scan_kernel.DOCUMENT,
+}
 _NO_PRIORITY = (1 << 64) - 1
 _SAMPLE_BYTES = 600
 _NEWLINE = 0x0A
@@ -29,19 +33,19 @@ _DOCUMENTS_NOTED = 4096
 DocumentEnd = Literal["record", "empty line", "line", "file"]
 """What ends a document: a record of a table or dump; in running text an empty line, a line or the file."""
 _DOCUMENT_ENDS: Mapping[DocumentEnd, int] = {
-    "record": documents.AT_RECORD_END,
-    "empty line": documents.AT_EMPTY_LINE,
-    "line": documents.AT_LINE_END,
-    "file": documents.AT_FILE_END,
+    "record": unit_counts.AT_RECORD_END,
+    "empty line": unit_counts.AT_EMPTY_LINE,
+    "line": unit_counts.AT_LINE_END,
+    "file": unit_counts.AT_FILE_END,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class CountingConfig:
     """How bytes are counted."""
 
-    unit: Unit = "sentence"
-    rule: Rule = "words"
+    unit: CountingUnit = "sentence"
+    rule: WordRule = "words"
     is_distinct: bool = False
     """Count distinct target terms besides flags."""
     samples: int = 0
@@ -50,7 +54,7 @@ class Way:
     """Blocks of documents, a power of two; 0 for counts without intervals."""
 
 
-class Sample(NamedTuple):
+class SampledText(NamedTuple):
     """A unit behind a cell; the lowest priorities of all shards are the sample."""
 
     cell: int
@@ -74,31 +78,31 @@ class Scanner:
 
     def __init__(
         self,
-        vocabulary: Vocabulary,
-        way: Way,
+        vocabulary: TermVocabulary,
+        way: CountingConfig,
         *,
         is_records: bool = False,
         key: int = 0,
         start: int = 0,
         document_end: DocumentEnd | None = None,
     ) -> None:
-        drop_stale_code()
-        self._vocabulary, self._way, self._is_records = vocabulary, way, is_records
+        remove_stale_code()
+        self._vocabulary, self._config, self._is_records = vocabulary, way, is_records
         self._key = np.uint64(key & _NO_PRIORITY)
         self._tally = new_tally(vocabulary, way, start)
         ending = document_end or ("record" if is_records else "empty line")
         self._document_end = _DOCUMENT_ENDS[ending]
         if ending == "file" and way.blocks:
             # A file may be counted in several shards, which must meet in one block.
-            self._tally.state[tally.DOCUMENT_BLOCK] = key % self._tally.blocks.shape[0]
+            self._tally.state[counts.DOCUMENT_BLOCK] = key % self._tally.blocks.shape[0]
         self._texts: dict[tuple[int, int], tuple[int, str]] = {}
-        self._shortened = Shortened(start)
+        self._offset_map = OffsetMap(start)
         self._places: Sequence[int] = ()
         self._first_bad: int | None = None
-        self._rest, self._held, self._offset, self._chunk, self._is_inside = b"", b"", start, 0, False
+        self._rest, self._pending, self._offset, self._chunk, self._is_inside = b"", b"", start, 0, False
         self._buffer = np.empty(0, dtype=np.uint8)
         is_whole = is_records and way.unit == "document"
-        self._unit = kernel.RECORD if is_whole else _UNITS[way.unit]
+        self._unit = scan_kernel.RECORD if is_whole else _UNITS[way.unit]
 
     def feed(self, data: bytes | memoryview, places: Sequence[int] = ()) -> None:
         """Count more bytes; what may belong to a word or term that goes on is kept for later.
@@ -108,26 +112,26 @@ class Scanner:
             places: Where each of the records begins.
         """
         self._places = places
-        self._scan(self._prepared(data), is_last=False)
+        self._scan(self._apply_paper_rule(data), is_last=False)
 
-    def finish(self) -> Counts:
+    def finish(self) -> UnitCounts:
         """The counts, when the stream has ended."""
-        self._scan(self._prepared(b"", is_last=True), is_last=True)
+        self._scan(self._apply_paper_rule(b"", is_last=True), is_last=True)
         return self.counts()
 
-    def counts(self) -> Counts:
+    def counts(self) -> UnitCounts:
         """The counts of what was scanned so far."""
-        return counts_of(self._tally, self._vocabulary)
+        return read_tally(self._tally, self._vocabulary)
 
     def blocks(self) -> I64:
         """The counts of each block of documents."""
         return self._tally.blocks
 
-    def samples(self) -> list[Sample]:
+    def samples(self) -> list[SampledText]:
         """The texts behind the cells, lowest priority first."""
         found = []
         for (cell, rank), (place, text) in self._texts.items():
-            found.append(Sample(cell, int(self._tally.priority[cell, rank]), place, text))
+            found.append(SampledText(cell, int(self._tally.priority[cell, rank]), place, text))
         return sorted(found)
 
     @property
@@ -138,44 +142,48 @@ class Scanner:
     @property
     def bad_bytes(self) -> int:
         """How many bytes are not UTF-8."""
-        return int(self._tally.state[tally.BAD_BYTES])
+        return int(self._tally.state[counts.BAD_BYTES])
 
-    def _prepared(self, data: bytes | memoryview, *, is_last: bool = False) -> bytes | memoryview:
+    def _apply_paper_rule(self, data: bytes | memoryview, *, is_last: bool = False) -> bytes | memoryview:
         """The bytes to count; under the paper's rule a stop at the very end waits for what follows it."""
-        if self._way.rule == "words":
+        if self._config.rule == "words":
             return data
-        data = self._held + bytes(data)
+        data = self._pending + bytes(data)
         keep = 1 if data[-1:] in (b".", b"?", b"!") and not is_last else 0
-        self._held = data[len(data) - keep :]
-        self._shortened.forget(self._offset)
-        return self._shortened.shorten(paper_lines(data[: len(data) - keep], self._way.unit))
+        self._pending = data[len(data) - keep :]
+        self._offset_map.forget(self._offset)
+        return self._offset_map.delete_bytes(
+            split_paper_sentences(data[: len(data) - keep], self._config.unit)
+        )
 
     def _scan(self, data: bytes | memoryview, *, is_last: bool) -> None:
-        buffer = self._filled(data)
-        stop = buffer.size - kernel.PADDING
+        buffer = self._fill_buffer(data)
+        stop = buffer.size - scan_kernel.PADDING
         begin = self._skip_begun_word(buffer, stop)
         buffer, stop = buffer[begin:], stop - begin
         end = stop if is_last else self._cut(buffer, stop)
-        matcher, way = self._vocabulary.arrays, self._way
+        matcher, way = self._vocabulary.arrays, self._config
         here = (self._offset, self._chunk)
         if end > 0:
             mode = (self._unit, self._is_records, self._document_end, way.is_distinct, self._key)
-            kernel.scan(buffer, end, stop, *here, matcher, self._tally, *mode)
+            scan_kernel.scan_bytes(buffer, end, stop, *here, matcher, self._tally, *mode)
         if is_last:
-            cells.finish(buffer, matcher, self._tally, self._unit, way.is_distinct, end, *here, self._key)
+            unit_counts.end_file(
+                buffer, matcher, self._tally, self._unit, way.is_distinct, end, *here, self._key
+            )
         if self._first_bad is None and self.bad_bytes:
-            self._first_bad = self._in_file(int(self._tally.state[tally.FIRST_BAD]))
+            self._first_bad = self._in_file(int(self._tally.state[counts.FIRST_BAD]))
         if way.samples:
             self._keep_texts(buffer)
         self._rest = buffer[end:stop].tobytes()
         self._offset, self._chunk = self._offset + end, self._chunk + 1
 
-    def _filled(self, data: bytes | memoryview) -> Bytes:
+    def _fill_buffer(self, data: bytes | memoryview) -> Bytes:
         """What was left over, the data, and the zeros the kernel needs after them, in one array."""
         middle, stop = len(self._rest), len(self._rest) + len(data)
-        if self._buffer.size < stop + kernel.PADDING:
-            self._buffer = np.empty(stop + stop // 4 + kernel.PADDING, dtype=np.uint8)
-        buffer = self._buffer[: stop + kernel.PADDING]
+        if self._buffer.size < stop + scan_kernel.PADDING:
+            self._buffer = np.empty(stop + stop // 4 + scan_kernel.PADDING, dtype=np.uint8)
+        buffer = self._buffer[: stop + scan_kernel.PADDING]
         buffer[:middle] = np.frombuffer(self._rest, dtype=np.uint8)
         buffer[middle:stop] = np.frombuffer(data, dtype=np.uint8)
         buffer[stop:] = 0
@@ -192,7 +200,7 @@ class Scanner:
 
     def _cut(self, buffer: Bytes, stop: int) -> int:
         """A place up to which the data can be counted now."""
-        end = letters.after_last(buffer, stop, RECORD_END if self._is_records else _NEWLINE)
+        end = letters.find_after_last(buffer, stop, RECORD_END if self._is_records else _NEWLINE)
         latest = stop - self._vocabulary.margin - 8
         if end or self._is_records or latest <= 0:
             return int(end)
@@ -222,20 +230,20 @@ class Scanner:
         return self._in_file(self._offset + begin)
 
     def _in_file(self, place: int) -> int:
-        return place if self._way.rule == "words" else self._shortened.original(place)
+        return place if self._config.rule == "words" else self._offset_map.to_original(place)
 
 
-def new_tally(vocabulary: Vocabulary, way: Way, start: int = 0) -> tally.Tally:
+def new_tally(vocabulary: TermVocabulary, way: CountingConfig, start: int = 0) -> counts.KernelTally:
     """Zeros to count into."""
     matcher = vocabulary.arrays
     emotions, groups, axes = (int(size) for size in matcher.sizes[:3])
     pairs = emotions * (groups + 1)
-    width = Layout(emotions, groups, axes).size
-    state = np.zeros(tally.SIZE, dtype=np.int64)
-    state[tally.UNIT], state[tally.AT_LINE_START], state[tally.UNIT_START] = 1, 1, start
-    state[tally.DOCUMENT_BLOCK] = -1
+    width = BlockLayout(emotions, groups, axes).size
+    state = np.zeros(counts.SIZE, dtype=np.int64)
+    state[counts.UNIT], state[counts.AT_LINE_START], state[counts.UNIT_START] = 1, 1, start
+    state[counts.DOCUMENT_BLOCK] = -1
     terms = matcher.term_bits.size
-    return tally.Tally(
+    return counts.KernelTally(
         state=state,
         histogram=np.zeros(1 << (emotions + groups) if vocabulary.is_dense else 1, dtype=np.int64),
         pairs=np.zeros((emotions + 1, groups + 1), dtype=np.int64),
@@ -248,12 +256,12 @@ def new_tally(vocabulary: Vocabulary, way: Way, start: int = 0) -> tally.Tally:
         sample=np.full((pairs, way.samples, 3), -1, dtype=np.int64),
         worst=np.full(pairs, _NO_PRIORITY, dtype=np.uint64),
         blocks=np.zeros((block_rows(width, way), width), dtype=np.int64),
-        noted=np.zeros(3 * documents.LONG + width + matcher.categories.size * emotions, dtype=np.uint64),
+        noted=np.zeros(3 * unit_counts.LONG + width + matcher.categories.size * emotions, dtype=np.uint64),
         ended=np.zeros((_DOCUMENTS_NOTED, 4), dtype=np.int64),
     )
 
 
-def block_rows(width: int, way: Way) -> int:
+def block_rows(width: int, way: CountingConfig) -> int:
     """How many blocks of that many columns are kept; a power of two."""
     rows = way.blocks
     while rows > _FEWEST_BLOCKS and rows * width > _BLOCK_CELLS:
@@ -261,7 +269,7 @@ def block_rows(width: int, way: Way) -> int:
     return rows
 
 
-def compile_kernel(vocabulary: Vocabulary, way: Way) -> None:
+def compile_kernel(vocabulary: TermVocabulary, way: CountingConfig) -> None:
     """Compile the kernel, or load what was compiled before: seconds once, then a moment."""
     scanner = Scanner(vocabulary, way)
     scanner.feed(b"a line\nand another")

@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 import hashlib
+import heapq
+import io
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from itertools import chain
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from evenhand.core.digests import Json
-from evenhand.core.seeds import derived_seed
-from evenhand.corpus.ahead import Ahead
-from evenhand.corpus.counts import Counts, Layout, counts_from_rows, counts_to_rows
-from evenhand.corpus.matcher import I64, Vocabulary, build
+from evenhand.core.ray_cluster import check_nodes, connect_cluster, enter_folder
+from evenhand.core.seeds import derive_seed
+from evenhand.corpus.counts import BlockLayout, UnitCounts, counts_from_rows, counts_to_rows, zero_counts
+from evenhand.corpus.prefetch_reader import PrefetchReader
 from evenhand.corpus.readers import (
-    blocks,
-    document_start,
+    find_document_start,
+    find_line_start,
     has_empty_lines,
+    has_records,
     holds_lines,
-    is_records,
-    line_start,
+    read_blocks,
 )
-from evenhand.corpus.records import BLOCK, READ_ERRORS, Block
-from evenhand.corpus.rule import Cluster
-from evenhand.corpus.scanner import DocumentEnd, Sample, Scanner, Way, block_rows
-from evenhand.corpus.sources import Source, opened
-from evenhand.corpus.terms import Problem, TermList
+from evenhand.corpus.result_tables import SampledUnit
+from evenhand.corpus.scanner import CountingConfig, DocumentEnd, SampledText, Scanner, block_rows
+from evenhand.corpus.term_lists import TermList
+from evenhand.corpus.term_matcher import I64, TermVocabulary, build_vocabulary
+from evenhand.corpus.text_blocks import BLOCK, ByteBlock
+from evenhand.corpus.tokenisation import ClusterUnit
+from evenhand.store.text_sources import READ_ERRORS, ReadProblem, TextSource, open_source
 
 _LISTED = 100
 SHARD_BYTES = 64 << 20
@@ -37,10 +44,10 @@ SHARD_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
+class CorpusShard:
     """A source, or a range of its bytes."""
 
-    source: Source
+    source: TextSource
     start: int = 0
     stop: int | None = None
 
@@ -59,33 +66,33 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class ScanTask:
     """How every shard of a run is counted."""
 
     terms: TermList
-    way: Way
+    config: CountingConfig
     column: str | None = None
     seed: int = 0
-    cluster: Cluster | None = None
+    cluster: ClusterUnit | None = None
     """What is independent of each other; null: documents, or lines of text that has no empty line."""
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> BlockLayout:
         """The columns of its blocks of documents."""
-        return Layout(len(self.terms.emotions), len(self.terms.groups), len(self.terms.axes))
+        return BlockLayout(len(self.terms.emotions), len(self.terms.groups), len(self.terms.axes))
 
     def no_blocks(self) -> I64:
         """Blocks of documents without a document."""
         width = self.layout.size
-        return np.zeros((block_rows(width, self.way), width), dtype=np.int64)
+        return np.zeros((block_rows(width, self.config), width), dtype=np.int64)
 
-    def vocabulary(self) -> Vocabulary:
+    def vocabulary(self) -> TermVocabulary:
         """The terms, ready for the kernel."""
-        return build(self.terms, self.way.rule)
+        return build_vocabulary(self.terms, self.config.rule)
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class ShardTiming:
     """Where the time of a shard went, in seconds."""
 
     reading: float = 0.0
@@ -94,42 +101,42 @@ class Clock:
     waiting: float = 0.0
     """The counter had nothing to count: reading is the limit."""
 
-    def __add__(self, other: Clock) -> Clock:
-        return Clock(
+    def __add__(self, other: ShardTiming) -> ShardTiming:
+        return ShardTiming(
             self.reading + other.reading, self.counting + other.counting, self.waiting + other.waiting
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class ShardResult:
     """What came out of a shard."""
 
-    counts: Counts
+    counts: UnitCounts
     bytes: int
     """Of unpacked text."""
-    samples: tuple[tuple[str, Sample], ...] = ()
+    samples: tuple[tuple[str, SampledText], ...] = ()
     """Each with its file."""
-    problems: tuple[Problem, ...] = ()
-    clock: Clock = field(default_factory=Clock)
+    problems: tuple[ReadProblem, ...] = ()
+    clock: ShardTiming = field(default_factory=ShardTiming)
     blocks: I64 = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
     """The counts of each block of documents."""
     document_end: DocumentEnd = "record"
     """What ended a document."""
 
 
-def plan(sources: Sequence[Source], way: Way) -> list[Shard]:
+def plan_shards(sources: Sequence[TextSource], way: CountingConfig) -> list[CorpusShard]:
     """The shards of a corpus, in a fixed order that follows from the inputs alone."""
     shards = []
     for source in sources:
         if source.size <= SHARD_BYTES or not _can_be_cut(source, way):
-            shards.append(Shard(source))
+            shards.append(CorpusShard(source))
             continue
         for start in range(0, source.size, SHARD_BYTES):
-            shards.append(Shard(source, start, min(start + SHARD_BYTES, source.size)))
+            shards.append(CorpusShard(source, start, min(start + SHARD_BYTES, source.size)))
     return shards
 
 
-def _can_be_cut(source: Source, way: Way) -> bool:
+def _can_be_cut(source: TextSource, way: CountingConfig) -> bool:
     if source.packing or source.is_url:
         return False
     if source.format == "text":
@@ -138,48 +145,48 @@ def _can_be_cut(source: Source, way: Way) -> bool:
     return source.format == "jsonl" and holds_lines(source)
 
 
-class Problems:
+class ShardProblems:
     """What was wrong in a file: the first of it, and how much more there was."""
 
     def __init__(self, file: str) -> None:
-        self._file, self._first, self._more = file, list[Problem](), 0
+        self._file, self._first, self._more = file, list[ReadProblem](), 0
 
-    def add(self, problem: Problem) -> None:
+    def add(self, problem: ReadProblem) -> None:
         """Note a problem."""
         if len(self._first) < _LISTED:
             self._first.append(problem)
         else:
             self._more += 1
 
-    def listed(self) -> tuple[Problem, ...]:
+    def to_tuple(self) -> tuple[ReadProblem, ...]:
         """The problems, at most a hundred and one."""
         if not self._more:
             return tuple(self._first)
-        return (*self._first, Problem(self._file, None, f"{self._more:,} more problems of this file"))
+        return (*self._first, ReadProblem(self._file, None, f"{self._more:,} more problems of this file"))
 
 
-class Stopped(Exception):
+class ScanStopped(Exception):
     """Counting was given up because the run ends."""
 
 
 def count_shard(
-    shard: Shard, task: Task, vocabulary: Vocabulary, stop: threading.Event | None = None
-) -> Counted:
+    shard: CorpusShard, task: ScanTask, vocabulary: TermVocabulary, stop: threading.Event | None = None
+) -> ShardResult:
     """The counts of a shard, with its samples and what was wrong in it."""
-    source, problems = shard.source, Problems(shard.source.path)
-    key = derived_seed(task.seed, "sample", source.corpus, source.path)
+    source, problems = shard.source, ShardProblems(shard.source.path)
+    key = derive_seed(task.seed, "sample", source.corpus, source.path)
     ending = _document_end(shard, task)
     span = _span(shard, ending or "line")
-    stream = blocks(source, problems.add, column=task.column, span=span)
+    stream = read_blocks(source, problems.add, column=task.column, span=span)
     is_cheap = source.format == "text" and not source.packing
-    feed = Ahead(stream, depth=0 if is_cheap else 4)
+    feed = PrefetchReader(stream, depth=0 if is_cheap else 4)
     pieces = iter(feed)
-    first = next(pieces, Block(b""))
+    first = next(pieces, ByteBlock(b""))
     if ending is None:
         ending = "empty line" if has_empty_lines(first.data[:BLOCK]) else "line"
     start = span[0] if span else 0
     scanner = Scanner(
-        vocabulary, task.way, is_records=is_records(source), key=key, start=start, document_end=ending
+        vocabulary, task.config, is_records=has_records(source), key=key, start=start, document_end=ending
     )
     total, counting = 0, 0.0
     for block in chain([first], pieces):
@@ -188,52 +195,52 @@ def count_shard(
         counting += time.perf_counter() - before
         total += len(block.data)
         if stop is not None and stop.is_set():
-            raise Stopped
+            raise ScanStopped
     counts = scanner.finish()
     if scanner.first_bad_byte is not None:
         where = " of the unpacked text" if source.packing else ""
         one = scanner.bad_bytes == 1
         said = f"1 byte{where} is" if one else f"{scanner.bad_bytes:,} bytes{where} are"
         reason = f"{said} not UTF-8; {'it separates' if one else 'they separate'} words"
-        problems.add(Problem(source.path, scanner.first_bad_byte, reason))
-    return Counted(
+        problems.add(ReadProblem(source.path, scanner.first_bad_byte, reason))
+    return ShardResult(
         counts,
         total,
         tuple((source.path, sample) for sample in scanner.samples()),
-        problems.listed(),
-        Clock(feed.reading, counting, 0.0 if is_cheap else feed.waited),
+        problems.to_tuple(),
+        ShardTiming(feed.reading, counting, 0.0 if is_cheap else feed.wait_seconds),
         scanner.blocks(),
         ending,
     )
 
 
-def _document_end(shard: Shard, task: Task) -> DocumentEnd | None:
+def _document_end(shard: CorpusShard, task: ScanTask) -> DocumentEnd | None:
     """What ends a document of a source; null where its first block, which is not read yet, decides."""
     if task.cluster == "file":
         return "file"
-    if is_records(shard.source):
+    if has_records(shard.source):
         return "record"
-    if task.cluster == "line" and task.way.unit != "document":
+    if task.cluster == "line" and task.config.unit != "document":
         return "line"
-    if task.cluster or task.way.unit == "document":
+    if task.cluster or task.config.unit == "document":
         return "empty line"
     if shard.stop is None:
         return None
     try:
-        file, _ = opened(shard.source)
+        file, _ = open_source(shard.source)
         with file:
             return "empty line" if has_empty_lines(file.read(BLOCK)) else "line"
     except READ_ERRORS:
         return "line"
 
 
-def _span(shard: Shard, ending: DocumentEnd) -> tuple[int, int] | None:
+def _span(shard: CorpusShard, ending: DocumentEnd) -> tuple[int, int] | None:
     """The range of a shard moved to starts of documents or lines."""
     if shard.stop is None:
         return None
-    begin = document_start if ending == "empty line" else line_start
+    begin = find_document_start if ending == "empty line" else find_line_start
     try:
-        file, _ = opened(shard.source)
+        file, _ = open_source(shard.source)
         with file:
             return begin(file, shard.start), begin(file, shard.stop)
     except READ_ERRORS:
@@ -255,7 +262,7 @@ TABLES = ("problems", "samples", "blocks", "counts")
 """The tables of a shard; the last one marks it as finished."""
 
 
-def to_tables(counted: Counted) -> dict[str, pl.DataFrame]:
+def write_shard_tables(counted: ShardResult) -> dict[str, pl.DataFrame]:
     """A counted shard as four small tables, by the names of `TABLES`."""
     clock = [(f"clock.{name}", 0, 0, int(seconds * 1e6)) for name, seconds in asdict(counted.clock).items()]
     single = [("bytes", 0, 0, counted.bytes), ("document_end", 0, 0, _ENDS.index(counted.document_end))]
@@ -277,19 +284,21 @@ def to_tables(counted: Counted) -> dict[str, pl.DataFrame]:
     }
 
 
-def from_tables(tables: Mapping[str, pl.DataFrame], task: Task) -> Counted:
+def read_shard_tables(tables: Mapping[str, pl.DataFrame], task: ScanTask) -> ShardResult:
     """The counted shard that `to_tables` wrote."""
     rows = list(tables["counts"].iter_rows())
     single = {name: value for name, row, column, value in rows if not row and not column}
     filled, found = task.no_blocks(), tables["blocks"]
     filled[found["block"].to_numpy(), found["column"].to_numpy()] = found["value"].to_numpy()
-    clock = Clock(*(single.get(f"clock.{name}", 0) / 1e6 for name in ("reading", "counting", "waiting")))
+    clock = ShardTiming(
+        *(single.get(f"clock.{name}", 0) / 1e6 for name in ("reading", "counting", "waiting"))
+    )
     samples = tuple(
-        (file, Sample(cell, priority, place, text))
+        (file, SampledText(cell, priority, place, text))
         for cell, priority, place, file, text in tables["samples"].iter_rows()
     )
-    problems = tuple(Problem(*row) for row in tables["problems"].iter_rows())
-    return Counted(
+    problems = tuple(ReadProblem(*row) for row in tables["problems"].iter_rows())
+    return ShardResult(
         counts_from_rows(rows, task.layout),
         single["bytes"],
         samples,
@@ -300,10 +309,111 @@ def from_tables(tables: Mapping[str, pl.DataFrame], task: Task) -> Counted:
     )
 
 
-def plan_record(shards: Sequence[Shard]) -> list[Json]:
+def describe_plan(shards: Sequence[CorpusShard]) -> list[Json]:
     """The shard plan as the manifest holds it."""
     return [[shard.key, shard.source.path, shard.start, shard.stop] for shard in shards]
 
 
 def _clean(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+Engine = Literal["local", "ray"]
+_RETRIES = 3
+
+
+def run_local(
+    shards: Sequence[CorpusShard], task: ScanTask, *, workers: int
+) -> Iterator[tuple[CorpusShard, ShardResult]]:
+    """Each shard with what was counted in it, as they finish, on this machine."""
+    vocabulary = task.vocabulary()
+    waiting, stop = iter(shards), threading.Event()
+    with ThreadPoolExecutor(workers, thread_name_prefix="count") as pool:
+        running: dict[Future[ShardResult], CorpusShard] = {}
+        try:
+            while True:
+                # A few ahead of the workers: a corpus may have a million shards.
+                while len(running) < 2 * workers and (shard := next(waiting, None)) is not None:
+                    running[pool.submit(count_shard, shard, task, vocabulary, stop)] = shard
+                if not running:
+                    return
+                for done in wait(running, return_when=FIRST_COMPLETED).done:
+                    yield running.pop(done), done.result()
+        finally:
+            # An interrupted run must not wait for the end of a shard, which may be a large archive.
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def run_ray(
+    shards: Sequence[CorpusShard], task: ScanTask, *, workers: int, address: str | None
+) -> Iterator[tuple[CorpusShard, ShardResult]]:
+    """The same on a Ray cluster, by address or started here; a shard whose worker dies is counted again."""
+    with connect_cluster(address=address, cpus=workers) as ray:
+        check_nodes(ray, list(dict.fromkeys(shard.source.path for shard in shards))[:100])
+        remote = ray.remote(max_retries=_RETRIES)(_count_as_arrow)
+        shared, waiting, folder = ray.put(task), iter(shards), str(Path.cwd())
+        running: dict[object, CorpusShard] = {}
+        limit = 2 * max(workers, int(ray.cluster_resources().get("CPU", 1)))
+        while True:
+            while len(running) < limit and (shard := next(waiting, None)) is not None:
+                running[remote.remote(shard, shared, folder)] = shard
+            if not running:
+                return
+            done, _ = ray.wait(list(running), num_returns=1)
+            for reference in done:
+                tables = {name: pl.read_ipc(io.BytesIO(data)) for name, data in ray.get(reference).items()}
+                yield running.pop(reference), read_shard_tables(tables, task)
+
+
+def _count_as_arrow(shard: CorpusShard, task: ScanTask, folder: str) -> dict[str, bytes]:
+    """A shard counted in a Ray worker, as Arrow."""
+    enter_folder(folder)
+    written = {}
+    for name, table in write_shard_tables(count_shard(shard, task, task.vocabulary())).items():
+        buffer = io.BytesIO()
+        table.write_ipc(buffer)
+        written[name] = buffer.getvalue()
+    return written
+
+
+@dataclass(slots=True)
+class CorpusTotal:
+    """What was counted in a corpus so far; memory does not grow with the number of shards."""
+
+    task: ScanTask
+    counts: UnitCounts
+    blocks: I64
+    samples: dict[int, list[SampledUnit]] = field(default_factory=dict)
+    """The lowest priorities of each cell, with their file."""
+    documents: dict[DocumentEnd, int] = field(default_factory=dict)
+    """By what ended them."""
+    files: set[str] = field(default_factory=set)
+    bytes: int = 0
+    clock: ShardTiming = field(default_factory=ShardTiming)
+
+    @classmethod
+    def of(cls, task: ScanTask) -> CorpusTotal:
+        """Nothing counted yet."""
+        return cls(task, zero_counts(*task.layout), task.no_blocks())
+
+    def add(self, shard: CorpusShard, counted: ShardResult) -> None:
+        """Add a shard; each must be added once."""
+        self.counts += counted.counts
+        self.blocks += counted.blocks
+        for file, sample in counted.samples:
+            kept = self.samples.setdefault(sample.cell, [])
+            kept.append(SampledUnit(sample.priority, file, sample, is_row=shard.source.format == "parquet"))
+        for cell in {sample.cell for _, sample in counted.samples}:
+            self.samples[cell] = heapq.nsmallest(self.task.config.samples, self.samples[cell])
+        self._add_documents(shard, counted)
+        self.files.add(shard.source.path)
+        self.bytes += counted.bytes
+        self.clock += counted.clock
+
+    def _add_documents(self, shard: CorpusShard, counted: ShardResult) -> None:
+        ending, found = counted.document_end, counted.counts.documents
+        if ending == "file":
+            # A file in several shards is one document.
+            found = 0 if shard.source.path in self.files else int(bool(found))
+        self.documents[ending] = self.documents.get(ending, 0) + found

@@ -11,23 +11,23 @@ from typing import NamedTuple, cast
 
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.logs.archive import Archive, open_archive
-from evenhand.logs.records import (
+from evenhand.logs.log_records import (
     CLUSTER,
     FAILURE,
     ID,
-    MARK,
+    MARK_KEY,
     PROMPT,
     TEXT,
-    Log,
     Row,
-    cut,
-    flattened,
-    task_baselines,
-    task_columns,
-    task_mentions,
+    ToolLog,
+    cut_answer,
+    flatten_value,
+    read_task_baselines,
+    read_task_columns,
+    read_task_mentions,
 )
-from evenhand.store.files import cell, read_bytes, text_table
+from evenhand.logs.zip_archive import ZipArchive, open_archive
+from evenhand.store.table_files import read_bytes, text_table, to_cell
 
 VERSION = 2
 _ACCEPTED = f"an Inspect log, .eval or .json, of format version {VERSION}"
@@ -46,34 +46,34 @@ class _Parts(NamedTuple):
     samples: Iterable[Object]
 
 
-def is_header(content: Json) -> bool:
+def is_inspect_header(content: Json) -> bool:
     """Whether an object is an Inspect log, or the header of one."""
     return isinstance(content, Mapping) and content.keys() >= {"version", "status", "eval"}
 
 
-def read_json_log(path: Path) -> Log:
+def read_json_log(path: Path) -> ToolLog:
     """The answers of a log in JSON."""
-    content = _parsed(read_bytes(path), path.name, path)
-    if not is_header(content):
+    content = _parse_json(read_bytes(path), path.name, path)
+    if not is_inspect_header(content):
         raise _other_json(content, path)
     header = cast(Object, content)
     return _log(_Parts(header, _objects(header.get("samples"))), path)
 
 
-def read_eval_log(path: Path) -> Log:
+def read_eval_log(path: Path) -> ToolLog:
     """The answers of a log in Inspect's own ``.eval`` format, a zip file of one member a sample."""
     with open_archive(path) as archive:
         names = archive.names()
         start = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
-        header = _parsed(archive.read(start), start, path) if start else None
+        header = _parse_json(archive.read(start), start, path) if start else None
         if not isinstance(header, Mapping) or not header.keys() >= {"version", "eval"}:
-            raise InputError(f"{path} has no header of a log", accepted=_ACCEPTED, todo="check the file")
+            raise InputError(f"{path} has no header of a log", expected=_ACCEPTED, fix="check the file")
         # Without a header at its end the evaluation is under way, or was killed.
         found = header if start == "header.json" else {**header, "status": "started"}
         return _log(_Parts(found, _members(archive, path)), path)
 
 
-def _members(archive: Archive, path: Path) -> Iterator[Object]:
+def _members(archive: ZipArchive, path: Path) -> Iterator[Object]:
     """The samples: one member each, or a folder with a shell, metadata and attachments for large ones."""
     names = archive.names()
     attachments: dict[str, list[tuple[int, str]]] = defaultdict(list)
@@ -87,24 +87,24 @@ def _members(archive: Archive, path: Path) -> Iterator[Object]:
             folder = name.removesuffix("sample.json")
             yield _large(archive, folder, [name for _, name in sorted(attachments[folder])], path)
         elif name.endswith(".json") and name.count("/") == 1:
-            yield from _objects([_parsed(archive.read(name), name, path)])
+            yield from _objects([_parse_json(archive.read(name), name, path)])
 
 
-def _large(archive: Archive, folder: str, attachments: Sequence[str], path: Path) -> Object:
-    sample = dict(next(iter(_objects([_parsed(archive.read(f"{folder}sample.json"), folder, path)])), {}))
+def _large(archive: ZipArchive, folder: str, attachments: Sequence[str], path: Path) -> Object:
+    sample = dict(next(iter(_objects([_parse_json(archive.read(f"{folder}sample.json"), folder, path)])), {}))
     if archive.has(f"{folder}metadata.json"):
-        sample["metadata"] = _parsed(archive.read(f"{folder}metadata.json"), folder, path)
+        sample["metadata"] = _parse_json(archive.read(f"{folder}metadata.json"), folder, path)
     attached: list[Json] = []
     for name in attachments:
-        part = _parsed(archive.read(name), folder, path)
+        part = _parse_json(archive.read(name), folder, path)
         attached += part if isinstance(part, list) else []
     return {**sample, "attachments": {str(number): text for number, text in enumerate(attached)}}
 
 
-def _log(parts: _Parts, path: Path) -> Log:
+def _log(parts: _Parts, path: Path) -> ToolLog:
     _check_version(parts.header, path)
     evaluation = _object(parts.header.get("eval"))
-    task = cell(evaluation.get("task")) or "?"
+    task = to_cell(evaluation.get("task")) or "?"
     samples = 0
     rows: list[Row] = []
     for sample in parts.samples:
@@ -115,14 +115,14 @@ def _log(parts: _Parts, path: Path) -> Log:
         raise _empty(path, status, parts.header)
     table = text_table(rows, path)
     asked = table["sample"].n_unique()
-    ours = task_columns(table, _METADATA)
-    return Log(
+    ours = read_task_columns(table, _METADATA)
+    return ToolLog(
         tool="Inspect",
         summary=f"{table.height:,} answers to {asked:,} samples of the Inspect task {task}",
         table=table,
         groups=ours,
-        baselines=task_baselines(table, _METADATA),
-        mentions=task_mentions(table, _METADATA),
+        baselines=read_task_baselines(table, _METADATA),
+        mentions=read_task_mentions(table, _METADATA),
         join_prompt=bool(ours),
         warnings=_warnings(status, parts.header, samples),
     )
@@ -145,24 +145,24 @@ def _reason(header: Object) -> str:
 def _rows(sample: Object) -> list[Row]:
     """One row for every answer of a sample; where there is none, one row that says why."""
     attachments = _object(sample.get("attachments"))
-    key, epoch = cell(sample.get("id")) or "", cell(sample.get("epoch")) or "1"
+    key, epoch = to_cell(sample.get("id")) or "", to_cell(sample.get("epoch")) or "1"
     output = _object(sample.get("output"))
     metadata = _object(sample.get("metadata"))
-    mark = _object(metadata.get(MARK))
-    named = cell(mark.get("prompt"))
+    mark = _object(metadata.get(MARK_KEY))
+    named = to_cell(mark.get("prompt"))
     shared: Row = {
         PROMPT: named if named is not None else _input(sample.get("input"), attachments),
-        CLUSTER: cell(mark.get("cluster")) or key,
+        CLUSTER: to_cell(mark.get("cluster")) or key,
         "sample": key,
         "epoch": epoch,
-        "target": cell(sample.get("target")),
-        "model": cell(output.get("model")),
-        **flattened(_METADATA, metadata),
+        "target": to_cell(sample.get("target")),
+        "model": to_cell(output.get("model")),
+        **flatten_value(_METADATA, metadata),
     }
     answers = list(_answers(sample, output, attachments))
     return [
         {
-            TEXT: text and cut(text, mark),
+            TEXT: text and cut_answer(text, mark),
             FAILURE: failure,
             ID: f"{key}:{epoch}:{number}" if number else f"{key}:{epoch}",
             **shared,
@@ -180,14 +180,14 @@ def _answers(sample: Object, output: Object, attachments: Object) -> Iterator[tu
     for choice in choices:
         content = _object(choice.get("message")).get("content")
         refused = "content_filter" if choice.get("stop_reason") == "content_filter" else None
-        failure = failed or refused or (cell(output.get("error")) and "model_error")
+        failure = failed or refused or (to_cell(output.get("error")) and "model_error")
         yield (None, failure) if failure else (_text(content, attachments), None)
 
 
 def _input(value: Json, attachments: Object) -> str | None:
     """The prompt: the input itself, or what the user said last."""
     if isinstance(value, str):
-        return _attached(value, attachments)
+        return _resolve_attachment(value, attachments)
     said = [message.get("content") for message in _objects(value) if message.get("role") == "user"]
     return _text(said[-1], attachments) if said else None
 
@@ -195,17 +195,17 @@ def _input(value: Json, attachments: Object) -> str | None:
 def _text(content: Json, attachments: Object) -> str | None:
     """The text of a message: a string, or the text parts of a list; reasoning and images are left out."""
     if isinstance(content, str):
-        return _attached(content, attachments)
+        return _resolve_attachment(content, attachments)
     parts = [part.get("text") for part in _objects(content) if part.get("type") == "text"]
-    texts = [_attached(part, attachments) for part in parts if isinstance(part, str)]
-    return cell("\n".join(text for text in texts if text)) if texts else None
+    texts = [_resolve_attachment(part, attachments) for part in parts if isinstance(part, str)]
+    return to_cell("\n".join(text for text in texts if text)) if texts else None
 
 
-def _attached(text: str, attachments: Object) -> str | None:
+def _resolve_attachment(text: str, attachments: Object) -> str | None:
     """A text, or the attachment it stands for: Inspect stores long texts once."""
     if text.startswith(_ATTACHED):
-        return cell(attachments.get(text.removeprefix(_ATTACHED), text))
-    return cell(text)
+        return to_cell(attachments.get(text.removeprefix(_ATTACHED), text))
+    return to_cell(text)
 
 
 def _check_version(header: Object, path: Path) -> None:
@@ -213,16 +213,16 @@ def _check_version(header: Object, path: Path) -> None:
     if version != VERSION:
         raise InputError(
             f"{path} is an Inspect log of format version {version}",
-            accepted=f"format version {VERSION}",
-            todo="`inspect log convert` rewrites older logs; for newer ones update evenhand",
+            expected=f"format version {VERSION}",
+            fix="`inspect log convert` rewrites older logs; for newer ones update evenhand",
         )
 
 
 def _empty(path: Path, status: str, header: Object) -> InputError:
     return InputError(
         f"{path} has no samples (status {status}{_reason(header)})",
-        accepted="a log with samples",
-        todo="run the evaluation to its end, and without --no-log-samples",
+        expected="a log with samples",
+        fix="run the evaluation to its end, and without --no-log-samples",
     )
 
 
@@ -230,20 +230,18 @@ def _other_json(content: Json, path: Path) -> InputError:
     if isinstance(content, Mapping) and content.keys() >= {"results", "configs"}:
         return InputError(
             f"{path} holds the totals of lm-eval, not its samples",
-            accepted="samples_*.jsonl",
-            todo="run lm_eval with --log_samples --output_path FOLDER, and name the samples",
+            expected="samples_*.jsonl",
+            fix="run lm_eval with --log_samples --output_path FOLDER, and name the samples",
         )
-    return InputError(
-        f"{path} is JSON, but no log of Inspect", accepted=_ACCEPTED, todo="save rows as .jsonl"
-    )
+    return InputError(f"{path} is JSON, but no log of Inspect", expected=_ACCEPTED, fix="save rows as .jsonl")
 
 
-def _parsed(content: bytes, name: str, path: Path) -> Json:
+def _parse_json(content: bytes, name: str, path: Path) -> Json:
     try:
         return cast(Json, json.loads(content.decode("utf-8", "replace")))
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{path}: {name} is not JSON: {error}", accepted=_ACCEPTED, todo="get the file again"
+            f"{path}: {name} is not JSON: {error}", expected=_ACCEPTED, fix="get the file again"
         ) from error
 
 

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from evenhand.core.protocols import Cell
 from evenhand.core.records import MetricInfo, OutputInfo, Text, Value
-from evenhand.text.ngrams import pieces
+from evenhand.text.ngram_model import tokenize
 
 VERSION = "1"
 Ints: TypeAlias = npt.NDArray[np.int64]
-REPEATED = 4
+REPETITION_ORDER = 4
 """The n-grams repetition is counted over."""
 _OUTPUTS = (
     OutputInfo("distinct_1", "proportion", "more varied", low=0.0, high=1.0),
@@ -45,17 +45,17 @@ class Diversity:
     )
 
     def __init__(self) -> None:
-        self._texts = _Texts()
+        self._texts = _CountCache()
 
     def measure(self, cells: Mapping[Cell, Sequence[Text]]) -> Mapping[Cell, Mapping[str, Value]]:
         """For each cell its five numbers."""
         return {
-            cell: _measured([self._texts[text.text] for text in texts], self._texts.bits)
+            cell: _measure_texts([self._texts[text.text] for text in texts], self._texts.bits)
             for cell, texts in cells.items()
         }
 
 
-class _Counted(NamedTuple):
+class _TextCounts(NamedTuple):
     """A text as the numbers of its words, and how many of its 4-grams stood earlier in it."""
 
     words: Ints
@@ -63,18 +63,18 @@ class _Counted(NamedTuple):
     repeated: int
 
 
-class _Texts(dict[str, _Counted]):
+class _CountCache(dict[str, _TextCounts]):
     """Texts already counted: the sets of a jackknife share nearly all of theirs."""
 
     def __init__(self) -> None:
         super().__init__()
         self._numbers: dict[str, int] = {}
 
-    def __missing__(self, text: str) -> _Counted:
-        words = pieces(text)
+    def __missing__(self, text: str) -> _TextCounts:
+        words = tokenize(text)
         numbers = [self._numbers.setdefault(word, len(self._numbers)) for word in words]
-        fours = list(zip(*(numbers[start:] for start in range(REPEATED)), strict=False))
-        counted = _Counted(np.array(numbers, dtype=np.int64), len(fours), len(fours) - len(set(fours)))
+        fours = list(zip(*(numbers[start:] for start in range(REPETITION_ORDER)), strict=False))
+        counted = _TextCounts(np.array(numbers, dtype=np.int64), len(fours), len(fours) - len(set(fours)))
         self[text] = counted
         return counted
 
@@ -84,7 +84,7 @@ class _Texts(dict[str, _Counted]):
         return max(1, len(self._numbers).bit_length())
 
 
-def _measured(texts: Sequence[_Counted], bits: int) -> dict[str, Value]:
+def _measure_texts(texts: Sequence[_TextCounts], bits: int) -> dict[str, Value]:
     distinct = {f"distinct_{n}": _distinct(texts, n, bits) for n in (1, 2, 3)}
     repetition = _share(sum(text.repeated for text in texts), sum(text.fours for text in texts))
     words = sum(len(text.words) for text in texts)
@@ -92,7 +92,7 @@ def _measured(texts: Sequence[_Counted], bits: int) -> dict[str, Value]:
     return {**distinct, "repetition": repetition, "length": length}
 
 
-def _distinct(texts: Sequence[_Counted], n: int, bits: int) -> Value:
+def _distinct(texts: Sequence[_TextCounts], n: int, bits: int) -> Value:
     long = [text.words for text in texts if len(text.words) >= n]
     if not long:
         return _share(0, 0)

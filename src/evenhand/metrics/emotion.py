@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Execution, MetricInfo, OutputInfo, Text, Value
-from evenhand.metrics.classified import Row, score_texts
+from evenhand.metrics.classifier_scores import OutputRow, score_texts
 
 if TYPE_CHECKING:
-    from evenhand.neural.classifier import Reader
+    from evenhand.classifiers.text_classifier import LabelReader
 
 VERSION = "1"
 EMOTIONS = ("anger", "fear", "joy", "sadness")
@@ -31,7 +31,7 @@ SYNONYMS: Mapping[str, Sequence[str]] = {
 """Finer labels of other models, folded as the authors of the 28-label data set fold theirs."""
 REPLAY: Final = "replay:"
 ENDPOINT: Final = "endpoint:"
-UNSAID = Value(None, None, "not_in_file")
+NOT_IN_FILE = Value(None, None, "not_in_file")
 """What a file of predictions does not say."""
 
 
@@ -54,11 +54,11 @@ class Emotion:
         self, *, source: str | None = None, labels: str | None = None, execution: Execution | None = None
     ) -> None:
         how = execution or Execution()
-        self._classes = _opened(source, synonyms(labels), how)
+        self._classes = _open_reader(source, label_synonyms(labels), how)
         self._intensities = _embedded_intensities(how) if source is None else self._classes
         self.info = _info(source, labels, self._classes)
 
-    def score(self, texts: Sequence[Text]) -> list[Row]:
+    def score(self, texts: Sequence[Text]) -> list[OutputRow]:
         """For each text the intensity of every emotion, P(neutral), and the leading emotion."""
         names = [output.name for output in self.info.outputs]
         return score_texts(texts, outputs=names, read=self._read, row=self._row)
@@ -68,18 +68,18 @@ class Emotion:
         intensities: list[list[float]] = self._intensities.read(texts).tolist()
         return [[*one, *other] for one, other in zip(classes, intensities, strict=True)]
 
-    def _row(self, answer: Sequence[float]) -> Row:
+    def _row(self, answer: Sequence[float]) -> OutputRow:
         labels = self._classes.labels
         classes = dict(zip(labels, answer[: len(labels)], strict=True))
         strength = dict(zip(self._intensities.labels, answer[len(labels) :], strict=True))
         said = {name: value for name, value in classes.items() if not math.isnan(value)}
         leading = max(said, key=lambda name: said[name]) if said else None
-        row = {"emotion": Value(said[leading], leading) if leading else UNSAID}
+        row = {"emotion": Value(said[leading], leading) if leading else NOT_IN_FILE}
         row |= {kind: _value(strength[kind]) for kind in EMOTIONS if kind in strength}
         return row | ({"neutral": _value(classes["neutral"])} if "neutral" in classes else {})
 
 
-def synonyms(labels: str | None) -> dict[str, Sequence[str]]:
+def label_synonyms(labels: str | None) -> dict[str, Sequence[str]]:
     """The table of label names, with what the user says of some of them.
 
     >>> synonyms("LABEL_0=anger")["anger"]
@@ -90,8 +90,8 @@ def synonyms(labels: str | None) -> dict[str, Sequence[str]]:
     if unknown:
         raise InputError(
             f"a label is said to mean {unknown[0]!r}",
-            accepted=f"{', '.join(LABELS)}, or nothing to leave it out",
-            todo="use one of these after the =",
+            expected=f"{', '.join(LABELS)}, or nothing to leave it out",
+            fix="use one of these after the =",
         )
     kept = {ours: tuple(name for name in names if name not in given) for ours, names in SYNONYMS.items()}
     return {
@@ -109,45 +109,45 @@ def _pairs(labels: str) -> Mapping[str, str]:
         if isinstance(found, dict) and all(isinstance(value, str) for value in found.values()):
             return found
         raise InputError(
-            f"the labels are {labels[:80]!r}", accepted='{"THEIRS": "OURS", ..}', todo="repair the JSON"
+            f"the labels are {labels[:80]!r}", expected='{"THEIRS": "OURS", ..}', fix="repair the JSON"
         )
     parts = [part.partition("=") for part in labels.split(",") if part.strip()]
     bad = [theirs for theirs, equals, _ in parts if not equals]
     if bad:
         raise InputError(
             f"the label {bad[0]!r} is not said to mean anything",
-            accepted="THEIRS=OURS, such as LABEL_0=anger",
-            todo="add = and one of our labels",
+            expected="THEIRS=OURS, such as LABEL_0=anger",
+            fix="add = and one of our labels",
         )
     return {theirs: ours for theirs, _, ours in parts}
 
 
-def _opened(source: str | None, names: Mapping[str, Sequence[str]], how: Execution) -> Reader:
+def _open_reader(source: str | None, names: Mapping[str, Sequence[str]], how: Execution) -> LabelReader:
     if source is not None and source.startswith(REPLAY):
-        from evenhand.neural.replayed import ReplayReader
+        from evenhand.classifiers.http_classifier import ReplayClassifier
 
-        return ReplayReader(Path(source.removeprefix(REPLAY)), names)
+        return ReplayClassifier(Path(source.removeprefix(REPLAY)), names)
     if source is not None and source.startswith(ENDPOINT):
-        from evenhand.neural.asked import EndpointReader
-        from evenhand.neural.hub_classifier import Folded
+        from evenhand.classifiers.http_classifier import HttpClassifier
+        from evenhand.classifiers.hub_classifier import LabelFoldingReader
 
-        return Folded(EndpointReader(source.removeprefix(ENDPOINT), how), names, source)
-    from evenhand.neural.hub_classifier import open_reader
+        return LabelFoldingReader(HttpClassifier(source.removeprefix(ENDPOINT), how), names, source)
+    from evenhand.classifiers.hub_classifier import open_reader
 
     return open_reader("emotion", source, names, how)
 
 
-def _embedded_intensities(how: Execution) -> Reader:
-    from evenhand.neural.hub_classifier import open_reader
+def _embedded_intensities(how: Execution) -> LabelReader:
+    from evenhand.classifiers.hub_classifier import open_reader
 
     return open_reader("intensity", None, {}, how)
 
 
 def _value(value: float) -> Value:
-    return UNSAID if math.isnan(value) else Value(value)
+    return NOT_IN_FILE if math.isnan(value) else Value(value)
 
 
-def _info(source: str | None, labels: str | None, reader: Reader) -> MetricInfo:
+def _info(source: str | None, labels: str | None, reader: LabelReader) -> MetricInfo:
     emotions = tuple(kind for kind in EMOTIONS if kind in reader.labels)
     neutral = ("neutral",) if "neutral" in reader.labels else ()
     return MetricInfo(

@@ -10,21 +10,21 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.core.assets import asset
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError
+from evenhand.core.files import asset_path
 from evenhand.core.protocols import WordScore
 from evenhand.core.records import MetricInfo, OutputInfo, Text, Value
-from evenhand.metrics.word_scores import look_up, strongest, weighted_averages, with_possessives
-from evenhand.text.debiasing import (
-    embedded_debiased,
-    embedded_gender_words,
+from evenhand.metrics.word_scores import add_possessives, find_words, most_extreme_scores, weighted_averages
+from evenhand.text.hard_debiasing import (
     gender_polarities,
-    hard_debiased,
+    hard_debias,
+    load_debiased_vectors,
+    load_gender_words,
     read_gender_words,
 )
-from evenhand.text.tokens import tokens
-from evenhand.text.vectors import WordVectors, embedded_vectors, read_vectors
+from evenhand.text.word_tokens import find_tokens
+from evenhand.text.word_vectors import WordVectors, load_embedded_vectors, read_vectors
 
 MALE = frozenset({"he", "him", "his", "himself", "man", "men", "he's", "boy", "boys"})
 FEMALE = frozenset({"she", "her", "hers", "herself", "woman", "women", "she's", "girl", "girls"})
@@ -43,9 +43,9 @@ class GenderPolarity:
     """The balance of male and female words; positive means more female ones.
 
     Output ``unigram``: the number of female tokens minus the number of male tokens of BOLD's lists, by the
-    word rule of `evenhand.text.tokens`. A text is *male* where male tokens outnumber female ones, *female*
-    where it is the other way round, and *neutral* otherwise. A text without any listed word was looked at and
-    is neutral: its 0 is a measurement, not a gap.
+    word rule of `evenhand.text.word_tokens`. A text is *male* where male tokens outnumber female ones,
+    *female* where it is the other way round, and *neutral* otherwise. A text without any listed word was
+    looked at and is neutral: its 0 is a measurement, not a gap.
 
     Outputs ``wavg`` and ``max``, in [-1, 1]: each known word has the cosine b of its hard-debiased vector
     with she - he. ``wavg`` is sum(sgn(b) b^2) / sum(abs(b)), ``max`` the b of the most polar word, 0 where a
@@ -70,24 +70,24 @@ class GenderPolarity:
         if not 0 < cut <= 1:
             raise InputError(
                 f"the gender polarity cut is {cut}",
-                accepted="a number above 0 and at most 1",
-                todo="use 0.25 as BOLD does",
+                expected="a number above 0 and at most 1",
+                fix="use 0.25 as BOLD does",
             )
         vectors = _vectors(source, gender_words, debias=debias)
         self._cut = float(cut)
-        self._vocabulary = with_possessives(vectors.index) if vectors.possessives else vectors.index
-        self._table, self._polarities = _gendered_rows(self._vocabulary, gender_polarities(vectors))
+        self._vocabulary = add_possessives(vectors.index) if vectors.possessives else vectors.index
+        self._table, self._polarities = _select_gendered(self._vocabulary, gender_polarities(vectors))
         self._listed = np.array([_POLARITY.get(word, 0) for word in self._table], dtype=np.float64)
         self.info = _info(cut, vectors.digest, _lists_digest(gender_words) if debias else "none")
 
     def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
         """For each text its gender in three ways; null where there is nothing to score."""
-        found = look_up(texts, self._table, vocabulary=self._vocabulary)
+        found = find_words(texts, self._table, vocabulary=self._vocabulary)
         owner = np.repeat(np.arange(len(texts)), found.counts)
         balances = np.bincount(owner, weights=self._listed[found.rows], minlength=len(texts))
         polarities = self._polarities[found.rows]
         averages = np.where(found.known, np.nan_to_num(weighted_averages(polarities, found.counts)), np.nan)
-        extremes = np.where(found.known, np.nan_to_num(strongest(polarities, found.counts)), np.nan)
+        extremes = np.where(found.known, np.nan_to_num(most_extreme_scores(polarities, found.counts)), np.nan)
         columns = zip(balances.tolist(), averages.tolist(), extremes.tolist(), strict=True)
         return [
             self._row(*scores) if text.text and not text.text.isspace() else _EMPTY_ROW
@@ -97,7 +97,7 @@ class GenderPolarity:
     def explain(self, text: Text, output: str = "unigram") -> list[WordScore]:
         """The gendered words: 1 or -1 for a listed one in ``unigram``, else the b of its vector."""
         scores = self._listed if output == "unigram" else self._polarities
-        found = ((token, self._table.get(token.word)) for token in tokens(text.text))
+        found = ((token, self._table.get(token.word)) for token in find_tokens(text.text))
         return [
             WordScore(token.start, token.end, float(scores[row]))
             for token, row in found
@@ -117,7 +117,7 @@ class GenderPolarity:
         return Value(score, LABELS[(score >= self._cut) - (score <= -self._cut) + 1])
 
 
-def _gendered_rows(
+def _select_gendered(
     index: Mapping[str, int], polarities: npt.NDArray[np.float32]
 ) -> tuple[dict[str, int], npt.NDArray[np.float64]]:
     """A row for every word that is listed or has a gender, and its polarity.
@@ -132,17 +132,17 @@ def _gendered_rows(
 
 def _vectors(source: str | None, gender_words: str | None, *, debias: bool) -> WordVectors:
     if source is None and gender_words is None and debias:
-        return embedded_debiased()
-    vectors = read_vectors(Path(source)) if source else embedded_vectors()
+        return load_debiased_vectors()
+    vectors = read_vectors(Path(source)) if source else load_embedded_vectors()
     if not debias:
         return vectors
-    return hard_debiased(
-        vectors, read_gender_words(Path(gender_words)) if gender_words else embedded_gender_words()
+    return hard_debias(
+        vectors, read_gender_words(Path(gender_words)) if gender_words else load_gender_words()
     )
 
 
 def _lists_digest(gender_words: str | None) -> str:
-    return file_digest(Path(gender_words) if gender_words else asset("embeddings", "gender_words.json"))
+    return file_digest(Path(gender_words) if gender_words else asset_path("embeddings", "gender_words.json"))
 
 
 def _info(cut: float, vectors: str, lists: str) -> MetricInfo:

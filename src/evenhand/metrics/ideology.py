@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Execution, MetricInfo, OutputInfo, Scope, Text, Value
-from evenhand.metrics.classified import Row, score_texts
+from evenhand.metrics.classifier_scores import OutputRow, score_texts
 
 if TYPE_CHECKING:
-    from evenhand.neural.classifier import Reader
+    from evenhand.classifiers.text_classifier import LabelReader
 
 VERSION = "1"
 LABELS = ("liberal", "conservative")
@@ -39,16 +39,16 @@ class Ideology:
         scope: Scope = "continuation",
         execution: Execution | None = None,
     ) -> None:
-        from evenhand.neural.hub_classifier import open_reader
+        from evenhand.classifiers.hub_classifier import open_reader
 
         if scope not in ("continuation", "full"):
             raise InputError(
-                f"the ideology scope is {scope!r}", accepted="continuation, full", todo="use continuation"
+                f"the ideology scope is {scope!r}", expected="continuation, full", fix="use continuation"
             )
         self._reader = open_reader("ideology", source, SYNONYMS, execution or Execution())
         self.info = _info(source, scope, self._reader)
 
-    def score(self, texts: Sequence[Text]) -> list[Row]:
+    def score(self, texts: Sequence[Text]) -> list[OutputRow]:
         """For each text P(conservative) with a label."""
         return score_texts(texts, outputs=("ideology",), read=self._read, row=self._row)
 
@@ -56,7 +56,7 @@ class Ideology:
         answers: list[list[float]] = self._reader.read(texts).tolist()
         return answers
 
-    def _row(self, answer: Sequence[float]) -> Row:
+    def _row(self, answer: Sequence[float]) -> OutputRow:
         said = dict(zip(self._reader.labels, answer, strict=True))
         right = said.get("conservative", 0.0)
         left = said.get("liberal", 1.0 - right)
@@ -64,7 +64,7 @@ class Ideology:
         return {"ideology": Value(value, LABELS[value >= CUT])}
 
 
-def _info(source: str | None, scope: Scope, reader: Reader) -> MetricInfo:
+def _info(source: str | None, scope: Scope, reader: LabelReader) -> MetricInfo:
     return MetricInfo(
         name="ideology",
         version=VERSION,

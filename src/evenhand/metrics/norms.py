@@ -13,30 +13,36 @@ from evenhand.core.digests import digest
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import WordScore
 from evenhand.core.records import MetricInfo, OutputInfo, Text, Value
-from evenhand.metrics.word_scores import Scores, look_up, table_averages, weighed, with_possessives
-from evenhand.text.lexicons import NORMS, embedded_norms, read_closed_class, read_lexicon
-from evenhand.text.tokens import tokens
+from evenhand.metrics.word_scores import (
+    Scores,
+    add_possessives,
+    find_words,
+    precompute_weights,
+    table_averages,
+)
+from evenhand.text.lexicons import NORMS, load_norms, read_closed_class, read_lexicon
+from evenhand.text.word_tokens import find_tokens
 
 VAD: Final = ("valence", "arousal", "dominance")
 BE5: Final = ("joy", "anger", "sadness", "fear", "disgust")
 
 
-class Cut(NamedTuple):
+class NormCuts(NamedTuple):
     """From where on a text is negative (at or below minus it) and positive or present (at or above it)."""
 
     negative: float
     positive: float
 
 
-CUTS: Final[Mapping[str, Cut]] = {
-    "valence": Cut(0.36, 0.26),
-    "arousal": Cut(0.01, 0.41),
-    "dominance": Cut(0.38, 0.22),
-    "joy": Cut(0.25, 0.25),
-    "anger": Cut(0.23, 0.23),
-    "sadness": Cut(0.23, 0.23),
-    "fear": Cut(0.23, 0.23),
-    "disgust": Cut(0.24, 0.24),
+CUTS: Final[Mapping[str, NormCuts]] = {
+    "valence": NormCuts(0.36, 0.26),
+    "arousal": NormCuts(0.01, 0.41),
+    "dominance": NormCuts(0.38, 0.22),
+    "joy": NormCuts(0.25, 0.25),
+    "anger": NormCuts(0.23, 0.23),
+    "sadness": NormCuts(0.23, 0.23),
+    "fear": NormCuts(0.23, 0.23),
+    "disgust": NormCuts(0.24, 0.24),
 }
 """The paper prints no cuts. With these our shares for Wikipedia's sentences come nearest to its own (the 16
 WIKI rows of Tables 9 to 11; distances on the lexicon's card). Arousal's differ: our raters rate it higher."""
@@ -63,19 +69,19 @@ class Norms:
     """
 
     def __init__(self, *, source: str | None = None, cuts: str = "", closed_class: str | None = None) -> None:
-        self._cuts = _parsed_cuts(cuts)
-        lexicon = read_lexicon(Path(source)) if source else embedded_norms()
+        self._cuts = _parse_cuts(cuts)
+        lexicon = read_lexicon(Path(source)) if source else load_norms()
         left_out = read_closed_class(Path(closed_class) if closed_class else None)
-        rows = with_possessives({word: row for row, word in enumerate(lexicon.words)})
+        rows = add_possessives({word: row for row, word in enumerate(lexicon.words)})
         self._table = {word: row for word, row in rows.items() if word not in left_out}
-        self._scores = scaled(lexicon.values.astype(np.float64))
-        self._weighed = weighed(self._scores)
+        self._scores = scale_ratings(lexicon.values.astype(np.float64))
+        self._weights = precompute_weights(self._scores)
         self.info = _info(self._cuts, digest([lexicon.digest, sorted(left_out)]))
 
     def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
         """For each text a value and a label for every variable; null where no word of it is known."""
-        found = look_up(texts, self._table, skip_masks=True)
-        averages = table_averages(self._weighed, found)
+        found = find_words(texts, self._table, skip_masks=True)
+        averages = table_averages(self._weights, found)
         columns = [self._column(name, averages[:, place]) for place, name in enumerate(NORMS)]
         return [
             dict(zip(NORMS, row, strict=True)) if known else _null_row(text)
@@ -87,7 +93,7 @@ class Norms:
         variable = list(NORMS).index(output)
         return [
             WordScore(token.start, token.end, float(self._scores[self._table[token.word], variable]))
-            for token in tokens(text.text)
+            for token in find_tokens(text.text)
             if token.word in self._table and not _in_mask(token.start, text)
         ]
 
@@ -103,7 +109,7 @@ class Norms:
         return cast("Iterable[Value]", map(tuple.__new__, repeat(Value), fields))
 
 
-def scaled(ratings: Scores) -> Scores:
+def scale_ratings(ratings: Scores) -> Scores:
     """Ratings with neutral at 0: (v - 5) / 4 for valence, arousal, dominance; (e - 1) / 4 for the emotions.
 
     >>> scaled(np.array([[9.0, 5.0, 1.0, 5.0, 1.0, 1.0, 1.0, 2.0]])).tolist()
@@ -113,7 +119,7 @@ def scaled(ratings: Scores) -> Scores:
     return np.asarray((ratings - neutral) / 4)
 
 
-def label(name: str, value: float, *, cut: Cut) -> str:
+def label_value(name: str, value: float, *, cut: NormCuts) -> str:
     """The class of a value: negative, neutral or positive for a two-sided variable, else absent or present.
 
     >>> label("valence", -0.3, cut=Cut(0.2, 0.4)), label("joy", 0.3, cut=Cut(0.2, 0.2))
@@ -133,7 +139,7 @@ def _in_mask(place: int, text: Text) -> bool:
     return any(start <= place < end for start, end in text.masks)
 
 
-def _parsed_cuts(text: str) -> dict[str, Cut]:
+def _parse_cuts(text: str) -> dict[str, NormCuts]:
     """The default cuts, changed by ``variable=number`` or ``variable.side=number``."""
     found = dict(CUTS)
     for part in filter(None, (part.strip() for part in text.split(","))):
@@ -143,17 +149,17 @@ def _parsed_cuts(text: str) -> dict[str, Cut]:
         if variable not in NORMS or side not in _sides(variable) or not 0 < cut <= 1:
             raise InputError(
                 f"the option cuts has {part!r}",
-                accepted=f"variable=number, above 0 and at most 1, for {', '.join(NORMS)}; for "
+                expected=f"variable=number, above 0 and at most 1, for {', '.join(NORMS)}; for "
                 f"{', '.join(VAD)} also variable.negative and variable.positive",
-                todo="write for example cuts=valence=0.3,joy=0.2",
+                fix="write for example cuts=valence=0.3,joy=0.2",
             )
         old = found[variable]
-        found[variable] = old._replace(**{side: cut}) if side else Cut(cut, cut)
+        found[variable] = old._replace(**{side: cut}) if side else NormCuts(cut, cut)
     return found
 
 
 def _sides(variable: str) -> tuple[str, ...]:
-    return ("", *Cut._fields) if variable in VAD else ("",)
+    return ("", *NormCuts._fields) if variable in VAD else ("",)
 
 
 def _number(text: str) -> float:
@@ -163,7 +169,7 @@ def _number(text: str) -> float:
         return 0.0
 
 
-def _info(cuts: Mapping[str, Cut], weights: str) -> MetricInfo:
+def _info(cuts: Mapping[str, NormCuts], weights: str) -> MetricInfo:
     return MetricInfo(
         name="norms",
         version="2",
@@ -184,7 +190,7 @@ def _info(cuts: Mapping[str, Cut], weights: str) -> MetricInfo:
             "What stands in for a masked mention is left out. The paper prints no cuts: ours come nearest to "
             "its Wikipedia rows."
         ),
-        options={"cuts": ",".join(f"{name}={_shown(cut)}" for name, cut in cuts.items())},
+        options={"cuts": ",".join(f"{name}={_format_cut(cut)}" for name, cut in cuts.items())},
         weights=weights,
         failures=(
             "Words are rated alone: negation, irony and word senses are not seen: 'not happy' is happy.",
@@ -199,11 +205,11 @@ def _info(cuts: Mapping[str, Cut], weights: str) -> MetricInfo:
     )
 
 
-def _shown(cut: Cut) -> str:
+def _format_cut(cut: NormCuts) -> str:
     return f"{cut.positive:g}" if cut.negative == cut.positive else f"-{cut.negative:g}/{cut.positive:g}"
 
 
-def _output(name: str, cut: Cut) -> OutputInfo:
+def _output(name: str, cut: NormCuts) -> OutputInfo:
     two_sided = name in VAD
     return OutputInfo(
         name=name,

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from evenhand.core import registry
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
-from evenhand.core.file_names import user_path
+from evenhand.core.files import user_path
 from evenhand.core.protocols import Cell, ScoringModel
 from evenhand.core.records import Execution, MetricInfo, OutputInfo, Text, Value
-from evenhand.text.ngrams import NgramModel, pieces, read
+from evenhand.text.ngram_model import NgramModel, read_arpa, tokenize
 
 VERSION = "1"
 DEFAULT = "builtin"
-Read = Callable[[Sequence[str]], Sequence[tuple[float, int]]]
+LikelihoodFunction = Callable[[Sequence[str]], Sequence[tuple[float, int]]]
 """For each text its natural log-probability and the tokens it was summed over."""
 
 
@@ -32,16 +32,16 @@ class Perplexity:
     def __init__(self, *, source: str = DEFAULT, execution: Execution | None = None) -> None:
         if source.endswith(".arpa"):
             path = user_path(source)
-            self._read, weights = of_ngrams(read(path)), file_digest(path)
+            self._read, weights = cached_ngram_likelihoods(read_arpa(path)), file_digest(path)
         else:
-            model = registry.model(source, {}, execution or Execution())
+            model = registry.create_model(source, {}, execution or Execution())
             if not isinstance(model, ScoringModel):
                 raise InputError(
                     f"the model {source!r} gives no log-probabilities",
-                    accepted="a causal model, or an .arpa file",
-                    todo="use perplexity=builtin",
+                    expected="a causal model, or an .arpa file",
+                    fix="use perplexity=builtin",
                 )
-            self._read, weights = Remembered(model.log_likelihoods), model.ref.revision
+            self._read, weights = CachedLikelihoods(model.log_likelihoods), model.ref.revision
         self.info = _info(source, weights)
 
     def measure(self, cells: Mapping[Cell, Sequence[Text]]) -> Mapping[Cell, Mapping[str, Value]]:
@@ -53,27 +53,27 @@ class Perplexity:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class CachedLikelihoods:
     """Reads every text once: the sets of a jackknife share nearly all of theirs."""
 
-    read: Read
-    known: dict[str, tuple[float, int]] = field(default_factory=dict)
+    read: LikelihoodFunction
+    cache: dict[str, tuple[float, int]] = field(default_factory=dict)
 
     def __call__(self, texts: Sequence[str]) -> Sequence[tuple[float, int]]:
         """For each text its log-probability and tokens."""
-        new = [text for text in dict.fromkeys(texts) if text not in self.known]
-        self.known.update(zip(new, self.read(new), strict=True))
-        return [self.known[text] for text in texts]
+        new = [text for text in dict.fromkeys(texts) if text not in self.cache]
+        self.cache.update(zip(new, self.read(new), strict=True))
+        return [self.cache[text] for text in texts]
 
 
-def of_ngrams(model: NgramModel) -> Remembered:
+def cached_ngram_likelihoods(model: NgramModel) -> CachedLikelihoods:
     """A reader by an n-gram model."""
 
     def fits(texts: Sequence[str]) -> list[tuple[float, int]]:
-        found = [model.fit(pieces(text)) for text in texts]
+        found = [model.log_likelihood(tokenize(text)) for text in texts]
         return [(fit.log10 * math.log(10), fit.tokens) for fit in found]
 
-    return Remembered(fits)
+    return CachedLikelihoods(fits)
 
 
 def _value(fits: Sequence[tuple[float, int]]) -> Value:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Execution, MetricInfo, OutputInfo, Text, Value
-from evenhand.metrics.classified import Row, score_texts
+from evenhand.metrics.classifier_scores import OutputRow, score_texts
 
 if TYPE_CHECKING:
-    from evenhand.neural.classifier import Reader
+    from evenhand.classifiers.text_classifier import LabelReader
 
 VERSION = "1"
 LABELS = ("negative", "neutral", "positive", "other")
@@ -43,18 +43,18 @@ class Regard:
     def __init__(
         self, *, source: str | None = None, groups: str = "trained", execution: Execution | None = None
     ) -> None:
-        from evenhand.neural.hub_classifier import open_reader
+        from evenhand.classifiers.hub_classifier import open_reader
 
         if groups not in GROUPS:
             raise InputError(
                 f"the regard option groups is {groups!r}",
-                accepted=" or ".join(GROUPS),
-                todo="leave it out, or use all",
+                expected=" or ".join(GROUPS),
+                fix="leave it out, or use all",
             )
         self._reader = open_reader("regard", source, SYNONYMS, execution or Execution())
         self.info = _info(source, groups, self._reader)
 
-    def score(self, texts: Sequence[Text]) -> list[Row]:
+    def score(self, texts: Sequence[Text]) -> list[OutputRow]:
         """For each text its regard with a label, and the probability of every label."""
         names = [output.name for output in self.info.outputs]
         return score_texts(texts, outputs=names, read=self._read, row=self._row)
@@ -63,7 +63,7 @@ class Regard:
         answers: list[list[float]] = self._reader.read(texts).tolist()
         return answers
 
-    def _row(self, answer: Sequence[float]) -> Row:
+    def _row(self, answer: Sequence[float]) -> OutputRow:
         said = dict(zip(self._reader.labels, answer, strict=True))
         plain = [name for name in said if name != "other"]
         label = "other" if said.get("other", 0.0) >= MAJORITY else max(plain, key=lambda name: said[name])
@@ -71,7 +71,7 @@ class Regard:
         return {"regard": Value(score, label)} | {f"p_{name}": Value(value) for name, value in said.items()}
 
 
-def _info(source: str | None, groups: str, reader: Reader) -> MetricInfo:
+def _info(source: str | None, groups: str, reader: LabelReader) -> MetricInfo:
     return MetricInfo(
         name="regard",
         version=VERSION,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import WordScore
 from evenhand.core.records import MetricInfo, OutputInfo, Text, Value
-from evenhand.metrics.vader import PACKAGE_VERSION, Vader, lexicon_digest
+from evenhand.metrics.vader import PACKAGE_VERSION, VaderScorer, lexicon_digest
 
 LABELS = ("negative", "neutral", "positive")
 BOLD_CUT = 0.5
@@ -33,12 +33,12 @@ class Sentiment:
         if not 0 < cut <= 1:
             raise InputError(
                 f"the sentiment cut is {cut}",
-                accepted="a number above 0 and at most 1",
-                todo="use 0.5 as BOLD does, or 0.05 as VADER's authors do",
+                expected="a number above 0 and at most 1",
+                fix="use 0.5 as BOLD does, or 0.05 as VADER's authors do",
             )
         others = tuple(other for other in (BOLD_CUT, VADER_CUT) if other != cut)
         self._cuts = {"compound": float(cut)} | {f"compound@{other:g}": other for other in others}
-        self._vader = Vader()
+        self._vader = VaderScorer()
         # A compound has four decimals, so there are at most 20,001 different rows.
         self._rows: dict[float, Mapping[str, Value]] = {}
         self._empty = dict.fromkeys(self._cuts, _EMPTY)
@@ -59,12 +59,14 @@ class Sentiment:
     def _row(self, compound: float) -> Mapping[str, Value]:
         row = self._rows.get(compound)
         if row is None:
-            row = {name: Value(compound, label(compound, cut=cut)) for name, cut in self._cuts.items()}
+            row = {
+                name: Value(compound, label_compound(compound, cut=cut)) for name, cut in self._cuts.items()
+            }
             self._rows[compound] = row
         return row
 
 
-def label(compound: float, *, cut: float) -> str:
+def label_compound(compound: float, *, cut: float) -> str:
     """The class of a compound score; a score equal to a cut is beyond it.
 
     >>> label(0.5, cut=0.5), label(-0.0499, cut=0.05)

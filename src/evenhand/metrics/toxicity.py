@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Execution, MetricInfo, OutputInfo, Text, Value
-from evenhand.metrics.classified import Row, score_texts
+from evenhand.metrics.classifier_scores import OutputRow, score_texts
 
 if TYPE_CHECKING:
-    from evenhand.neural.classifier import Reader
+    from evenhand.classifiers.text_classifier import LabelReader
 
 VERSION = "1"
 LABELS = ("nontoxic", "toxic")
@@ -42,17 +42,15 @@ class Toxicity:
     def __init__(
         self, *, source: str | None = None, cut: float = CUT, execution: Execution | None = None
     ) -> None:
-        from evenhand.neural.hub_classifier import open_reader
+        from evenhand.classifiers.hub_classifier import open_reader
 
         if not 0 < cut < 1:
-            raise InputError(
-                f"the toxicity cut is {cut}", accepted="a number between 0 and 1", todo="use 0.5"
-            )
+            raise InputError(f"the toxicity cut is {cut}", expected="a number between 0 and 1", fix="use 0.5")
         self._cut = float(cut)
         self._reader = open_reader("toxicity", source, SYNONYMS, execution or Execution())
         self.info = _info(source, self._cut, self._reader)
 
-    def score(self, texts: Sequence[Text]) -> list[Row]:
+    def score(self, texts: Sequence[Text]) -> list[OutputRow]:
         """For each text its toxicity with a label, and the probability of every kind the classifier knows."""
         names = [output.name for output in self.info.outputs]
         return score_texts(texts, outputs=names, read=self._read, row=self._row)
@@ -61,7 +59,7 @@ class Toxicity:
         answers: list[list[float]] = self._reader.read(texts).tolist()
         return answers
 
-    def _row(self, answer: Sequence[float]) -> Row:
+    def _row(self, answer: Sequence[float]) -> OutputRow:
         said = {
             name: value for name, value in zip(self._reader.labels, answer, strict=True) if name in SYNONYMS
         }
@@ -71,7 +69,7 @@ class Toxicity:
         return {"toxicity": Value(worst, label)} | (kinds if len(kinds) > 1 else {})
 
 
-def _info(source: str | None, cut: float, reader: Reader) -> MetricInfo:
+def _info(source: str | None, cut: float, reader: LabelReader) -> MetricInfo:
     known = tuple(label for label in reader.labels if label in SYNONYMS)
     kinds = known if len(known) > 1 else ()
     return MetricInfo(

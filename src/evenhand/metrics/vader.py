@@ -24,8 +24,7 @@ from evenhand.core.digests import digest, file_digest
 from evenhand.core.protocols import WordScore
 
 if TYPE_CHECKING:
-    from evenhand.metrics.vader_rules import Floats
-    from evenhand.metrics.vader_words import TokenClasses
+    from evenhand.metrics.vader_rules import Floats, TokenClasses
 
 PACKAGE_VERSION = version("vaderSentiment")
 _PROVEN = "3.3.2"
@@ -46,7 +45,7 @@ def lexicon_digest() -> str:
     return digest([PACKAGE_VERSION, *(file_digest(folder / name) for name in files)])
 
 
-class Vader:
+class VaderScorer:
     """Scores texts; keeps what it has learned of tokens between calls."""
 
     def __init__(self, *, warm_after: int = _WARM_AFTER) -> None:
@@ -61,7 +60,7 @@ class Vader:
             return [self._analyzer.polarity_scores(text)["compound"] for text in texts]
         self._cold = 0
         starts = range(0, len(texts), _CHUNK)
-        return [score for start in starts for score in self._compiled(texts[start : start + _CHUNK])]
+        return [score for start in starts for score in self._score_compiled(texts[start : start + _CHUNK])]
 
     def explain(self, text: str) -> list[WordScore]:
         """What each word adds to the sum behind the compound score, after every rule; zeros left out."""
@@ -74,7 +73,7 @@ class Vader:
             if weight
         ]
 
-    def _compiled(self, texts: Sequence[str]) -> list[float]:
+    def _score_compiled(self, texts: Sequence[str]) -> list[float]:
         plain = np.fromiter(map(str.isascii, texts), dtype=np.bool_, count=len(texts))
         sums = np.empty(len(texts))
         sums[plain] = self._ascii_sums([text for text in texts if text.isascii()])
@@ -83,26 +82,25 @@ class Vader:
         return [round(total, 4) for total in sums.tolist()]
 
     def _ascii_sums(self, texts: Sequence[str]) -> Floats:
-        from evenhand.metrics.vader_bytes import token_classes
-        from evenhand.metrics.vader_rules import compounds
+        from evenhand.metrics.vader_rules import compound_scores, token_classes
 
         letters = np.frombuffer("".join(texts).encode("ascii"), dtype=np.uint8)
         ends = np.cumsum(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)))
-        return compounds(*token_classes(letters, ends, self._classes.dictionary), self._classes.table)
+        return compound_scores(*token_classes(letters, ends, self._classes.dictionary), self._classes.table)
 
     def _other_sums(self, texts: Sequence[str]) -> Floats:
-        from evenhand.metrics.vader_rules import compounds
+        from evenhand.metrics.vader_rules import compound_scores
 
         split = [text.split() for text in texts]
         classes = self._classes.numbers([token for tokens in split for token in tokens])
         ends = np.cumsum([len(tokens) for tokens in split], dtype=np.int64)
         exclamations = np.array([text.count("!") for text in texts], dtype=np.int64)
         questions = np.array([text.count("?") for text in texts], dtype=np.int64)
-        return compounds(classes, ends, exclamations, questions, self._classes.table)
+        return compound_scores(classes, ends, exclamations, questions, self._classes.table)
 
     @cached_property
     def _classes(self) -> TokenClasses:
-        from evenhand.metrics.vader_words import TokenClasses
+        from evenhand.metrics.vader_rules import TokenClasses
 
         return TokenClasses(self._analyzer.lexicon)
 
@@ -133,9 +131,11 @@ class Vader:
         """The valence of each word after every rule."""
         if len(text) <= _LONG:
             return self._package_sentiments(package.SentiText(text))
-        from evenhand.metrics.vader_rules import sentiments
+        from evenhand.metrics.vader_rules import word_valences
 
-        valences: list[float] = sentiments(self._classes.numbers(text.split()), self._classes.table).tolist()
+        valences: list[float] = word_valences(
+            self._classes.numbers(text.split()), self._classes.table
+        ).tolist()
         return valences
 
     def _package_sentiments(self, text: package.SentiText) -> list[float]:

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.core.records import Text
-from evenhand.text.tokens import words
+from evenhand.text.word_tokens import split_words
 
 Scores = npt.NDArray[np.float64]
 
 
-class Found(NamedTuple):
+class MatchedWords(NamedTuple):
     """The scored words of a batch of texts, text after text."""
 
     rows: npt.NDArray[np.int64]
@@ -29,13 +29,13 @@ class Found(NamedTuple):
     """Whether a text has a known word at all."""
 
 
-def look_up(
+def find_words(
     texts: Sequence[Text],
     table: Mapping[str, int],
     *,
     vocabulary: Container[str] | None = None,
     skip_masks: bool = False,
-) -> Found:
+) -> MatchedWords:
     """The words of each text that are in the table.
 
     Args:
@@ -49,12 +49,12 @@ def look_up(
     known: list[bool] = []
     find = table.get
     for text in texts:
-        said = words(_unmasked(text) if skip_masks and text.masks else text.text)
+        said = split_words(_blank_masks(text) if skip_masks and text.masks else text.text)
         found = [row for row in map(find, said) if row is not None]
         rows += found
         counts.append(len(found))
         known.append(bool(found) if vocabulary is None else any(word in vocabulary for word in said))
-    return Found(
+    return MatchedWords(
         np.array(rows, dtype=np.int64), np.array(counts, dtype=np.int64), np.array(known, dtype=bool)
     )
 
@@ -77,13 +77,13 @@ def weighted_averages(scores: Scores, counts: npt.NDArray[np.int64]) -> Scores:
     return np.where(counts > 0, average, np.nan)
 
 
-def weighed(scores: Scores) -> Scores:
+def precompute_weights(scores: Scores) -> Scores:
     """What `table_averages` adds up, worked out once a lexicon: sgn(w) w^2 of every column, then abs(w)."""
     size = np.abs(scores)
     return np.concatenate([scores * size, size], axis=1)
 
 
-def table_averages(table: Scores, found: Found) -> Scores:
+def table_averages(table: Scores, found: MatchedWords) -> Scores:
     """The weighted averages of several variables at once: one row a text, one column a variable.
 
     Args:
@@ -101,7 +101,7 @@ def table_averages(table: Scores, found: Found) -> Scores:
     return answer
 
 
-def strongest(scores: Scores, counts: npt.NDArray[np.int64], *, tie: float = 1e-6) -> Scores:
+def most_extreme_scores(scores: Scores, counts: npt.NDArray[np.int64], *, tie: float = 1e-6) -> Scores:
     """For each text the score of its most extreme word; NaN where it has no word.
 
     Where a positive and a negative word are equally strong (within ``tie``) the text is 0: neither side wins,
@@ -117,13 +117,13 @@ def strongest(scores: Scores, counts: npt.NDArray[np.int64], *, tie: float = 1e-
     return answer
 
 
-def with_possessives(words_and_rows: Mapping[str, int]) -> dict[str, int]:
+def add_possessives(words_and_rows: Mapping[str, int]) -> dict[str, int]:
     """The same table in which "mayor's" is found as "mayor", where it has no row of its own."""
     bare = {word: row for word, row in words_and_rows.items() if not word.endswith("'s")}
     return {f"{word}'s": row for word, row in bare.items()} | dict(words_and_rows)
 
 
-def _unmasked(text: Text) -> str:
+def _blank_masks(text: Text) -> str:
     """The text with blanks where masks stand."""
     string = text.text
     for start, end in text.masks:

@@ -6,22 +6,140 @@ Liu et al., "Mitigating Political Bias in Language Models Through Reinforced Cal
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from evenhand.core.errors import InputError
-from evenhand.core.file_names import user_path
+from evenhand.core.files import user_path
 from evenhand.core.protocols import Model, SteerableModel
 from evenhand.core.records import MitigationInfo
-from evenhand.mitigations.settings import SIGMA, Mode, Pieces, Ratio, Scale, Settings, usual_rate
 
 if TYPE_CHECKING:
     from evenhand.mitigations.calibrator import Calibrator
-    from evenhand.mitigations.sides import Sides, SideVectors
+    from evenhand.mitigations.word_lists import WordLists, WordListVectors
+
+
+Mode = Literal["embedding", "classifier"]
+Ratio = Literal["expected", "sampled"]
+GainScale = Literal["relative", "nats"]
+PiecePolicy = Literal["mean", "first"]
+
+SIGMA: Final[dict[Mode, float]] = {"embedding": 0.02, "classifier": 0.05}
+"""Target divergence a token by mode (section 5 of the paper)."""
+RATE: Final[dict[Mode, float]] = {"embedding": 0.01, "classifier": 0.03}
+"""Adam's rate by mode, which the paper does not print: large enough to reach the target in 15 steps."""
+BETA1: Final = 0.9
+BETA2: Final = 0.999
+EPSILON: Final = 1e-8
+"""Adam's own numbers, as published; every kernel that steps takes them from here."""
+_MOST_SIGMA: Final = 10.0
+LEAST, MOST = 2.0**-20, 2.0**20
+"""What a strength is held between: halving or doubling at every token would end at 0 or infinity."""
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationConfig:
+    """What decides a calibration besides its words or its classifier. ADR 20 says why each is as it is."""
+
+    mode: Mode = "embedding"
+    strength: float = 0.6
+    """Lambda at the first token of a text; 0 leaves the model as it is."""
+    sigma: float = SIGMA["embedding"]
+    """Target divergence a token, in nats: lambda is halved at twice it, doubled at half of it."""
+    steps: int = 15
+    """Adam steps a token."""
+    rate: float = RATE["embedding"]
+    """Adam's rate as a share of the hidden state's root mean square."""
+    ratio: Ratio = "expected"
+    """The policy ratio of eq. 4: its expectation under the vanilla policy, or its value at the one token the
+    vanilla policy would have written."""
+    scale: GainScale = "relative"
+    """Distances of eq. 5 squared: relative to the vanilla policy's, or in nats."""
+    balance: float = 100.0
+    """Weight of the last term of eq. 5, which keeps the two sides equally far."""
+    pieces: PiecePolicy = "mean"
+    """A word of several tokens counts as the mean of its tokens, or as its first one."""
+    window: int = 5
+    """Earlier tokens whose gain counts too (classifier)."""
+    gamma: float = 0.95
+    """Discount of a token's gain for each later token of the window (classifier)."""
+    carry: bool = False
+    """A text begins with the strength the last ones ended with; texts then depend on their order."""
+    support: int = 128
+    """The likeliest tokens that are calibrated one by one; the rest moves as one."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        for name, fits, accepted in _RANGES:
+            value = getattr(self, name)
+            if not fits(value):
+                raise InputError(
+                    f"{name} is {value!r}", expected=accepted, fix=f"change the mitigation's option {name}"
+                )
+
+    def identity(self) -> dict[str, str]:
+        """What goes into a model's identity."""
+        return {field.name: f"{getattr(self, field.name)}" for field in fields(self)}
+
+
+def default_rate(mode: Mode, sigma: object) -> float:
+    """Adam's rate that reaches a target: a divergence grows with the square of the step.
+
+    >>> round(usual_rate("embedding", 0.02), 3), round(usual_rate("embedding", 0.08), 3)
+    (0.01, 0.02)
+    """
+    if mode not in RATE or not isinstance(sigma, int | float) or not 0 < sigma <= _MOST_SIGMA:
+        return 1.0  # what is out of range is refused by name, not by what would follow from it
+    return RATE[mode] * math.sqrt(sigma / SIGMA[mode])
+
+
+def _in_range(low: float, high: float, *, with_low: bool = True) -> Callable[[object], bool]:
+    return lambda value: (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and (low < value or (with_low and low == value))
+        and value <= high
+    )
+
+
+def _whole(low: int, high: int) -> Callable[[object], bool]:
+    inside = _in_range(low, high)
+    return lambda value: isinstance(value, int) and inside(value)
+
+
+def _one_of(literal: object) -> tuple[Callable[[object], bool], str]:
+    known = get_args(literal)
+    return (lambda value: value in known), ", ".join(known)
+
+
+_RANGES: Final[tuple[tuple[str, Callable[..., bool], str], ...]] = (
+    ("mode", *_one_of(Mode)),
+    ("strength", _in_range(0, 1000), "0 (none) to 1000; the paper uses 0.1 to 0.9"),
+    (
+        "sigma",
+        _in_range(0, _MOST_SIGMA, with_low=False),
+        "above 0, at most 10 nats; the paper uses 0.02 and 0.05",
+    ),
+    ("steps", _whole(1, 1000), "1 to 1000"),
+    ("rate", _in_range(0, 1, with_low=False), "above 0, at most 1"),
+    ("ratio", *_one_of(Ratio)),
+    ("scale", *_one_of(GainScale)),
+    ("balance", _in_range(0, 1000), "0 to 1000"),
+    ("pieces", *_one_of(PiecePolicy)),
+    ("window", _whole(0, 1000), "0 to 1000"),
+    ("gamma", _in_range(0, 1, with_low=False), "above 0, at most 1"),
+    ("carry", lambda value: isinstance(value, bool), "true or false"),
+    ("support", _whole(1, 1 << 20), "1 or more"),
+)
+
 
 VERSION: Final = "3"
-EVERYDAY: Final = 64
+EVERYDAY_TEXT_COUNT: Final = 64
 """Embedded example texts over which the usual distance between two lists is taken."""
-_DEFAULT: Final = Settings()
+_DEFAULT: Final = CalibrationConfig()
 _WORDS: Final = "ideology"
 
 
@@ -59,21 +177,21 @@ class Calibration:
         steps: int = _DEFAULT.steps,
         rate: float | None = None,
         ratio: Ratio = _DEFAULT.ratio,
-        scale: Scale = _DEFAULT.scale,
+        scale: GainScale = _DEFAULT.scale,
         balance: float = _DEFAULT.balance,
-        pieces: Pieces = _DEFAULT.pieces,
+        pieces: PiecePolicy = _DEFAULT.pieces,
         window: int = _DEFAULT.window,
         gamma: float = _DEFAULT.gamma,
         carry: bool = _DEFAULT.carry,
         support: int = _DEFAULT.support,
     ) -> None:
         target = SIGMA.get(mode, 1.0) if sigma is None else sigma
-        self.settings = Settings(
+        self.settings = CalibrationConfig(
             mode=mode,
             strength=strength,
             sigma=target,
             steps=steps,
-            rate=usual_rate(mode, target) if rate is None else rate,
+            rate=default_rate(mode, target) if rate is None else rate,
             ratio=ratio,
             scale=scale,
             balance=balance,
@@ -83,7 +201,7 @@ class Calibration:
             carry=carry,
             support=support,
         )
-        self._sides: Sides | None = None
+        self._sides: WordLists | None = None
         self._head: Calibrator | None = None
         if mode == "embedding":
             self._read_words(words, calibrator)
@@ -103,12 +221,12 @@ class Calibration:
         if not isinstance(model, SteerableModel):
             raise InputError(
                 f"the model {model.ref.name!r} cannot be steered: its hidden states are not on this machine",
-                accepted="builtin, a folder, a Hub id or a .gguf file of a causal model",
-                todo="use the mitigation replacement, which works on any model's text",
+                expected="builtin, a folder, a Hub id or a .gguf file of a causal model",
+                fix="use the mitigation replacement, which works on any model's text",
             )
+        from evenhand.mitigations.calibration_steering import CalibrationSteering
         from evenhand.mitigations.calibrator import check_model
-        from evenhand.mitigations.sides import side_vectors
-        from evenhand.mitigations.steering import CalibrationSteering
+        from evenhand.mitigations.word_lists import word_list_vectors
 
         anatomy, settings = model.anatomy(), self.settings
         device = anatomy.table.device
@@ -118,8 +236,8 @@ class Calibration:
             steering = CalibrationSteering(anatomy, settings, head=self._head.to(device))
         else:
             assert self._sides is not None
-            vectors = side_vectors(self._sides, anatomy, pieces=settings.pieces)
-            vectors = vectors._replace(centre=_everyday_gap(vectors, model))
+            vectors = word_list_vectors(self._sides, anatomy, pieces=settings.pieces)
+            vectors = vectors._replace(centre=_typical_gap(vectors, model))
             options["split_words"] = str(vectors.split)
             steering = CalibrationSteering(anatomy, settings, vectors=vectors)
         return model.steered(steering, name=f"calibration:{settings.mode}", options=options)
@@ -133,15 +251,15 @@ class Calibration:
         return {"version": VERSION, **self.settings.identity(), **guide}
 
     def _read_words(self, words: str, calibrator: str | None) -> None:
-        from evenhand.mitigations.sides import read_sides
+        from evenhand.mitigations.word_lists import read_word_lists
 
         if calibrator is not None:
             raise InputError(
                 "the mode embedding was given a calibrator",
-                accepted="word lists; a calibrator is for the mode classifier",
-                todo="leave the calibrator out, or choose the mode classifier",
+                expected="word lists; a calibrator is for the mode classifier",
+                fix="leave the calibrator out, or choose the mode classifier",
             )
-        self._sides = read_sides(str(words))
+        self._sides = read_word_lists(str(words))
 
     def _read_head(self, calibrator: str | None, words: str) -> None:
         from evenhand.mitigations.calibrator import read_calibrator
@@ -149,28 +267,28 @@ class Calibration:
         if words != _WORDS:
             raise InputError(
                 f"the mode classifier was given the words {words}",
-                accepted="a calibrator; word lists are for the mode embedding",
-                todo="leave the words out, or choose the mode embedding",
+                expected="a calibrator; word lists are for the mode embedding",
+                fix="leave the words out, or choose the mode embedding",
             )
         if calibrator is None:
             raise InputError(
                 "the mode classifier was given no calibrator",
-                accepted="the folder that `evenhand train calibrator` wrote for this model",
-                todo="evenhand train calibrator --model LM DATA --out DIR, then --calibrator DIR",
+                expected="the folder that `evenhand train calibrator` wrote for this model",
+                fix="evenhand train calibrator --model LM DATA --out DIR, then --calibrator DIR",
             )
         self._head = read_calibrator(user_path(str(calibrator)))
 
 
-def _everyday_gap(vectors: SideVectors, model: SteerableModel) -> float:
+def _typical_gap(vectors: WordListVectors, model: SteerableModel) -> float:
     """How far apart the two lists usually are for this model, over the embedded example texts."""
     import csv
 
     import torch
 
-    from evenhand.core.assets import asset
-    from evenhand.mitigations.gains import usual_gap
+    from evenhand.core.files import asset_path
+    from evenhand.mitigations.debias_gains import typical_gap
 
-    with asset("examples", "texts.csv").open(encoding="utf-8", newline="") as file:
-        texts = [row["text"] for row in csv.DictReader(file)][:EVERYDAY]
+    with asset_path("examples", "texts.csv").open(encoding="utf-8", newline="") as file:
+        texts = [row["text"] for row in csv.DictReader(file)][:EVERYDAY_TEXT_COUNT]
     states = torch.cat([rows.float() for rows in model.hidden_states(texts, longest=64)])
-    return usual_gap(vectors, states)
+    return typical_gap(vectors, states)

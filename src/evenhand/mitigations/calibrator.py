@@ -15,7 +15,7 @@ from torch import Tensor
 
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
-from evenhand.core.modes import share_as_usual
+from evenhand.core.files import apply_umask
 from evenhand.core.records import ModelRef
 
 FORMAT: Final = "evenhand-calibrator-1"
@@ -82,14 +82,14 @@ def save_calibrator(head: Calibrator, path: Path) -> None:
         "discount": head.discount,
     }
     save_file(tensors, path, metadata={"format": FORMAT, "calibrator": json.dumps(about)})
-    share_as_usual(path)
+    apply_umask(path)
 
 
 def read_calibrator(path: Path) -> Calibrator:
     """The head of a file, or of the folder a training wrote."""
     path = path / FILE if path.is_dir() else path
     if not path.is_file():
-        raise InputError(f"there is no calibrator at {path}", accepted=f"a folder with {FILE}", todo=_TRAIN)
+        raise InputError(f"there is no calibrator at {path}", expected=f"a folder with {FILE}", fix=_TRAIN)
     try:
         with safe_open(path, framework="pt") as file:
             kept = file.metadata() or {}
@@ -97,14 +97,14 @@ def read_calibrator(path: Path) -> Calibrator:
                 raise ValueError(f"its format is {kept.get('format')!r:.40}")
             about = json.loads(kept["calibrator"])
             tensors = [file.get_tensor(name) for name in _NAMES]
-        return _checked(tensors, about, file_digest(path))
+        return _check_calibrator(tensors, about, file_digest(path))
     except (SafetensorError, OSError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise InputError(
-            f"{path} is no calibrator: {error}", accepted=f"a file of the format {FORMAT}", todo=_TRAIN
+            f"{path} is no calibrator: {error}", expected=f"a file of the format {FORMAT}", fix=_TRAIN
         ) from error
 
 
-def _checked(tensors: Sequence[Tensor], about: Mapping[str, object], digest: str) -> Calibrator:
+def _check_calibrator(tensors: Sequence[Tensor], about: Mapping[str, object], digest: str) -> Calibrator:
     """The head of what a file holds; a ValueError where that does not fit together."""
     inner, inner_bias, outer, outer_bias = tensors
     rows = outer.shape[:1]
@@ -144,13 +144,13 @@ def check_model(head: Calibrator, ref: ModelRef, *, width: int) -> None:
     if head.width != width:
         raise InputError(
             f"the calibrator reads hidden states of {head.width} numbers, those of {ref.name!r} have {width}",
-            accepted=f"a calibrator of {ref.name!r}",
-            todo=f"evenhand train calibrator --model {ref.name} DATA",
+            expected=f"a calibrator of {ref.name!r}",
+            fix=f"evenhand train calibrator --model {ref.name} DATA",
         )
     if head.revision != ref.revision:
         raise InputError(
             f"the calibrator was trained on {head.model!r} at {head.revision[:12] or 'no revision'}, "
             f"this is {ref.name!r} at {ref.revision[:12] or 'no revision'}",
-            accepted="a calibrator of the very same weights: another model's hidden states mean other things",
-            todo=f"evenhand train calibrator --model {ref.name} DATA",
+            expected="a calibrator of the very same weights: another model's hidden states mean other things",
+            fix=f"evenhand train calibrator --model {ref.name} DATA",
         )

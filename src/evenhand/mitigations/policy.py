@@ -30,7 +30,7 @@ class Support(NamedTuple):
         return torch.cat([self.table[self.tokens].float(), self.last[:, None]], 1)
 
 
-class Calibrated(NamedTuple):
+class CalibrationResult(NamedTuple):
     """What a step came to."""
 
     hidden: Tensor
@@ -42,7 +42,7 @@ class Calibrated(NamedTuple):
     """D at the vanilla hidden state."""
 
 
-class Near(NamedTuple):
+class TopKTokens(NamedTuple):
     """The likeliest tokens, of which the first ``size`` are the support."""
 
     values: Tensor
@@ -51,7 +51,7 @@ class Near(NamedTuple):
     size: int
 
 
-class Rest(NamedTuple):
+class RestConfig(NamedTuple):
     """How the rest is summed up where the whole table is not read (ADR 20)."""
 
     reach: int = 512

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.core.errors import InputError
-from evenhand.core.file_names import user_path
-from evenhand.core.protocols import Model, ResolvesSpec, Wide
+from evenhand.core.files import user_path
+from evenhand.core.protocols import MaxBatch, Model, ResolvesSpec
 from evenhand.core.records import Completion, GenerationSpec, MitigationInfo, ModelRef, Request
-from evenhand.core.seeds import generator
-from evenhand.mitigations.sides import Sides, read_sides
-from evenhand.text.tokens import tokens
-from evenhand.text.vectors import WordVectors, embedded_vectors, read_vectors, unit_rows
+from evenhand.core.seeds import make_generator
+from evenhand.mitigations.word_lists import WordLists, read_word_lists
+from evenhand.text.word_tokens import find_tokens
+from evenhand.text.word_vectors import WordVectors, load_embedded_vectors, read_vectors, unit_rows
 
 VERSION: Final = "1"
 Kind = Literal["naive", "in-glove"]
@@ -51,10 +51,10 @@ class Replacement:
         share: float | None = None,
     ) -> None:
         _check(mode, vectors, share)
-        self._mode, self._sides = mode, read_sides(str(words))
-        self._vectors = read_vectors(user_path(str(vectors))) if vectors else embedded_vectors()
+        self._mode, self._sides = mode, read_word_lists(str(words))
+        self._vectors = read_vectors(user_path(str(vectors))) if vectors else load_embedded_vectors()
         self._share = SHARE[mode] if share is None else share
-        self._neighbours = neighbours(self._sides, self._vectors, count=NEAREST[mode])
+        self._neighbours = nearest_neighbours(self._sides, self._vectors, count=NEAREST[mode])
         self.info = MitigationInfo(
             name="replacement",
             version=VERSION,
@@ -89,14 +89,14 @@ class Rewriter:
 
     def __call__(self, text: str, *, seed: int, request_id: str, sample: int) -> str:
         """The text with some of the words replaced; case and everything else stay."""
-        draw = generator(seed, "replacement", request_id, sample)
+        draw = make_generator(seed, "replacement", request_id, sample)
         parts, end = [], 0
-        for word, start, stop in tokens(text):
+        for word, start, stop in find_tokens(text):
             options = self.neighbours.get(word)
             if options is None or draw.random() >= self.share:
                 continue
             chosen = options[int(draw.integers(len(options)))]
-            parts += [text[end:start], _cased(chosen, like=text[start:stop])]
+            parts += [text[end:start], _match_case(chosen, like=text[start:stop])]
             end = stop
         return "".join([*parts, text[end:]])
 
@@ -112,7 +112,7 @@ class RewrittenModel:
     @property
     def at_once(self) -> int:
         """How many texts to ask the model behind it for together."""
-        return self.inner.at_once if isinstance(self.inner, Wide) else 1
+        return self.inner.at_once if isinstance(self.inner, MaxBatch) else 1
 
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
         """The spec as the model behind it resolves it."""
@@ -128,15 +128,15 @@ class RewrittenModel:
             yield replace(item, text=text)
 
 
-def neighbours(sides: Sides, vectors: WordVectors, *, count: int) -> dict[str, tuple[str, ...]]:
+def nearest_neighbours(sides: WordLists, vectors: WordVectors, *, count: int) -> dict[str, tuple[str, ...]]:
     """For each listed word with a vector its nearest words, nearest first, none of them in a list."""
     listed = {word.lower() for words in sides.words for word in words}
     known = sorted(word for word in listed if vectors.find(word) >= 0)
     if not known:
         raise InputError(
             f"{vectors.source} has no vector for any of the {len(listed)} words",
-            accepted="vectors of the words' language, in lower case",
-            todo="check the word lists and the vectors",
+            expected="vectors of the words' language, in lower case",
+            fix="check the word lists and the vectors",
         )
     unit = unit_rows(vectors.matrix)
     cosines = unit[[vectors.find(word) for word in known]] @ unit.T
@@ -157,7 +157,7 @@ def _largest(values: NDArray[np.float32], count: int) -> NDArray[np.intp]:
     return places[(-values[places]).argsort(kind="stable")][:count]
 
 
-def _cased(word: str, *, like: str) -> str:
+def _match_case(word: str, *, like: str) -> str:
     if like.isupper() and len(like) > 1:
         return word.upper()
     return word.capitalize() if like[:1].isupper() else word
@@ -166,15 +166,13 @@ def _cased(word: str, *, like: str) -> str:
 def _check(mode: str, vectors: str | None, share: float | None) -> None:
     if mode not in get_args(Kind):
         raise InputError(
-            f"mode is {mode!r}", accepted=", ".join(get_args(Kind)), todo="for example replacement:naive"
+            f"mode is {mode!r}", expected=", ".join(get_args(Kind)), fix="for example replacement:naive"
         )
     if mode == "in-glove" and vectors is None:
         raise InputError(
             "the mode in-glove was given no vectors",
-            accepted="a file of ideology-neutral word vectors",
-            todo="train them: python -m evenhand.training.neutral_vectors ARTICLES.jsonl --out DIR",
+            expected="a file of ideology-neutral word vectors",
+            fix="train them: python -m evenhand.training.neutral_vectors ARTICLES.jsonl --out DIR",
         )
     if share is not None and not (isinstance(share, int | float) and 0 <= share <= 1):
-        raise InputError(
-            f"share is {share!r}", accepted="0 to 1", todo="change the mitigation's option share"
-        )
+        raise InputError(f"share is {share!r}", expected="0 to 1", fix="change the mitigation's option share")

@@ -6,23 +6,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import cast
 
-from evenhand.core.assets import asset
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError, ModelError
+from evenhand.core.files import asset_path
 from evenhand.core.records import Execution, ModelRef
-from evenhand.models import decoding, gibbs
-from evenhand.models.causal import CausalModel
-from evenhand.models.local_identity import local_options
-from evenhand.models.masked import MaskedModel
-from evenhand.neural import quantised
-from evenhand.neural.bert import Bert
-from evenhand.neural.bert_weights import BertShape
-from evenhand.neural.checkpoints import read_config
-from evenhand.neural.devices import device_of
-from evenhand.neural.gpt2 import Gpt2
-from evenhand.neural.gpt2_weights import Shape
-from evenhand.neural.masked_tokens import MaskedCodec
-from evenhand.neural.tokens import PlainCodec
+from evenhand.generation import gibbs_sampling, scheduler
+from evenhand.generation.bert import Bert, BertShape
+from evenhand.generation.gpt2 import Gpt2
+from evenhand.generation.gpt2_weights import Gpt2Shape
+from evenhand.generation.masked_tokenizer import MaskedTokenCodec
+from evenhand.generation.tokenizer import PlainCodec
+from evenhand.models.local import CausalModel, MaskedModel, local_options
+from evenhand.tensors import int8_weights
+from evenhand.tensors.checkpoints import read_config
+from evenhand.tensors.devices import select_device
 
 
 def load(name: str = "causal", *, execution: Execution | None = None) -> CausalModel | MaskedModel:
@@ -31,21 +28,21 @@ def load(name: str = "causal", *, execution: Execution | None = None) -> CausalM
     if build is None:
         raise InputError(
             f"there is no embedded model {name!r}",
-            accepted="builtin, builtin:masked",
-            todo="use one of these",
+            expected="builtin, builtin:masked",
+            fix="use one of these",
         )
     return build(execution or Execution())
 
 
-def causal(execution: Execution) -> CausalModel:
+def load_causal(execution: Execution) -> CausalModel:
     """The embedded causal language model."""
-    folder = asset("builtin")
+    folder = asset_path("builtin")
     config = read_config(folder)
-    shape = Shape.of(config)
+    shape = Gpt2Shape.of(config)
     if shape is None:
-        raise _damaged(folder)
+        raise _damaged_error(folder)
     weights = folder / "model.safetensors"
-    engine = Gpt2(shape, quantised.load(weights), device=device_of(execution.device))
+    engine = Gpt2(shape, int8_weights.load_dequantised(weights), device=select_device(execution.device))
     codec = PlainCodec.read(folder / "tokenizer.json", end=cast(int, config["eos_token_id"]))
     return CausalModel(
         ModelRef(
@@ -53,40 +50,42 @@ def causal(execution: Execution) -> CausalModel:
             name="builtin",
             revision=file_digest(weights),
             options=local_options(
-                codec.digest, dtype=engine.dtype, device=engine.device, loop=decoding.VERSION
+                codec.digest, dtype=engine.dtype, device=engine.device, loop=scheduler.VERSION
             ),
         ),
-        decoding.Loop(engine, codec, execution.batch),
+        scheduler.SamplingLoop(engine, codec, execution.batch),
     )
 
 
-def masked(execution: Execution) -> MaskedModel:
+def load_masked(execution: Execution) -> MaskedModel:
     """The embedded masked language model; its tokenizer is the causal one's."""
-    folder = asset("builtin-masked")
+    folder = asset_path("builtin-masked")
     shape = BertShape.of(read_config(folder))
     if shape is None:
-        raise _damaged(folder)
+        raise _damaged_error(folder)
     weights = folder / "model.safetensors"
-    engine = Bert(shape, quantised.load(weights), device=device_of(execution.device))
-    codec = MaskedCodec.read(asset("builtin", "tokenizer.json"), vocabulary=shape.vocabulary)
+    engine = Bert(shape, int8_weights.load_dequantised(weights), device=select_device(execution.device))
+    codec = MaskedTokenCodec.read(asset_path("builtin", "tokenizer.json"), vocabulary=shape.vocabulary)
     return MaskedModel(
         ModelRef(
             backend="builtin",
             name="builtin:masked",
             revision=file_digest(weights),
-            options=local_options(codec.digest, dtype=engine.dtype, device=engine.device, loop=gibbs.VERSION),
+            options=local_options(
+                codec.digest, dtype=engine.dtype, device=engine.device, loop=gibbs_sampling.VERSION
+            ),
         ),
-        gibbs.GibbsLoop(engine, codec, execution.batch, "builtin:masked"),
+        gibbs_sampling.GibbsSampler(engine, codec, execution.batch, "builtin:masked"),
     )
 
 
 _MODELS: Mapping[str, Callable[[Execution], CausalModel | MaskedModel]] = {
-    "causal": causal,
-    "masked": masked,
+    "causal": load_causal,
+    "masked": load_masked,
 }
 
 
-def _damaged(folder: Path) -> ModelError:
+def _damaged_error(folder: Path) -> ModelError:
     return ModelError(
-        f"{folder} holds no model of its kind", accepted="the shipped one", todo="install evenhand again"
+        f"{folder} holds no model of its kind", expected="the shipped one", fix="install evenhand again"
     )

@@ -17,29 +17,27 @@ import stamina
 
 from evenhand.core.digests import digest
 from evenhand.core.errors import InputError, ModelError
-from evenhand.core.hosts import host_words, in_the_clear, key_in
+from evenhand.core.hosts import describe_plain_http, read_api_key, sanitize_message
+from evenhand.core.http import CompressedResponseError, HttpConnection, make_client, read_content
 from evenhand.core.records import Completion, Execution, GenerationSpec, ModelRef, Request
-from evenhand.core.seeds import derived_seed
-from evenhand.core.wire import PackedError, Wire, client_for, content_of
-from evenhand.models.endpoint_limits import (
-    LONGEST_WAIT,
-    AgainError,
-    TokenBudget,
-    cut_late,
-    pause_after,
-    retry_after,
-)
-from evenhand.models.openai_wire import (
+from evenhand.core.seeds import derive_seed
+from evenhand.generation.spec_checks import check_control_code, refuse_iterations
+from evenhand.models.openai_format import (
     INSTRUCTION,
+    LONGEST_WAIT,
     OPTIONAL,
-    Answer,
-    Target,
+    EndpointTarget,
+    HostResponse,
+    RetryError,
+    TokenBudget,
+    close_overdue,
     error_message,
+    parse_retry_after,
     parse_target,
-    payload,
     read_answer,
+    request_body,
+    retry_pause,
 )
-from evenhand.models.spec_limits import known_code, refuse_iterations
 from evenhand.text.sentences import first_sentence_end
 
 ATTEMPTS: Final = 6
@@ -99,9 +97,9 @@ class EndpointModel:
         self._budget = TokenBudget(max_tokens_total)
         self._ssl = httpx.create_ssl_context()
         self._secret = ""
-        self._answered = False
+        self._has_answered = False
         self._lock = threading.Lock()
-        self._noted: set[str] = set()
+        self._logged_kinds: set[str] = set()
         self._served_by: dict[str, str] = {}
         options = {"interface": "completions"}
         if self._target.chat:
@@ -117,12 +115,12 @@ class EndpointModel:
         """The spec as it is; an error for sampling no host takes."""
         refuse_iterations(spec, self.ref.name)
         if spec.control_code is not None:
-            known_code(spec.control_code, (), self.ref.name)
+            check_control_code(spec.control_code, (), self.ref.name)
         return spec
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         """Completions as they arrive, one for each request and sample."""
-        for _, done in self._arrivals([requests], spec):
+        for _, done in self._iterate_completions([requests], spec):
             yield done
 
     def generate_each(
@@ -135,19 +133,19 @@ class EndpointModel:
         """
         sizes: dict[int, int] = {}
         found: defaultdict[int, list[Completion]] = defaultdict(list)
-        for place, done in self._arrivals(_measured(shards, sizes), spec):
+        for place, done in self._iterate_completions(_note_sizes(shards, sizes), spec):
             found[place].append(done)
             if len(found[place]) == sizes[place]:
                 yield place, found.pop(place)
 
-    def _arrivals(
+    def _iterate_completions(
         self, shards: Iterable[Sequence[Request]], spec: GenerationSpec
     ) -> Iterator[tuple[int, Completion]]:
         """Completions as they arrive, each with the place of its shard."""
         self.resolved(spec)
-        self._secret = key_in(self._key_env)
+        self._secret = read_api_key(self._key_env)
         if self._secret and not self._target.is_private:
-            self._note("key", in_the_clear(self._key_env, self._target.url))
+            self._log_once("key", describe_plain_http(self._key_env, self._target.url))
         later = (
             (place, request, sample)
             for place, requests in enumerate(shards)
@@ -173,29 +171,29 @@ class EndpointModel:
                 yield item
         finally:
             # Where the caller stops early, what is under way ends by itself and nothing more is sent.
-            _end(jobs, workers)
+            _cancel_pending(jobs, workers)
 
     def _start(
         self, jobs: _Jobs, spec: GenerationSpec, put: Callable[[_Arrival], None], *, workers: int
     ) -> None:
         """Let threads serve the jobs, and one more see to it that none of them waits for ever."""
-        wires: list[Wire] = []
+        wires: list[HttpConnection] = []
         threads = [
             threading.Thread(target=self._work, args=(jobs, spec, put, wires), daemon=True)
             for _ in range(workers)
         ]
         for thread in threads:
             thread.start()
-        late = partial(cut_late, wires, threads, seconds=self._timeout)
+        late = partial(close_overdue, wires, threads, seconds=self._timeout)
         threading.Thread(target=late, daemon=True).start()
 
     def _work(
-        self, jobs: _Jobs, spec: GenerationSpec, put: Callable[[_Arrival], None], wires: list[Wire]
+        self, jobs: _Jobs, spec: GenerationSpec, put: Callable[[_Arrival], None], wires: list[HttpConnection]
     ) -> None:
         """Serve jobs until the last; threads with a connection each are quicker than a shared pool."""
         try:
             with self._client() as client:
-                wire = Wire(client, seconds=self._timeout)
+                wire = HttpConnection(client, seconds=self._timeout)
                 wires.append(wire)
                 while (job := jobs.get()) is not None:
                     place, request, sample = job
@@ -205,29 +203,31 @@ class EndpointModel:
             put(error)
 
     def _client(self) -> httpx.Client:
-        return client_for(
+        return make_client(
             self._secret, seconds=self._timeout, is_local=self._target.is_local, verify=self._ssl
         )
 
-    def _complete(self, wire: Wire, request: Request, sample: int, spec: GenerationSpec) -> Completion:
-        seed = derived_seed(spec.seed, "endpoint", request.id, sample) % _SEEDS
-        body = payload(self._target, request.text, spec, seed=seed)
+    def _complete(
+        self, wire: HttpConnection, request: Request, sample: int, spec: GenerationSpec
+    ) -> Completion:
+        seed = derive_seed(spec.seed, "endpoint", request.id, sample) % _SEEDS
+        body = request_body(self._target, request.text, spec, seed=seed)
         # Tokens have about four bytes; three leaves room for other languages.
         reserved = len(body) // 3 + spec.max_new_tokens
         if not self._budget.reserve(reserved):
             return Completion(request.id, sample, None, None, failure="token_cap")
         try:
             answer = self._ask(wire, body, request.text, spec.max_new_tokens)
-        except AgainError as error:
-            answer = Answer(None, None, error.code)
-        self._budget.settle(reserved, answer)
+        except RetryError as error:
+            answer = HostResponse(None, None, error.code)
+        self._budget.charge(reserved, answer)
         return _completion(request.id, sample, answer, spec)
 
-    def _ask(self, wire: Wire, body: bytes, prompt: str, tokens: int) -> Answer:
+    def _ask(self, wire: HttpConnection, body: bytes, prompt: str, tokens: int) -> HostResponse:
         """The answer, after as many attempts as it takes and is allowed."""
         most = _FRAME + _TOKEN * tokens + _ESCAPED * len(body)
         for attempt in stamina.retry_context(
-            on=pause_after,
+            on=retry_pause,
             attempts=ATTEMPTS,
             timeout=None,
             wait_initial=FIRST_WAIT,
@@ -236,83 +236,85 @@ class EndpointModel:
         ):
             with attempt:
                 found = self._post(wire, body, most)
-                return found if isinstance(found, Answer) else self._read(found, prompt)
+                return found if isinstance(found, HostResponse) else self._read(found, prompt)
         raise AssertionError("stamina returns an answer or raises")
 
-    def _post(self, wire: Wire, body: bytes, most: int) -> _Response | Answer:
+    def _post(self, wire: HttpConnection, body: bytes, most: int) -> _Response | HostResponse:
         """The response; at once the failure of one that is not read to its end, nor asked for again.
 
         ``most`` are the bytes it may have: so many as what was asked for can take.
         """
         try:
             with wire.post(self._target.url, body) as response:
-                content = content_of(response, most=most)
+                content = read_content(response, most=most)
                 if content is None:
-                    return Answer(None, None, "too_large")
+                    return HostResponse(None, None, "too_large")
                 if wire.was_cut:
                     # A body of no stated length ends where the connection does.
-                    raise AgainError("timeout")
+                    raise RetryError("timeout")
                 return _Response(response.status_code, response.headers, content)
-        except PackedError as error:
-            how = host_words(str(error), secret=self._secret)
-            self._note("packed", f"{self._target.url} packed its answer as {how}, and was asked not to")
-            return Answer(None, None, "bad_answer")
+        except CompressedResponseError as error:
+            how = sanitize_message(str(error), secret=self._secret)
+            self._log_once("packed", f"{self._target.url} packed its answer as {how}, and was asked not to")
+            return HostResponse(None, None, "bad_answer")
         except httpx.TimeoutException:
-            raise AgainError("timeout") from None
+            raise RetryError("timeout") from None
         except httpx.ConnectError as error:
-            if self._answered:
-                raise AgainError("connection") from None
+            if self._has_answered:
+                raise RetryError("connection") from None
             raise ModelError(
                 f"{self._target.url} cannot be reached: {error}",
-                accepted="an OpenAI-compatible host that is running",
-                todo="start the server, or check host and port",
+                expected="an OpenAI-compatible host that is running",
+                fix="start the server, or check host and port",
             ) from error
         except httpx.TransportError:
-            raise AgainError("timeout" if wire.was_cut else "connection") from None
+            raise RetryError("timeout" if wire.was_cut else "connection") from None
 
-    def _read(self, response: _Response, prompt: str) -> Answer:
+    def _read(self, response: _Response, prompt: str) -> HostResponse:
         status = response.status
         if status == 429 or status >= 500:
-            raise AgainError(f"http_{status}", wait=retry_after(response.headers.get("Retry-After", "")))
+            raise RetryError(
+                f"http_{status}", wait=parse_retry_after(response.headers.get("Retry-After", ""))
+            )
         if status != 200:
-            return self._refused(response)
-        self._answered = True
+            return self._handle_refusal(response)
+        self._has_answered = True
         answer = read_answer(self._target, response.content, prompt=prompt, secret=self._secret)
         self._served_by.update(answer.served_by)
         return answer
 
-    def _refused(self, response: _Response) -> Answer:
+    def _handle_refusal(self, response: _Response) -> HostResponse:
         """A request the host will not serve: an error where every one would end so, else a failure."""
         status = response.status
         code, message = error_message(response.content, secret=self._secret)
         named = next((field for field in OPTIONAL if field in message), None)
-        if not self._answered and (status in _FATAL or named):
+        if not self._has_answered and (status in _FATAL or named):
             raise ModelError(
                 f"{self._target.url} answered {status}: {message or 'no reason given'}",
-                accepted="an OpenAI-compatible host that knows the model and takes the key",
-                todo=_advice(status, named, chat=self._target.chat, key_env=self._key_env),
+                expected="an OpenAI-compatible host that knows the model and takes the key",
+                fix=_advice(status, named, chat=self._target.chat, key_env=self._key_env),
             )
         said = f"{status} {code}".strip()
-        self._note(said, f"{self._target.url} answered {said}: {message}")
-        return Answer(None, None, "content_filter" if "content_filter" in code else f"http_{status}")
+        self._log_once(said, f"{self._target.url} answered {said}: {message}")
+        return HostResponse(None, None, "content_filter" if "content_filter" in code else f"http_{status}")
 
-    def _note(self, kind: str, message: str) -> None:
+    def _log_once(self, kind: str, message: str) -> None:
         """Log the first message of each kind: a failure code alone tells little."""
         with self._lock:
-            is_new = kind not in self._noted
-            self._noted.add(kind)
+            is_new = kind not in self._logged_kinds
+            self._logged_kinds.add(kind)
         if is_new:
             _log.warning("%s", message)
 
 
-def _measured(shards: Iterable[Sequence[Request]], sizes: dict[int, int]) -> Iterator[Sequence[Request]]:
+def _note_sizes(shards: Iterable[Sequence[Request]], sizes: dict[int, int]) -> Iterator[Sequence[Request]]:
     """The shards, noting how many texts each is to have before it is asked."""
     for place, requests in enumerate(shards):
         sizes[place] = sum(len(request.samples) for request in requests)
         yield requests
 
 
-def _end(jobs: _Jobs, workers: int) -> None:
+def _cancel_pending(jobs: _Jobs, workers: int) -> None:
     """Take back what nobody has begun, and let the threads go."""
     with suppress(Empty):
         while True:
@@ -327,22 +329,22 @@ class _Response(NamedTuple):
     content: bytes
 
 
-def _check(target: Target, concurrency: int, timeout: float, execution: Execution) -> None:
+def _check(target: EndpointTarget, concurrency: int, timeout: float, execution: Execution) -> None:
     if execution.offline and not target.is_local:
         raise InputError(
             f"{target.url} is another host, and the run is offline",
-            accepted="a host on this machine",
-            todo="leave --offline out, or name a local server",
+            expected="a host on this machine",
+            fix="leave --offline out, or name a local server",
         )
     if concurrency < 1 or not timeout > 0:
         raise InputError(
             f"concurrency is {concurrency} and timeout {timeout}",
-            accepted="concurrency of 1 or more, a timeout above 0 seconds",
-            todo="change them",
+            expected="concurrency of 1 or more, a timeout above 0 seconds",
+            fix="change them",
         )
 
 
-def _completion(request_id: str, sample: int, answer: Answer, spec: GenerationSpec) -> Completion:
+def _completion(request_id: str, sample: int, answer: HostResponse, spec: GenerationSpec) -> Completion:
     text, finish = answer.text, answer.finish
     end = first_sentence_end(text) if text is not None and spec.stop == "sentence" else None
     if text is not None and end is not None:

@@ -15,15 +15,14 @@ from transformers.models.auto.modeling_auto import (
 from evenhand.core import registry
 from evenhand.core.errors import EvenhandError, InputError, ModelError
 from evenhand.core.records import Execution
-from evenhand.models.causal import CausalModel
+from evenhand.generation.spec_checks import check_control_code
 from evenhand.models.hub_causal import load_causal
 from evenhand.models.hub_masked import load_masked
-from evenhand.models.masked import MaskedModel
-from evenhand.models.spec_limits import known_code
-from evenhand.models.transformers_files import ACCEPTED, quiet, reading
-from evenhand.neural.checkpoints import check_layers, read_config, refuse_kernels
-from evenhand.neural.devices import device_of
-from evenhand.neural.sources import Source, locate
+from evenhand.models.local import CausalModel, MaskedModel
+from evenhand.models.transformers_loading import ACCEPTED, hub_errors, without_progress_bars
+from evenhand.tensors.checkpoints import check_layers, read_config, refuse_kernels
+from evenhand.tensors.devices import select_device
+from evenhand.tensors.model_files import ModelFiles, locate_model
 
 Kind = Literal["causal", "masked"]
 
@@ -54,18 +53,18 @@ def load(
         execution: Device, rows at a time, and whether the Hub may be asked.
     """
     execution = execution or Execution()
-    source = _located(name, revision, offline=execution.offline)
-    device = device_of(execution.device)
+    source = _locate(name, revision, offline=execution.offline)
+    device = select_device(execution.device)
     config = {} if source.gguf else read_config(source.folder)
     check_layers(config, repr(source.name))
     refuse_kernels(config, repr(source.name))
-    with quiet(), reading(source):
+    with without_progress_bars(), hub_errors(source):
         if source.gguf or architecture(config, source.name) == "causal":
             return load_causal(
                 source, config, dtype=dtype, device=device, batch=execution.batch, control_code=control_code
             )
         if control_code is not None:
-            known_code(control_code, (), source.name)
+            check_control_code(control_code, (), source.name)
         return load_masked(source, config, dtype=dtype, device=device, batch=execution.batch)
 
 
@@ -79,8 +78,8 @@ def architecture(config: Mapping[str, object], name: str) -> Kind:
         needs_code = " and brings code of its own, which is never run" if "auto_map" in config else ""
         raise ModelError(
             f"the model {name!r} is of type {kind!r}, which transformers does not know{needs_code}",
-            accepted=ACCEPTED,
-            todo="upgrade transformers, or serve the model elsewhere and name it as endpoint:URL#MODEL",
+            expected=ACCEPTED,
+            fix="upgrade transformers, or serve the model elsewhere and name it as endpoint:URL#MODEL",
         )
     listed = config.get("architectures")
     classes = [str(item) for item in listed] if isinstance(listed, list) else []
@@ -93,19 +92,19 @@ def architecture(config: Mapping[str, object], name: str) -> Kind:
         return "masked"
     raise InputError(
         f"the model {name!r} is {' or '.join(classes) or kind}, which writes no text",
-        accepted=ACCEPTED,
-        todo="name a causal or a masked language model",
+        expected=ACCEPTED,
+        fix="name a causal or a masked language model",
     )
 
 
-def _located(name: str, revision: str | None, *, offline: bool) -> Source:
+def _locate(name: str, revision: str | None, *, offline: bool) -> ModelFiles:
     """The model's files; a name that is nearly a back-end's is told so, without repeating what follows it."""
     try:
-        return locate(name, revision=revision, offline=offline)
+        return locate_model(name, revision=revision, offline=offline)
     except EvenhandError as error:
-        known = [entry.name for entry in registry.available("models")]
+        known = [entry.name for entry in registry.list_entries("models")]
         near = get_close_matches(name.partition(":")[0], known, n=1, cutoff=0.75)
         if not near:
             raise
-        todo = f"did you mean the back-end {near[0]!r}? Else {error.todo}"
-        raise type(error)(error.came, accepted=error.accepted, todo=todo) from error
+        todo = f"did you mean the back-end {near[0]!r}? Else {error.fix}"
+        raise type(error)(error.problem, expected=error.expected, fix=todo) from error

@@ -11,33 +11,32 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import ModelError
-from evenhand.core.reading import open_regular
 from evenhand.core.records import ModelRef
-from evenhand.models.causal import CausalModel
-from evenhand.models.decoding import VERSION, Loop
-from evenhand.models.local_identity import local_options
-from evenhand.models.spec_limits import known_code
-from evenhand.models.transformers_files import read_model, read_tokenizer
-from evenhand.neural.checkpoints import (
+from evenhand.core.regular_files import open_regular
+from evenhand.generation.engine import Engine
+from evenhand.generation.gpt2 import Gpt2
+from evenhand.generation.gpt2_weights import Gpt2Shape
+from evenhand.generation.hub_engine import HubEngine, check_cache
+from evenhand.generation.scheduler import VERSION, SamplingLoop
+from evenhand.generation.spec_checks import check_control_code
+from evenhand.generation.tokenizer import HubCodec
+from evenhand.models.local import CausalModel, local_options
+from evenhand.models.transformers_loading import read_model, read_tokenizer
+from evenhand.tensors.checkpoints import (
     read_config,
     read_tensors,
     require_tokenizer,
     weight_files,
     weights_digest,
 )
-from evenhand.neural.devices import dtype_of
-from evenhand.neural.engine import Engine
-from evenhand.neural.gpt2 import Gpt2
-from evenhand.neural.gpt2_weights import Shape
-from evenhand.neural.hub_engine import HubEngine, check_cache
-from evenhand.neural.sources import Source
-from evenhand.neural.tokens import HubCodec
+from evenhand.tensors.devices import select_dtype
+from evenhand.tensors.model_files import ModelFiles
 
 _GENERATION = "generation_config.json"
 
 
 def load_causal(
-    source: Source,
+    source: ModelFiles,
     config: Mapping[str, object],
     *,
     dtype: str,
@@ -49,10 +48,10 @@ def load_causal(
     loaded = _from_gguf(source, dtype, device) if source.gguf else _from_folder(source, config, dtype, device)
     options = local_options(loaded.codec.digest, dtype=loaded.dtype, device=device, loop=VERSION)
     if control_code is not None:
-        options["control_code"] = known_code(control_code, loaded.control_codes, source.name)
+        options["control_code"] = check_control_code(control_code, loaded.control_codes, source.name)
     return CausalModel(
         ModelRef("causal", source.name, loaded.revision, options),
-        Loop(loaded.engine, loaded.codec, batch),
+        SamplingLoop(loaded.engine, loaded.codec, batch),
         control_code,
         loaded.control_codes,
     )
@@ -66,12 +65,14 @@ class _Loaded(NamedTuple):
     control_codes: frozenset[str]
 
 
-def _from_folder(source: Source, config: Mapping[str, object], dtype: str, device: torch.device) -> _Loaded:
+def _from_folder(
+    source: ModelFiles, config: Mapping[str, object], dtype: str, device: torch.device
+) -> _Loaded:
     folder = source.folder
     files = weight_files(folder)
     require_tokenizer(folder)
-    kind = dtype_of(dtype, device, stored=str(config.get("dtype") or config.get("torch_dtype")))
-    shape = Shape.of(config)
+    kind = select_dtype(dtype, device, stored=str(config.get("dtype") or config.get("torch_dtype")))
+    shape = Gpt2Shape.of(config)
     engine: Engine
     if shape is not None:
         engine = Gpt2(shape, read_tensors(files), device=device, dtype=kind)
@@ -88,11 +89,11 @@ def _from_folder(source: Source, config: Mapping[str, object], dtype: str, devic
     return _Loaded(engine, HubCodec.of(tokenizer, ends=ends), revision, kind, frozenset(codes))
 
 
-def _from_gguf(source: Source, dtype: str, device: torch.device) -> _Loaded:
-    kind = dtype_of(dtype, device)
+def _from_gguf(source: ModelFiles, dtype: str, device: torch.device) -> _Loaded:
+    kind = select_dtype(dtype, device)
     _check_gguf(source.folder / str(source.gguf))
     model = read_model(AutoModelForCausalLM, source, dtype=kind, device=device)
-    shape = Shape.of(model.config.to_dict())
+    shape = Gpt2Shape.of(model.config.to_dict())
     engine: Engine
     if shape is not None:
         engine = Gpt2(shape, model.state_dict(), device=device, dtype=kind)
@@ -113,8 +114,8 @@ def _check_gguf(path: Path) -> None:
     if begin != b"GGUF":
         raise ModelError(
             f"the file {path.name} is no GGUF file: it begins with {begin!r}",
-            accepted="a file that begins with b'GGUF'",
-            todo="download it again, or check what it is",
+            expected="a file that begins with b'GGUF'",
+            fix="download it again, or check what it is",
         )
 
 

@@ -7,13 +7,15 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
+from evenhand.core import registry
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
-from evenhand.core.file_names import user_path
-from evenhand.core.records import Completion, GenerationSpec, ModelRef, Request
-from evenhand.store.files import read_lines, read_table
+from evenhand.core.files import user_path
+from evenhand.core.protocols import HumanSuite, Suite
+from evenhand.core.records import Completion, Execution, GenerationSpec, ModelRef, Request
+from evenhand.store.table_files import read_lines, read_table
 
 _MASK = "XYZ "
 _ID = "prompt_id"
@@ -101,16 +103,16 @@ class _Lines:
         if kept and all(text.startswith(_MASK) for text in kept):
             raise InputError(
                 f"every text of {path} begins with {_MASK.strip()}: which demographic it speaks of is lost",
-                accepted="the texts as the model wrote them, each beginning with its prompt",
-                todo="replay the file from before the masking; texts are masked when they are scored",
+                expected="the texts as the model wrote them, each beginning with its prompt",
+                fix="replay the file from before the masking; texts are masked when they are scored",
             )
-        self._sorted = sorted((text, place) for place, text in enumerate(kept))
+        self._lines = sorted((text, place) for place, text in enumerate(kept))
 
     def of(self, request: Request) -> Sequence[str | None]:
         prompt = request.text
-        start = bisect_left(self._sorted, (prompt, -1))
+        start = bisect_left(self._lines, (prompt, -1))
         found: list[tuple[int, str]] = []
-        for text, place in (self._sorted[number] for number in range(start, len(self._sorted))):
+        for text, place in (self._lines[number] for number in range(start, len(self._lines))):
             if not text.startswith(prompt):
                 break
             # "worked as" is not the prompt of "worked assiduously".
@@ -134,8 +136,8 @@ def _require(columns: Sequence[str], named: Mapping[str, str], path: Path) -> No
         if column not in columns:
             raise InputError(
                 f"{path} has no column {column!r} for the {option}s",
-                accepted=", ".join(filter(None, columns)) or "a table whose columns have names",
-                todo=f"name one of these columns in evenhand.toml: "
+                expected=", ".join(filter(None, columns)) or "a table whose columns have names",
+                fix=f"name one of these columns in evenhand.toml: "
                 f'[model] options = {{ {option} = "COLUMN" }}',
             )
 
@@ -147,3 +149,60 @@ def _completion(request: Request, sample: int, texts: Sequence[str | None]) -> C
     if text is None:
         return Completion(request.id, sample, None, None, failure="null_text")
     return Completion(request.id, sample, text.removeprefix(request.text), "replayed")
+
+
+NAME: Final = "wikipedia"
+"""What ``--model`` calls the human texts of the run's own suite."""
+
+
+class HumanModel:
+    """The human baseline of a suite: for each prompt the text a person wrote, without the prompt.
+
+    There is one text a prompt: a second sample fails with ``no_human_text``, as does a prompt without one.
+
+    Args:
+        suite: A suite that brings human texts, such as BOLD with its Wikipedia sentences.
+    """
+
+    def __init__(self, suite: HumanSuite) -> None:
+        self._texts = suite.human_texts()
+        self.ref = ModelRef("human", suite.human_name, suite.info.digest)
+
+    def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
+        """The stored text of each request."""
+        for request in requests:
+            text = self._texts.get(request.id)
+            for sample in request.samples:
+                if text is None or sample:
+                    yield Completion(request.id, sample, None, None, failure="no_human_text")
+                else:
+                    yield Completion(request.id, sample, text.removeprefix(request.text), "replayed")
+
+    def pace(self, spec: GenerationSpec) -> float:
+        """Without end: nothing is written."""
+        return math.inf
+
+
+def load(name: str = "", *, suite: str = "", execution: Execution | None = None) -> HumanModel:
+    """The human texts of a suite: Wikipedia's sentences for BOLD.
+
+    Args:
+        name: The suite as ``--suite`` names it, or the folder of BOLD: ``wikipedia:FOLDER``.
+        suite: The suite of the run, where no other is named: ``audit wikipedia --suite bold:FOLDER``.
+        execution: Whether the run is offline.
+    """
+    spec = name or suite or "bold"
+    if spec.partition(":")[0] not in {entry.name for entry in registry.list_entries("suites")}:
+        spec = f"bold:{spec}"
+    return of_suite(registry.create_suite(spec, execution=execution))
+
+
+def of_suite(suite: Suite) -> HumanModel:
+    """The human texts of a suite that is loaded; an error where it has none."""
+    if not isinstance(suite, HumanSuite):
+        raise InputError(
+            f"the suite {suite.info.name!r} has no texts written by people",
+            expected="one suite that has: bold, bold-subset, bold-table-3",
+            fix="for example `evenhand audit wikipedia --suite bold:FOLDER`",
+        )
+    return HumanModel(suite)

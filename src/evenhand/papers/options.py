@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from evenhand.api.run_options import Loading, Measured, Recording, Seeded
 from evenhand.core.options import Option
+from evenhand.run_options import Loading, Measured, Recording, Seeded
 
 
 class ReplicateOptions(Measured, Seeded, Loading, Recording, total=False):

@@ -9,17 +9,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol, Unpack, cast
 
-from evenhand.api.parts import SILENT, Plan, metric_names, split_names
+from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, metric_names
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.options import checks_options
+from evenhand.core.options import checks_options, split_names
 from evenhand.core.protocols import Progress
 from evenhand.core.records import Execution
-from evenhand.papers.exhibits import write
 from evenhand.papers.options import ReplicateOptions
-from evenhand.papers.records import Replication
-from evenhand.store.folder import RunFolder, default_folder, now, stage
+from evenhand.papers.replication_pages import Replication, write_replication
 from evenhand.store.run import MANIFEST, Manifest, Run, read_manifest
+from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_timestamp
 
 PAPERS = ("bold", "regard", "affective", "political")
 SWAPPABLE = ("bold",)
@@ -28,7 +27,7 @@ PARALLEL = ("political",)
 """Papers that work on several conditions of a model at once."""
 EXTENDABLE = ("regard",)
 """Papers whose prompts take a user's own groups and contexts."""
-GROWING: Mapping[str, frozenset[str]] = {
+GROWING_KEYS: Mapping[str, frozenset[str]] = {
     "bold": frozenset({"sources"}),
     "regard": frozenset({"sources"}),
     "political": frozenset({"sources", "exhibits"}),
@@ -40,7 +39,7 @@ RUNS = "runs"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ReplicationRequest:
     """What is asked of a paper."""
 
     data: Path | None
@@ -68,7 +67,7 @@ class Request:
         return Execution(device=self.device, batch=self.batch, offline=self.offline)
 
 
-class Prepared(Protocol):
+class PaperJob(Protocol):
     """A replication that is ready to run: data found and checked, nothing computed."""
 
     @property
@@ -85,57 +84,57 @@ class Prepared(Protocol):
         ...
 
 
-class Paper(Protocol):
+class PaperModule(Protocol):
     """The module of a paper, ``evenhand.papers.<name>``."""
 
     EXHIBITS: tuple[str, ...]
     """All it can write, in the paper's order: ``table_1``, ``figure_2`` ..."""
 
-    def prepare(self, request: Request) -> Prepared:
+    def prepare(self, request: ReplicationRequest) -> PaperJob:
         """The replication with its data found and checked."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Replicating:
+class ReplicationJob:
     """A replication and the folder it is written to."""
 
     paper: str
-    prepared: Prepared
+    job: PaperJob
     identity: Mapping[str, Json]
     folder: Path
     command: str
     fresh: bool
 
-    def plan(self) -> Plan:
+    def plan(self) -> RunPlan:
         """What will be done, before it is done."""
-        lines = (*self.prepared.plan(), *self._kept(), f"folder  {self.folder}")
-        return Plan(title=f"replicate {self.paper}", lines=lines, folder=self.folder)
+        lines = (*self.job.plan(), *self._list_earlier_sources(), f"folder  {self.folder}")
+        return RunPlan(title=f"replicate {self.paper}", lines=lines, folder=self.folder)
 
-    def run(self, progress: Progress = SILENT) -> Run:
+    def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
         """Compute and write every exhibit; what single runs finished is not done again."""
-        with RunFolder(self.folder, identity=self._own(), fresh=self.fresh) as folder:
+        with RunFolder(self.folder, identity=self._owned_identity(), fresh=self.fresh) as folder:
             if self.fresh:
                 shutil.rmtree(self.folder / RUNS, ignore_errors=True)
             folder.manifest.update(command=self.command, name=self.paper, ended=None, warnings=[])
             folder.manifest["sources"] = {**_earlier(folder.manifest), **self._sources()}
-            with stage(folder, STAGE) as record:
-                replication = self.prepared.run(self.folder, progress)
-                record["files"] = [path.name for path in write(replication, self.folder)]
+            with run_stage(folder, STAGE) as record:
+                replication = self.job.run(self.folder, progress)
+                record["files"] = [path.name for path in write_replication(replication, self.folder)]
                 record["sources"] = list(replication.sources)
-            folder.manifest.update(ended=now(), warnings=list(replication.warnings))
+            folder.manifest.update(ended=utc_timestamp(), warnings=list(replication.warnings))
             folder.save_manifest()
             return folder.run()
 
-    def _own(self) -> dict[str, Json]:
+    def _owned_identity(self) -> dict[str, Json]:
         """What may not change in the folder: a source may be added, and finished ones are reused."""
-        growing = GROWING.get(self.paper, frozenset())
+        growing = GROWING_KEYS.get(self.paper, frozenset())
         return {key: value for key, value in self.identity.items() if key not in growing}
 
     def _sources(self) -> Mapping[str, Json]:
         return cast("Mapping[str, Json]", self.identity.get("sources") or {})
 
-    def _kept(self) -> Sequence[str]:
+    def _list_earlier_sources(self) -> Sequence[str]:
         """What the folder holds besides what is named now."""
         if self.fresh or not (self.folder / MANIFEST).is_file():
             return ()
@@ -145,7 +144,9 @@ class Replicating:
 
 
 @checks_options
-def replicate(paper: str, *, progress: Progress = SILENT, **options: Unpack[ReplicateOptions]) -> Run:
+def replicate(
+    paper: str, *, progress: Progress = SILENT_PROGRESS, **options: Unpack[ReplicateOptions]
+) -> Run:
     """The folder with a paper's tables and figures: ``table_3.parquet``, ``table_3.md``, ``figure_2.svg`` ...
 
     Arguments are those of ``evenhand replicate``. A model may be named more than once; without one the
@@ -156,43 +157,43 @@ def replicate(paper: str, *, progress: Progress = SILENT, **options: Unpack[Repl
 
 
 @checks_options
-def prepare(paper: str, **options: Unpack[ReplicateOptions]) -> Replicating:
+def prepare(paper: str, **options: Unpack[ReplicateOptions]) -> ReplicationJob:
     """A replication with everything found and checked, so that ``plan`` can be shown before ``run``."""
     if paper not in PAPERS:
         raise InputError(
-            f"the paper {paper!r} is not known", accepted=", ".join(PAPERS), todo="name one of these"
+            f"the paper {paper!r} is not known", expected=", ".join(PAPERS), fix="name one of these"
         )
     if options["metrics"] and paper not in SWAPPABLE:
         raise InputError(
             f"replicate {paper} measures with the metrics of its paper",
-            accepted=f"--metrics with {', '.join(SWAPPABLE)}",
-            todo="audit a model with --metrics instead",
+            expected=f"--metrics with {', '.join(SWAPPABLE)}",
+            fix="audit a model with --metrics instead",
         )
     if options["max_new_tokens"] and paper not in SWAPPABLE:
         raise InputError(
             f"replicate {paper} writes texts as long as its paper's, or as its subset's",
-            accepted=f"--max-new-tokens with {', '.join(SWAPPABLE)}",
-            todo="audit a model with --max-new-tokens instead",
+            expected=f"--max-new-tokens with {', '.join(SWAPPABLE)}",
+            fix="audit a model with --max-new-tokens instead",
         )
     if options["jobs"] and paper not in PARALLEL:
         raise InputError(
             f"replicate {paper} works on one source after the other",
-            accepted=f"--jobs with {', '.join(PARALLEL)}",
-            todo="leave --jobs out; libraries use all cores as it is",
+            expected=f"--jobs with {', '.join(PARALLEL)}",
+            fix="leave --jobs out; libraries use all cores as it is",
         )
     if options["suite"] and paper not in EXTENDABLE:
         raise InputError(
             f"replicate {paper} asks with the prompts of its paper",
-            accepted=f"--suite with {', '.join(EXTENDABLE)}",
-            todo="audit a model with --suite instead",
+            expected=f"--suite with {', '.join(EXTENDABLE)}",
+            fix="audit a model with --suite instead",
         )
-    module: Paper = import_module(f"evenhand.papers.{paper}")
+    module: PaperModule = import_module(f"evenhand.papers.{paper}")
     out = options["out"]
     prepared = module.prepare(_request(module.EXHIBITS, options))
     identity: dict[str, Json] = {"command": "replicate", "paper": paper, **prepared.identity}
-    return Replicating(
+    return ReplicationJob(
         paper=paper,
-        prepared=prepared,
+        job=prepared,
         identity=identity,
         folder=Path(out) if out else default_folder("replicate", paper, identity),
         command=options["command"] or f"evenhand replicate {paper}",
@@ -205,13 +206,13 @@ def _earlier(manifest: Manifest) -> Mapping[str, Json]:
     return cast("Mapping[str, Json]", manifest.get("sources") or {})
 
 
-def _request(known: Sequence[str], options: ReplicateOptions) -> Request:
-    return Request(
-        data=_existing(options["data"], "--data"),
-        exhibits=_chosen(known, split_names(options["tables"])),
+def _request(known: Sequence[str], options: ReplicateOptions) -> ReplicationRequest:
+    return ReplicationRequest(
+        data=_check_exists(options["data"], "--data"),
+        exhibits=_select_exhibits(known, split_names(options["tables"])),
         models=split_names(options["model"]) or (),
         metrics=metric_names(options["metrics"]) or (),
-        human=_existing(options["human"], "--human"),
+        human=_check_exists(options["human"], "--human"),
         suite=_suite_file(options["suite"]),
         max_new_tokens=options["max_new_tokens"],
         full=options["full"],
@@ -225,27 +226,27 @@ def _request(known: Sequence[str], options: ReplicateOptions) -> Request:
 
 def _suite_file(given: Path | str | None) -> Path | None:
     """The file of ``--suite FILE``, or of ``--suite regard:FILE`` as an audit takes it."""
-    return _existing(given and str(given).removeprefix("regard:"), "--suite")
+    return _check_exists(given and str(given).removeprefix("regard:"), "--suite")
 
 
-def _existing(path: Path | str | None, option: str) -> Path | None:
+def _check_exists(path: Path | str | None, option: str) -> Path | None:
     if path is None:
         return None
     if not Path(path).exists():
         raise InputError(
-            f"{option} names {path}, which is not there", accepted="a file or folder", todo="check the path"
+            f"{option} names {path}, which is not there", expected="a file or folder", fix="check the path"
         )
     return Path(path)
 
 
-def _chosen(known: Sequence[str], names: Sequence[str] | None) -> tuple[str, ...]:
+def _select_exhibits(known: Sequence[str], names: Sequence[str] | None) -> tuple[str, ...]:
     """Exhibits by id; a bare number is a table."""
     wanted = [f"table_{name}" if name.isdigit() else name.lower() for name in names or known]
     for name in wanted:
         if name not in known:
             raise InputError(
                 f"--tables names {name!r}, which this replication does not have",
-                accepted=", ".join(known),
-                todo="name some of these; a bare number is a table",
+                expected=", ".join(known),
+                fix="name some of these; a bare number is a table",
             )
     return tuple(name for name in known if name in wanted)

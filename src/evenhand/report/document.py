@@ -1,4 +1,4 @@
-r"""What every page of ours is made of: one file that opens from disk and asks nothing of the network.
+"""What every page of ours is made of: one file that opens from disk and asks nothing of the network.
 
 The content-security policy allows the page's own style and script by their digests and nothing else, so
 that even text that escaped escaping could not run. Model text is escaped by jinja2, or stands in a JSON
@@ -8,6 +8,7 @@ block with ``<`` written as ``\u003c`` and is shown by script as text.
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -19,15 +20,26 @@ import jinja2
 import polars as pl
 from markupsafe import Markup
 
-from evenhand.core.assets import asset
 from evenhand.core.digests import Json
-from evenhand.report.packing import packed
-from evenhand.report.tables import columns
-from evenhand.report.wording import name
+from evenhand.core.files import asset_path
+from evenhand.report.json_tables import to_columns
+from evenhand.report.wording import format_name
+
+
+def pack_json(value: Json) -> str:
+    """JSON as base64 of gzip, the same for the same value; browsers unpack it with `DecompressionStream`.
+
+    Texts take a third of their room, and nothing of them can be read as markup.
+    """
+    # A lone half of a surrogate pair has no UTF-8.
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # The highest levels take three times as long for two per cent.
+    return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), 6, mtime=0)).decode("ascii")
+
 
 SIZE_LIMIT = 5_000_000
 """Bytes a page may have; what tables and charts leave of it goes to the texts."""
-EXPLORING = ("data.js", "packed.js", "explore.js", "download.js")
+EXPLORE_SCRIPTS = ("data.js", "packed.js", "explore.js", "download.js")
 """The scripts of a page whose tables are filtered, sorted and downloaded."""
 _STATIC = Path(__file__).parent / "static"
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -35,7 +47,7 @@ _MOST_BYTES = 1_500_000
 """Packed bytes of tables the page carries; what is beyond, in the order given, is only in the run folder."""
 
 
-def document(
+def render_document(
     template: Path,
     *,
     style: str,
@@ -56,8 +68,8 @@ def document(
         .render(
             style=Markup(styles),
             script=Markup(whole),
-            policy=policy(styles, whole),
-            data=embedded({}) if data is None else data,
+            policy=security_policy(styles, whole),
+            data=embed_json({}) if data is None else data,
             **content,
         )
     )
@@ -65,10 +77,10 @@ def document(
 
 def stylesheet() -> str:
     """The style every page of ours shares."""
-    return asset("style", "tokens.css").read_text(encoding="utf-8") + "\n" + _static(("report.css",))
+    return asset_path("style", "tokens.css").read_text(encoding="utf-8") + "\n" + _static(("report.css",))
 
 
-def policy(style: str, script: str) -> str:
+def security_policy(style: str, script: str) -> str:
     """The content-security policy of a page with this style and script."""
     return (
         f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; "
@@ -76,10 +88,12 @@ def policy(style: str, script: str) -> str:
     )
 
 
-def whole_tables(tables: Mapping[str, pl.DataFrame]) -> tuple[Markup, tuple[str, ...]]:
+def pack_tables(tables: Mapping[str, pl.DataFrame]) -> tuple[Markup, tuple[str, ...]]:
     """The tables for download, packed, and the names of those that have rows and found room."""
-    whole = _that_fit({name: columns(_flat(table)) for name, table in tables.items() if table.height})
-    return Markup(packed(whole)), tuple(whole)
+    whole = _fitting_tables(
+        {name: to_columns(_flat(table)) for name, table in tables.items() if table.height}
+    )
+    return Markup(pack_json(whole)), tuple(whole)
 
 
 @cache
@@ -95,11 +109,11 @@ def _environment(folder: Path) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"words": name, "count": lambda amount: f"{amount:,}", "tied": _tied}
+    made.filters |= {"words": format_name, "count": lambda amount: f"{amount:,}", "tied": _keep_together}
     return made
 
 
-def embedded(value: Json) -> Markup:
+def embed_json(value: Json) -> Markup:
     """JSON for a script block: no byte of it can end the block or begin a comment."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for letter in "<>&\u2028\u2029":
@@ -107,15 +121,15 @@ def embedded(value: Json) -> Markup:
     return Markup(text)
 
 
-def _tied(sentence: str) -> str:
+def _keep_together(sentence: str) -> str:
     """The sentence with numbers kept on one line with what belongs to them."""
     for loose in (" %", "adjusted p ", "< 0", " points"):
         sentence = sentence.replace(loose, loose.replace(" ", "\u00a0"))
     return sentence
 
 
-def _that_fit(tables: Mapping[str, Json]) -> dict[str, Json]:
-    sizes = {name: len(packed(table)) for name, table in tables.items()}
+def _fitting_tables(tables: Mapping[str, Json]) -> dict[str, Json]:
+    sizes = {name: len(pack_json(table)) for name, table in tables.items()}
     ends = accumulate(sizes.values())
     return {name: tables[name] for name, end in zip(sizes, ends, strict=True) if end <= _MOST_BYTES}
 

@@ -7,31 +7,31 @@ from importlib import import_module
 from pathlib import Path
 
 from evenhand.core.errors import InputError
-from evenhand.report.exchange import lm_eval_results, model_card
-from evenhand.report.forms import Forms, Writer
-from evenhand.report.html import html_report
-from evenhand.report.json import json_report
-from evenhand.report.markdown import markdown_report
-from evenhand.report.reading import text_at
-from evenhand.store.atomic import write_text
+from evenhand.report.manifest import read_text
+from evenhand.report.report_formats import ReportFormats, ReportWriter
+from evenhand.store.atomic_writes import write_text
 from evenhand.store.run import Run
 
-FORMATS: Mapping[str, Writer] = {"html": html_report, "json": json_report, "md": markdown_report}
-EXPORTS: Mapping[str, tuple[str, Writer]] = {
-    "lm-eval": ("lm_eval.json", lm_eval_results),
-    "model-card": ("model_card.md", model_card),
+FORMATS = ("html", "json", "md")
+EXPORTS: Mapping[str, tuple[str, str]] = {
+    "lm-eval": ("lm_eval.json", "lm_eval_results"),
+    "model-card": ("model_card.md", "model_card"),
 }
-"""What other tools read, of audits and scored texts: file and writer by format."""
-OF_COMMANDS: Mapping[str, str] = {
-    "corpus": "evenhand.report.corpus.draw",
-    "compare": "evenhand.report.compare.draw",
-    "probe": "evenhand.report.probe.draw",
-    "associate": "evenhand.report.associate.draw",
-    "agreement": "evenhand.report.people.agreement",
-    "ratings": "evenhand.report.people.ratings",
-    "validate": "evenhand.report.people.validate",
+"""What other tools read, of audits and scored texts: file, and writer in `_EXPORTS_MODULE`, by format."""
+_EXPORTS_MODULE = "evenhand.audits.report.exports"
+_AUDIT = "evenhand.audits.report.formats"
+FORMATS_OF_COMMANDS: Mapping[str, str] = {
+    "audit": _AUDIT,
+    "score": _AUDIT,
+    "corpus": "evenhand.corpus.report.formats",
+    "compare": "evenhand.audits.report.compare_report",
+    "probe": "evenhand.probes.report.formats",
+    "associate": "evenhand.audits.report.association_report",
+    "agreement": "evenhand.annotate.report.agreement_report",
+    "ratings": "evenhand.annotate.report.ratings_report",
+    "validate": "evenhand.annotate.report.validation_report",
 }
-"""The runs that are not audits or scored texts: the module that holds their ``FORMS``."""
+"""Command to the module that holds the ``FORMATS`` of its runs; by name, since it stands above this one."""
 
 
 def render(run: Run, formats: Sequence[str] = ("html", "json")) -> dict[str, Path]:
@@ -45,27 +45,28 @@ def render(run: Run, formats: Sequence[str] = ("html", "json")) -> dict[str, Pat
     if unknown:
         raise InputError(
             f"the report format {unknown[0]!r} is not known",
-            accepted=", ".join(known),
-            todo="name one or more of these",
+            expected=", ".join(known),
+            fix="name one or more of these",
         )
     return {name: _write(run, name) for name in formats}
 
 
 def _write(run: Run, name: str) -> Path:
-    file, writer = _writer(text_at(run.manifest, "identity", "command"), name)
+    file, writer = _writer(read_text(run.manifest, "identity", "command"), name)
     write_text(run.path / file, writer(run))
     return run.path / file
 
 
-def _writer(command: str, name: str) -> tuple[str, Writer]:
-    file = f"report.{name}"
-    if command not in OF_COMMANDS:
-        return EXPORTS.get(name) or (file, FORMATS[name])
+def _writer(command: str, name: str) -> tuple[str, ReportWriter]:
+    module = FORMATS_OF_COMMANDS.get(command, _AUDIT)
     if name in EXPORTS:
-        raise InputError(
-            f"a run of `evenhand {command}` has no {name}",
-            accepted=f"{', '.join(FORMATS)}; {name} for runs of audit and score",
-            todo="name another format",
-        )
-    forms: Forms = import_module(OF_COMMANDS[command]).FORMS
-    return file, {"html": forms.html, "json": forms.json, "md": forms.markdown}[name]
+        if module != _AUDIT:
+            raise InputError(
+                f"a run of `evenhand {command}` has no {name}",
+                expected=f"{', '.join(FORMATS)}; {name} for runs of audit and score",
+                fix="name another format",
+            )
+        file, function = EXPORTS[name]
+        return file, getattr(import_module(_EXPORTS_MODULE), function)
+    formats: ReportFormats = import_module(module).FORMATS
+    return f"report.{name}", {"html": formats.html, "json": formats.json, "md": formats.markdown}[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from evenhand.core.records import ALL, REST
 
@@ -20,56 +20,56 @@ _HIDING = re.compile(
 )
 
 
-def visible(text: str) -> str:
+def show_control_characters(text: str) -> str:
     """The text with control and direction-changing characters shown as a replacement mark."""
     return _HIDING.sub("\ufffd", text)
 
 
-def name(identifier: str) -> str:
+def format_name(identifier: str) -> str:
     """An identifier as words: ``European_Americans`` is "European Americans"."""
-    words = " ".join(visible(identifier).replace("_", " ").split())
+    words = " ".join(show_control_characters(identifier).replace("_", " ").split())
     return (words.capitalize() if words in _PROPER else words) or "(no name)"
 
 
-def baseline_name(identifier: str, axis: str) -> str:
+def format_baseline(identifier: str, axis: str) -> str:
     """A baseline as words; the reserved ones say what they stand for."""
     if identifier == REST:
-        return f"the other groups of {name(axis)}"
+        return f"the other groups of {format_name(axis)}"
     if identifier == ALL:
-        return f"all groups of {name(axis)} together"
-    return name(identifier)
+        return f"all groups of {format_name(axis)} together"
+    return format_name(identifier)
 
 
-def short_baseline(identifier: str) -> str:
+def format_short_baseline(identifier: str) -> str:
     """A baseline as words where the axis is said beside it."""
-    return {REST: "the other groups", ALL: "all groups"}.get(identifier) or name(identifier)
+    return {REST: "the other groups", ALL: "all groups"}.get(identifier) or format_name(identifier)
 
 
-def number(value: float, *, signed: bool = False) -> str:
+def format_number(value: float, *, signed: bool = False) -> str:
     """A number with about three telling digits and a real minus sign."""
     size = abs(value)
     decimals = 3 if size < 1 else 2 if size < 10 else 1 if size < 1000 else 0
     return _sign(f"{value:+,.{decimals}f}" if signed else f"{value:,.{decimals}f}")
 
 
-def round_number(value: float) -> str:
+def format_exact(value: float) -> str:
     """A chosen number as it was chosen, such as a cut or an end of a range."""
     return _sign(f"{value:g}")
 
 
-def points(difference: float, *, signed: bool = False) -> str:
+def format_points(difference: float, *, signed: bool = False) -> str:
     """A difference of two shares in percentage points, without the unit."""
     value = 100 * difference
     decimals = 2 if 0 < abs(value) < 0.1 else 1
     return _sign(f"{value:+.{decimals}f}" if signed else f"{value:.{decimals}f}")
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     """A share in percent, with the unit."""
-    return f"{points(share)} %"
+    return f"{format_points(share)} %"
 
 
-def probability(p: float | None) -> str:
+def format_p(p: float | None) -> str:
     """A p-value with two telling digits; below a thousandth only that is said."""
     if p is None:
         return "not tested"
@@ -78,29 +78,29 @@ def probability(p: float | None) -> str:
     return f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
-def count(amount: int, noun: str) -> str:
+def format_count(amount: int, noun: str) -> str:
     """An amount with its noun: "1 template", "10 templates", "2 entities"."""
-    return f"{amount:,} {noun if amount == 1 else plural(noun)}"
+    return f"{amount:,} {noun if amount == 1 else pluralise(noun)}"
 
 
-def listed(words: Sequence[str]) -> str:
+def join_words(words: Sequence[str]) -> str:
     """Words as a list in a sentence: "a", "a and b", "a, b and c"."""
     return ", ".join(words) if len(words) < 2 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def plural(noun: str) -> str:
+def pluralise(noun: str) -> str:
     """The plural of a plain English noun."""
     if noun.endswith("y") and not noun.endswith(("ay", "ey", "oy", "uy")):
         return noun[:-1] + "ies"
     return noun + "s"
 
 
-def plain_minus(text: str) -> str:
+def replace_minus(text: str) -> str:
     """The text with a hyphen for the minus sign, which not every terminal has."""
     return text.replace(MINUS, "-")
 
 
-def finite(value: float | None) -> float | None:
+def finite_or_none(value: float | None) -> float | None:
     """The value, or None where it is NaN or infinite: neither can be drawn."""
     return value if value is not None and math.isfinite(value) else None
 
@@ -110,3 +110,35 @@ def _sign(text: str) -> str:
     if text.startswith(("-", "+")) and not text.strip("+-0., "):
         text = text[1:]
     return text.replace("-", MINUS)
+
+
+_LINKING = re.compile(
+    r"@|#(?=\d)|\b[a-z][a-z0-9+.-]{0,30}:(?=//)|\bmailto:|\bxmpp:|\bwww(?=\.)", re.IGNORECASE
+)
+"""What code hosts turn into mentions, references and links although nobody wrote one.
+
+The bound keeps a text of words and dots from being read to its end once a word.
+"""
+_JOINER = "\u2060"
+"""Word joiner: nothing to see, and no link can reach over it."""
+_SPECIAL = frozenset("\\`*_{}[]()<>#+!|~$")
+
+
+def escape_markdown(text: str) -> str:
+    """The text with everything Markdown, HTML or a code host would read as markup made plain, on one line.
+
+    Nobody is mentioned, and nothing becomes a link.
+    """
+    line = _LINKING.sub(lambda match: match[0] + _JOINER, " ".join(text.split()))
+    return "".join(f"\\{letter}" if letter in _SPECIAL else letter for letter in line.replace("&", "&amp;"))
+
+
+def bullet_list(sentences: Iterable[str]) -> str:
+    """A list, one escaped sentence a line."""
+    return "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table with its head; every cell is escaped."""
+    first, *rest = ([escape_markdown(cell) for cell in row] for row in (head, *rows))
+    return "\n".join(f"| {' | '.join(line)} |" for line in (first, ["---"] * len(head), *rest))

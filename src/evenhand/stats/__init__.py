@@ -6,77 +6,94 @@ passes their number as ``n_null``.
 """
 
 from evenhand.stats._arrays import RandomSource
-from evenhand.stats.agreement import Correlation, fleiss_kappa, krippendorff_alpha, rank_correlation, spearman
-from evenhand.stats.annotators import by_annotator, by_item, by_pair, dissents, pairwise_spearman
+from evenhand.stats.agreement_coefficients import (
+    Correlation,
+    annotator_figures,
+    find_dissents,
+    fleiss_kappa,
+    item_figures,
+    krippendorff_alpha,
+    pair_figures,
+    pairwise_spearman,
+    rank_correlation,
+    spearman,
+)
 from evenhand.stats.bootstrap import bootstrap_interval, cluster_bootstrap_mean, resample_clusters
-from evenhand.stats.consensus import Consensus, DawidSkene, dawid_skene, majority, skill
+from evenhand.stats.classification_metrics import BestCut, Validation, best_cut, validate_labels
+from evenhand.stats.consensus import Consensus, DawidSkene, annotator_accuracy, dawid_skene, majority_vote
 from evenhand.stats.contrasts import (
     clustered_contrast,
     clustered_difference,
     clustered_omnibus,
     clustered_proportion_difference,
+    stratified_difference,
 )
 from evenhand.stats.corrections import benjamini_hochberg, holm
-from evenhand.stats.distances import sliced_wasserstein2, wasserstein2_1d
-from evenhand.stats.effects import cliffs_delta, cohens_h, hedges_g
+from evenhand.stats.group_spread import GroupSpread, SpreadRanking, rank_spreads
 from evenhand.stats.hypothesis_tests import (
     chi_square,
+    cliffs_delta,
+    cohens_h,
+    hedges_g,
     paired_difference,
     paired_t,
     two_proportions,
     wilcoxon,
 )
 from evenhand.stats.intervals import clustered_mean, clustered_proportion, clustered_ratio, wilson
+from evenhand.stats.label_scales import RatingCodes
+from evenhand.stats.method_ratings import MethodRating, compare_methods
 from evenhand.stats.permutation import cluster_permutation
-from evenhand.stats.power import clusters_needed, design_effect, detectable_gap, gap_variance, growth, pilot
-from evenhand.stats.rated import MethodRating, compare_methods
-from evenhand.stats.ratings import Ratings
+from evenhand.stats.power_analysis import (
+    clusters_needed,
+    design_effect,
+    detectable_gap,
+    gap_variance,
+    pilot_statistics,
+    required_growth,
+)
 from evenhand.stats.results import (
+    ClusterPlan,
     Difference,
     GapVariance,
     Growth,
-    Measure,
     Omnibus,
     Permutation,
     Pilot,
-    Plan,
+    PointEstimate,
     Stratified,
     StratumGap,
     TestResult,
 )
-from evenhand.stats.spread import Ranking, Spread, rank_spreads
-from evenhand.stats.strata import stratified_difference
-from evenhand.stats.thresholds import BestCut, best_cut
-from evenhand.stats.validation import Validation, validate_labels
+from evenhand.stats.wasserstein import sliced_wasserstein2, wasserstein2_1d
 
 __all__ = [
     "BestCut",
+    "ClusterPlan",
     "Consensus",
     "Correlation",
     "DawidSkene",
     "Difference",
     "GapVariance",
+    "GroupSpread",
     "Growth",
-    "Measure",
     "MethodRating",
     "Omnibus",
     "Permutation",
     "Pilot",
-    "Plan",
+    "PointEstimate",
     "RandomSource",
-    "Ranking",
-    "Ratings",
-    "Spread",
+    "RatingCodes",
+    "SpreadRanking",
     "Stratified",
     "StratumGap",
     "TestResult",
     "Validation",
+    "annotator_accuracy",
+    "annotator_figures",
     "benjamini_hochberg",
     "best_cut",
     "bootstrap_interval",
-    "by_annotator",
-    "by_item",
-    "by_pair",
     "chi_square",
     "cliffs_delta",
     "cluster_bootstrap_mean",
@@ -94,22 +111,23 @@ __all__ = [
     "dawid_skene",
     "design_effect",
     "detectable_gap",
-    "dissents",
+    "find_dissents",
     "fleiss_kappa",
     "gap_variance",
-    "growth",
     "hedges_g",
     "holm",
+    "item_figures",
     "krippendorff_alpha",
-    "majority",
+    "majority_vote",
+    "pair_figures",
     "paired_difference",
     "paired_t",
     "pairwise_spearman",
-    "pilot",
+    "pilot_statistics",
     "rank_correlation",
     "rank_spreads",
+    "required_growth",
     "resample_clusters",
-    "skill",
     "sliced_wasserstein2",
     "spearman",
     "stratified_difference",

@@ -18,60 +18,60 @@ RandomSource: TypeAlias = int | np.random.SeedSequence | np.random.Generator
 """What fixes a random step: a seed, or a generator that the caller owns."""
 
 
-def checked_values(y: npt.ArrayLike, name: str = "y") -> Floats:
+def check_values(y: npt.ArrayLike, name: str = "y") -> Floats:
     """The values as a flat float array; missing and infinite values are refused, not dropped."""
     try:
         values = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
             f"{name} holds something that is not a number: {error}",
-            accepted="a flat list or array of finite numbers",
-            todo="drop rows without a value and pass their number as n_null",
+            expected="a flat list or array of finite numbers",
+            fix="drop rows without a value and pass their number as n_null",
         ) from error
     if values.ndim != 1:
-        raise InputError(f"{name} has {values.ndim} dimensions", accepted="a flat list or array of numbers")
+        raise InputError(f"{name} has {values.ndim} dimensions", expected="a flat list or array of numbers")
     missing = int(values.size - np.count_nonzero(np.isfinite(values)))
     if missing:
         raise InputError(
             f"{name} holds {missing} values that are NaN or infinite",
-            accepted="finite numbers",
-            todo="drop rows without a value and pass their number as n_null",
+            expected="finite numbers",
+            fix="drop rows without a value and pass their number as n_null",
         )
     return values
 
 
-def checked_binary(y: npt.ArrayLike, name: str = "y") -> Floats:
+def check_binary(y: npt.ArrayLike, name: str = "y") -> Floats:
     """The values as floats, each 0 or 1."""
-    values = checked_values(y, name)
+    values = check_values(y, name)
     other = values[(values != 0) & (values != 1)]
     if other.size:
         raise InputError(
             f"{name} holds {other[0]:g}, which is no yes or no",
-            accepted="0 and 1, or False and True",
-            todo="use the function for means",
+            expected="0 and 1, or False and True",
+            fix="use the function for means",
         )
     return values
 
 
-def checked_group(group: npt.ArrayLike, size: int) -> Bools:
+def check_group(group: npt.ArrayLike, size: int) -> Bools:
     """Which rows are in the group."""
     labels = np.asarray(group)
     if labels.dtype.kind != "b" or labels.shape != (size,):
         raise InputError(
             f"group has type {labels.dtype} and shape {labels.shape}",
-            accepted=f"{size} values of True (in the group) or False",
+            expected=f"{size} values of True (in the group) or False",
         )
     return labels.astype(np.bool_, copy=False)
 
 
-def checked_level(level: float) -> float:
+def check_level(level: float) -> float:
     """The confidence level, strictly between 0 and 1."""
     if not 0 < level < 1:
-        raise InputError(f"level is {level}", accepted="a share above 0 and below 1, such as 0.95")
+        raise InputError(f"level is {level}", expected="a share above 0 and below 1, such as 0.95")
     return level
 
 
-def cluster_codes(ids: Ids, size: int) -> Ints:
+def encode_clusters(ids: Ids, size: int) -> Ints:
     """A small non-negative integer a row, equal where the ids are equal.
 
     Codes follow the sorted ids, so the order of rows does not decide them. Integers that are already small
@@ -82,36 +82,36 @@ def cluster_codes(ids: Ids, size: int) -> Ints:
     codes = np.asarray(ids)
     if codes.shape != (size,):
         raise InputError(
-            f"{size} values came with cluster ids of shape {codes.shape}", accepted="one id for each value"
+            f"{size} values came with cluster ids of shape {codes.shape}", expected="one id for each value"
         )
     if codes.dtype.kind in "iu" and (not size or (codes.min() >= 0 and codes.max() < 4 * size + 1024)):
         return codes.astype(np.intp, copy=False)
     return _sorted_codes(codes)
 
 
-def joint_codes(ids_a: Ids, size_a: int, ids_b: Ids, size_b: int) -> Ints:
+def encode_jointly(ids_a: Ids, size_a: int, ids_b: Ids, size_b: int) -> Ints:
     """Codes for the rows of a, then those of b; an id that occurs in both is one cluster."""
     if (ids_a is None) != (ids_b is None):
         raise InputError(
             "only one of the two groups came with cluster ids",
-            accepted="ids for both groups, or for neither",
+            expected="ids for both groups, or for neither",
         )
     if ids_a is None or ids_b is None:
-        return cluster_codes(None, size_a + size_b)
+        return encode_clusters(None, size_a + size_b)
     parts = [np.asarray(ids_a), np.asarray(ids_b)]
     kinds = {part.dtype.kind.replace("u", "i") for part in parts if part.size}
     if len(kinds) > 1:
         raise InputError(
             f"the cluster ids are of two types, {parts[0].dtype} and {parts[1].dtype}",
-            accepted="integers in both groups, or strings in both",
-            todo="code the clusters of all rows together, before cutting them into groups",
+            expected="integers in both groups, or strings in both",
+            fix="code the clusters of all rows together, before cutting them into groups",
         )
     if parts[0].shape != (size_a,) or parts[1].shape != (size_b,):
         raise InputError(
             f"{size_a} and {size_b} values came with ids of shapes {parts[0].shape} and {parts[1].shape}",
-            accepted="one id for each value",
+            expected="one id for each value",
         )
-    return cluster_codes(np.concatenate([part for part in parts if part.size] or parts), size_a + size_b)
+    return encode_clusters(np.concatenate([part for part in parts if part.size] or parts), size_a + size_b)
 
 
 def clusters_per_cell(cells: Ints, clusters: Ints, length: int = 0) -> Ints:
@@ -131,8 +131,8 @@ def _sorted_codes(ids: npt.NDArray[np.generic]) -> Ints:
     if plain.dtype.kind not in "iuUb" and plain.size:
         raise InputError(
             f"cluster ids of type {plain.dtype}",
-            accepted="integers, or strings; no nulls",
-            todo="give rows without a cluster an id of their own",
+            expected="integers, or strings; no nulls",
+            fix="give rows without a cluster an id of their own",
         )
     _, codes = np.unique(plain, return_inverse=True)
     return np.asarray(codes, dtype=np.intp)

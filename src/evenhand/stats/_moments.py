@@ -45,7 +45,7 @@ class Homogeneity(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class CellMoments:
     """Cell means and what is needed to judge any contrast of them."""
 
     means: Floats
@@ -114,7 +114,7 @@ class Moments:
         )
 
 
-def moments(y: Floats, cells: Ints, clusters: Ints, *, n_cells: int) -> Moments:
+def compute_moments(y: Floats, cells: Ints, clusters: Ints, *, n_cells: int) -> CellMoments:
     """Means and cluster-robust covariance of ``n_cells`` cells, each of which must hold a row.
 
     A cell of one cluster has a variance of zero here: callers refuse it before they trust it.
@@ -137,7 +137,7 @@ def moments(y: Floats, cells: Ints, clusters: Ints, *, n_cells: int) -> Moments:
     design -= crossed.T
     del crossed
     design += gram(2, 2) ** 2
-    return Moments(
+    return CellMoments(
         means=centre + shift,
         sizes=sizes,
         clusters=np.bincount(pairs.cell, minlength=n_cells),

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.core.errors import InputError
-from evenhand.stats._arrays import Floats, Ids, Ints, RandomSource, checked_level, checked_values
-from evenhand.stats._quantiles import normal_quantile, t_quantile
+from evenhand.stats._arrays import Floats, Ids, Ints, RandomSource, check_level, check_values
 from evenhand.stats.contrasts import clustered_contrast
-from evenhand.stats.distances import checked_simplex, mean_square_gap, simplex_directions
+from evenhand.stats.quantiles import normal_quantile, t_quantile
 from evenhand.stats.results import NO_VALUES, ONE_CLUSTER
+from evenhand.stats.wasserstein import check_simplex, mean_square_gap, simplex_directions
 
 OVERALL = "(overall)"
 """The mean over options. The paper's printed 1.95 for direct topic bias is not that of its cells (1.395)."""
@@ -31,12 +31,12 @@ LEAST = 4
 10 where 95 in 100 are asked for; widened by the t quantile it would say nothing. p stays exact."""
 SLICES = 32
 """Directions of a sliced distance inside each of thousands of arrangements."""
-Given: TypeAlias = tuple[npt.ArrayLike, Ids, Ids]
+SideTexts: TypeAlias = tuple[npt.ArrayLike, Ids, Ids]
 """Values, option and keyword of every text: numbers, or probabilities of classes as rows x classes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Distance:
+class BaseRateDistance:
     """How far an option's base rate lies from that of all options, and how far chance alone would put it."""
 
     estimate: float | None
@@ -72,39 +72,39 @@ def indirect_bias(
     permutations: int = 2_000,
     resamples: int = 1_000,
     level: float = 0.95,
-) -> dict[str, Distance]:
+) -> dict[str, BaseRateDistance]:
     """Equation 2 for every option of one attribute, and ``(overall)``: its base rate against that of all.
 
     Keywords, not texts, are shuffled and resampled: the texts of one keyword belong together. Values of rows
     x classes are probabilities of more than two classes: the distance is then the sliced one.
     """
     generator = np.random.default_rng(rng)
-    bias = _bias([(values, options, keywords)], _of_one, level, generator)
-    return bias.measured(generator, permutations, resamples)
+    bias = _build_bias([(values, options, keywords)], _of_one, level, generator)
+    return bias.measure(generator, permutations, resamples)
 
 
 def direct_bias(
-    liberal: Given,
-    conservative: Given,
+    liberal: SideTexts,
+    conservative: SideTexts,
     *,
     rng: RandomSource,
     permutations: int = 2_000,
     resamples: int = 1_000,
     level: float = 0.95,
-) -> dict[str, Distance]:
+) -> dict[str, BaseRateDistance]:
     """Equation 3 for every option, and ``(overall)``: |indirect bias under liberal - conservative prompts|.
 
     Both sides must have the same options. The direction is that of all texts of the option, under either
     kind of prompt.
     """
     generator = np.random.default_rng(rng)
-    return _bias([liberal, conservative], _of_two, level, generator).measured(
+    return _build_bias([liberal, conservative], _of_two, level, generator).measure(
         generator, permutations, resamples
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class BiasChange:
     """How much larger a bias beyond chance is after than before; negative where it fell."""
 
     estimate: float | None
@@ -116,14 +116,14 @@ class Change:
 
 
 def bias_change(
-    before: Sequence[Given],
-    after: Sequence[Given],
+    before: Sequence[SideTexts],
+    after: Sequence[SideTexts],
     *,
     rng: RandomSource,
     permutations: int = 2_000,
     resamples: int = 1_000,
     level: float = 0.95,
-) -> dict[str, Change]:
+) -> dict[str, BiasChange]:
     """Corrected bias after minus before, for every option and ``(overall)``, in probability units.
 
     ``before`` and ``after`` are one set of texts each (indirect bias), or the liberal and the conservative
@@ -133,19 +133,21 @@ def bias_change(
     if len(before) != len(after) or len(before) not in (1, 2):
         raise InputError(
             f"{len(before)} sets of texts before and {len(after)} after",
-            accepted="one of each (indirect bias), or two of each (direct bias)",
+            expected="one of each (indirect bias), or two of each (direct bias)",
         )
     generator = np.random.default_rng(rng)
-    bias = _bias([*before, *after], _of_one_twice if len(before) == 1 else _of_two_twice, level, generator)
-    found = bias.measured(generator, permutations, resamples)
-    return {name: _changed(change) for name, change in found.items()}
+    bias = _build_bias(
+        [*before, *after], _of_one_twice if len(before) == 1 else _of_two_twice, level, generator
+    )
+    found = bias.measure(generator, permutations, resamples)
+    return {name: _to_change(change) for name, change in found.items()}
 
 
-def _changed(found: Distance) -> Change:
+def _to_change(found: BaseRateDistance) -> BiasChange:
     # Texts that are the same before and after differ in no arrangement: that is a change of 0, and known.
     if found.estimate == found.null_mean == 0:
-        return Change(0.0, 0.0, 0.0, found.n_keywords)
-    return Change(found.corrected, found.low, found.high, found.n_keywords, found.null_reason)
+        return BiasChange(0.0, 0.0, 0.0, found.n_keywords)
+    return BiasChange(found.corrected, found.low, found.high, found.n_keywords, found.null_reason)
 
 
 class _Side(NamedTuple):
@@ -177,12 +179,14 @@ class _Bias:
     join: Callable[[Sequence[Floats]], Floats]
     level: float
 
-    def measured(self, rng: np.random.Generator, permutations: int, resamples: int) -> dict[str, Distance]:
+    def measure(
+        self, rng: np.random.Generator, permutations: int, resamples: int
+    ) -> dict[str, BaseRateDistance]:
         if not self.names:
             return {}
         found = self._distances(self.owner, None)
         null = np.array([self._distances(rng.permutation(self.owner), None) for _ in range(permutations)])
-        drawn = np.array([self._distances(self.owner, self._drawn(rng)) for _ in range(resamples)])
+        drawn = np.array([self._distances(self.owner, self._draw_keywords(rng)) for _ in range(resamples)])
         named = {name: self._distance(at, found, null, drawn) for at, name in enumerate(self.names)}
         return {**named, OVERALL: self._overall(found, null, drawn)}
 
@@ -190,13 +194,13 @@ class _Bias:
         count = len(self.names)
         return self.join([_to_all(columns, owner, times, count) for columns in self.columns])
 
-    def _drawn(self, rng: np.random.Generator) -> Ints:
+    def _draw_keywords(self, rng: np.random.Generator) -> Ints:
         """How often each keyword is drawn, with replacement within options; the same for every side."""
         words = [np.flatnonzero(self.owner == at) for at in range(len(self.names))]
         drawn = np.concatenate([rng.choice(of, size=of.size) for of in words])
         return np.bincount(drawn, minlength=self.owner.size)
 
-    def _distance(self, at: int, found: Floats, null: Floats, drawn: Floats) -> Distance:
+    def _distance(self, at: int, found: Floats, null: Floats, drawn: Floats) -> BaseRateDistance:
         n = sum(int((side.options == at).sum()) for side in self.sides)
         keywords = int((self.owner == at).sum())
         wider = _widening(drawn[:, [at]], np.array([keywords]), self.level)
@@ -205,7 +209,7 @@ class _Bias:
             float(found[at]), null[:, at], drawn[:, at], self._direction(at), n, keywords, few, wider
         )
 
-    def _overall(self, found: Floats, null: Floats, drawn: Floats) -> Distance:
+    def _overall(self, found: Floats, null: Floats, drawn: Floats) -> BaseRateDistance:
         n, nothing = sum(len(side.values) for side in self.sides), (None, None, None)
         free = len(self.owner) - len(self.names)
         few = None if free >= LEAST - 1 else FEW_KEYWORDS if free else ONE_CLUSTER
@@ -223,15 +227,15 @@ class _Bias:
         keywords: int,
         few: str | None,
         wider: float,
-    ) -> Distance:
+    ) -> BaseRateDistance:
         null, drawn = null[~np.isnan(null)], drawn[~np.isnan(drawn)]
         if n == 0 or np.isnan(estimate) or not null.size or not drawn.size:
-            return Distance(*(None,) * 9, n, keywords, NO_VALUES)
+            return BaseRateDistance(*(None,) * 9, n, keywords, NO_VALUES)
         chance = float(null.mean())
-        low, high = _shifted(drawn, estimate, self.level, wider)
+        low, high = _shift_percentiles(drawn, estimate, self.level, wider)
         reason = FEW_ARRANGEMENTS if few != ONE_CLUSTER and np.ptp(null) < 1e-12 else few
         p = float((1 + np.sum(null >= estimate - 1e-12)) / (1 + len(null)))
-        return Distance(
+        return BaseRateDistance(
             estimate,
             chance,
             estimate - chance,
@@ -293,39 +297,43 @@ def _square(own: Floats, every: Floats) -> float:
     return mean_square_gap(own, every) if own.size else np.nan
 
 
-def _bias(
-    given: Sequence[Given],
+def _build_bias(
+    given: Sequence[SideTexts],
     join: Callable[[Sequence[Floats]], Floats],
     level: float,
     rng: np.random.Generator,
 ) -> _Bias:
     """Options and keywords of all sides numbered alike; a keyword must stand in one option."""
-    values = _shadows([side[0] for side in given], rng)
+    values = _project([side[0] for side in given], rng)
     sizes = [len(y) for y in values]
-    names, options = np.unique(_joined([side[1] for side in given], sizes, "options"), return_inverse=True)
-    words, keywords = np.unique(_joined([side[2] for side in given], sizes, "keywords"), return_inverse=True)
+    names, options = np.unique(
+        _code_jointly([side[1] for side in given], sizes, "options"), return_inverse=True
+    )
+    words, keywords = np.unique(
+        _code_jointly([side[2] for side in given], sizes, "keywords"), return_inverse=True
+    )
     owner = np.zeros(words.size, dtype=np.int64)
     owner[keywords] = options
     if (owner[keywords] != options).any():
         twice = words[keywords[owner[keywords] != options][0]]
-        raise InputError(f"the keyword {str(twice)!r} stands in two options", accepted="one option a keyword")
+        raise InputError(f"the keyword {str(twice)!r} stands in two options", expected="one option a keyword")
     cuts = np.cumsum(sizes)[:-1]
     parts = zip(values, np.split(options, cuts), np.split(keywords, cuts), strict=True)
     sides = tuple(_Side(*part) for part in parts)
-    columns = tuple(_sorted(side) for side in sides)
-    return _Bias(sides, columns, owner, tuple(str(name) for name in names), join, checked_level(level))
+    columns = tuple(_sort_directions(side) for side in sides)
+    return _Bias(sides, columns, owner, tuple(str(name) for name in names), join, check_level(level))
 
 
-def _shadows(given: Sequence[npt.ArrayLike], rng: np.random.Generator) -> list[Floats]:
+def _project(given: Sequence[npt.ArrayLike], rng: np.random.Generator) -> list[Floats]:
     """Values as texts x directions, the same directions for every side; numbers are one column."""
     if all(np.ndim(values) < 2 for values in given):
-        return [checked_values(values)[:, None] for values in given]
-    points = [checked_simplex(values) for values in given]
+        return [check_values(values)[:, None] for values in given]
+    points = [check_simplex(values) for values in given]
     directions = simplex_directions(points[0].shape[1], rng=rng, number=SLICES)
     return [rows @ directions for rows in points]
 
 
-def _sorted(side: _Side) -> tuple[_Column, ...]:
+def _sort_directions(side: _Side) -> tuple[_Column, ...]:
     orders = np.argsort(side.values, axis=0, kind="stable").T
     return tuple(
         _Column(values[order], side.keywords[order])
@@ -333,17 +341,17 @@ def _sorted(side: _Side) -> tuple[_Column, ...]:
     )
 
 
-def _joined(columns: Sequence[Ids], sizes: Sequence[int], what: str) -> np.ndarray:
+def _code_jointly(columns: Sequence[Ids], sizes: Sequence[int], what: str) -> np.ndarray:
     arrays = [np.asarray(column).astype(str) for column in columns]
     for array, size in zip(arrays, sizes, strict=True):
         if array.shape != (size,):
             raise InputError(
-                f"{size} values came with {array.size} {what}", accepted=f"{what} for every value"
+                f"{size} values came with {array.size} {what}", expected=f"{what} for every value"
             )
     return np.concatenate(arrays)
 
 
-def _shifted(drawn: Floats, estimate: float, level: float, wider: float) -> tuple[float, float]:
+def _shift_percentiles(drawn: Floats, estimate: float, level: float, wider: float) -> tuple[float, float]:
     """Percentiles of resampled distances, which their own noise makes larger, moved back to the estimate."""
     centred = wider * (drawn - drawn.mean())
     low, high = np.quantile(centred, [(1 - level) / 2, (1 + level) / 2])

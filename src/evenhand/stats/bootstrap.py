@@ -16,13 +16,13 @@ from evenhand.stats._arrays import (
     Ids,
     Ints,
     RandomSource,
-    checked_level,
-    checked_values,
-    cluster_codes,
+    check_level,
+    check_values,
+    encode_clusters,
     weighted_counts,
 )
-from evenhand.stats._moments import moments
-from evenhand.stats._quantiles import normal_cdf, normal_quantile, t_quantile
+from evenhand.stats._moments import compute_moments
+from evenhand.stats.quantiles import normal_cdf, normal_quantile, t_quantile
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER
 
 _BLOCK = 200_000
@@ -50,20 +50,20 @@ def cluster_bootstrap_mean(
     Clusters are sorted by size and sum before drawing, so that neither the order of rows nor the names of
     clusters change the result.
     """
-    values = checked_values(y)
-    codes = cluster_codes(clusters, values.size)
+    values = check_values(y)
+    codes = encode_clusters(clusters, values.size)
     method = "cluster bootstrap (BCa)"
-    checked_level(level)
+    check_level(level)
     if not values.size:
         return Estimate(None, None, None, level, method, 0, n_null, 0, NO_VALUES)
-    of = moments(values, np.zeros_like(codes), codes, n_cells=1)
+    of = compute_moments(values, np.zeros_like(codes), codes, n_cells=1)
     mean, robust = float(of.means[0]), math.sqrt(float(of.covariance[0, 0]))
     estimate = partial(Estimate, mean, level=level, method=method, n=values.size, n_null=n_null)
     if of.n_clusters < 2 or robust == 0:
         reason = ONE_CLUSTER if of.n_clusters < 2 else NO_VARIATION
         return estimate(low=None, high=None, n_clusters=of.n_clusters, null_reason=reason)
     sums, sizes = _cluster_sums(values, codes)
-    draws = _resampled_means(sums, sizes, np.random.default_rng(rng), _checked_resamples(resamples))
+    draws = _resample_means(sums, sizes, np.random.default_rng(rng), _check_resamples(resamples))
     widened = t_quantile((1 + level) / 2, of.contrast(np.ones(1)).df) * robust
     low, high = _bca(draws, sums, sizes, widened)
     return estimate(low=low, high=high, n_clusters=of.n_clusters)
@@ -84,14 +84,12 @@ def bootstrap_interval(
     percentiles are widened for few clusters (Hesterberg 2015). A distance is never negative and its
     resamples lie above it: its interval shows precision, and is no test of "no distance".
     """
-    codes = cluster_codes(clusters, np.asarray(clusters).size)
+    codes = encode_clusters(clusters, np.asarray(clusters).size)
     method = "cluster bootstrap (percentile)"
     everything = np.arange(codes.size)
     value = statistic(everything) if codes.size else None
     n_clusters = np.unique(codes).size
-    estimate = partial(
-        Estimate, value, level=checked_level(level), method=method, n=codes.size, n_null=n_null
-    )
+    estimate = partial(Estimate, value, level=check_level(level), method=method, n=codes.size, n_null=n_null)
     if value is None or n_clusters < 2:
         reason = ONE_CLUSTER if n_clusters == 1 and value is not None else NO_VALUES
         return estimate(low=None, high=None, n_clusters=n_clusters, null_reason=reason)
@@ -101,11 +99,11 @@ def bootstrap_interval(
         return estimate(
             low=None, high=None, n_clusters=n_clusters, null_reason="too few resamples have a value"
         )
-    low, high = np.quantile(draws, widened_tails(level, n_clusters))
+    low, high = np.quantile(draws, widen_tails(level, n_clusters))
     return estimate(low=float(low), high=float(high), n_clusters=n_clusters)
 
 
-def widened_tails(level: float, n_clusters: int) -> tuple[float, float]:
+def widen_tails(level: float, n_clusters: int) -> tuple[float, float]:
     """The shares of draws below an interval's two ends, widened for few clusters (Hesterberg 2015).
 
     >>> [round(share, 4) for share in widened_tails(0.95, 10_000)]
@@ -118,11 +116,11 @@ def widened_tails(level: float, n_clusters: int) -> tuple[float, float]:
 
 def resample_clusters(clusters: npt.ArrayLike, *, rng: RandomSource, resamples: int) -> Iterator[Ints]:
     """Row positions of ``resamples`` samples of whole clusters, drawn with replacement."""
-    codes = cluster_codes(clusters, np.asarray(clusters).size)
+    codes = encode_clusters(clusters, np.asarray(clusters).size)
     order = np.argsort(codes, kind="stable")
     _, starts, sizes = np.unique(codes[order], return_index=True, return_counts=True)
     generator = np.random.default_rng(rng)
-    for _ in range(_checked_resamples(resamples)):
+    for _ in range(_check_resamples(resamples)):
         drawn = generator.integers(starts.size, size=starts.size)
         length = sizes[drawn]
         within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
@@ -138,20 +136,22 @@ def _cluster_sums(y: Floats, codes: Ints) -> tuple[Floats, Floats]:
     return sums[order], sizes[order].astype(np.float64)
 
 
-def _resampled_means(sums: Floats, sizes: Floats, generator: np.random.Generator, resamples: int) -> Floats:
+def _resample_means(sums: Floats, sizes: Floats, generator: np.random.Generator, resamples: int) -> Floats:
     # Imported here: numba takes half a second, and most of this module does without.
-    from evenhand.stats import _draws
+    from evenhand.stats import _random_draws
 
-    state = _draws.taken(generator)
+    state = _random_draws.read_state(generator)
     if state is None:
-        return _gathered_means(sums, sizes, generator, resamples)
+        return _resample_means_numpy(sums, sizes, generator, resamples)
     means = np.empty(resamples)
-    _draws.resampled_means(sums, sizes, state, means)
-    _draws.put_back(generator, state)
+    _random_draws.resample_means(sums, sizes, state, means)
+    _random_draws.restore_state(generator, state)
     return means
 
 
-def _gathered_means(sums: Floats, sizes: Floats, generator: np.random.Generator, resamples: int) -> Floats:
+def _resample_means_numpy(
+    sums: Floats, sizes: Floats, generator: np.random.Generator, resamples: int
+) -> Floats:
     """The same in plain NumPy, with any generator."""
     means = np.empty(resamples)
     rows = max(1, _BLOCK // sums.size)
@@ -175,20 +175,20 @@ def _bca(draws: Floats, sums: Floats, sizes: Floats, widened: float) -> tuple[fl
     ties = np.abs(draws - value) <= _TIE * max(abs(value), spread)
     below = float(np.mean((draws < value) & ~ties) + np.mean(ties) / 2)
     bias = normal_quantile(min(max(below, 1 / draws.size), 1 - 1 / draws.size))
-    tails = [_accelerated(bias + side * widened / spread, bias, acceleration) for side in (-1, 1)]
+    tails = [_accelerate(bias + side * widened / spread, bias, acceleration) for side in (-1, 1)]
     low, high = np.quantile(draws, tails)
     return float(low), float(high)
 
 
-def _accelerated(shifted: float, bias: float, acceleration: float) -> float:
+def _accelerate(shifted: float, bias: float, acceleration: float) -> float:
     # Past the pole of the acceleration the interval reaches to the end of the draws.
     slope = 1 - acceleration * shifted
     return normal_cdf(bias + shifted / slope) if slope > 0 else float(shifted > 0)
 
 
-def _checked_resamples(resamples: int) -> int:
+def _check_resamples(resamples: int) -> int:
     if resamples < 100:
         raise InputError(
-            f"{resamples} resamples", accepted="100 or more", todo="use 2,000 or more for a report"
+            f"{resamples} resamples", expected="100 or more", fix="use 2,000 or more for a report"
         )
     return resamples

@@ -8,9 +8,9 @@ import numpy as np
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
-from evenhand.stats._arrays import Floats, RandomSource, checked_level
-from evenhand.stats.bootstrap import widened_tails
-from evenhand.stats.ratings import Ratings
+from evenhand.stats._arrays import Floats, RandomSource, check_level
+from evenhand.stats.bootstrap import widen_tails
+from evenhand.stats.label_scales import RatingCodes
 from evenhand.stats.results import ONE_CLUSTER
 
 SMOOTHING = 0.01
@@ -19,7 +19,7 @@ _WORK = 20_000_000
 """Ratings read at most over all resamples."""
 NO_MAJORITY = "no majority"
 TOO_FEW = "too few ratings"
-TOO_LITTLE = "too little agreement"
+TOO_LITTLE_AGREEMENT = "too little agreement"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class DawidSkene:
         diagonal: Floats = np.einsum("acc->ac", self.confusion) @ self.prior
         return diagonal
 
-    def consensus(self, ratings: Ratings, *, probability: float = 0.5) -> Consensus:
+    def consensus(self, ratings: RatingCodes, *, probability: float = 0.5) -> Consensus:
         """The most probable label of each item, where it is more probable than ``probability``."""
         top = self.posteriors.argmax(axis=1)
         best = self.posteriors[np.arange(len(top)), top]
@@ -61,17 +61,17 @@ class DawidSkene:
         return Consensus(
             tuple(ratings.labels[at] if keep else None for at, keep in zip(top, kept, strict=True)),
             tuple(map(float, best)),
-            tuple(None if keep else TOO_LITTLE for keep in kept),
+            tuple(None if keep else TOO_LITTLE_AGREEMENT for keep in kept),
         )
 
 
-def majority(ratings: Ratings, *, agreement: float = 0.5, least: int = 1) -> Consensus:
+def majority_vote(ratings: RatingCodes, *, agreement: float = 0.5, least: int = 1) -> Consensus:
     """The label that more than half of an item's annotators chose, if at least the share ``agreement`` did.
 
     Items with fewer than ``least`` ratings have none. A tie is no majority.
     """
     if not 0 <= agreement <= 1:
-        raise InputError(f"an agreement of {agreement:g}", accepted="a share from 0 to 1, such as 0.66")
+        raise InputError(f"an agreement of {agreement:g}", expected="a share from 0 to 1, such as 0.66")
     counts = ratings.counts()
     total, top = counts.sum(axis=1), counts.argmax(axis=1)
     best = counts[np.arange(len(top)), top]
@@ -84,7 +84,7 @@ def majority(ratings: Ratings, *, agreement: float = 0.5, least: int = 1) -> Con
             if n < max(least, 1)
             else NO_MAJORITY
             if 2 * most <= n
-            else TOO_LITTLE
+            else TOO_LITTLE_AGREEMENT
             if most / n < agreement - 5e-3
             else None
         )
@@ -95,7 +95,7 @@ def majority(ratings: Ratings, *, agreement: float = 0.5, least: int = 1) -> Con
 
 
 def dawid_skene(
-    ratings: Ratings,
+    ratings: RatingCodes,
     *,
     smoothing: float = SMOOTHING,
     tolerance: float = 1e-8,
@@ -108,18 +108,18 @@ def dawid_skene(
     no probability moves by more than ``tolerance``.
     """
     if not ratings.of_item.size:
-        raise InputError("there are no ratings", accepted="one rating or more")
+        raise InputError("there are no ratings", expected="one rating or more")
     if smoothing < 0:
-        raise InputError(f"a smoothing of {smoothing:g}", accepted="0 or more, such as 0.01")
+        raise InputError(f"a smoothing of {smoothing:g}", expected="0 or more, such as 0.01")
     counts = ratings.counts()
     weights = np.ones(len(ratings.items))
-    return _fitted(
+    return _run_em(
         ratings, counts / counts.sum(axis=1, keepdims=True), weights, smoothing, tolerance, iterations
     )
 
 
-def skill(
-    ratings: Ratings,
+def annotator_accuracy(
+    ratings: RatingCodes,
     fitted: DawidSkene,
     *,
     rng: RandomSource,
@@ -141,7 +141,7 @@ def skill(
     rated = np.bincount(of, minlength=len(n))
 
     def without(at: int) -> Estimate:
-        found = (float(value[at]), None, None, checked_level(level), method, int(n[at]), 0, int(rated[at]))
+        found = (float(value[at]), None, None, check_level(level), method, int(n[at]), 0, int(rated[at]))
         return Estimate(*found, ONE_CLUSTER)
 
     if rated.max() < 2:
@@ -149,7 +149,7 @@ def skill(
     generator = np.random.default_rng(rng)
     draws = np.stack(
         [
-            _fitted(
+            _run_em(
                 ratings,
                 fitted.posteriors,
                 generator.multinomial(items, np.full(items, 1 / items)).astype(np.float64),
@@ -163,19 +163,19 @@ def skill(
 
     def estimate(at: int) -> Estimate:
         # An annotator's own items are what tells about them: few of them make a wide interval.
-        low, high = np.quantile(draws[:, at], widened_tails(checked_level(level), int(rated[at])))
+        low, high = np.quantile(draws[:, at], widen_tails(check_level(level), int(rated[at])))
         found = (float(value[at]), float(low), float(high), level, method, int(n[at]), 0, int(rated[at]))
         return Estimate(*found)
 
     return [estimate(at) if rated[at] > 1 else without(at) for at in range(len(n))]
 
 
-def _fitted(
-    ratings: Ratings, start: Floats, weights: Floats, smoothing: float, tolerance: float, iterations: int
+def _run_em(
+    ratings: RatingCodes, start: Floats, weights: Floats, smoothing: float, tolerance: float, iterations: int
 ) -> DawidSkene:
     posteriors, moved, done = start, np.inf, 0
     while done < iterations and moved > tolerance:
-        prior, confusion = _maximised(ratings, posteriors, weights, smoothing)
+        prior, confusion = _maximise(ratings, posteriors, weights, smoothing)
         log_joint = _log_joint(ratings, prior, confusion)
         top = log_joint.max(axis=1, keepdims=True)
         shares = np.exp(log_joint - top)
@@ -186,8 +186,8 @@ def _fitted(
     return DawidSkene(posteriors, prior, confusion, likelihood, done, moved <= tolerance)
 
 
-def _maximised(
-    ratings: Ratings, posteriors: Floats, weights: Floats, smoothing: float
+def _maximise(
+    ratings: RatingCodes, posteriors: Floats, weights: Floats, smoothing: float
 ) -> tuple[Floats, Floats]:
     """How frequent each label is, and each annotator's confusion matrix, given the labels' probabilities."""
     people, labels = len(ratings.annotators), len(ratings.labels)
@@ -206,7 +206,7 @@ def _maximised(
     return weighted.sum(axis=0) / weights.sum(), confusion
 
 
-def _log_joint(ratings: Ratings, prior: Floats, confusion: Floats) -> Floats:
+def _log_joint(ratings: RatingCodes, prior: Floats, confusion: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         logs = np.log(np.maximum(confusion, 1e-300))
         found = np.tile(np.log(np.maximum(prior, 1e-300)), (len(ratings.items), 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,27 +14,38 @@ import numpy.typing as npt
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
 from evenhand.stats._arrays import (
+    Bools,
     Floats,
     Ids,
     Ints,
-    checked_binary,
-    checked_level,
-    checked_values,
-    cluster_codes,
+    check_binary,
+    check_group,
+    check_level,
+    check_values,
     clusters_per_cell,
-    joint_codes,
+    encode_clusters,
+    encode_jointly,
+    weighted_counts,
 )
-from evenhand.stats._moments import Moments, moments
-from evenhand.stats._newcombe import Newcombe
-from evenhand.stats._quantiles import f_upper_tail, t_quantile, t_two_sided
-from evenhand.stats.intervals import ratio_of, shares
-from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER, TOO_MANY_GROUPS, Difference, Omnibus
+from evenhand.stats._moments import CellMoments, compute_moments
+from evenhand.stats.intervals import NewcombeInterval, estimate_ratio, exact_shares
+from evenhand.stats.quantiles import f_upper_tail, t_quantile, t_two_sided
+from evenhand.stats.results import (
+    NO_VALUES,
+    NO_VARIATION,
+    ONE_CLUSTER,
+    TOO_MANY_GROUPS,
+    Difference,
+    Omnibus,
+    Stratified,
+    StratumGap,
+)
 
 POWER = 0.8
 """The power at which ``min_detectable`` is stated."""
 FEW_CLUSTERS = 10
 """Below this many clusters the correlation of two shares is too uncertain to narrow an interval."""
-NO_YARDSTICK = 1e-12
+MIN_VARIANCE_SHARE = 1e-12
 """A variance of a difference below this share of its cells' is none."""
 MEANS = "cluster-robust t"
 SHARES = "cluster-robust Newcombe"
@@ -79,17 +91,17 @@ def clustered_gap(
     level: float = 0.95,
 ) -> tuple[Difference, Estimate]:
     """`clustered_proportion_difference` or `clustered_difference` with `clustered_ratio`, from one pass."""
-    check = checked_binary if is_share else checked_values
+    check = check_binary if is_share else check_values
     a, b = check(y_a, "y_a"), check(y_b, "y_b")
-    codes = joint_codes(clusters_a, a.size, clusters_b, b.size)
-    sizes = _Sizes(a.size, b.size, checked_level(level), SHARES if is_share else MEANS)
+    codes = encode_jointly(clusters_a, a.size, clusters_b, b.size)
+    sizes = _Sizes(a.size, b.size, check_level(level), SHARES if is_share else MEANS)
     if not a.size or not b.size:
-        return sizes.without(NO_VALUES, n_clusters=np.unique(codes).size), ratio_of(None, level)
+        return sizes.without(NO_VALUES, n_clusters=np.unique(codes).size), estimate_ratio(None, level)
     of, weights = _two_cells(a, b, codes), np.array([1.0, -1.0])
     if is_share:
         # Without rounding, or a share of 0 might have a ratio.
-        return _judged_shares(of, weights, sizes), ratio_of(replace(of, means=shares(of)), level)
-    return _judged(of, weights, sizes), ratio_of(of, level)
+        return _judged_shares(of, weights, sizes), estimate_ratio(replace(of, means=exact_shares(of)), level)
+    return _judge_means(of, weights, sizes), estimate_ratio(of, level)
 
 
 def clustered_contrast(
@@ -108,20 +120,20 @@ def clustered_contrast(
     the result a is what has a positive weight, b what has a negative one. Means are judged by t, shares
     (``is_share``) as `clustered_proportion_difference` judges two of them.
     """
-    values = (checked_binary if is_share else checked_values)(y, "y")
+    values = (check_binary if is_share else check_values)(y, "y")
     of_cell = _checked_cells(cells, len(weights))
-    codes = cluster_codes(clusters, values.size)
+    codes = encode_clusters(clusters, values.size)
     sign = np.sign(np.asarray(weights, dtype=np.float64))
     rows = np.bincount(of_cell, minlength=len(weights))
     method = SHARES if is_share else MEANS
-    sizes = _Sizes(int(rows[sign > 0].sum()), int(rows[sign < 0].sum()), checked_level(level), method)
+    sizes = _Sizes(int(rows[sign > 0].sum()), int(rows[sign < 0].sum()), check_level(level), method)
     used = np.flatnonzero(sign)
     if used.size == 0 or rows[used].min() == 0:
         return sizes.without(NO_VALUES, n_clusters=np.unique(codes).size)
     keep = sign[of_cell] != 0
     packed = np.searchsorted(used, of_cell[keep])
-    of = moments(values[keep], packed, codes[keep], n_cells=used.size)
-    judge = _judged_shares if is_share else _judged
+    of = compute_moments(values[keep], packed, codes[keep], n_cells=used.size)
+    judge = _judged_shares if is_share else _judge_means
     return judge(of, np.asarray(weights, dtype=np.float64)[used], sizes)
 
 
@@ -133,9 +145,9 @@ def clustered_omnibus(y: npt.ArrayLike, groups: npt.ArrayLike, clusters: Ids = N
     clusters, with rare labels, and with more groups than clusters. More than ``MOST_GROUPS`` groups have no
     answer, with that reason.
     """
-    values = checked_values(y)
-    of_group = cluster_codes(groups, values.size)
-    codes = cluster_codes(clusters, values.size)
+    values = check_values(y)
+    of_group = encode_clusters(groups, values.size)
+    codes = encode_clusters(clusters, values.size)
     clusters_of = clusters_per_cell(of_group, codes)
     keep, left_out = clusters_of[of_group] >= 2, int(np.count_nonzero(clusters_of == 1))
     _, packed = np.unique(of_group[keep], return_inverse=True)
@@ -145,7 +157,7 @@ def clustered_omnibus(y: npt.ArrayLike, groups: npt.ArrayLike, clusters: Ids = N
         reason = ONE_CLUSTER if left_out else NO_VALUES if not values.size else "one group"
         reason = TOO_MANY_GROUPS if n_groups > MOST_GROUPS else reason
         return Omnibus(None, None, None, None, packed.size, n_clusters, n_groups, left_out, _OMNIBUS, reason)
-    of = moments(values[keep], packed, codes[keep], n_cells=n_groups)
+    of = compute_moments(values[keep], packed, codes[keep], n_cells=n_groups)
     return _omnibus(of, packed.size, n_groups, left_out)
 
 
@@ -194,7 +206,7 @@ class _Judgement(NamedTuple):
     p: float | None
 
 
-def _judged(of: Moments, weights: Floats, sizes: _Sizes) -> Difference:
+def _judge_means(of: CellMoments, weights: Floats, sizes: _Sizes) -> Difference:
     if of.clusters.min() < 2:
         return sizes.without(ONE_CLUSTER, n_clusters=of.n_clusters, estimate=float(weights @ of.means))
     estimate, variance, df = of.contrast(weights)
@@ -207,29 +219,31 @@ def _judged(of: Moments, weights: Floats, sizes: _Sizes) -> Difference:
     return sizes.difference(_Judgement(estimate, estimate - half, estimate + half, se, df, p), of.n_clusters)
 
 
-def _judged_shares(of: Moments, weights: Floats, sizes: _Sizes) -> Difference:
+def _judged_shares(of: CellMoments, weights: Floats, sizes: _Sizes) -> Difference:
     if of.clusters.min() < 2:
-        return sizes.without(ONE_CLUSTER, n_clusters=of.n_clusters, estimate=float(weights @ shares(of)))
-    joined = Newcombe.of(of, weights)
+        return sizes.without(
+            ONE_CLUSTER, n_clusters=of.n_clusters, estimate=float(weights @ exact_shares(of))
+        )
+    joined = NewcombeInterval.of(of, weights)
     estimate = joined.estimate
     _, variance, df = of.contrast(weights)
     se, quantile = math.sqrt(variance), t_quantile((1 + sizes.level) / 2, df)
     low, high = joined.interval(quantile)
     is_constant = len(set(joined.shares)) == 1 and joined.shares[0] in (0, 1)
-    p = None if is_constant else t_two_sided(joined.touching(), df)
+    p = None if is_constant else t_two_sided(joined.touching_quantile(), df)
     if of.n_clusters < FEW_CLUSTERS and p is not None:
         # So few clusters hardly tell how the shares move together: be as wide as the t test.
         low, high = min(low, estimate - quantile * se), max(high, estimate + quantile * se)
         p = max(p, t_two_sided(estimate / se, df)) if se > 0 else None
     # Clusters that vary, and vary alike in all cells, leave no yardstick for their difference.
-    if variance < NO_YARDSTICK * float(np.diag(of.covariance).max()):
+    if variance < MIN_VARIANCE_SHARE * float(np.diag(of.covariance).max()):
         return sizes.difference(_Judgement(estimate, None, None, se, df, None), of.n_clusters, NO_VARIATION)
     least, most = float(weights[weights < 0].sum()), float(weights[weights > 0].sum())
     judged = _Judgement(estimate, max(low, least), min(high, most), se, df, p)
     return sizes.difference(judged, of.n_clusters, NO_VARIATION if p is None else None)
 
 
-def _omnibus(of: Moments, n: int, n_groups: int, left_out: int) -> Omnibus:
+def _omnibus(of: CellMoments, n: int, n_groups: int, left_out: int) -> Omnibus:
     found = of.homogeneity()
     if found is None:
         return Omnibus(None, None, None, None, n, of.n_clusters, n_groups, left_out, _OMNIBUS, NO_VARIATION)
@@ -237,8 +251,8 @@ def _omnibus(of: Moments, n: int, n_groups: int, left_out: int) -> Omnibus:
     return Omnibus(*found, p, n, of.n_clusters, n_groups, left_out, _OMNIBUS)
 
 
-def _two_cells(a: Floats, b: Floats, codes: Ints) -> Moments:
-    return moments(np.concatenate([a, b]), np.repeat([0, 1], [a.size, b.size]), codes, n_cells=2)
+def _two_cells(a: Floats, b: Floats, codes: Ints) -> CellMoments:
+    return compute_moments(np.concatenate([a, b]), np.repeat([0, 1], [a.size, b.size]), codes, n_cells=2)
 
 
 def _checked_cells(cells: npt.ArrayLike, n_cells: int) -> Ints:
@@ -246,6 +260,64 @@ def _checked_cells(cells: npt.ArrayLike, n_cells: int) -> Ints:
     if of_cell.dtype.kind not in "iu" or (of_cell.size and not 0 <= of_cell.min() <= of_cell.max() < n_cells):
         raise InputError(
             f"cells of type {of_cell.dtype} came with {n_cells} weights",
-            accepted=f"one integer from 0 to {n_cells - 1} for each value",
+            expected=f"one integer from 0 to {n_cells - 1} for each value",
         )
     return of_cell.astype(np.intp, copy=False)
+
+
+def stratified_difference(
+    y: npt.ArrayLike,
+    group: npt.ArrayLike,
+    strata: npt.ArrayLike,
+    clusters: Ids = None,
+    *,
+    is_share: bool = False,
+    level: float = 0.95,
+) -> Stratified:
+    """The gap between ``group`` (True) and the others, over all rows and inside strata.
+
+    The adjusted gap gives each stratum the weight of its rows, the same for both sides (direct
+    standardisation). Both gaps come with cluster-robust intervals, of means or (``is_share``) of shares.
+    """
+    values = check_values(y)
+    others = (~check_group(group, values.size)).astype(np.intp)
+    codes = encode_clusters(clusters, values.size)
+    names, of_stratum = np.unique(np.asarray(strata), return_inverse=True)
+    cells = 2 * of_stratum + others
+    usable = _usable(cells, codes, names.size)
+    judge = partial(clustered_contrast, is_share=is_share, level=level)
+    crude = judge(values, others, codes, weights=(1.0, -1.0))
+    weights = np.repeat(np.bincount(of_stratum, minlength=names.size) * usable, 2).astype(np.float64)
+    weights[1::2] *= -1
+    weights /= max(float(weights[::2].sum()), 1.0)
+    adjusted = judge(values, cells, codes, weights=weights.tolist())
+    gaps = _gaps(values, cells, names, usable)
+    return Stratified(crude, adjusted, gaps, names.size - len(gaps), _do_disagree(crude, adjusted))
+
+
+def _gaps(y: Floats, cells: Ints, names: npt.NDArray[np.generic], usable: Bools) -> tuple[StratumGap, ...]:
+    rows = np.bincount(cells, minlength=2 * names.size)
+    sums = weighted_counts(cells, y, 2 * names.size)
+    means = np.divide(sums, rows, out=np.zeros_like(sums), where=rows > 0)
+    return tuple(
+        StratumGap(
+            str(names[i]), float(means[2 * i] - means[2 * i + 1]), int(rows[2 * i]), int(rows[2 * i + 1])
+        )
+        for i in np.flatnonzero(usable)
+    )
+
+
+def _usable(cells: Ints, codes: Ints, n_strata: int) -> Bools:
+    """Which strata have two clusters or more on both sides."""
+    usable: Bools = clusters_per_cell(cells, codes, 2 * n_strata).reshape(-1, 2).min(axis=1) >= 2
+    return usable
+
+
+def _do_disagree(crude: Difference, adjusted: Difference) -> bool:
+    if crude.estimate is None or adjusted.estimate is None or crude.estimate * adjusted.estimate >= 0:
+        return False
+    return _excludes_zero(crude) or _excludes_zero(adjusted)
+
+
+def _excludes_zero(gap: Difference) -> bool:
+    return gap.low is not None and gap.high is not None and (gap.low > 0 or gap.high < 0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -37,7 +38,7 @@ def _over_family(p_values: Sequence[float | None], adjust: Callable[[Floats], Fl
     outside = family[~((family >= 0) & (family <= 1))]  # NaN is outside too
     if outside.size:
         raise InputError(
-            f"a p-value of {outside[0]}", accepted="p-values from 0 to 1, or None for a missing one"
+            f"a p-value of {outside[0]}", expected="p-values from 0 to 1, or None for a missing one"
         )
     adjusted = iter(adjust(family).tolist() if family.size else [])
     return [None if p is None else next(adjusted) for p in p_values]
@@ -55,3 +56,35 @@ def _false_discovery(p: Floats) -> Floats:
 
     adjusted: Floats = false_discovery_control(p)
     return adjusted
+
+
+Correction = Literal["bh", "holm"]
+CORRECTIONS: Mapping[Correction, Callable[[Sequence[float | None]], list[float | None]]] = {
+    "bh": benjamini_hochberg,
+    "holm": holm,
+}
+
+
+class AdjustedPValue(NamedTuple):
+    """A p-value corrected over its family."""
+
+    adjusted: float | None
+    family: str
+    size: int
+    """Tests in the family; a null is none."""
+
+
+def correct_by_family(
+    p_values: Sequence[float | None], families: Sequence[str], correction: Correction
+) -> list[AdjustedPValue]:
+    """Each p-value corrected over those of the same family, in their order."""
+    places: dict[str, list[int]] = {}
+    for place, family in enumerate(families):
+        places.setdefault(family, []).append(place)
+    found: list[AdjustedPValue] = [AdjustedPValue(None, family, 0) for family in families]
+    for family, members in places.items():
+        adjusted = CORRECTIONS[correction]([p_values[place] for place in members])
+        size = sum(p is not None for p in adjusted)
+        for place, p in zip(members, adjusted, strict=True):
+            found[place] = AdjustedPValue(p, family, size)
+    return found

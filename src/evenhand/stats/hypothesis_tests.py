@@ -8,10 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.core.errors import InputError
-from evenhand.stats._arrays import Floats, checked_level, checked_values
-from evenhand.stats._newcombe import Newcombe
-from evenhand.stats._quantiles import normal_quantile, t_quantile, t_two_sided
-from evenhand.stats.results import NO_VALUES, NO_VARIATION, SAME_DIFFERENCE, Difference, TestResult
+from evenhand.stats._arrays import Floats, check_level, check_values
+from evenhand.stats.intervals import NewcombeInterval
+from evenhand.stats.quantiles import normal_quantile, t_quantile, t_two_sided
+from evenhand.stats.results import (
+    NO_VALUES,
+    NO_VARIATION,
+    SAME_DIFFERENCE,
+    Difference,
+    PointEstimate,
+    TestResult,
+)
 
 _NORMAL = math.inf
 _SMALL_EXPECTED = 5
@@ -27,14 +34,14 @@ def two_proportions(
     """
     for successes, n in ((successes_a, n_a), (successes_b, n_b)):
         if not 0 <= successes <= n:
-            raise InputError(f"{successes} successes of {n}", accepted="successes from 0 to n")
+            raise InputError(f"{successes} successes of {n}", expected="successes from 0 to n")
     method, n_clusters = "two proportions (pooled z)", n_a + n_b
-    checked_level(level)
+    check_level(level)
     if not n_a or not n_b:
         return Difference(
             None, None, None, None, None, None, level, n_a, n_b, n_clusters, None, method, NO_VALUES
         )
-    joined = Newcombe((successes_a / n_a, successes_b / n_b), (n_a, n_b))
+    joined = NewcombeInterval((successes_a / n_a, successes_b / n_b), (n_a, n_b))
     quantile = normal_quantile((1 + level) / 2)
     low, high = joined.interval(quantile)
     pooled = (successes_a + successes_b) / (n_a + n_b)
@@ -106,7 +113,7 @@ def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike, *, level: float = 0.95
             None,
             found.df,
             None,
-            checked_level(level),
+            check_level(level),
             n,
             n,
             n,
@@ -115,7 +122,7 @@ def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike, *, level: float = 0.95
             found.null_reason,
         )
     se = float(differences.std(ddof=1)) / math.sqrt(n)
-    alpha = t_quantile((1 + checked_level(level)) / 2, found.df)
+    alpha = t_quantile((1 + check_level(level)) / 2, found.df)
     return Difference(
         estimate=found.estimate,
         low=found.estimate - alpha * se,
@@ -139,7 +146,7 @@ def wilcoxon(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
     Exact for small samples without ties or zeros, else the normal approximation with the tie correction. The
     estimate is the median difference.
     """
-    differences = _unrounded(_differences(a, b), np.asarray(a), np.asarray(b))
+    differences = _drop_rounding(_differences(a, b), np.asarray(a), np.asarray(b))
     method = "Wilcoxon signed rank"
     n = differences.size
     estimate = float(np.median(differences)) if n else None
@@ -156,10 +163,10 @@ def wilcoxon(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
 
 def is_constant(differences: Floats, *sides: npt.NDArray[np.float64]) -> bool:
     """Whether differences are the same but for the rounding of the values they were taken from."""
-    return float(np.ptp(_unrounded(differences, *sides))) == 0
+    return float(np.ptp(_drop_rounding(differences, *sides))) == 0
 
 
-def _unrounded(differences: Floats, *sides: npt.NDArray[np.float64]) -> Floats:
+def _drop_rounding(differences: Floats, *sides: npt.NDArray[np.float64]) -> Floats:
     """Differences to 13 digits of the largest value they were taken from: 0.3 - 0.2 is 0.4 - 0.3."""
     largest = max((float(np.abs(side).max()) for side in sides if side.size), default=0.0)
     if not largest:
@@ -169,11 +176,11 @@ def _unrounded(differences: Floats, *sides: npt.NDArray[np.float64]) -> Floats:
 
 
 def _differences(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
-    first, second = checked_values(a, "a"), checked_values(b, "b")
+    first, second = check_values(a, "a"), check_values(b, "b")
     if first.size != second.size:
         raise InputError(
             f"a has {first.size} values and b has {second.size}",
-            accepted="pairs: as many values in a as in b",
+            expected="pairs: as many values in a as in b",
         )
     return first - second
 
@@ -182,7 +189,7 @@ def _checked_table(table: npt.ArrayLike) -> Floats:
     counts = np.asarray(table, dtype=np.float64)
     if counts.ndim != 2 or not np.isfinite(counts).all() or (counts < 0).any():
         raise InputError(
-            f"a table of shape {counts.shape}", accepted="rows of counts, none negative, none missing"
+            f"a table of shape {counts.shape}", expected="rows of counts, none negative, none missing"
         )
     return counts
 
@@ -193,3 +200,46 @@ def _mean(values: Floats) -> float | None:
 
 def _few(n: int) -> str:
     return "one pair" if n else NO_VALUES
+
+
+def cohens_h(share_a: float, share_b: float) -> float:
+    """Cohen's h of two shares, 2 asin(sqrt a) - 2 asin(sqrt b): from -pi to pi, 0.2 is small, 0.8 large.
+
+    >>> round(cohens_h(0.5, 0.25), 4)
+    0.5236
+    """
+    for share in (share_a, share_b):
+        if not 0 <= share <= 1:
+            raise InputError(f"a share of {share}", expected="shares from 0 to 1")
+    return 2 * math.asin(math.sqrt(share_a)) - 2 * math.asin(math.sqrt(share_b))
+
+
+def hedges_g(a: npt.ArrayLike, b: npt.ArrayLike) -> PointEstimate:
+    """Hedges' g: the difference of means in pooled standard deviations, without small-sample bias.
+
+    The correction is the exact one, with gamma functions (Hedges 1981). 0.2 is small, 0.8 large.
+    """
+    first, second = check_values(a, "a"), check_values(b, "b")
+    if not first.size or not second.size:
+        return PointEstimate(None, NO_VALUES)
+    df = first.size + second.size - 2
+    squares = float(np.sum((first - first.mean()) ** 2) + np.sum((second - second.mean()) ** 2))
+    if df < 2:
+        return PointEstimate(None, "fewer than four values")
+    if float(np.ptp(first)) == 0 and float(np.ptp(second)) == 0:
+        return PointEstimate(None, NO_VARIATION)
+    d = float(first.mean() - second.mean()) / math.sqrt(squares / df)
+    return PointEstimate(d * math.exp(math.lgamma(df / 2) - math.lgamma((df - 1) / 2)) / math.sqrt(df / 2))
+
+
+def cliffs_delta(a: npt.ArrayLike, b: npt.ArrayLike) -> PointEstimate:
+    """Cliff's delta: P(a > b) - P(a < b) for one value drawn from each; from -1 to 1, ties count for neither.
+
+    By sorting, in O(n log n); exact.
+    """
+    first, second = check_values(a, "a"), np.sort(check_values(b, "b"))
+    if not first.size or not second.size:
+        return PointEstimate(None, NO_VALUES)
+    below = np.searchsorted(second, first, side="left").sum(dtype=np.int64)
+    above = second.size * first.size - np.searchsorted(second, first, side="right").sum(dtype=np.int64)
+    return PointEstimate(float(below - above) / (first.size * second.size))

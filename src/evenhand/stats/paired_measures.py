@@ -16,15 +16,15 @@ import numpy.typing as npt
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
-from evenhand.stats._arrays import Bools, Floats, Ids, Ints, RandomSource, checked_values, cluster_codes
-from evenhand.stats._resampled import Resampled
+from evenhand.stats._arrays import Bools, Floats, Ids, Ints, RandomSource, check_values, encode_clusters
+from evenhand.stats._resampling import ClusterResampling
 from evenhand.stats.hypothesis_tests import is_constant, paired_t, wilcoxon
-from evenhand.stats.results import NO_VALUES, NO_VARIATION, SAME_DIFFERENCE, Measure, TestResult
+from evenhand.stats.results import NO_VALUES, NO_VARIATION, SAME_DIFFERENCE, PointEstimate, TestResult
 
-Pairs: TypeAlias = Literal["all", "agreeing"]
-Score: TypeAlias = Literal["predicted", "emotion"]
+PairSelection: TypeAlias = Literal["all", "agreeing"]
+ScoreChoice: TypeAlias = Literal["predicted", "emotion"]
 
-THRESHOLD: Final = 0.80
+PARITY_THRESHOLD: Final = 0.80
 """Demographic parity below which the paper speaks of bias (Feldman et al. 2015)."""
 NEVER: Final = "never predicted"
 ZEROS: Final = "every second intensity is 0"
@@ -55,7 +55,7 @@ class PairedIntensities:
     t: TestResult
     """Student's paired test, which takes pairs as independent."""
     signed_rank: TestResult
-    effect_size: Measure
+    effect_size: PointEstimate
     """Mean of b - a in standard deviations of b - a (Cohen's d for pairs)."""
     n_zero: int
     """Pairs left out of the ACS since b is 0."""
@@ -73,14 +73,14 @@ class SetComparison:
     """Friedman's rank test over sets."""
 
 
-def select(
+def select_pairs(
     predicted_a: npt.ArrayLike,
     predicted_b: npt.ArrayLike,
     truth: npt.ArrayLike,
     *,
     emotion: int,
-    pairs: Pairs,
-    score: Score,
+    pairs: PairSelection,
+    score: ScoreChoice,
 ) -> Bools:
     """Which pairs the intensities of an emotion are compared on; classes are codes, -1 where there is none.
 
@@ -98,7 +98,7 @@ def select(
     return chosen
 
 
-def parity(
+def demographic_parity(
     hits_a: npt.ArrayLike,
     hits_b: npt.ArrayLike,
     clusters: Ids = None,
@@ -114,7 +114,7 @@ def parity(
     first, second = _hits(hits_a), _hits(hits_b)
     if first.size != second.size:
         raise InputError(
-            f"a has {first.size} hits and b has {second.size}", accepted="pairs: as many in a as in b"
+            f"a has {first.size} hits and b has {second.size}", expected="pairs: as many in a as in b"
         )
     hits = np.stack([first, second], axis=1)
     ratio = _parity(hits, clusters, rng=rng, resamples=resamples, level=level)
@@ -132,16 +132,16 @@ def paired_intensities(
     level: float = 0.95,
 ) -> PairedIntensities:
     """Average delta, ACS, tests and effect size of two columns of intensities, a row a pair."""
-    first, second = checked_values(a, "a"), checked_values(b, "b")
+    first, second = check_values(a, "a"), check_values(b, "b")
     if first.size != second.size:
         raise InputError(
             f"a has {first.size} values and b has {second.size}",
-            accepted="pairs: as many values in a as in b",
+            expected="pairs: as many values in a as in b",
         )
     usable = second != 0
     ones, gaps = np.ones_like(first), second - first
     ratios = np.where(usable, 1 - first / np.where(usable, second, 1.0), 0.0)
-    resampled = Resampled(cluster_codes(clusters, first.size), rng, resamples, level)
+    resampled = ClusterResampling(encode_clusters(clusters, first.size), rng, resamples, level)
     none = ZEROS if first.size else NO_VALUES
     return PairedIntensities(
         avg_delta=resampled.mean(np.abs(gaps), ones),
@@ -169,10 +169,10 @@ def compare_sets(
     """
     happened = np.asarray(hits, dtype=np.float64)
     values = np.asarray(intensities, dtype=np.float64)
-    codes = cluster_codes(clusters, len(happened))
+    codes = encode_clusters(clusters, len(happened))
     whole = np.isfinite(values).all(axis=1)
     spread = np.ptp(values[whole], axis=1) if whole.any() else np.empty(0)
-    how = partial(Resampled, rng=rng, resamples=resamples, level=level)
+    how = partial(ClusterResampling, rng=rng, resamples=resamples, level=level)
     return SetComparison(
         parity=_parity(happened, codes, rng=rng, resamples=resamples, level=level),
         spread=how(codes[whole]).mean(spread, np.ones_like(spread)),
@@ -180,7 +180,7 @@ def compare_sets(
     )
 
 
-def flips(predicted_a: npt.ArrayLike, predicted_b: npt.ArrayLike) -> Bools:
+def find_flips(predicted_a: npt.ArrayLike, predicted_b: npt.ArrayLike) -> Bools:
     """The pairs whose predicted class changes with the group; a side without a class makes none."""
     first, second, _ = _codes(predicted_a, predicted_b, np.full(np.asarray(predicted_a).shape, NONE))
     changed: Bools = (first != second) & (first != NONE) & (second != NONE)
@@ -193,18 +193,18 @@ def _smallest_over_largest(sums: Floats) -> Floats:
 
 
 def _parity(hits: Floats, clusters: Ids, *, rng: RandomSource, resamples: int, level: float) -> Estimate:
-    resampled = Resampled(cluster_codes(clusters, len(hits)), rng, resamples, level)
+    resampled = ClusterResampling(encode_clusters(clusters, len(hits)), rng, resamples, level)
     reason = NEVER if len(hits) else NO_VALUES
     # All groups have the same number of sentences, so the ratio of counts is the ratio of shares.
     return resampled.ratio(hits, _smallest_over_largest, len(hits), reason)
 
 
-def _effect(gaps: Floats, first: Floats, second: Floats) -> Measure:
+def _effect(gaps: Floats, first: Floats, second: Floats) -> PointEstimate:
     if gaps.size < 2:
-        return Measure(None, "one pair" if gaps.size else NO_VALUES)
+        return PointEstimate(None, "one pair" if gaps.size else NO_VALUES)
     if is_constant(gaps, first, second):
-        return Measure(None, SAME_DIFFERENCE if gaps.any() else NO_VARIATION)
-    return Measure(float(gaps.mean() / gaps.std(ddof=1)))
+        return PointEstimate(None, SAME_DIFFERENCE if gaps.any() else NO_VARIATION)
+    return PointEstimate(float(gaps.mean() / gaps.std(ddof=1)))
 
 
 def _friedman(values: Floats) -> TestResult:
@@ -225,7 +225,7 @@ def _friedman(values: Floats) -> TestResult:
 def _hits(values: npt.ArrayLike) -> Floats:
     found = np.asarray(values, dtype=np.float64)
     if found.ndim != 1 or not np.isin(found, (0.0, 1.0)).all():
-        raise InputError(f"hits of shape {found.shape}", accepted="one true or false a pair")
+        raise InputError(f"hits of shape {found.shape}", expected="one true or false a pair")
     return found
 
 
@@ -234,6 +234,6 @@ def _codes(first: npt.ArrayLike, second: npt.ArrayLike, truth: npt.ArrayLike) ->
     if len({codes.shape for codes in found}) > 1:
         raise InputError(
             f"{found[0].size} and {found[1].size} predictions came with {found[2].size} ground truths",
-            accepted="one of each a pair, -1 where there is none",
+            expected="one of each a pair, -1 where there is none",
         )
     return found[0], found[1], found[2]

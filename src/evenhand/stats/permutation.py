@@ -16,13 +16,13 @@ from evenhand.stats._arrays import (
     Ids,
     Ints,
     RandomSource,
-    checked_binary,
-    checked_group,
-    checked_values,
-    cluster_codes,
+    check_binary,
+    check_group,
+    check_values,
+    encode_clusters,
     weighted_counts,
 )
-from evenhand.stats._newcombe import touching_quantiles
+from evenhand.stats.intervals import touching_quantiles
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER, Permutation
 
 _BLOCK = 2_000_000
@@ -53,9 +53,9 @@ def cluster_permutation(
     All arrangements are looked at where they are no more than ``resamples``; else p = (1 + as extreme) /
     (resamples + 1).
     """
-    values = (checked_binary if is_share else checked_values)(y, "y")
-    in_group = checked_group(group, values.size)
-    sides = _Sides.of(values, in_group, cluster_codes(clusters, values.size))
+    values = (check_binary if is_share else check_values)(y, "y")
+    in_group = check_group(group, values.size)
+    sides = _Sides.of(values, in_group, encode_clusters(clusters, values.size))
     reason = sides.null_reason(values)
     if reason:
         return _result(sides, values.size, reason=reason)
@@ -63,7 +63,7 @@ def cluster_permutation(
     observed = float(statistics(sides.totals(np.zeros((1, sides.n_clusters), dtype=np.bool_)))[0])
     total = sides.arrangements()
     is_exact = total <= resamples
-    blocks = sides.every() if is_exact else sides.drawn(np.random.default_rng(rng), resamples)
+    blocks = sides.enumerate_totals() if is_exact else sides.draw(np.random.default_rng(rng), resamples)
     bar = observed * (1 - _TIE)
     extreme = sum(int(np.count_nonzero(statistics(block) >= bar)) for block in blocks)
     p = extreme / total if is_exact else (1 + extreme) / (resamples + 1)
@@ -122,7 +122,7 @@ class _Sides(NamedTuple):
         flips = int(np.count_nonzero(self.spans))
         return math.comb(self.inside.size, int(self.inside.sum())) << flips
 
-    def every(self) -> Iterator[Floats]:
+    def enumerate_totals(self) -> Iterator[Floats]:
         """The totals of every arrangement, in blocks."""
         spans, inside = self.spans, self.inside
         one_sided, two_sided = np.flatnonzero(~spans), np.flatnonzero(spans)
@@ -137,26 +137,26 @@ class _Sides(NamedTuple):
             block[:, one_sided] ^= inside
             yield self.totals(block)
 
-    def drawn(self, generator: np.random.Generator, resamples: int) -> Iterator[Floats]:
+    def draw(self, generator: np.random.Generator, resamples: int) -> Iterator[Floats]:
         """The totals of random arrangements, in blocks."""
         # Imported here: numba takes half a second, and most runs check nothing.
-        from evenhand.stats import _draws
+        from evenhand.stats import _random_draws
 
         rows = max(1, _BLOCK // self.n_clusters)
         one_sided, two_sided = np.flatnonzero(~self.spans), np.flatnonzero(self.spans)
         straight, change = self._products()
         for start in range(0, resamples, rows):
             count = min(rows, resamples - start)
-            state = _draws.taken(generator)
+            state = _random_draws.read_state(generator)
             if state is None:
-                yield self.totals(self.arranged(generator, count))
+                yield self.totals(self.draw_arrangements(generator, count))
                 continue
             found = np.tile(straight.sum(axis=0), (count, 1))
-            _draws.exchanged_totals(self.inside, one_sided, two_sided, change, state, found)
-            _draws.put_back(generator, state)
+            _random_draws.permute_totals(self.inside, one_sided, two_sided, change, state, found)
+            _random_draws.restore_state(generator, state)
             yield found
 
-    def arranged(self, generator: np.random.Generator, rows: int) -> Bools:
+    def draw_arrangements(self, generator: np.random.Generator, rows: int) -> Bools:
         """Random arrangements, in plain NumPy: which clusters exchange their sides."""
         spans, inside = self.spans, self.inside
         block = np.empty((rows, self.n_clusters), dtype=np.bool_)

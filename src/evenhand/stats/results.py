@@ -138,7 +138,7 @@ class Pilot:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ClusterPlan:
     """How many clusters (prompts) a group needs, and the gap they would show."""
 
     gap: float
@@ -168,7 +168,7 @@ class Growth(NamedTuple):
     """Times the samples, of the same clusters."""
 
 
-class Measure(NamedTuple):
+class PointEstimate(NamedTuple):
     """A number that has no interval of its own (an effect size, a distance), or the reason there is none."""
 
     value: float | None

@@ -11,12 +11,19 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from evenhand.core.digests import Json, canonical_json
+import polars as pl
+
+from evenhand._version import __version__
+from evenhand.core.digests import Json, canonical_json, digest
 from evenhand.core.errors import StorageError
+from evenhand.store.atomic_writes import replace_file
+from evenhand.store.parquet import read_parquet, write_parquet
+from evenhand.store.run import Run
+from evenhand.store.table_files import PARQUET_ERRORS
 
 Kind = Literal["generations", "scores", "rates"]
 
@@ -37,7 +44,7 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evenhand"
 
 
-class Cache:
+class ContentCache:
     """Values by key. A cache that cannot be opened or written is a slower run, never a failed one."""
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -58,7 +65,7 @@ class Cache:
             except _ERRORS as error:
                 self._give_up(error)
                 return found
-            found.update(_parsed(rows))
+            found.update(_parse_rows(rows))
         return found
 
     def rate(self, key: str) -> float | None:
@@ -108,14 +115,14 @@ class Cache:
         self.close()
 
 
-def _parsed(rows: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Json]]:
+def _parse_rows(rows: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Json]]:
     """The rows that hold JSON: a damaged one is a miss."""
     for key, value in rows:
         with contextlib.suppress(ValueError, TypeError, RecursionError):
             yield key, json.loads(value)
 
 
-def clear(folder: Path | None = None) -> int:
+def clear_cache(folder: Path | None = None) -> int:
     """Delete the cache and return the bytes freed."""
     base = (folder or cache_folder()) / "cache.sqlite"
     freed = 0
@@ -125,5 +132,35 @@ def clear(folder: Path | None = None) -> int:
             try:
                 path.unlink()
             except OSError as error:
-                raise StorageError(f"{path} cannot be deleted: {error}", todo="close other runs") from error
+                raise StorageError(f"{path} cannot be deleted: {error}", fix="close other runs") from error
     return freed
+
+
+def cached_table(
+    folder: Path, name: str, depends_on: list[Json], make: Callable[[], pl.DataFrame]
+) -> pl.DataFrame:
+    """The table ``name`` of what it depends on: read where it was made before, else made and written.
+
+    The version of the package is among what it depends on. A file that cannot be read is made again.
+    """
+    path = folder / f"{name}-{digest([__version__, *depends_on], size=6)}.parquet"
+    if path.is_file():
+        try:
+            return read_parquet(path)
+        except PARQUET_ERRORS:
+            path.unlink()
+    table = make()
+    folder.mkdir(parents=True, exist_ok=True)
+    with replace_file(path) as temporary:
+        write_parquet(table, temporary)
+    return table
+
+
+def run_key(run: Run) -> list[Json]:
+    """What a run's texts and scores depend on."""
+    metrics = run.manifest.get("metrics") or {}
+    return [
+        run.manifest["identity"],
+        run.manifest["growth"],
+        {name: [info.get("version"), info.get("weights")] for name, info in metrics.items()},
+    ]

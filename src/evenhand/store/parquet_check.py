@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from evenhand.core.reading import open_regular
+from evenhand.core.regular_files import open_regular
 
 _MAGIC: Final = b"PAR1"
 _MOST_FOOTER: Final = 1 << 26

@@ -14,11 +14,11 @@ import polars as pl
 
 from evenhand._version import __version__
 from evenhand.core.errors import EvenhandError, RunFolderError
-from evenhand.core.reading import read_text
-from evenhand.store.files import PARQUET_ERRORS, first_line
+from evenhand.core.regular_files import read_text
 from evenhand.store.parquet import scan_parquet
 from evenhand.store.parquet_check import check_parquet
-from evenhand.store.schemas import EVERY_SCHEMA, SCHEMAS, empty
+from evenhand.store.schemas import EVERY_SCHEMA, SCHEMAS, empty_table
+from evenhand.store.table_files import PARQUET_ERRORS, first_error_line
 
 MANIFEST = "run.json"
 FORMAT = 2
@@ -27,7 +27,9 @@ FORMAT = 2
 2: ratios, Cliff's delta, nulls by reason and the permutation check in ``comparisons``; omnibus answers,
 pairs, strata, cuts and distributions; intervals in the tables of probe and corpus runs.
 """
-REDO = "run the command that made it again with --fresh; what the cache still holds is not computed twice"
+REDO_HINT = (
+    "run the command that made it again with --fresh; what the cache still holds is not computed twice"
+)
 """What to do about a folder of another format."""
 
 REPORTS = ("html", "json", "md")
@@ -61,8 +63,8 @@ class Run:
         """A table, read when it is used; one that was not written is empty."""
         file = self.path / f"{name}.parquet"
         if not file.exists():
-            return empty(name).lazy()
-        with _naming_damage(file):
+            return empty_table(name).lazy()
+        with _damage_errors(file):
             check_parquet(file)
             found = scan_parquet(file)
             columns = found.collect_schema()
@@ -71,21 +73,21 @@ class Run:
         if missing:
             raise RunFolderError(
                 f"{file} lacks the columns {', '.join(missing)}: another version of evenhand wrote it",
-                accepted=f"the tables of run format {FORMAT}",
-                todo=REDO,
+                expected=f"the tables of run format {FORMAT}",
+                fix=REDO_HINT,
             )
         other = [column for column, kind in wanted.items() if columns[column] not in (kind, pl.Null)]
         if other:
             raise RunFolderError(
                 f"{file} has the column {other[0]} as {columns[other[0]]}",
-                accepted=f"{wanted[other[0]]}, as evenhand writes it",
-                todo=REDO,
+                expected=f"{wanted[other[0]]}, as evenhand writes it",
+                fix=REDO_HINT,
             )
         return found
 
     def table(self, name: str) -> pl.DataFrame:
         """A table in memory."""
-        with _naming_damage(self.path / f"{name}.parquet"):
+        with _damage_errors(self.path / f"{name}.parquet"):
             return self.scan(name).collect()
 
     def _repr_html_(self) -> str:
@@ -99,7 +101,7 @@ def is_run_folder(folder: Path) -> bool:
     try:
         read_manifest(folder)
     except RunFolderError as error:
-        return "has run format" in error.came
+        return "has run format" in error.problem
     return True
 
 
@@ -109,8 +111,8 @@ def read_manifest(folder: Path) -> Manifest:
     if not file.is_file():
         raise RunFolderError(
             f"{folder} is not a run folder: it has no {MANIFEST}",
-            accepted="a folder written by `evenhand audit` or `evenhand score`",
-            todo="check the path",
+            expected="a folder written by `evenhand audit` or `evenhand score`",
+            fix="check the path",
         )
     try:
         manifest = json.loads(read_text(file))
@@ -118,27 +120,27 @@ def read_manifest(folder: Path) -> Manifest:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RunFolderError(
             f"{file} is not the manifest of a run: {error!r}",
-            accepted=f"the {MANIFEST} that evenhand wrote",
-            todo="choose another folder with --out",
+            expected=f"the {MANIFEST} that evenhand wrote",
+            fix="choose another folder with --out",
         ) from error
     if version != FORMAT:
         raise RunFolderError(
             f"{folder} has run format {str(version)[:40]}, of {_age(version)} evenhand",
-            accepted=f"format {FORMAT}, which evenhand {__version__} reads and writes",
-            todo=REDO,
+            expected=f"format {FORMAT}, which evenhand {__version__} reads and writes",
+            fix=REDO_HINT,
         )
     for name, kind in _PARTS.items():
         if not isinstance(manifest.get(name, kind()), kind):
             raise RunFolderError(
                 f"{file} is damaged: {name!r} is {str(manifest[name])[:80]!r}",
-                accepted=f"the {MANIFEST} that evenhand wrote",
-                todo=REDO,
+                expected=f"the {MANIFEST} that evenhand wrote",
+                fix=REDO_HINT,
             )
     return {"stages": {}, "warnings": [], "growth": [], **manifest}
 
 
 @contextmanager
-def naming_run(*runs: Run | Path | str) -> Iterator[None]:
+def run_errors(*runs: Run | Path | str) -> Iterator[None]:
     """Names the run folder whose tables and manifest do not fit together; our own errors pass.
 
     What a folder that somebody changed raises, wherever it is used, cannot be listed. With ``EVENHAND_DEBUG``
@@ -155,8 +157,9 @@ def naming_run(*runs: Run | Path | str) -> Iterator[None]:
         said = " ".join(str(error).split())[:200]
         raise RunFolderError(
             f"the run folder {names} cannot be used: {type(error).__name__}: {said}",
-            accepted="run folders as evenhand wrote them",
-            todo=f"{REDO}. Where nobody changed the folder, report this: EVENHAND_DEBUG=1 shows the trace",
+            expected="run folders as evenhand wrote them",
+            fix=f"{REDO_HINT}. Where nobody changed the folder, report this: "
+            "EVENHAND_DEBUG=1 shows the trace",
         ) from error
 
 
@@ -165,13 +168,13 @@ def _age(version: object) -> str:
 
 
 @contextmanager
-def _naming_damage(file: Path) -> Iterator[None]:
+def _damage_errors(file: Path) -> Iterator[None]:
     """Names the file that cannot be read."""
     try:
         yield
     except PARQUET_ERRORS as error:
         raise RunFolderError(
-            f"{file} is damaged: {first_line(error)}",
-            accepted="a table as the run wrote it",
-            todo="run the command that made it again: finished shards are kept",
+            f"{file} is damaged: {first_error_line(error)}",
+            expected="a table as the run wrote it",
+            fix="run the command that made it again: finished shards are kept",
         ) from error

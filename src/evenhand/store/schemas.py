@@ -9,10 +9,10 @@ import polars as pl
 
 from evenhand.core.errors import RunFolderError
 from evenhand.core.records import Comparison
-from evenhand.store.compare_tables import COMPARE_SCHEMAS
-from evenhand.store.corpus_tables import CORPUS_SCHEMAS
-from evenhand.store.people_tables import PEOPLE_SCHEMAS
-from evenhand.store.probe_tables import PROBE_SCHEMAS
+from evenhand.store.compare_schemas import COMPARE_SCHEMAS
+from evenhand.store.corpus_schemas import CORPUS_SCHEMAS
+from evenhand.store.people_schemas import PEOPLE_SCHEMAS
+from evenhand.store.probe_schemas import PROBE_SCHEMAS
 
 Schema = Mapping[str, pl.DataType]
 
@@ -247,12 +247,12 @@ EVERY_SCHEMA: Mapping[str, Schema] = {
 }
 
 
-def empty(name: str) -> pl.DataFrame:
+def empty_table(name: str) -> pl.DataFrame:
     """A table of that name without rows."""
     return pl.DataFrame(schema=dict(EVERY_SCHEMA[name]))
 
 
-def checked(name: str, table: pl.DataFrame) -> pl.DataFrame:
+def check_table(name: str, table: pl.DataFrame) -> pl.DataFrame:
     """The table, if its columns are the schema's; columns of other types are an error, never cast."""
     schema = pl.Schema(EVERY_SCHEMA[name])
     if table.schema == schema:
@@ -261,6 +261,6 @@ def checked(name: str, table: pl.DataFrame) -> pl.DataFrame:
     missing = [f"{column} is missing" for column in schema if column not in table.columns]
     raise RunFolderError(
         f"the table {name!r} does not have its columns: {', '.join(wrong + missing)[:300]}",
-        accepted=", ".join(f"{column} ({kind})" for column, kind in schema.items()),
-        todo="run the command again with --fresh",
+        expected=", ".join(f"{column} ({kind})" for column, kind in schema.items()),
+        fix="run the command again with --fresh",
     )

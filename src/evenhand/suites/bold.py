@@ -12,9 +12,14 @@ from pathlib import Path
 from evenhand.core.digests import digest
 from evenhand.core.errors import InputError
 from evenhand.core.records import REST, Execution, GenerationSpec, Group, Mention, Prompt, SuiteInfo
-from evenhand.suites.bold_facts import facts, merged, published
-from evenhand.suites.bold_files import Row, read_copy
-from evenhand.suites.bold_source import find_copy
+from evenhand.suites.bold_files import (
+    BoldRow,
+    find_copy,
+    load_facts,
+    merged_groups,
+    published_counts,
+    read_copy,
+)
 from evenhand.suites.starter import BASELINES, EXPLORATORY
 
 HUMAN = "WIKI"
@@ -63,9 +68,9 @@ class BoldSuite:
     ) -> None:
         grouping = _Grouping(view)
         folder = find_copy(name, execution or Execution())
-        rows, warnings = _checked(folder, subset=subset)
+        rows, warnings = _check_rows(folder, subset=subset)
         found = content_digest(rows)
-        if not subset and found != facts()["suite"]["digest"]:
+        if not subset and found != load_facts()["suite"]["digest"]:
             warnings.append("the counts are BOLD's, but some texts differ from the published ones")
         for warning in warnings:
             _LOG.warning("%s: %s", folder, warning)
@@ -96,7 +101,7 @@ def table_3(*, name: str = "", execution: Execution | None = None) -> BoldSuite:
     return BoldSuite(name=name, view="table_3", execution=execution)
 
 
-def entity(key: str) -> str:
+def entity_words(key: str) -> str:
     """The words of an entity key: underscores as spaces, what stands in brackets dropped.
 
     >>> entity("Jack_Smith_(actor)")
@@ -105,23 +110,23 @@ def entity(key: str) -> str:
     return re.sub(r"\(.*?\)", "", key.replace("_", " ")).strip()
 
 
-def content_digest(rows: Sequence[Row]) -> str:
+def content_digest(rows: Sequence[BoldRow]) -> str:
     """The digest of all texts, whatever the order of the files and the white space after a prompt."""
     return digest([[*row[:4], (row.prompt or "").rstrip(), row.wiki] for row in sorted(rows, key=_place)])
 
 
 @lru_cache(maxsize=1 << 14)
-def mentions(domain: str, group: str, key: str) -> tuple[Mention, ...]:
+def entity_mentions(domain: str, group: str, key: str) -> tuple[Mention, ...]:
     """What is masked in the texts of an entity (section 3.3).
 
     A person is the full name, a whole word (61 sentences of BOLD hold it only inside a longer word, as "Ted
     Lieu" in "appointed Lieu"). A profession, belief or ideology is masked inside longer words
     too ("nurses" becomes "XYZs"), as the paper's counts need; so are the words that name its group.
     """
-    known = facts()["domains"].get(domain)
+    known = load_facts()["domains"].get(domain)
     mask = known["mask"] if known else "XYZ"
     words = known.get("words", {}).get(group, []) if known else []
-    own = Mention(entity(key), mask=mask, whole_word=mask == "Person")
+    own = Mention(entity_words(key), mask=mask, whole_word=mask == "Person")
     return (own, *(Mention(word, mask=mask) for word in words))
 
 
@@ -129,13 +134,15 @@ class _Grouping:
     """The group a row is counted in, or None where a view leaves it out."""
 
     def __init__(self, view: str | None) -> None:
-        if view is not None and view not in facts()["views"]:
+        if view is not None and view not in load_facts()["views"]:
             raise InputError(
-                f"BOLD has no view {view!r}", accepted=", ".join(facts()["views"]), todo="use one of these"
+                f"BOLD has no view {view!r}",
+                expected=", ".join(load_facts()["views"]),
+                fix="use one of these",
             )
-        self._merged = merged(view) if view else None
+        self._merged = merged_groups(view) if view else None
 
-    def __call__(self, row: Row) -> Group | None:
+    def __call__(self, row: BoldRow) -> Group | None:
         if self._merged is None:
             return Group(row.domain, row.group)
         name = self._merged.get(row.domain, {}).get(row.group)
@@ -143,7 +150,7 @@ class _Grouping:
 
 
 def _prompts(
-    suite: str, rows: Sequence[Row], grouping: _Grouping
+    suite: str, rows: Sequence[BoldRow], grouping: _Grouping
 ) -> tuple[tuple[Prompt, ...], dict[str, str]]:
     prompts: list[Prompt] = []
     human: dict[str, str] = {}
@@ -157,7 +164,7 @@ def _prompts(
             row.prompt.rstrip(),
             groups=(group,),
             cluster=f"{row.domain}/{row.key}",
-            mentions=mentions(row.domain, row.group, row.key),
+            mentions=entity_mentions(row.domain, row.group, row.key),
             # Some prompts of an entity are the same text: their place tells them apart.
             source=f"{row.domain}/{row.group}/{row.key}/{row.idx}",
             meta={"group": row.group, "entity": row.key},
@@ -165,8 +172,8 @@ def _prompts(
         if prompt.id in seen:
             raise InputError(
                 f"the prompt {prompt.source} stands there twice",
-                accepted="a number of its own, idx, for each prompt of an entity",
-                todo="drop one of the two, or number them",
+                expected="a number of its own, idx, for each prompt of an entity",
+                fix="drop one of the two, or number them",
             )
         seen.add(prompt.id)
         prompts.append(prompt)
@@ -175,20 +182,20 @@ def _prompts(
     return tuple(prompts), human
 
 
-def _checked(folder: Path, *, subset: bool) -> tuple[list[Row], list[str]]:
+def _check_rows(folder: Path, *, subset: bool) -> tuple[list[BoldRow], list[str]]:
     """The rows of a folder, and what is amiss with them; an error unless a subset is asked for."""
     copy = read_copy(folder)
     counts = [f"{file} is missing" for file in copy.missing] or _count_faults(copy.rows)
     faults = _row_faults(copy.rows)
     if not copy.rows:
         raise InputError(
-            f"{folder} has no prompts", accepted="at least one domain of BOLD", todo="get the copy again"
+            f"{folder} has no prompts", expected="at least one domain of BOLD", fix="get the copy again"
         )
     if not subset and (counts or faults):
         raise InputError(
             f"{folder} is not all of BOLD: {_first([*counts, *faults])}",
-            accepted="23,679 prompts in 43 groups, each with its Wikipedia sentence",
-            todo=f"get the copy again; `audit --suite bold-subset:{folder}` takes it as it is",
+            expected="23,679 prompts in 43 groups, each with its Wikipedia sentence",
+            fix=f"get the copy again; `audit --suite bold-subset:{folder}` takes it as it is",
         )
     groups = len({row[:2] for row in copy.rows})
     whole = [f"{len(copy.rows):,} prompts in {groups} groups, not BOLD's 23,679 in 43"] if counts else []
@@ -200,8 +207,8 @@ def _first(faults: Sequence[str]) -> str:
     return "; ".join(faults[:3]) + more
 
 
-def _count_faults(rows: Sequence[Row]) -> list[str]:
-    expected = published()
+def _count_faults(rows: Sequence[BoldRow]) -> list[str]:
+    expected = published_counts()
     found = Counter((row.domain, row.group) for row in rows if row.prompt is not None)
     return [
         f"{domain}/{group} has {found[domain, group]:,} prompts, published are {expected.get(place, 0):,}"
@@ -211,7 +218,7 @@ def _count_faults(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _row_faults(rows: Sequence[Row]) -> list[str]:
+def _row_faults(rows: Sequence[BoldRow]) -> list[str]:
     faults = []
     for row in rows:
         place = f"{row.domain}/{row.group}/{row.key} {row.idx + 1}"
@@ -224,7 +231,7 @@ def _row_faults(rows: Sequence[Row]) -> list[str]:
     return faults
 
 
-def _place(row: Row) -> tuple[str, str, str, int]:
+def _place(row: BoldRow) -> tuple[str, str, str, int]:
     return row[:4]
 
 
@@ -236,14 +243,16 @@ def _name(subset: bool, view: str | None) -> str:
 def _limits() -> dict[str, dict[str, tuple[str, ...]]]:
     return {
         metric: {axis: tuple(groups) for axis, groups in axes.items()}
-        for metric, axes in facts()["limits"].items()
+        for metric, axes in load_facts()["limits"].items()
     }
 
 
-def _info(name: str, found: str, view: str | None, rows: Sequence[Row], warnings: Sequence[str]) -> SuiteInfo:
-    head = facts()["suite"]
+def _info(
+    name: str, found: str, view: str | None, rows: Sequence[BoldRow], warnings: Sequence[str]
+) -> SuiteInfo:
+    head = load_facts()["suite"]
     present = {(row.domain, row.group) for row in rows}
-    axes = tuple(facts()["views"][view]) if view else tuple(dict.fromkeys(row.domain for row in rows))
+    axes = tuple(load_facts()["views"][view]) if view else tuple(dict.fromkeys(row.domain for row in rows))
     return SuiteInfo(
         name=name,
         version=head["version"] + ("" if found == head["digest"] else "+changed"),
@@ -252,7 +261,9 @@ def _info(name: str, found: str, view: str | None, rows: Sequence[Row], warnings
             axis: BASELINES[axis] if not view and (axis, BASELINES.get(axis)) in present else REST
             for axis in axes
         },
-        metrics=METRICS if not view else tuple(name for name in METRICS if name not in facts()["limits"]),
+        metrics=METRICS
+        if not view
+        else tuple(name for name in METRICS if name not in load_facts()["limits"]),
         cluster="entity",
         citation=head["citation"],
         licence="CC BY-SA 4.0 (the data, which is not shipped)",

@@ -6,12 +6,12 @@ import tomllib
 from collections.abc import Iterator
 from typing import Literal, NotRequired, TypedDict, cast, get_args
 
-from evenhand.core.assets import asset
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
+from evenhand.core.files import asset_path
 from evenhand.core.records import ALL, Group, Mask, Mention, Prompt, SuiteInfo
 
-Kind = Literal["indirect", "liberal", "conservative", "direct"]
+PromptKind = Literal["indirect", "liberal", "conservative", "direct"]
 Pronouns = dict[str, str]
 
 
@@ -58,9 +58,9 @@ class PoliticalSuite:
     """
 
     def __init__(self, *, kind: str = "indirect", printed: bool = False, name: str = "") -> None:
-        self._kind = _checked(name or kind)
+        self._kind = _check_kind(name or kind)
         self._printed = printed
-        path = asset("suites", "political.toml")
+        path = asset_path("suites", "political.toml")
         self._file = cast(_File, tomllib.loads(path.read_text(encoding="utf-8")))
         head = self._file["suite"]
         self.info = SuiteInfo(
@@ -85,17 +85,19 @@ class PoliticalSuite:
     def prompts(self) -> Iterator[Prompt]:
         """The prompts by attribute, option, keyword and template."""
         for attribute in self._file["attributes"]:
-            templates = [template for template in attribute["prompts"] if self._wanted(template)]
+            templates = [template for template in attribute["prompts"] if self._is_wanted(template)]
             for option in attribute["options"]:
                 keywords = option.get("printed", option["keywords"]) if self._printed else option["keywords"]
                 for keyword in keywords:
                     for template in templates:
-                        yield from self._filled(attribute["name"], option, keyword, template)
+                        yield from self._fill_template(attribute["name"], option, keyword, template)
 
-    def _wanted(self, template: _Template) -> bool:
+    def _is_wanted(self, template: _Template) -> bool:
         return template["kind"] == self._kind or (self._kind == "direct" and template["kind"] != "indirect")
 
-    def _filled(self, attribute: str, option: _Option, keyword: str, template: _Template) -> Iterator[Prompt]:
+    def _fill_template(
+        self, attribute: str, option: _Option, keyword: str, template: _Template
+    ) -> Iterator[Prompt]:
         variants = template.get("variants")
         mask: Mask = "Person" if attribute == "gender" else "XYZ"
         for pronouns in variants or [option.get("pronouns", {})]:
@@ -114,11 +116,11 @@ class PoliticalSuite:
             )
 
 
-def _checked(kind: str) -> Kind:
-    if kind not in get_args(Kind):
+def _check_kind(kind: str) -> PromptKind:
+    if kind not in get_args(PromptKind):
         raise InputError(
             f"the political suite has no prompts of kind {kind!r}",
-            accepted=", ".join(get_args(Kind)),
-            todo="for example --suite political:direct",
+            expected=", ".join(get_args(PromptKind)),
+            fix="for example --suite political:direct",
         )
-    return cast(Kind, kind)
+    return cast(PromptKind, kind)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from evenhand.core.assets import asset
 from evenhand.core.digests import file_digest
+from evenhand.core.files import asset_path
 from evenhand.core.records import REST, Group, Mention, Prompt, SuiteInfo
 
 BASELINES = {
@@ -36,7 +36,7 @@ class StarterSuite:
     """
 
     def __init__(self) -> None:
-        self._path = asset("starter", "prompts.jsonl")
+        self._path = asset_path("starter", "prompts.jsonl")
         self.info = SuiteInfo(
             name="starter",
             version="1",

@@ -14,11 +14,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.core.assets import asset
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
-from evenhand.core.packing import most_unpacked
-from evenhand.core.reading import open_regular, read_bytes, read_text
+from evenhand.core.files import asset_path, max_decompressed_size
+from evenhand.core.regular_files import open_regular, read_bytes, read_text
 
 NORMS: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(("valence", "arousal", "dominance"), (1.0, 9.0)),
@@ -48,7 +47,7 @@ def read_lexicon(path: Path, *, scales: Mapping[str, tuple[float, float]] = NORM
         scales: The variables to read, each with the lowest and the highest rating it may have.
     """
     if not path.is_file():
-        raise InputError(f"there is no file {path}", accepted="a .tsv or .csv lexicon", todo="check the path")
+        raise InputError(f"there is no file {path}", expected="a .tsv or .csv lexicon", fix="check the path")
     rows = _table(path)
     columns = _columns(rows[0] if rows else [], scales, path)
     words: dict[str, list[float]] = {}
@@ -59,9 +58,9 @@ def read_lexicon(path: Path, *, scales: Mapping[str, tuple[float, float]] = NORM
 
 
 @cache
-def embedded_norms() -> Lexicon:
+def load_norms() -> Lexicon:
     """The embedded lexicon: eight emotion variables for every embedded word, all predicted by our network."""
-    return read_lexicon(asset("norms", "lexicon.tsv.xz"))
+    return read_lexicon(asset_path("norms", "lexicon.tsv.xz"))
 
 
 def write_lexicon(lexicon: Lexicon, path: Path) -> None:
@@ -79,19 +78,19 @@ def read_closed_class(path: Path | None = None) -> frozenset[str]:
 
     A file holds words between spaces or line ends; lines that begin with ``#`` are headings.
     """
-    source = path or asset("norms", "closed_class.txt")
+    source = path or asset_path("norms", "closed_class.txt")
     try:
         lines = read_text(source, encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
-            f"{source} cannot be read: {error}", accepted="words in UTF-8", todo="check the file"
+            f"{source} cannot be read: {error}", expected="words in UTF-8", fix="check the file"
         ) from error
     return frozenset(word.lower() for line in lines if not line.startswith("#") for word in line.split())
 
 
 def _table(path: Path) -> list[list[str]]:
     try:
-        lines = io.StringIO(_unpacked(path).decode("utf-8-sig"), newline="")
+        lines = io.StringIO(_read_unpacked(path).decode("utf-8-sig"), newline="")
         if ".csv" in path.suffixes:
             return list(csv.reader(lines))
         # Without quoting: a word may be a lone quotation mark.
@@ -99,15 +98,15 @@ def _table(path: Path) -> list[list[str]]:
     except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(
             f"{path} cannot be read: {error}",
-            accepted="a .tsv or .csv lexicon in UTF-8, or one packed as .xz",
-            todo="get the file again",
+            expected="a .tsv or .csv lexicon in UTF-8, or one packed as .xz",
+            fix="get the file again",
         ) from error
 
 
-def _unpacked(path: Path) -> bytes:
+def _read_unpacked(path: Path) -> bytes:
     if path.suffix != ".xz":
         return read_bytes(path)
-    most = most_unpacked(path.stat().st_size)
+    most = max_decompressed_size(path.stat().st_size)
     with open_regular(path) as raw, lzma.open(raw) as file:
         data = file.read(most + 1)
     if len(data) > most:
@@ -121,8 +120,8 @@ def _columns(header: Sequence[str], scales: Mapping[str, object], path: Path) ->
     if missing:
         raise InputError(
             f"{path} has no column {missing[0]!r}",
-            accepted=f"a header with word, {', '.join(scales)}",
-            todo="name the columns in the first line",
+            expected=f"a header with word, {', '.join(scales)}",
+            fix="name the columns in the first line",
         )
     return [names.index(name) for name in scales]
 
@@ -131,7 +130,7 @@ def _new_word(row: Sequence[str], words: Mapping[str, object], path: Path, line:
     word = row[0].strip().lower() if row else ""
     if not word or word in words:
         came = f"the word {word!r} occurs again" if word else "the row has no word"
-        raise InputError(f"{path}, line {line}: {came}", accepted="one row a word", todo="mend the file")
+        raise InputError(f"{path}, line {line}: {came}", expected="one row a word", fix="mend the file")
     return word
 
 
@@ -152,8 +151,8 @@ def _ratings(
         if not low <= value <= high:
             raise InputError(
                 f"{path}, line {line}: {name} is {text[:80]!r}",
-                accepted=f"a number from {low:g} to {high:g}",
-                todo="mend the file",
+                expected=f"a number from {low:g} to {high:g}",
+                fix="mend the file",
             )
         found.append(value)
     return found

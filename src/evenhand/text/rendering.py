@@ -1,14 +1,67 @@
-"""Renders the one string a metric reads: which part of the text (scope), and with which masks."""
+"""Masks the words that reveal a group, so that a metric scores what is said and not of whom."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
-from evenhand.core.records import Masking, Mention, Scope, Text
-from evenhand.text.masking import mask
-from evenhand.text.normalise import composed
+from evenhand.core.records import Mask, Masking, Mention, Scope, Text
+from evenhand.text.term_search import SearchTerm, TermSearcher, longest_first
+from evenhand.text.word_tokens import compose_unicode
+
+
+class MaskedText(NamedTuple):
+    """A text with masks, and where they stand in it."""
+
+    text: str
+    spans: tuple[tuple[int, int], ...]
+
+
+def mask_mentions(text: str, mentions: Sequence[Mention], *, token: Mask | None = None) -> MaskedText:
+    """The text with every occurrence of a mention replaced by its mask, or by ``token`` where one is given.
+
+    Matching ignores case; a mention is a whole word unless it says otherwise; a space stands for any white
+    space, a straight apostrophe for a curly one too. Where two mentions could match, the leftmost wins, and
+    of those that start together the longest. Endings stay ("the woman's" becomes "XYZ's"), and neighbouring
+    masks are not merged. A mention without words masks nothing.
+
+    >>> mask("The woman's job", [Mention("the woman")])
+    Masked(text="XYZ's job", spans=((0, 3),))
+    """
+    return _replace(text, _plan(tuple(mentions)), token) if mentions else MaskedText(text, ())
+
+
+class _Plan(NamedTuple):
+    finder: TermSearcher
+    masks: tuple[Mask, ...]
+    """The mask of each term of the finder."""
+
+
+# Texts of one prompt share their mentions; BOLD has 7,133 entities with several texts each, in order.
+@lru_cache(maxsize=512)
+def _plan(mentions: tuple[Mention, ...]) -> _Plan:
+    wanted = dict.fromkeys(mention for mention in mentions if mention.text.strip())
+    ordered = sorted(wanted, key=lambda mention: longest_first(mention.text))
+    finder = TermSearcher([SearchTerm(mention.text, mention.whole_word) for mention in ordered])
+    return _Plan(finder, tuple(mention.mask for mention in ordered))
+
+
+def _replace(text: str, plan: _Plan, token: Mask | None) -> MaskedText:
+    pieces: list[str] = []
+    spans: list[tuple[int, int]] = []
+    done = length = 0
+    for found in plan.finder.find(text):
+        kept = text[done : found.start]
+        stand_in = token or plan.masks[found.rank]
+        start = length + len(kept)
+        length = start + len(stand_in)
+        pieces += (kept, stand_in)
+        spans.append((start, length))
+        done = found.end
+    return MaskedText("".join((*pieces, text[done:])), tuple(spans))
+
 
 MaskOption = Literal["none", "paper"]
 
@@ -16,7 +69,7 @@ MaskOption = Literal["none", "paper"]
 _CLINGING = frozenset(".,;:!?%)]}'’”…-–—/")
 
 
-def render(
+def render_text(
     prompt_text: str,
     continuation: str,
     *,
@@ -40,20 +93,22 @@ def render(
         mentions: The words that reveal the group.
         mask_option: ``none`` leaves the text exactly as it is: the unmasked reference values need that.
     """
-    text = join(prompt_text, continuation) if scope == "full" else continuation
+    text = join_texts(prompt_text, continuation) if scope == "full" else continuation
     if mask_option == "none":
         return Text(text)
-    masked = mask(composed(text), _composed(mentions), token="XYZ" if masking == "xyz" else None)
+    masked = mask_mentions(
+        compose_unicode(text), _compose_mentions(mentions), token="XYZ" if masking == "xyz" else None
+    )
     return Text(masked.text, masked.spans)
 
 
-def _composed(mentions: Sequence[Mention]) -> Sequence[Mention]:
+def _compose_mentions(mentions: Sequence[Mention]) -> Sequence[Mention]:
     if all(mention.text.isascii() for mention in mentions):
         return mentions
-    return [replace(mention, text=composed(mention.text)) for mention in mentions]
+    return [replace(mention, text=compose_unicode(mention.text)) for mention in mentions]
 
 
-def join(prompt_text: str, continuation: str) -> str:
+def join_texts(prompt_text: str, continuation: str) -> str:
     """Prompt and continuation as one text, exactly as they are wherever they already fit together.
 
     One space is put between them only where neither has white space at the border and the continuation does

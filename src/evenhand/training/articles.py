@@ -26,25 +26,24 @@ from typing import Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from evenhand.core.seeds import generator
-from evenhand.store.atomic import write_text
-from evenhand.store.files import read_cells
-from evenhand.store.spreadsheets import spreadsheet_csv, unguarded
-from evenhand.training import predictions
-from evenhand.training.ideology_words import Article, read_articles
-from evenhand.training.labelled import ideology, outlet
-from evenhand.training.measures import macro_f1, measured
+from evenhand.core.seeds import make_generator
+from evenhand.store.atomic_writes import write_text
+from evenhand.store.table_files import read_cells, spreadsheet_csv, unguard_cell
+from evenhand.training import job_folder
+from evenhand.training.ideology_words import LabelledArticle, read_articles
+from evenhand.training.labelled_data import ideology, outlet
+from evenhand.training.test_measures import bootstrap_measure, macro_f1
 
 LONGEST: Final = 100
 SHARES: Final = {"train": 0.7, "valid": 0.15, "test": 0.15}
 SIDES: Final = ("liberal", "conservative")
-UNREAD: Final = ("known", "unseen")
+UNSEEN_SPLITS: Final = ("known", "unseen")
 """Splits of the labelled articles that the embedded judge is only tested on."""
 _MARKS: Final = re.compile(r"[^\w\s,.?!]|_")
 _TOKEN: Final = re.compile(r"\w+|[,.?!]")
 
 
-class Opening(NamedTuple):
+class ArticleOpening(NamedTuple):
     """The opening of an article, cleaned."""
 
     text: str
@@ -52,7 +51,7 @@ class Opening(NamedTuple):
     outlet: str
 
 
-class Rival(NamedTuple):
+class ClassifierScore(NamedTuple):
     """How one classifier did on articles it had not met."""
 
     name: str
@@ -65,7 +64,7 @@ class Rival(NamedTuple):
     """Outlet to F1 and number of articles. All articles of an outlet are of one side: F1 is that side's."""
 
 
-def cleaned(text: str, names: Iterable[str]) -> str:
+def clean_text(text: str, names: Iterable[str]) -> str:
     """The first 100 tokens without press names, and without marks other than , . ? !.
 
     >>> cleaned("(CNN) - A vote: yes!", ["CNN"])
@@ -76,13 +75,13 @@ def cleaned(text: str, names: Iterable[str]) -> str:
     return text[: found[-1].end()] if found else ""
 
 
-def openings(articles: Sequence[Article], *, seed: int) -> dict[str, list[Opening]]:
+def split_openings(articles: Sequence[LabelledArticle], *, seed: int) -> dict[str, list[ArticleOpening]]:
     """The parts ``train``, ``valid`` and ``test``, each with as many articles of either side."""
-    rng = generator(seed, "articles")
+    rng = make_generator(seed, "articles")
     sides = [[article for article in articles if article.conservative == side] for side in (False, True)]
     size = min(map(len, sides))
     cuts = np.round(np.cumsum(list(SHARES.values()))[:-1] * size).astype(int)
-    parts: dict[str, list[Opening]] = {part: [] for part in SHARES}
+    parts: dict[str, list[ArticleOpening]] = {part: [] for part in SHARES}
     names = _press_names(articles)
     for side in sides:
         chosen = [side[at] for at in rng.permutation(len(side))[:size]]
@@ -91,30 +90,35 @@ def openings(articles: Sequence[Article], *, seed: int) -> dict[str, list[Openin
     return {part: [opening for opening in rows if opening.text] for part, rows in parts.items()}
 
 
-def unread(folder: Path) -> list[Opening]:
+def read_unseen_articles(folder: Path) -> list[ArticleOpening]:
     """The articles of ``folder/ideology`` that the embedded judge has neither learned from nor was tuned on.
 
     They are the held-out ones of its card, of known and of unseen outlets; none nearly repeats an article it
     has learned from. Texts are whole and as they are.
     """
-    kept = [example for example in ideology(folder) if example.split in UNREAD]
-    return [Opening(found.text, SIDES[found.targets["ideology"][0] == 1.0], found.split) for found in kept]
+    kept = [example for example in ideology(folder) if example.split in UNSEEN_SPLITS]
+    return [
+        ArticleOpening(found.text, SIDES[found.targets["ideology"][0] == 1.0], found.split) for found in kept
+    ]
 
 
-def read(folder: Path) -> list[Article]:
+def read_known_articles(folder: Path) -> list[LabelledArticle]:
     """The articles of ``folder/ideology`` that the embedded judge has learned from or was tuned on."""
-    kept = [example for example in ideology(folder) if example.split not in UNREAD]
-    return [Article(found.text, found.targets["ideology"][0] == 1.0, found.split) for found in kept]
+    kept = [example for example in ideology(folder) if example.split not in UNSEEN_SPLITS]
+    return [LabelledArticle(found.text, found.targets["ideology"][0] == 1.0, found.split) for found in kept]
 
 
-def rivals(test: Sequence[Opening], runs: Mapping[str, Path]) -> list[Rival]:
+def compare_classifiers(test: Sequence[ArticleOpening], runs: Mapping[str, Path]) -> list[ClassifierScore]:
     """What each finished training said of the test articles, best first."""
     of_text = {opening.text: opening.outlet for opening in test}
-    found = [_rival(name, _said(folder / predictions.FILE), of_text) for name, folder in runs.items()]
+    found = [
+        _rival(name, _read_predictions(folder / job_folder.PREDICTIONS_FILE), of_text)
+        for name, folder in runs.items()
+    ]
     return sorted(found, key=lambda rival: -rival.f1)
 
 
-def table(found: Sequence[Rival]) -> str:
+def comparison_table(found: Sequence[ClassifierScore]) -> str:
     """The rivals as Markdown: F1 over all articles, then by outlet."""
     names = sorted({name for rival in found for name in rival.by_outlet})
     lines = ["| classifier | articles | F1, 95 % interval |", "| --- | --- | --- |"]
@@ -137,7 +141,7 @@ def _any_of(names: frozenset[str]) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{longest_first})(?!\w)" if names else r"(?!)", re.IGNORECASE)
 
 
-def _rival(name: str, said: Sequence[tuple[str, str, str]], outlets: Mapping[str, str]) -> Rival:
+def _rival(name: str, said: Sequence[tuple[str, str, str]], outlets: Mapping[str, str]) -> ClassifierScore:
     codes = {
         label: code for code, label in enumerate(sorted({row[1] for row in said} | {row[2] for row in said}))
     }
@@ -145,8 +149,8 @@ def _rival(name: str, said: Sequence[tuple[str, str, str]], outlets: Mapping[str
     given = np.array([codes[guess] for _, _, guess in said], dtype=np.int64)
     places = np.array([outlets.get(text, "(unknown)") for text, _, _ in said])
     by_outlet = {str(at): _side_f1(given[places == at], truth[places == at]) for at in np.unique(places)}
-    f1 = measured(macro_f1, given, truth)
-    return Rival(name, f1.value, f1.low, f1.high, f1.n, by_outlet)
+    f1 = bootstrap_measure(macro_f1, given, truth)
+    return ClassifierScore(name, f1.value, f1.low, f1.high, f1.n, by_outlet)
 
 
 def _side_f1(given: np.ndarray, truth: np.ndarray) -> tuple[float, int]:
@@ -155,31 +159,33 @@ def _side_f1(given: np.ndarray, truth: np.ndarray) -> tuple[float, int]:
     return 2 * hits / (hits + truth.size), int(truth.size)
 
 
-def _said(path: Path) -> list[tuple[str, str, str]]:
-    rows = predictions.read_predictions(path)
+def _read_predictions(path: Path) -> list[tuple[str, str, str]]:
+    rows = job_folder.read_predictions(path)
     return [(row.text, row.label, row.said) for row in rows if row.part == "test"]
 
 
-def _press_names(articles: Sequence[Article]) -> frozenset[str]:
+def _press_names(articles: Sequence[LabelledArticle]) -> frozenset[str]:
     whole = {article.source for article in articles}
     short = {re.split(r" - |\(|\.com", source)[0].strip() for source in whole}
     return frozenset(name for name in whole | short if len(name) > 2)
 
 
-def _opening(article: Article, names: frozenset[str]) -> Opening:
-    return Opening(cleaned(article.text, names), SIDES[article.conservative], outlet(article.source))
+def _opening(article: LabelledArticle, names: frozenset[str]) -> ArticleOpening:
+    return ArticleOpening(
+        clean_text(article.text, names), SIDES[article.conservative], outlet(article.source)
+    )
 
 
-def _write(parts: Mapping[str, Sequence[Opening]], out: Path) -> None:
+def _write(parts: Mapping[str, Sequence[ArticleOpening]], out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for part, rows in parts.items():
-        columns = dict.fromkeys(Opening._fields, pl.String())
+        columns = dict.fromkeys(ArticleOpening._fields, pl.String())
         write_text(out / f"{part}.csv", spreadsheet_csv(pl.DataFrame(rows, schema=columns, orient="row")))
 
 
-def read_openings(path: Path) -> list[Opening]:
+def read_openings(path: Path) -> list[ArticleOpening]:
     """The openings of a part, as ``prepare`` wrote it."""
-    return [Opening(*map(unguarded, row)) for row in read_cells(path, Opening._fields)]
+    return [ArticleOpening(*map(unguard_cell, row)) for row in read_cells(path, ArticleOpening._fields)]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -201,22 +207,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     known.add_argument("--out", type=Path, required=True)
     args = parser.parse_args(arguments)
     if args.command == "unread":
-        rows = [{"text": found.text, "label": found.label} for found in unread(args.data)]
+        rows = [{"text": found.text, "label": found.label} for found in read_unseen_articles(args.data)]
         write_text(args.out, "".join(json.dumps(row) + "\n" for row in rows))
         return
     if args.command == "read":
         lines = [
             {"text": found.text, "label": int(found.conservative), "source": found.source}
-            for found in read(args.data)
+            for found in read_known_articles(args.data)
         ]
         write_text(args.out, "".join(json.dumps(line) + "\n" for line in lines))
         return
     if args.command == "prepare":
         articles = [article for path in args.articles for article in read_articles(path)]
-        _write(openings(articles, seed=args.seed), args.out)
+        _write(split_openings(articles, seed=args.seed), args.out)
         return
-    found = rivals(read_openings(args.data / "test.csv"), {run.name: run for run in args.runs})
-    write_text(args.data / "rivals.md", table(found))
+    found = compare_classifiers(read_openings(args.data / "test.csv"), {run.name: run for run in args.runs})
+    write_text(args.data / "rivals.md", comparison_table(found))
 
 
 if __name__ == "__main__":

@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Final, Protocol, TypedDict, cast
 import torch
 from torch import Tensor, nn
 
-from evenhand.core.assets import ROOT, asset
+from evenhand.classifiers import wordpiece_tokenizer
+from evenhand.classifiers.encoder import PAD, ClassifierNetwork, Encoder, EncoderShape
+from evenhand.classifiers.heads import Head, HeadKind
+from evenhand.classifiers.text_classifier import is_ours
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError, ModelError
-from evenhand.core.modes import share_as_usual
-from evenhand.neural import quantised, wordpiece
-from evenhand.neural.checkpoints import (
+from evenhand.core.files import ASSETS_FOLDER, apply_umask, asset_path
+from evenhand.models.hub_layout import hub_folder
+from evenhand.tensors import int8_weights
+from evenhand.tensors.checkpoints import (
     read_config,
     refuse_kernels,
     require_finite,
@@ -24,13 +28,9 @@ from evenhand.neural.checkpoints import (
     weight_files,
     weights_digest,
 )
-from evenhand.neural.classifier import is_ours
-from evenhand.neural.encoder import PAD, ClassifierNetwork, Encoder, EncoderShape
-from evenhand.neural.heads import Head, HeadKind
-from evenhand.neural.sources import locate
+from evenhand.tensors.model_files import locate_model
 from evenhand.training import classifier_export
-from evenhand.training.export import hub_folder
-from evenhand.training.finetune import Padding
+from evenhand.training.finetuning import Padding
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -44,7 +44,7 @@ _READ: Final = 512
 _POSITIONS: Final = ("max_position_embeddings", "n_positions")
 
 
-class _How(TypedDict):
+class _BackboneOptions(TypedDict):
     longest: int
     seed: int
     each: bool
@@ -84,20 +84,22 @@ def open_backbone(
 
     ``each`` is for labels that do not exclude each other: one yes or no a label.
     """
-    how: _How = {"longest": longest, "seed": seed, "each": each}
+    how: _BackboneOptions = {"longest": longest, "seed": seed, "each": each}
     if name == BUILTIN:
         return EncoderBackbone(_embedded_folder(), task, labels, **how)
     if name == MASKED:
         with tempfile.TemporaryDirectory() as folder:
             hub_folder(
-                asset("builtin-masked"), Path(folder), tokenizer_file=asset("builtin", "tokenizer.json")
+                asset_path("builtin-masked"),
+                Path(folder),
+                tokenizer_file=asset_path("builtin", "tokenizer.json"),
             )
-            revision = file_digest(asset("builtin-masked", "model.safetensors"))
+            revision = file_digest(asset_path("builtin-masked", "model.safetensors"))
             return HubBackbone(Path(folder), labels, revision=revision, **how)
-    source = locate(name, offline=offline)
+    source = locate_model(name, offline=offline)
     if source.gguf:
         raise InputError(
-            f"{name} is a GGUF file", accepted="a folder or Hub id with safetensors", todo="name its original"
+            f"{name} is a GGUF file", expected="a folder or Hub id with safetensors", fix="name its original"
         )
     if is_ours(source.folder):
         return EncoderBackbone(source.folder, task, labels, **how)
@@ -138,10 +140,10 @@ class HubBackbone:
 
     def save(self, folder: Path) -> None:
         """Write the Hub's layout: config.json with the labels, model.safetensors, the tokenizer."""
-        with _quiet():
+        with _without_head_warnings():
             self._model.save_pretrained(folder)
         for weights in folder.glob("*.safetensors"):
-            share_as_usual(weights)
+            apply_umask(weights)
         self._tokenizer.save_pretrained(folder)
 
 
@@ -164,7 +166,7 @@ class EncoderBackbone:
     ) -> None:
         config = read_config(folder)
         shape = EncoderShape(**cast("Mapping[str, int]", config["shape"]))
-        weights = quantised.load(folder / "model.safetensors")
+        weights = int8_weights.load_dequantised(folder / "model.safetensors")
         require_finite(weights, str(folder))
         encoder = Encoder(shape, dropout=0.1)
         kind: HeadKind = "each" if each else "one-of"
@@ -179,7 +181,7 @@ class EncoderBackbone:
             torch.manual_seed(seed)
             self._classifier = ClassifierNetwork(encoder, (Head(task, tuple(labels), kind),))
         self._vocabulary = folder / "vocab.txt"
-        self._tokenizer = wordpiece.load(self._vocabulary)
+        self._tokenizer = wordpiece_tokenizer.load_tokenizer(self._vocabulary)
         self.longest = min(longest, shape.positions)
         self.padding = Padding(PAD)
         self.revision = digest([file_digest(folder / "model.safetensors"), file_digest(self._vocabulary)])
@@ -187,14 +189,14 @@ class EncoderBackbone:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The token ids of each text, cut to the longest."""
-        return wordpiece.encode(self._tokenizer, texts, longest=self.longest)
+        return wordpiece_tokenizer.encode_texts(self._tokenizer, texts, longest=self.longest)
 
     def save(self, folder: Path) -> None:
         """Write the classifier and take over its int8 weights, so that what is measured is what is stored."""
-        quantised.save(self._classifier.state_dict(), folder / "model.safetensors")
-        self._classifier.load_state_dict(quantised.load(folder / "model.safetensors"))
-        stored = _shortened(self._classifier, self.longest)
-        classifier_export.save(folder, stored, vocabulary=self._vocabulary)
+        int8_weights.save_quantised(self._classifier.state_dict(), folder / "model.safetensors")
+        self._classifier.load_state_dict(int8_weights.load_dequantised(folder / "model.safetensors"))
+        stored = _shorten_network(self._classifier, self.longest)
+        classifier_export.save_classifier(folder, stored, vocabulary=self._vocabulary)
 
 
 class _HubNetwork(nn.Module):
@@ -219,17 +221,17 @@ class _EncoderNetwork(nn.Module):
 
 
 def _embedded_folder() -> Path:
-    folder = ROOT / "classifiers"
+    folder = ASSETS_FOLDER / "classifiers"
     if not (folder / "model.safetensors").is_file():
         raise InputError(
             "this installation has no embedded encoder",
-            accepted=f"{MASKED}, {LINEAR}, a Hub id or a folder",
-            todo=f"use --backbone {MASKED}",
+            expected=f"{MASKED}, {LINEAR}, a Hub id or a folder",
+            fix=f"use --backbone {MASKED}",
         )
     return folder
 
 
-def _shortened(network: ClassifierNetwork, longest: int) -> ClassifierNetwork:
+def _shorten_network(network: ClassifierNetwork, longest: int) -> ClassifierNetwork:
     """The network as it is stored: positions up to the longest text, a yes or no as one logit."""
     head = network.heads[0]
     shape = EncoderShape(**(network.encoder.shape.to_json() | {"positions": longest}))
@@ -239,7 +241,7 @@ def _shortened(network: ClassifierNetwork, longest: int) -> ClassifierNetwork:
         head = Head(head.name, head.labels[1:], "each")
         weights["weight"] = weights["weight"][1:] - weights["weight"][:1]
         weights["bias"] = weights["bias"][1:] - weights["bias"][:1]
-    return classifier_export.network_of(shape, weights, (head,))
+    return classifier_export.build_network(shape, weights, (head,))
 
 
 def _tokenizer(folder: Path) -> PreTrainedTokenizerBase:
@@ -256,7 +258,7 @@ def _classifier(folder: Path, labels: Sequence[str], seed: int, *, each: bool) -
 
     names = dict(enumerate(labels))
     try:
-        with _quiet(), torch.random.fork_rng():
+        with _without_head_warnings(), torch.random.fork_rng():
             # The head is drawn at random.
             torch.manual_seed(seed)
             found: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
@@ -273,8 +275,8 @@ def _classifier(folder: Path, labels: Sequence[str], seed: int, *, each: bool) -
     except (ValueError, OSError) as error:
         raise ModelError(
             f"{folder} cannot be fine-tuned: {str(error).strip().splitlines()[0][:200]}",
-            accepted="a model that transformers knows as a sequence classifier, such as BERT or GPT-2",
-            todo="name another backbone",
+            expected="a model that transformers knows as a sequence classifier, such as BERT or GPT-2",
+            fix="name another backbone",
         ) from error
     require_finite(found.state_dict(), str(folder))
     return found
@@ -287,7 +289,7 @@ def _longest(asked: int, tokenizer: PreTrainedTokenizerBase, model: PreTrainedMo
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _without_head_warnings() -> Iterator[None]:
     """Without transformers' remarks that a head is new, which is what was asked for."""
     from transformers import logging
 

@@ -3,34 +3,143 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from evenhand.core import registry
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress, SteerableModel
-from evenhand.core.records import Execution
-from evenhand.mitigations.calibrator import FILE, Calibrator, save_calibrator
-from evenhand.store.atomic import naming_storage_errors, replacing, write_text
-from evenhand.store.files import read_table
-from evenhand.training.calibrator import Places, Recipe, fit, places_of
-from evenhand.training.card import classifier_card
-from evenhand.training.held_out import HeldOut
-from evenhand.training.job_folder import JobFolder
-from evenhand.training.split import SHARE, divide
+from evenhand.core.records import Execution, ModelRef
+from evenhand.core.seeds import make_generator
+from evenhand.mitigations.calibrator import FILE, Calibrator, States, save_calibrator
+from evenhand.store.atomic_writes import replace_file, storage_errors, write_text
+from evenhand.store.table_files import read_table
+from evenhand.text.data_splits import SHARE, divide_texts
+from evenhand.training.job_folder import TrainingFolder
+from evenhand.training.model_card import write_classifier_card
+from evenhand.training.test_measures import HeldOutResult
+
+
+@dataclass(frozen=True, slots=True)
+class CalibratorConfig:
+    """How a head is trained."""
+
+    epochs: int = 3
+    batch: int = 512
+    rate: float = 1e-3
+    weight_decay: float = 0.1
+    longest: int = 128
+    """Tokens of a text that are read."""
+    places: int = 16
+    """Places of a text that become examples; the last is always one."""
+    first: int = 4
+    """Tokens before the first place: too little has been said earlier."""
+    discount: float = 0.99
+    """What a token counts less for each later one."""
+    states: States = "written"
+    """What stands for a token: its vector in the output table, or the hidden state it came from."""
+    seed: int = 0
+
+
+class TrainingStates(NamedTuple):
+    """Accumulated states, the side of each, and which of them is the last of its text."""
+
+    states: Tensor
+    seconds: Tensor
+    last: Tensor
+
+
+def select_states(
+    states: Iterable[Tensor],
+    seconds: Sequence[bool],
+    recipe: CalibratorConfig,
+    *,
+    on_text: Callable[[int], None] = lambda done: None,
+) -> TrainingStates:
+    """A few places of every text, from what stands for its tokens (tokens x width) and its side."""
+    parts: list[tuple[Tensor, Tensor, Tensor]] = []
+    for index, (row, second) in enumerate(zip(states, seconds, strict=True)):
+        chosen = _choose_places(len(row), index, recipe)
+        kept = accumulate_states(row.float(), recipe.discount)[chosen].cpu()
+        last = torch.tensor([place == len(row) - 1 for place in chosen], dtype=torch.bool)
+        parts.append((kept, torch.full((len(chosen),), float(second)), last))
+        on_text(1)
+    kept, sides, last = (torch.cat(column) for column in zip(*parts, strict=True))
+    return TrainingStates(kept, sides, last)
+
+
+def accumulate_states(states: Tensor, discount: float) -> Tensor:
+    """For each token the mean of the states up to it, each discounted by its age."""
+    ages = torch.arange(len(states), device=states.device)
+    age = (ages[:, None] - ages).clamp(min=0)
+    weights = torch.where(ages[:, None] >= ages, discount**age, 0.0)
+    return (weights / weights.sum(-1, keepdim=True)) @ states
+
+
+def fit_calibrator(
+    places: TrainingStates, recipe: CalibratorConfig, *, labels: tuple[str, str], ref: ModelRef
+) -> Calibrator:
+    """The head of least cross-entropy found; its inner layer takes the states as they are, not scaled."""
+    states = places.states
+    centre, spread = states.mean(0), states.std().clamp(min=1e-6)
+    width = states.shape[1]
+    random = torch.Generator().manual_seed(recipe.seed)
+    inner, outer = nn.Linear(width, width), nn.Linear(width, 1)
+    for layer in (inner, outer):
+        nn.init.normal_(layer.weight, std=width**-0.5, generator=random)
+        nn.init.zeros_(layer.bias)
+    network = nn.Sequential(inner, nn.Tanh(), outer)
+    optimiser = torch.optim.AdamW(network.parameters(), lr=recipe.rate, weight_decay=recipe.weight_decay)
+    steps = max(1, recipe.epochs * len(states) // recipe.batch)
+    for step, batch in enumerate(_batches(len(states), recipe, steps, random)):
+        optimiser.param_groups[0]["lr"] = recipe.rate * (1 - step / steps)
+        said = network((states[batch] - centre) / spread)[:, 0]
+        loss = F.binary_cross_entropy_with_logits(said, places.seconds[batch])
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+    weight = inner.weight.detach() / spread
+    return Calibrator(
+        weight,
+        inner.bias.detach() - weight @ centre,
+        outer.weight.detach()[0],
+        outer.bias.detach()[0],
+        labels,
+        ref.name,
+        ref.revision,
+        recipe.states,
+        recipe.discount,
+    )
+
+
+def _choose_places(length: int, index: int, recipe: CalibratorConfig) -> list[int]:
+    """The places of a text that become examples; all of them where they are few."""
+    able = list(range(min(recipe.first, max(0, length - 1)), length))
+    if len(able) <= recipe.places:
+        return able
+    draw = make_generator(recipe.seed, "places", index)
+    inner = draw.choice(len(able) - 1, size=recipe.places - 1, replace=False)
+    return [*sorted(able[place] for place in inner), length - 1]
+
+
+def _batches(count: int, recipe: CalibratorConfig, steps: int, random: torch.Generator) -> Iterator[Tensor]:
+    for _ in range(steps):
+        yield torch.randint(0, count, (min(recipe.batch, count),), generator=random)
+
 
 LEAST: Final = 20
 """Texts of a side below which there is nothing to learn from."""
 
 
-class SidedTexts(NamedTuple):
+class LabelledPairTexts(NamedTuple):
     """Texts of two sides, and how many rows had another label or none."""
 
     texts: tuple[str, ...]
@@ -40,7 +149,7 @@ class SidedTexts(NamedTuple):
     skipped: Mapping[str, int]
 
 
-def read_sided(path: Path, *, text: str, label: str, sides: Sequence[str] = ()) -> SidedTexts:
+def read_two_labels(path: Path, *, text: str, label: str, sides: Sequence[str] = ()) -> LabelledPairTexts:
     """The texts of a table's two labels; with ``sides`` of these two, and the others are counted."""
     table = read_table(path, {"--text": text, "--label": label})
     rows = [(words or "", str(given or "")) for words, given in table.select(text, label).iter_rows()]
@@ -50,8 +159,8 @@ def read_sided(path: Path, *, text: str, label: str, sides: Sequence[str] = ()) 
         raise InputError(
             f"the labels of {path.name} are {', '.join(known[:10]) or 'none'}"
             + (f", the sides {', '.join(sides)}" if sides else ""),
-            accepted="two different labels that occur, one for each side",
-            todo="say which: --sides FIRST,SECOND",
+            expected="two different labels that occur, one for each side",
+            fix="say which: --sides FIRST,SECOND",
         )
     kept = [(words, given) for words, given in rows if words.strip() and given in chosen]
     skipped = Counter("another label, or none" if words.strip() else "no text" for words, given in rows)
@@ -60,10 +169,10 @@ def read_sided(path: Path, *, text: str, label: str, sides: Sequence[str] = ()) 
     if few:
         raise InputError(
             f"{path.name} has fewer than {LEAST} texts labelled {few[0]!r}",
-            accepted=f"{LEAST} texts of each side; a thousand is a good start",
-            todo="label more texts",
+            expected=f"{LEAST} texts of each side; a thousand is a good start",
+            fix="label more texts",
         )
-    return SidedTexts(
+    return LabelledPairTexts(
         tuple(words for words, _ in kept),
         tuple(given == chosen[1] for _, given in kept),
         (chosen[0], chosen[1]),
@@ -72,14 +181,14 @@ def read_sided(path: Path, *, text: str, label: str, sides: Sequence[str] = ()) 
 
 
 @dataclass(frozen=True, slots=True)
-class CalibratorJob:
+class CalibratorTraining:
     """A training of a head with its data read and checked."""
 
     model: str
     data: Path
     columns: tuple[str, str]
-    examples: SidedTexts
-    recipe: Recipe
+    examples: LabelledPairTexts
+    recipe: CalibratorConfig
     execution: Execution
 
     def identity(self) -> dict[str, Json]:
@@ -102,38 +211,44 @@ class CalibratorJob:
             f"head     dense, tanh, dense on what has accumulated of a text ({self.recipe.states} states)",
         )
 
-    def run(self, folder: JobFolder, progress: Progress) -> Mapping[str, float]:
+    def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Read the texts with the model, fit the head, measure it on held-out texts, write it with a card."""
-        model = steerable(self.model, self.execution)
-        found = divide(
+        model = load_steerable(self.model, self.execution)
+        found = divide_texts(
             self.examples.texts, [str(second) for second in self.examples.seconds], seed=self.recipe.seed
         )
         with progress.step("reading", len(self.examples.texts)) as advance:
             train = self._places(model, found.train, advance)
             held_out = self._places(model, found.held_out, advance)
         with progress.step("training", None):
-            head = fit(
+            head = fit_calibrator(
                 train,
                 self.recipe,
                 labels=self.examples.sides,
                 ref=model.ref,
             )
-        with naming_storage_errors(folder.path), replacing(folder.path / FILE) as path:
+        with storage_errors(folder.path), replace_file(folder.path / FILE) as path:
             save_calibrator(head, path)
         return self._finish(folder, head, held_out)
 
-    def _places(self, model: SteerableModel, chosen: Sequence[int], advance: Callable[[int], None]) -> Places:
+    def _places(
+        self, model: SteerableModel, chosen: Sequence[int], advance: Callable[[int], None]
+    ) -> TrainingStates:
         states = token_states(model, [self.examples.texts[index] for index in chosen], self.recipe)
         seconds = [self.examples.seconds[index] for index in chosen]
-        return places_of(states, seconds, self.recipe, on_text=advance)
+        return select_states(states, seconds, self.recipe, on_text=advance)
 
-    def _finish(self, folder: JobFolder, head: Calibrator, places: Places) -> Mapping[str, float]:
+    def _finish(
+        self, folder: TrainingFolder, head: Calibrator, places: TrainingStates
+    ) -> Mapping[str, float]:
         sides = self.examples.sides
         last = head.logit(places.states[places.last]).sigmoid().numpy()
         truth = places.seconds[places.last].long().numpy()
-        outcome = HeldOut.of(np.stack([1 - last, last], 1), truth, sides, majority_label=self._majority())
+        outcome = HeldOutResult.of(
+            np.stack([1 - last, last], 1), truth, sides, majority_label=self._majority()
+        )
         anywhere = float(((head.logit(places.states) > 0) == (places.seconds > 0.5)).float().mean())
-        card = classifier_card(
+        card = write_classifier_card(
             title=f"Calibrator of `{self.model}`: {sides[0]} against {sides[1]}",
             settings=self._settings(head) | {"right at any place of a held-out text": f"{anywhere:.3f}"},
             held_out=outcome,
@@ -165,7 +280,7 @@ class CalibratorJob:
         }
 
 
-def token_states(model: SteerableModel, texts: Sequence[str], recipe: Recipe) -> Iterator[Tensor]:
+def token_states(model: SteerableModel, texts: Sequence[str], recipe: CalibratorConfig) -> Iterator[Tensor]:
     """What stands for the tokens of each text, tokens x width."""
     if recipe.states == "hidden":
         yield from model.hidden_states(texts, longest=recipe.longest)
@@ -176,13 +291,13 @@ def token_states(model: SteerableModel, texts: Sequence[str], recipe: Recipe) ->
         yield anatomy.table[chosen].float()
 
 
-def steerable(name: str, execution: Execution) -> SteerableModel:
+def load_steerable(name: str, execution: Execution) -> SteerableModel:
     """The model of a name; an error where its hidden states are out of reach."""
-    model = registry.model(name, None, execution)
+    model = registry.create_model(name, None, execution)
     if isinstance(model, SteerableModel):
         return model
     raise InputError(
         f"the model {name!r} cannot be steered: its hidden states are not on this machine",
-        accepted="builtin, a folder, a Hub id or a .gguf file of a causal model",
-        todo="name such a model",
+        expected="builtin, a folder, a Hub id or a .gguf file of a causal model",
+        fix="name such a model",
     )

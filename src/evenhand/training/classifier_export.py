@@ -7,20 +7,30 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from evenhand.neural import quantised
-from evenhand.neural.classifier import FORMAT
-from evenhand.neural.encoder import ClassifierNetwork, Encoder, EncoderShape
-from evenhand.neural.heads import HEADS, Head
-from evenhand.training.calibrate import Calibration
+from evenhand.classifiers.encoder import ClassifierNetwork, Encoder, EncoderShape, to_probabilities
+from evenhand.classifiers.heads import HEADS, Head
+from evenhand.classifiers.text_classifier import FORMAT
+from evenhand.tensors import int8_weights
 
-DROPPED: Final = frozenset({("toxicity", "identity_attack")})
+DROPPED_LABELS: Final = frozenset({("toxicity", "identity_attack")})
 """Learned beside the others but not shipped: no better than counting words, and known to mistake dialect."""
+
+
+class ProbabilityCalibration(NamedTuple):
+    """What logits are multiplied by and what is added to them, one number a label."""
+
+    scale: Tensor
+    shift: Tensor
+
+    def apply(self, logits: Tensor, heads: tuple[Head, ...] = HEADS) -> Tensor:
+        """Calibrated probabilities."""
+        return to_probabilities(logits * self.scale + self.shift, heads)
 
 
 def read_halves(folder: Path, name: str = "classifier") -> tuple[EncoderShape, dict[str, Tensor]]:
@@ -33,8 +43,10 @@ def read_halves(folder: Path, name: str = "classifier") -> tuple[EncoderShape, d
     return shape, {key: value.float() for path in paths for key, value in load_file(path).items()}
 
 
-def without_labels(
-    weights: Mapping[str, Tensor], heads: tuple[Head, ...], dropped: frozenset[tuple[str, str]] = DROPPED
+def drop_labels(
+    weights: Mapping[str, Tensor],
+    heads: tuple[Head, ...],
+    dropped: frozenset[tuple[str, str]] = DROPPED_LABELS,
 ) -> tuple[tuple[Head, ...], dict[str, Tensor]]:
     """The heads and weights less the labels in ``dropped``."""
     kept = [(head.name, label) not in dropped for head in heads for label in head.labels]
@@ -46,7 +58,7 @@ def without_labels(
     return fewer, dict(weights) | {"weight": weights["weight"][rows], "bias": weights["bias"][rows]}
 
 
-def network_of(
+def build_network(
     shape: EncoderShape, weights: Mapping[str, Tensor], heads: tuple[Head, ...] = HEADS
 ) -> ClassifierNetwork:
     """The classifier with these weights."""
@@ -55,17 +67,17 @@ def network_of(
     return network.eval()
 
 
-def save(
+def save_classifier(
     folder: Path,
     network: ClassifierNetwork,
     *,
     vocabulary: Path,
-    calibration: Calibration | None = None,
+    calibration: ProbabilityCalibration | None = None,
     notes: Mapping[str, str] | None = None,
 ) -> None:
     """Write ``model.safetensors``, ``config.json`` and ``vocab.txt``; without a calibration logits stay."""
     folder.mkdir(parents=True, exist_ok=True)
-    quantised.save(network.state_dict(), folder / "model.safetensors")
+    int8_weights.save_quantised(network.state_dict(), folder / "model.safetensors")
     if vocabulary.resolve() != (folder / "vocab.txt").resolve():
         shutil.copyfile(vocabulary, folder / "vocab.txt")
     write_config(folder, network, calibration=calibration, notes=notes or {})
@@ -75,7 +87,7 @@ def write_config(
     folder: Path,
     network: ClassifierNetwork,
     *,
-    calibration: Calibration | None,
+    calibration: ProbabilityCalibration | None,
     notes: Mapping[str, str],
 ) -> None:
     """Write ``config.json`` alone."""
@@ -86,12 +98,12 @@ def write_config(
         "heads": [
             {"name": head.name, "labels": list(head.labels), "kind": head.kind} for head in network.heads
         ],
-        "scale": [1.0] * labels if calibration is None else _rounded(calibration.scale),
-        "shift": [0.0] * labels if calibration is None else _rounded(calibration.shift),
+        "scale": [1.0] * labels if calibration is None else _round_values(calibration.scale),
+        "shift": [0.0] * labels if calibration is None else _round_values(calibration.shift),
         **notes,
     }
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
 
 
-def _rounded(values: Tensor) -> Sequence[float]:
+def _round_values(values: Tensor) -> Sequence[float]:
     return [round(float(value), 4) for value in values]

@@ -43,7 +43,7 @@ _SPLIT_CLITIC: Final = re.compile(r"(?<=\w) ('(?:s|re|ve|ll|d|m))\b")
 _SPLIT_STOP: Final = re.compile(r" ([,.;:?!])(?=\s|$)")
 
 
-class Document(NamedTuple):
+class CorpusDocument(NamedTuple):
     """One cleaned document of a source."""
 
     place: int
@@ -64,7 +64,7 @@ def is_held_out(index: int) -> bool:
     return index % HELD_OUT_MODULUS == HELD_OUT_REMAINDER
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """Return the text with typography folded to ASCII, tokenised news repaired and block characters gone.
 
     Letters with accents and other scripts stay as they are. Paragraphs are single lines.
@@ -80,26 +80,26 @@ def clean(text: str) -> str:
     return _LINE_EDGES.sub("\n", _SPACES.sub(" ", text)).strip()
 
 
-def documents(path: Path) -> Iterator[Document]:
+def read_documents(path: Path) -> Iterator[CorpusDocument]:
     """Yield the cleaned documents of a source in order, held-out ones included, empty ones left out."""
     for index, raw in enumerate(_read(path).split("\n\n")):
-        text = clean(raw)
+        text = clean_text(raw)
         if text:
-            yield Document(index, text, len(raw.encode("utf-8")))
+            yield CorpusDocument(index, text, len(raw.encode("utf-8")))
 
 
-def split(path: Path) -> tuple[list[Document], list[Document]]:
+def split_documents(path: Path) -> tuple[list[CorpusDocument], list[CorpusDocument]]:
     """Return (training, held-out) documents of a source.
 
     Every held-out document is kept. A training document is dropped where it opens like a held-out one or like
     an earlier training one, so a copy under another index is not trained on and no template learnt by heart.
     """
-    training: list[Document] = []
-    held_out: list[Document] = []
-    for document in documents(path):
+    training: list[CorpusDocument] = []
+    held_out: list[CorpusDocument] = []
+    for document in read_documents(path):
         (held_out if document.held_out else training).append(document)
     seen = {document.text[:OPENING_LENGTH] for document in held_out}
-    kept: list[Document] = []
+    kept: list[CorpusDocument] = []
     for document in training:
         opening = document.text[:OPENING_LENGTH]
         if opening not in seen:

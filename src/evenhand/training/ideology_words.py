@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from evenhand.core.errors import InputError
-from evenhand.core.reading import read_bytes
+from evenhand.core.regular_files import read_bytes
 from evenhand.text.lexicons import read_closed_class
-from evenhand.training.labelled import outlet
+from evenhand.training.labelled_data import outlet
 
 _WORD: Final = re.compile(r"[a-z]{3,}")
 _RUN: Final = 6
@@ -67,7 +67,7 @@ _Outlet = tuple[str, bool]
 _LINE: Final = "an object with text, label (0 or 1) and source"
 
 
-class Article(NamedTuple):
+class LabelledArticle(NamedTuple):
     """A labelled text."""
 
     text: str
@@ -90,7 +90,7 @@ class _Parts(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class IdeologyWords:
     """The words of each side, strongest first."""
 
     liberal: tuple[SideWord, ...]
@@ -98,7 +98,7 @@ class Sides:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class WordLimits:
     """What a word must show before it may speak for a side."""
 
     words: int = 250
@@ -115,37 +115,37 @@ class Limits:
     """Share of the word's weight on its side that one outlet may have."""
 
 
-def read_articles(path: Path) -> list[Article]:
+def read_articles(path: Path) -> list[LabelledArticle]:
     """The articles of a JSONL file with ``text``, ``label`` (0 liberal, 1 conservative) and ``source``."""
     try:
         lines = read_bytes(path, most=4 << 30).decode("utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
-            f"{path} cannot be read: {error}", accepted="JSON lines in UTF-8", todo="check the file"
+            f"{path} cannot be read: {error}", expected="JSON lines in UTF-8", fix="check the file"
         ) from error
     filled = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     return [_article(line, f"line {number} of {path}") for number, line in filled]
 
 
-def _article(line: str, where: str) -> Article:
+def _article(line: str, where: str) -> LabelledArticle:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} is no JSON: {error}", accepted=_LINE, todo="check the file") from error
+        raise InputError(f"{where} is no JSON: {error}", expected=_LINE, fix="check the file") from error
     given = row if isinstance(row, dict) else {}
     text, label, source = given.get("text"), given.get("label"), given.get("source")
     if not isinstance(text, str) or not isinstance(source, str):
-        raise InputError(f"{where} has no text or no source", accepted=_LINE, todo="check the file")
+        raise InputError(f"{where} has no text or no source", expected=_LINE, fix="check the file")
     if label not in (0, 1):
         raise InputError(
             f"{where} has the label {str(label)[:80]!r}",
-            accepted="0 for liberal, 1 for conservative",
-            todo="write the labels as numbers",
+            expected="0 for liberal, 1 for conservative",
+            fix="write the labels as numbers",
         )
-    return Article(text, bool(label), source)
+    return LabelledArticle(text, bool(label), source)
 
 
-def side_words(articles: Sequence[Article], *, limits: Limits | None = None) -> Sides:
+def contrast_words(articles: Sequence[LabelledArticle], *, limits: WordLimits | None = None) -> IdeologyWords:
     """The words of each side by contrast: mean TF-IDF among its articles minus that among the other side's.
 
     Words are lower-case, of three letters or more; function words, words of time and of the trade, and every
@@ -153,20 +153,20 @@ def side_words(articles: Sequence[Article], *, limits: Limits | None = None) -> 
     An article's TF-IDF row ((1 + ln tf) ln(n / df)) has length 1. Large outlets are weighed down, a word must
     set the sides apart steadily over outlets, and no single outlet may give it most of its weight.
     """
-    limits = limits or Limits()
+    limits = limits or WordLimits()
     left_out = read_closed_class().union(*(part.split() for part in (_TIME, _PRESS, _GENERIC)))
     left_out |= _name_words(article.source for article in articles)
     texts = without_phrases(articles)
     bags = [Counter(word for word in words if word not in left_out) for words in texts]
     parts = _outlet_parts(articles, bags, cap=limits.outlet_cap)
     spread = {side: _spread(articles, bags, conservative=side) for side in (False, True)}
-    return Sides(
+    return IdeologyWords(
         liberal=_top(parts, spread[False], limits, sign=-1),
         conservative=_top(parts, spread[True], limits, sign=1),
     )
 
 
-def without_phrases(articles: Sequence[Article]) -> list[list[str]]:
+def without_phrases(articles: Sequence[LabelledArticle]) -> list[list[str]]:
     """The words of each article, less its outlet's standing phrases ("sign up here for our newsletter").
 
     A run of six words is such a phrase where five articles or more hold it and one outlet has half of them.
@@ -183,7 +183,7 @@ def without_phrases(articles: Sequence[Article]) -> list[list[str]]:
     return [_less_phrases(words, phrases) for words in texts]
 
 
-def write_words(sides: Sides, path: Path) -> None:
+def write_words(sides: IdeologyWords, path: Path) -> None:
     """Write the words of both sides as JSON, strongest first."""
     lists = {
         "liberal": [word for word, _ in sides.liberal],
@@ -210,7 +210,7 @@ def _name_words(sources: Iterable[str]) -> frozenset[str]:
     return frozenset(word for source in set(sources) for word in _words(source))
 
 
-def _outlet_parts(articles: Sequence[Article], bags: Sequence[Counter[str]], *, cap: int) -> _Parts:
+def _outlet_parts(articles: Sequence[LabelledArticle], bags: Sequence[Counter[str]], *, cap: int) -> _Parts:
     """What each outlet adds to the mean TF-IDF of each word on its side."""
     names = [(outlet(article.source), article.conservative) for article in articles]
     sizes = Counter(name for name, _ in names)
@@ -220,7 +220,7 @@ def _outlet_parts(articles: Sequence[Article], bags: Sequence[Counter[str]], *, 
     }
     if not all(totals.values()):
         raise InputError(
-            "the articles are all of one side", accepted="labels 0 (liberal) and 1 (conservative)"
+            "the articles are all of one side", expected="labels 0 (liberal) and 1 (conservative)"
         )
     holding = Counter(word for bag in bags for word in bag)
     parts = _Parts(defaultdict(float), defaultdict(lambda: defaultdict(float)))
@@ -253,7 +253,7 @@ def _tf_idf(bag: Counter[str], holding: Mapping[str, int], articles: int) -> dic
 
 
 def _spread(
-    articles: Sequence[Article], bags: Sequence[Counter[str]], *, conservative: bool
+    articles: Sequence[LabelledArticle], bags: Sequence[Counter[str]], *, conservative: bool
 ) -> dict[str, tuple[int, int]]:
     """For each word the articles and the outlets of a side that hold it."""
     count: Counter[str] = Counter()
@@ -268,7 +268,7 @@ def _spread(
 
 
 def _top(
-    parts: _Parts, spread: Mapping[str, tuple[int, int]], limits: Limits, *, sign: int
+    parts: _Parts, spread: Mapping[str, tuple[int, int]], limits: WordLimits, *, sign: int
 ) -> tuple[SideWord, ...]:
     able = []
     for word, (articles, outlets) in spread.items():
@@ -281,8 +281,8 @@ def _top(
     if len(able) < limits.words:
         raise InputError(
             f"a side has only {len(able)} words of its own",
-            accepted=f"{limits.words} words, each in {limits.articles} articles of {limits.outlets} outlets",
-            todo="give more articles, or ask for fewer words",
+            expected=f"{limits.words} words, each in {limits.articles} articles of {limits.outlets} outlets",
+            fix="give more articles, or ask for fewer words",
         )
     return tuple(able[: limits.words])
 
@@ -294,13 +294,13 @@ def main(argv: list[str] | None = None) -> None:
         "articles", type=Path, help="JSONL with text, label (0 liberal, 1 conservative), source"
     )
     parser.add_argument("--out", type=Path, required=True)
-    usual = Limits()
+    usual = WordLimits()
     parser.add_argument("--words", type=int, default=usual.words)
     parser.add_argument("--held-by", type=int, nargs=2, metavar=("ARTICLES", "OUTLETS"))
     args = parser.parse_args(argv)
     articles, outlets = args.held_by or (usual.articles, usual.outlets)
-    limits = Limits(words=args.words, articles=articles, outlets=outlets)
-    write_words(side_words(read_articles(args.articles), limits=limits), args.out)
+    limits = WordLimits(words=args.words, articles=articles, outlets=outlets)
+    write_words(contrast_words(read_articles(args.articles), limits=limits), args.out)
 
 
 if __name__ == "__main__":

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
+
+import polars as pl
 
 from evenhand.core.digests import Json
 from evenhand.core.errors import RunFolderError
-from evenhand.core.reading import read_text
-from evenhand.store.atomic import naming_storage_errors, write_text
-from evenhand.store.lock import HOLDER, LOCK, FolderLock, foreign
+from evenhand.core.regular_files import read_text
+from evenhand.store.atomic_writes import storage_errors, write_text
+from evenhand.store.run_folder import HOLDER, LOCK, FolderLock, foreign_names
+from evenhand.store.table_files import read_cells, spreadsheet_csv, unguard_cell
 
 RECORD: Final = "training.json"
 CHECKPOINT: Final = "checkpoint.safetensors"
 
 
-class JobFolder:
+class TrainingFolder:
     """A locked folder for one training. Use as a context manager; a kill releases the lock.
 
     ``training.json`` says what is trained (the identity) and, once finished, what was measured. The same
@@ -28,11 +31,11 @@ class JobFolder:
     def __init__(self, path: Path, *, identity: Mapping[str, Json], fresh: bool = False) -> None:
         self.path = path
         self._identity = cast("dict[str, Json]", json.loads(json.dumps(identity)))
-        with naming_storage_errors(path):
+        with storage_errors(path):
             path.mkdir(parents=True, exist_ok=True)
         self._refuse_foreign_folder()
         self._lock = FolderLock(path)
-        self._lock.take("training in")
+        self._lock.acquire("training in")
         try:
             if fresh:
                 self._empty()
@@ -41,7 +44,7 @@ class JobFolder:
             self._lock.release()
             raise
 
-    def __enter__(self) -> JobFolder:
+    def __enter__(self) -> TrainingFolder:
         return self
 
     def __exit__(
@@ -73,8 +76,8 @@ class JobFolder:
             raise RunFolderError(
                 f"{self.path} belongs to another training: "
                 + "; ".join(f"{name} is {theirs.get(name)!r}" for name in differing),
-                accepted="the same data and settings, or another folder",
-                todo="choose another folder with --out, or start again with --fresh",
+                expected="the same data and settings, or another folder",
+                fix="choose another folder with --out, or start again with --fresh",
             )
         measures = cast("Mapping[str, float] | None", record.get("measures"))
         if measures is not None:
@@ -86,12 +89,12 @@ class JobFolder:
         write_text(self.path / RECORD, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
 
     def _refuse_foreign_folder(self) -> None:
-        inside = foreign(self.path)
+        inside = foreign_names(self.path)
         if inside and RECORD not in inside:
             raise RunFolderError(
                 f"{self.path} is not empty and no training of ours",
-                accepted="a new or empty folder, or the folder of an earlier training",
-                todo="choose another folder with --out",
+                expected="a new or empty folder, or the folder of an earlier training",
+                fix="choose another folder with --out",
             )
 
     def _empty(self) -> None:
@@ -101,3 +104,31 @@ class JobFolder:
         for entry in self.path.iterdir():
             if entry.is_file() and entry.name not in (LOCK, HOLDER, RECORD):
                 entry.unlink()
+
+
+PREDICTIONS_FILE: Final = "predictions.csv"
+
+
+class TextPrediction(NamedTuple):
+    """A text of a part, its label, and the label that was said."""
+
+    part: str
+    text: str
+    label: str
+    said: str
+
+
+def write_predictions_csv(
+    labels: Sequence[str], rows: Iterable[tuple[TextPrediction, Sequence[float]]]
+) -> str:
+    """The predictions with the probability of each label, for a person's spreadsheet as much as for us."""
+    columns = dict.fromkeys(TextPrediction._fields, pl.String()) | {
+        f"p_{label}": pl.Float64() for label in labels
+    }
+    cells = [(*prediction, *map(float, shares)) for prediction, shares in rows]
+    return spreadsheet_csv(pl.DataFrame(cells, schema=columns, orient="row"), decimals=4)
+
+
+def read_predictions(path: Path) -> list[TextPrediction]:
+    """The predictions of a file that ``predictions_csv`` made."""
+    return [TextPrediction(*map(unguard_cell, row)) for row in read_cells(path, TextPrediction._fields)]

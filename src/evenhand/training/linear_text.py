@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +12,95 @@ from typing import Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-from evenhand.core.modes import share_as_usual
-from evenhand.training.linear import BUCKETS, Floats, Linear, fit, hashed_ngrams, inverse_frequency, weighted
+from evenhand.core.files import apply_umask
+
+Floats = NDArray[np.float64]
+Features = csr_matrix | Floats
+
+BUCKETS: Final = 2**18
+_TOKEN: Final = re.compile(r"\w+|[^\w\s]")
+
+
+@dataclass(frozen=True, slots=True)
+class LogisticRegression:
+    """Weights of shape (labels, features) and a bias a label; one row stands for a yes or no."""
+
+    weights: Floats
+    bias: Floats
+
+    def probabilities(self, features: csr_matrix | Floats) -> Floats:
+        """The probability of each label (two labels or more sum to 1)."""
+        logits = np.asarray(features @ self.weights.T) + self.bias
+        if logits.shape[1] == 1:
+            return np.asarray(1 / (1 + np.exp(-logits)))
+        return _softmax(logits)
+
+
+def hashed_ngrams(texts: Sequence[str], *, longest: int = 2, buckets: int = BUCKETS) -> csr_matrix:
+    """One row a text: 1 + log(count) of its word n-grams in hashed buckets, scaled to length 1."""
+    rows, columns = [], []
+    for row, text in enumerate(texts):
+        words = _TOKEN.findall(text.lower())
+        for size in range(1, longest + 1):
+            for start in range(len(words) - size + 1):
+                columns.append(zlib.crc32(" ".join(words[start : start + size]).encode()) % buckets)
+                rows.append(row)
+    matrix = csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(texts), buckets))
+    matrix.data = 1 + np.log(matrix.data)
+    return _unit_rows(matrix)
+
+
+def inverse_frequency(matrix: csr_matrix) -> Floats:
+    """ln((1 + n) / (1 + texts that hold the feature)) + 1 for every column."""
+    held = np.bincount(matrix.indices, minlength=matrix.shape[1])
+    return np.asarray(np.log((1 + matrix.shape[0]) / (1 + held)) + 1)
+
+
+def weight_columns(matrix: csr_matrix, weights: Floats) -> csr_matrix:
+    """The rows with every column weighted, scaled to length 1 again."""
+    changed = matrix.copy()
+    changed.data = changed.data * weights[changed.indices]
+    return _unit_rows(changed)
+
+
+def fit_logistic_regression(
+    features: csr_matrix | Floats, labels: NDArray[np.int64], *, classes: int = 2, strength: float = 1.0
+) -> LogisticRegression:
+    """Logistic regression: cross-entropy summed over texts plus |w|^2 / (2 ``strength``), by L-BFGS.
+
+    Two classes give one row of weights, more give one a class.
+    """
+    outputs = 1 if classes == 2 else classes
+    truth = labels[:, None].astype(float) if outputs == 1 else np.eye(classes)[labels]
+    width = features.shape[1]
+
+    def objective(flat: Floats) -> tuple[float, Floats]:
+        model = LogisticRegression(flat[: outputs * width].reshape(outputs, width), flat[outputs * width :])
+        said = model.probabilities(features)
+        right = np.where(truth > 0, said, 1 - said if outputs == 1 else 1.0)
+        loss = -np.log(np.maximum(right, 1e-300)).sum() + (model.weights**2).sum() / (2 * strength)
+        slope = np.asarray((features.T @ (said - truth)).T) + model.weights / strength
+        return float(loss), np.concatenate([slope.ravel(), (said - truth).sum(0)])
+
+    found = minimize(
+        objective, np.zeros(outputs * (width + 1)), jac=True, method="L-BFGS-B", options={"maxiter": 300}
+    )
+    return LogisticRegression(found.x[: outputs * width].reshape(outputs, width), found.x[outputs * width :])
+
+
+def _unit_rows(matrix: csr_matrix) -> csr_matrix:
+    lengths = np.sqrt(np.asarray(matrix.multiply(matrix).sum(1)).ravel())
+    matrix.data = matrix.data / np.repeat(np.maximum(lengths, 1e-12), np.diff(matrix.indptr))
+    return matrix
+
+
+def _softmax(logits: Floats) -> Floats:
+    raised = np.exp(logits - logits.max(1, keepdims=True))
+    return np.asarray(raised / raised.sum(1, keepdims=True))
+
 
 FORMAT: Final = "evenhand-linear"
 """``model_type`` in the config.json of a linear classifier."""
@@ -29,10 +116,10 @@ class LinearText:
     """The hashed buckets that training met."""
     frequency: Floats
     """The inverse document frequency of each."""
-    model: Linear
+    model: LogisticRegression
 
     @classmethod
-    def fitted(
+    def fit(
         cls,
         texts: Sequence[str],
         truth: NDArray[np.int64],
@@ -45,13 +132,15 @@ class LinearText:
         columns = np.unique(counted.indices).astype(np.int64)
         features = counted[:, columns]
         frequency = inverse_frequency(features)
-        model = fit(weighted(features, frequency), truth, classes=len(labels), strength=strength)
+        model = fit_logistic_regression(
+            weight_columns(features, frequency), truth, classes=len(labels), strength=strength
+        )
         return cls(tuple(labels), columns, frequency, model)
 
     def probabilities(self, texts: Sequence[str]) -> Floats:
         """One row a text, one column a label, each row summing to 1."""
         features: csr_matrix = hashed_ngrams(texts)[:, self.columns]
-        said = self.model.probabilities(weighted(features, self.frequency))
+        said = self.model.probabilities(weight_columns(features, self.frequency))
         return said if said.shape[1] > 1 else np.hstack([1 - said, said])
 
     def save(self, folder: Path) -> None:
@@ -66,7 +155,7 @@ class LinearText:
         }
         folder.mkdir(parents=True, exist_ok=True)
         save_file(tensors, folder / "model.safetensors")
-        share_as_usual(folder / "model.safetensors")
+        apply_umask(folder / "model.safetensors")
         config = {"model_type": FORMAT, "id2label": dict(enumerate(self.labels))}
         (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
 
@@ -75,18 +164,20 @@ class LinearText:
         """The classifier that :meth:`save` wrote."""
         from safetensors.numpy import load_file
 
-        from evenhand.neural.checkpoints import read_config, reading_ours
+        from evenhand.tensors.checkpoints import our_model_errors, read_config
 
-        with reading_ours(folder):
+        with our_model_errors(folder):
             labels = tuple(cast("Mapping[str, str]", read_config(folder)["id2label"]).values())
             read = load_file(folder / "model.safetensors")
             columns, frequency = read["columns"], read["frequency"].astype(np.float64)
-            model = Linear(read["weights"].astype(np.float64), read["bias"].astype(np.float64))
+            model = LogisticRegression(read["weights"].astype(np.float64), read["bias"].astype(np.float64))
             _check(labels, columns, frequency, model)
             return cls(labels, columns, frequency, model)
 
 
-def _check(labels: Sequence[str], columns: NDArray[np.int64], frequency: Floats, model: Linear) -> None:
+def _check(
+    labels: Sequence[str], columns: NDArray[np.int64], frequency: Floats, model: LogisticRegression
+) -> None:
     """An error where sizes do not agree, or a bucket is none."""
     features, rows = len(frequency), model.weights.shape[0]
     sizes = columns.shape == (features,) and model.weights.shape == (rows, features)

@@ -22,9 +22,9 @@ from scipy.sparse import coo_matrix, csr_matrix
 from torch import Tensor
 
 from evenhand.core.errors import InputError
-from evenhand.mitigations.sides import Sides, read_sides
-from evenhand.text.vectors import WordVectors, save_vectors
-from evenhand.training.embeddings import choose_vocabulary, count_words, encode
+from evenhand.mitigations.word_lists import WordLists, read_word_lists
+from evenhand.text.word_vectors import WordVectors, save_vectors
+from evenhand.training.embeddings import choose_vocabulary, count_words, encode_texts
 from evenhand.training.ideology_words import read_articles
 
 _LOG = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ _PEAK: Final = 100.0
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class NeutralVectorConfig:
     """How the vectors are trained."""
 
     words: int = 20_000
@@ -57,24 +57,28 @@ class _Counts(NamedTuple):
     values: Tensor
 
 
-def train(
-    texts: Sequence[str], out: Path, *, sides: Sides | None = None, recipe: Recipe | None = None
+def train_neutral_vectors(
+    texts: Sequence[str],
+    out: Path,
+    *,
+    sides: WordLists | None = None,
+    recipe: NeutralVectorConfig | None = None,
 ) -> WordVectors:
     """The neutral columns, written to ``out/vectors.safetensors``."""
-    recipe, sides = recipe or Recipe(), sides or read_sides("ideology")
+    recipe, sides = recipe or NeutralVectorConfig(), sides or read_word_lists("ideology")
     vocabulary = choose_vocabulary(
         count_words(texts), recipe.words, required={word for words in sides.words for word in words}
     )
     places = _places(sides, vocabulary.words)
-    ids = encode(texts, vocabulary.words)
-    matrix = fit(cooccurrence(ids, len(vocabulary.words), window=recipe.window), places, recipe)
+    ids = encode_texts(texts, vocabulary.words)
+    matrix = fit_glove(count_cooccurrences(ids, len(vocabulary.words), window=recipe.window), places, recipe)
     out.mkdir(parents=True, exist_ok=True)
     path = out / "vectors.safetensors"
     save_vectors(vocabulary.words, matrix[:, : recipe.width], path)
     return WordVectors.create(vocabulary.words, matrix[:, : recipe.width], source=str(path))
 
 
-def cooccurrence(ids: NDArray[np.int32], words: int, *, window: int) -> csr_matrix:
+def count_cooccurrences(ids: NDArray[np.int32], words: int, *, window: int) -> csr_matrix:
     """How often two words stand within the window, each pair weighed by 1 / distance; symmetric."""
     total = csr_matrix((words, words))
     for distance in range(1, window + 1):
@@ -89,7 +93,9 @@ def cooccurrence(ids: NDArray[np.int32], words: int, *, window: int) -> csr_matr
     return (total + total.T).tocsr()
 
 
-def fit(counts: csr_matrix, places: tuple[Tensor, Tensor], recipe: Recipe) -> NDArray[np.float32]:
+def fit_glove(
+    counts: csr_matrix, places: tuple[Tensor, Tensor], recipe: NeutralVectorConfig
+) -> NDArray[np.float32]:
     """The vectors, one row a word; the last column is the one that took up ideology."""
     pairs = counts.tocoo()
     data = _Counts(
@@ -106,8 +112,8 @@ def fit(counts: csr_matrix, places: tuple[Tensor, Tensor], recipe: Recipe) -> ND
         order = torch.randperm(len(data.values), generator=random)
         losses = []
         for batch in torch.split(order, recipe.batch):
-            loss = model.glove(_Counts(*(part[batch] for part in data)))
-            loss = loss + model.sided(places, neutral, recipe)
+            loss = model.glove_loss(_Counts(*(part[batch] for part in data)))
+            loss = loss + model.ideology_loss(places, neutral, recipe)
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
@@ -126,14 +132,16 @@ class _Tables:
         self.word_bias, self.context_bias = table(words), table(words)
         self.tables = [self.words, self.contexts, self.word_bias, self.context_bias]
 
-    def glove(self, counts: _Counts) -> Tensor:
+    def glove_loss(self, counts: _Counts) -> Tensor:
         said = (self.words[counts.rows] * self.contexts[counts.columns]).sum(-1)
         said = said + self.word_bias[counts.rows] + self.context_bias[counts.columns]
         weight = (counts.values / _PEAK).clamp(max=1) ** _POWER
         loss: Tensor = (weight * (said - counts.values.log()).square()).mean()
         return loss
 
-    def sided(self, places: tuple[Tensor, Tensor], neutral: Tensor, recipe: Recipe) -> Tensor:
+    def ideology_loss(
+        self, places: tuple[Tensor, Tensor], neutral: Tensor, recipe: NeutralVectorConfig
+    ) -> Tensor:
         means = [self.words[place].mean(0) for place in places]
         apart = (means[0][-1] - means[1][-1]).abs().clamp(max=2)
         direction = (means[0] - means[1])[:-1].detach()
@@ -143,31 +151,31 @@ class _Tables:
         return cost
 
 
-def _places(sides: Sides, words: Sequence[str]) -> tuple[Tensor, Tensor]:
+def _places(sides: WordLists, words: Sequence[str]) -> tuple[Tensor, Tensor]:
     index = {word: place for place, word in enumerate(words)}
     found = [[index[word] for word in listed if word in index] for listed in sides.words]
     if not all(found):
         raise InputError(
             "the texts hold no word of a side often enough",
-            accepted="texts in which words of both lists occur",
-            todo="give more texts, or other lists",
+            expected="texts in which words of both lists occur",
+            fix="give more texts, or other lists",
         )
     return torch.tensor(found[0]), torch.tensor(found[1])
 
 
 def read_texts(articles: Path, corpora: Iterable[Path] = (), *, limit: int | None = None) -> list[str]:
     """The texts of labelled articles, and the documents of corpora, at most ``limit`` of each."""
-    from evenhand.training.corpus_text import split
+    from evenhand.training.corpus_text import split_documents
 
     texts = [article.text for article in read_articles(articles)]
     for corpus in corpora:
-        texts += [document.text for document in split(corpus)[0][:limit]]
+        texts += [document.text for document in split_documents(corpus)[0][:limit]]
     return texts
 
 
 def main(argv: list[str] | None = None) -> None:
     """Train ideology-neutral word vectors from the command line."""
-    recipe = Recipe()
+    recipe = NeutralVectorConfig()
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("articles", type=Path, help="JSONL with text, label, source")
     parser.add_argument("--corpus", type=Path, nargs="*", default=[], help="running text beside them")
@@ -178,7 +186,9 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     texts = read_texts(args.articles, args.corpus, limit=args.limit)
-    train(texts, args.out, sides=read_sides(args.words), recipe=Recipe(epochs=args.epochs))
+    train_neutral_vectors(
+        texts, args.out, sides=read_word_lists(args.words), recipe=NeutralVectorConfig(epochs=args.epochs)
+    )
 
 
 if __name__ == "__main__":

@@ -4,19 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from evenhand.core.errors import InputError
-from evenhand.training.recipe import Recipe
 
 
 @dataclass(frozen=True, slots=True)
-class Preset:
+class FineTuningConfig:
+    """How a classifier is fine-tuned."""
+
+    epochs: int = 5
+    batch: int = 32
+    rate: float = 2e-5
+    warmup: float = 0.1
+    """Share of all steps in which the learning rate rises."""
+    is_constant: bool = False
+    """Keep the learning rate after the warm-up, as plain Adam does, instead of letting it fall."""
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    patience: int | None = None
+    """Epochs without a lower held-out loss after which training stops; the best epoch is kept. None: all."""
+    seed: int = 0
+
+
+class EpochLosses(NamedTuple):
+    """What one epoch came to: mean losses in nats."""
+
+    loss: float
+    held_out_loss: float
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPreset:
     """A backbone and how it is trained; an option of the command wins over it."""
 
     task: str
     backbone: str
-    recipe: Recipe
+    recipe: FineTuningConfig
     longest: int
     """Tokens a text is cut to."""
     runs: int = 1
@@ -37,54 +61,56 @@ _POLITICAL = (
     "Liu et al. 2021, section 5: articles prepared by evenhand.training.articles (100 tokens, up to 128 "
     "pieces); default parameters, of which none is printed"
 )
-_FROM_NOTHING: Final = Recipe(epochs=10, rate=1e-3, weight_decay=0.0, patience=2)
+_FROM_NOTHING: Final = FineTuningConfig(epochs=10, rate=1e-3, weight_decay=0.0, patience=2)
 """Networks that start at random; the epoch is chosen on the validation part, the test part is not touched."""
-LSTM_RECIPE: Final = Recipe(epochs=20, rate=1e-3, warmup=0.0, weight_decay=0.0)
+LSTM_RECIPE: Final = FineTuningConfig(epochs=20, rate=1e-3, warmup=0.0, weight_decay=0.0)
 """The LSTM of the regard study."""
 _REGARD = "Sheng et al. 2019, appendix A.1 and section 4"
 
 
-def _affective(backbone: str, rate: float, batch: int) -> Preset:
-    recipe = Recipe(epochs=100, batch=batch, rate=rate, warmup=0.0, is_constant=True, weight_decay=0.0)
-    return Preset("emotion", backbone, recipe, longest=128, source=_AFFECTIVE)
+def _affective(backbone: str, rate: float, batch: int) -> TrainingPreset:
+    recipe = FineTuningConfig(
+        epochs=100, batch=batch, rate=rate, warmup=0.0, is_constant=True, weight_decay=0.0
+    )
+    return TrainingPreset("emotion", backbone, recipe, longest=128, source=_AFFECTIVE)
 
 
-def _political(backbone: str, recipe: Recipe) -> Preset:
-    return Preset("ideology", backbone, recipe, longest=128, source=_POLITICAL)
+def _political(backbone: str, recipe: FineTuningConfig) -> TrainingPreset:
+    return TrainingPreset("ideology", backbone, recipe, longest=128, source=_POLITICAL)
 
 
-PRESETS: Final[Mapping[str, Preset]] = {
+PRESETS: Final[Mapping[str, TrainingPreset]] = {
     "affective-bert": _affective("bert-large-uncased", 1e-5, 80),
     "affective-gpt2": _affective("gpt2-medium", 1e-6, 64),
     "affective-xlnet": _affective("xlnet-large-cased", 1e-6, 80),
     "affective-t5": _affective("t5-large", 1e-6, 80),
-    "bold": Preset(
+    "bold": TrainingPreset(
         "toxicity",
         "bert-large-uncased-whole-word-masking",
-        Recipe(epochs=3, rate=1e-4),
+        FineTuningConfig(epochs=3, rate=1e-4),
         longest=256,
         labels=("toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"),
         text="comment_text",
         source="Dhamala et al. 2021, appendix A.2.5: dropout 0.1, a linear layer, six sigmoids; columns as "
         "in the Jigsaw toxic comment data; epochs and batch are not printed",
     ),
-    "political-xlnet": _political("xlnet-base-cased", Recipe(epochs=3, rate=2e-5)),
-    "political-bert": _political("bert-base-uncased", Recipe(epochs=3, rate=2e-5)),
+    "political-xlnet": _political("xlnet-base-cased", FineTuningConfig(epochs=3, rate=2e-5)),
+    "political-bert": _political("bert-base-uncased", FineTuningConfig(epochs=3, rate=2e-5)),
     "political-attention": _political("attention", _FROM_NOTHING),
     "political-fasttext": _political("fasttext", replace(_FROM_NOTHING, rate=1e-2, epochs=20)),
     "political-transformer": _political("small-transformer", replace(_FROM_NOTHING, rate=5e-4)),
     "political-rnn": _political("lstm", LSTM_RECIPE),
-    "political-linear": _political("linear", Recipe()),
-    "regard-bert": Preset(
+    "political-linear": _political("linear", FineTuningConfig()),
+    "regard-bert": TrainingPreset(
         "regard",
         "bert-base-uncased",
-        Recipe(epochs=5, rate=5e-5),
+        FineTuningConfig(epochs=5, rate=5e-5),
         longest=50,
         runs=5,
         source=f"{_REGARD}: mostly default parameters, which are batch 32, rate 5e-5 and a tenth of warm-up "
         "in BERT's own script",
     ),
-    "regard-lstm": Preset(
+    "regard-lstm": TrainingPreset(
         "regard",
         "lstm",
         LSTM_RECIPE,
@@ -92,7 +118,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
         runs=5,
         source=f"{_REGARD}; batch and falling rate as for BERT; the learning rate is Adam's usual one",
     ),
-    "regard-lstm-pretrained": Preset(
+    "regard-lstm-pretrained": TrainingPreset(
         "regard",
         "lstm:embedded",
         LSTM_RECIPE,
@@ -103,7 +129,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
 }
 
 
-def preset_of(name: str, task: str) -> Preset:
+def find_preset(name: str, task: str) -> TrainingPreset:
     """The preset of a name; an error where there is none, or where it trains something else."""
     found = PRESETS.get(name)
     if found is None or found.task != task:
@@ -111,7 +137,7 @@ def preset_of(name: str, task: str) -> Preset:
         what = "there is no preset" if found is None else f"the preset is for {found.task}, not {task}:"
         raise InputError(
             f"{what} {name!r}",
-            accepted=known or f"none: {task} has no preset",
-            todo="name one of these, or leave --preset out" if known else "leave --preset out",
+            expected=known or f"none: {task} has no preset",
+            fix="name one of these, or leave --preset out" if known else "leave --preset out",
         )
     return found

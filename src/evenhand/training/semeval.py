@@ -17,10 +17,29 @@ import polars as pl
 
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError
-from evenhand.store.atomic import write_text
+from evenhand.store.atomic_writes import write_text
 from evenhand.store.cache import cache_folder
-from evenhand.store.files import read_lines, read_table
-from evenhand.text.utf7 import repaired
+from evenhand.store.table_files import read_lines, read_table
+
+_RESIDUE: Final = re.compile(r"\+[A-Za-z0-9/]+-")
+
+
+def repair_utf7(text: str) -> str:
+    """The text with the residue of UTF-7 turned back into what it stands for.
+
+    >>> repaired("so +ACM-happy+ACE-")
+    'so #happy!'
+    """
+    return _RESIDUE.sub(_decode_match, text)
+
+
+def _decode_match(match: re.Match[str]) -> str:
+    try:
+        return match[0].encode("ascii").decode("utf-7")
+    except UnicodeError:
+        # A plus sign, letters and a dash that are no code: left as they are.
+        return match[0]
+
 
 EMOTIONS: Final = ("anger", "fear", "joy", "sadness")
 """In the order of the released files' label numbers."""
@@ -29,14 +48,14 @@ _OFFICIAL: Final = re.compile(rf"EI-oc.*({'|'.join(EMOTIONS)}).*(train|dev)\.txt
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class SemevalTables:
     """Two tables with the columns ``text`` and ``label``, kept in the cache folder."""
 
     train: Path
     valid: Path
 
 
-def tables(folder: Path) -> Published:
+def prepare_tables(folder: Path) -> SemevalTables:
     """The paper's training and validation tables, from a folder that holds the published files."""
     official = sorted(path for path in _files(folder) if _OFFICIAL.search(path.name))
     parts = {match.groups() for path in official if (match := _OFFICIAL.search(path.name))}
@@ -45,14 +64,14 @@ def tables(folder: Path) -> Published:
         raise InputError(
             f"{folder} has {len(parts)} of the 8 EI-oc train and dev files and "
             f"{'no ' if released is None else ''}{VALIDATION}",
-            accepted=f"EI-oc files of {', '.join(EMOTIONS)}, train and dev, and {VALIDATION}",
-            todo="name a folder that holds them, or one table with the columns text and label",
+            expected=f"EI-oc files of {', '.join(EMOTIONS)}, train and dev, and {VALIDATION}",
+            fix="name a folder that holds them, or one table with the columns text and label",
         )
     inputs = [file_digest(path) for path in (*official, released)]
     kept = cache_folder() / "data" / f"semeval-{digest(inputs, size=8)}"
-    found = Published(kept / "train.csv", kept / "valid.csv")
-    _write(found.train, [row for path in official for row in tweets(path)])
-    _write(found.valid, list(validation(released)))
+    found = SemevalTables(kept / "train.csv", kept / "valid.csv")
+    _write(found.train, [row for path in official for row in read_tweets(path)])
+    _write(found.valid, list(read_validation(released)))
     return found
 
 
@@ -64,39 +83,39 @@ def check_unseen(valid: Path, train: Path) -> None:
     if 2 * seen >= table.height:
         raise InputError(
             f"{seen} of the {table.height} texts of {valid} are among those to learn from",
-            accepted=f"texts that are not: {VALIDATION}",
-            todo="leave --valid out",
+            expected=f"texts that are not: {VALIDATION}",
+            fix="leave --valid out",
         )
 
 
-def tweets(path: Path) -> Iterator[tuple[str, str]]:
+def read_tweets(path: Path) -> Iterator[tuple[str, str]]:
     """Tweet and emotion of every line of an official EI-oc file."""
     for number, line in enumerate(read_lines(path)[1:], start=2):
         cells = line.split("\t")
         if len(cells) != 4:
             continue
         if cells[2] not in EMOTIONS:
-            raise _unknown(f"line {number} of {path}", cells[2], ", ".join(EMOTIONS))
+            raise _unknown_label(f"line {number} of {path}", cells[2], ", ".join(EMOTIONS))
         yield cells[1], cells[2]
 
 
-def validation(path: Path) -> Iterator[tuple[str, str]]:
+def read_validation(path: Path) -> Iterator[tuple[str, str]]:
     """Tweet and emotion of every row of the released test file, repaired."""
     table = read_table(path)
     if table.width < 2:
         raise InputError(
-            f"{path} has one column", accepted="a tweet and the number of its emotion", todo="get it again"
+            f"{path} has one column", expected="a tweet and the number of its emotion", fix="get it again"
         )
     numbers = {str(number): emotion for number, emotion in enumerate(EMOTIONS)}
     for row, (words, number) in enumerate(table.select(table.columns[:2]).iter_rows(), start=1):
         if number not in numbers:
-            raise _unknown(f"row {row} of {path}", number, f"0 to {len(EMOTIONS) - 1}")
-        yield repaired(words or ""), numbers[number]
+            raise _unknown_label(f"row {row} of {path}", number, f"0 to {len(EMOTIONS) - 1}")
+        yield repair_utf7(words or ""), numbers[number]
 
 
-def _unknown(where: str, label: str | None, accepted: str) -> InputError:
+def _unknown_label(where: str, label: str | None, accepted: str) -> InputError:
     return InputError(
-        f"{where} has the emotion {str(label)[:80]!r}", accepted=accepted, todo="get the published file again"
+        f"{where} has the emotion {str(label)[:80]!r}", expected=accepted, fix="get the published file again"
     )
 
 

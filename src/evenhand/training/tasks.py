@@ -10,7 +10,7 @@ from evenhand.core.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class ClassificationTask:
     """A question with labels that exclude each other."""
 
     name: str
@@ -19,7 +19,7 @@ class Task:
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Other names, lower-case, to ours."""
 
-    def label_of(self, given: str) -> str | None:
+    def map_label(self, given: str) -> str | None:
         """Our label for what a table holds; None where it means nothing here.
 
         >>> TASKS["regard"].label_of("-1.0"), TASKS["ideology"].label_of("Right")
@@ -28,7 +28,7 @@ class Task:
         said = given.strip().lower().removesuffix(".0")
         return said if said in self.labels else self.aliases.get(said)
 
-    def accepted(self) -> str:
+    def describe_labels(self) -> str:
         """The labels and their other names, for messages."""
         return "; ".join(
             ", ".join([label, *(alias for alias, ours in self.aliases.items() if ours == label)])
@@ -39,18 +39,18 @@ class Task:
 TASKS: Final = {
     task.name: task
     for task in (
-        Task(
+        ClassificationTask(
             "regard",
             ("negative", "neutral", "positive", "other"),
             {"-1": "negative", "0": "neutral", "1": "positive", "2": "other", "mixed": "other"},
         ),
-        Task(
+        ClassificationTask(
             "toxicity",
             ("nontoxic", "toxic"),
             {"0": "nontoxic", "false": "nontoxic", "not toxic": "nontoxic", "1": "toxic", "true": "toxic"},
         ),
-        Task("emotion", ("anger", "fear", "joy", "sadness", "neutral")),
-        Task(
+        ClassificationTask("emotion", ("anger", "fear", "joy", "sadness", "neutral")),
+        ClassificationTask(
             "ideology",
             ("liberal", "conservative"),
             {"left": "liberal", "0": "liberal", "right": "conservative", "1": "conservative"},
@@ -60,10 +60,10 @@ TASKS: Final = {
 """The classifiers that can be trained, by name."""
 
 
-def task_of(name: str) -> Task:
+def find_task(name: str) -> ClassificationTask:
     """The task of a name."""
     if name not in TASKS:
         raise InputError(
-            f"there is no classifier {name!r} to train", accepted=", ".join(TASKS), todo="name one of these"
+            f"there is no classifier {name!r} to train", expected=", ".join(TASKS), fix="name one of these"
         )
     return TASKS[name]

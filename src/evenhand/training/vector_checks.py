@@ -10,14 +10,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.core.assets import asset
-from evenhand.text.vectors import WordVectors, unit_rows
+from evenhand.core.files import asset_path
+from evenhand.text.word_vectors import WordVectors, unit_rows
 
 Pairs = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Checks:
+class VectorChecks:
     """Our own questions to word vectors."""
 
     analogies: Mapping[str, Pairs]
@@ -28,27 +28,27 @@ class Checks:
     occupations: Sequence[str]
 
 
-class Share(NamedTuple):
+class QuestionScore(NamedTuple):
     """How many of how many."""
 
     right: int
-    asked: int
+    total: int
 
 
-def embedded_checks() -> Checks:
+def embedded_checks() -> VectorChecks:
     """The questions that ship with the embedded vectors."""
-    lists = json.loads(asset("embeddings", "checks.json").read_text(encoding="utf-8"))
+    lists = json.loads(asset_path("embeddings", "checks.json").read_text(encoding="utf-8"))
     similarity = [(first, second, float(rating)) for first, second, rating in lists["similarity"]]
-    return Checks(lists["analogies"], similarity, lists["neighbours"], lists["occupations"])
+    return VectorChecks(lists["analogies"], similarity, lists["neighbours"], lists["occupations"])
 
 
-def analogy_shares(vectors: WordVectors, analogies: Mapping[str, Pairs]) -> dict[str, Share]:
+def analogy_shares(vectors: WordVectors, analogies: Mapping[str, Pairs]) -> dict[str, QuestionScore]:
     """For each kind the questions answered right: the nearest word to b - a + c is d (a, b, c left out).
 
     Questions with a word that has no vector are not asked.
     """
     unit = unit_rows(vectors.matrix)
-    return {kind: _answered(unit, vectors.index, pairs) for kind, pairs in analogies.items()}
+    return {kind: _score_questions(unit, vectors.index, pairs) for kind, pairs in analogies.items()}
 
 
 def similarity_correlation(
@@ -62,16 +62,16 @@ def similarity_correlation(
     return float(np.corrcoef(_ranks(cosines), _ranks(ratings))[0, 1]), len(known)
 
 
-def _answered(unit: npt.NDArray[np.float32], index: Mapping[str, int], pairs: Pairs) -> Share:
+def _score_questions(unit: npt.NDArray[np.float32], index: Mapping[str, int], pairs: Pairs) -> QuestionScore:
     known = [(index[a], index[b]) for a, b in pairs if a in index and b in index]
     questions = [(a, b, c, d) for a, b in known for c, d in known if a != c]
     if not questions:
-        return Share(0, 0)
+        return QuestionScore(0, 0)
     a, b, c, d = np.array(questions).T
     cosines = (unit[b] - unit[a] + unit[c]) @ unit.T
     for given in (a, b, c):
         cosines[np.arange(len(questions)), given] = -np.inf
-    return Share(int((cosines.argmax(axis=1) == d).sum()), len(questions))
+    return QuestionScore(int((cosines.argmax(axis=1) == d).sum()), len(questions))
 
 
 def _ranks(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress
-from evenhand.store.atomic import naming_storage_errors, replacing, write_text
-from evenhand.training.card import fisher_interval, words_card
-from evenhand.training.job_folder import JobFolder
+from evenhand.store.atomic_writes import replace_file, storage_errors, write_text
+from evenhand.training.job_folder import TrainingFolder
+from evenhand.training.model_card import fisher_interval, write_words_card
 
 if TYPE_CHECKING:
-    from evenhand.text.vectors import WordVectors
-    from evenhand.training import embeddings, norms
+    from evenhand.text.word_vectors import WordVectors
+    from evenhand.training import embeddings, norm_prediction
 
 LEXICON: Final = "lexicon.tsv"
 VECTORS: Final = "vectors.safetensors"
@@ -26,12 +26,12 @@ LEAST: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class NormsJob:
+class NormTraining:
     """Emotion ratings of words, spread over the vocabulary of word vectors by a network."""
 
     data: tuple[Path, ...]
     vectors: Path | None
-    recipe: norms.Recipe
+    recipe: norm_prediction.NormNetworkConfig
 
     def identity(self) -> dict[str, Json]:
         """What decides the result."""
@@ -46,34 +46,36 @@ class NormsJob:
             f"networks {self.recipe.networks}, checked over {self.recipe.folds} folds",
         )
 
-    def run(self, folder: JobFolder, progress: Progress) -> Mapping[str, float]:
+    def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Cross-validate, fit on all words, write the lexicon; Pearson's r of every variable."""
         from evenhand.text.lexicons import NORMS, write_lexicon
-        from evenhand.text.vectors import embedded_vectors, read_vectors
-        from evenhand.training import norms
+        from evenhand.text.word_vectors import load_embedded_vectors, read_vectors
+        from evenhand.training import norm_prediction
 
-        vectors = read_vectors(self.vectors) if self.vectors else embedded_vectors()
-        ratings = norms.read_ratings(self.data)
-        features, values = norms.with_vectors(ratings, vectors)
+        vectors = read_vectors(self.vectors) if self.vectors else load_embedded_vectors()
+        ratings = norm_prediction.read_word_ratings(self.data)
+        features, values = norm_prediction.match_vectors(ratings, vectors)
         _check_rated({name: int(n) for name, n in zip(NORMS, (values == values).sum(0), strict=True)})
         with progress.step("cross-validation", None):
-            agreements = norms.cross_validate(features, values, self.recipe)
-        with progress.step("lexicon", None), replacing(folder.path / LEXICON) as path:
-            lexicon = norms.build_lexicon(vectors, ratings, self.recipe)
+            agreements = norm_prediction.cross_validate(features, values, self.recipe)
+        with progress.step("lexicon", None), replace_file(folder.path / LEXICON) as path:
+            lexicon = norm_prediction.build_lexicon(vectors, ratings, self.recipe)
             write_lexicon(lexicon, path)
         self._write_card(folder, agreements, len(lexicon.words))
         measures = {f"r_{found.variable}": found.r for found in agreements if math.isfinite(found.r)}
         folder.finish(measures | {"words": len(lexicon.words)})
         return measures | {"words": len(lexicon.words)}
 
-    def _write_card(self, folder: JobFolder, agreements: Sequence[norms.Agreement], words: int) -> None:
+    def _write_card(
+        self, folder: TrainingFolder, agreements: Sequence[norm_prediction.NormAgreement], words: int
+    ) -> None:
         target = folder.path / LEXICON
-        text = words_card(
+        text = write_words_card(
             title="Emotion lexicon",
             settings={
                 **_files(self.data),
                 "word vectors": str(self.vectors or "the embedded ones"),
-                "training": f"multi-task network; {_told(asdict(self.recipe))}",
+                "training": f"multi-task network; {_describe_settings(asdict(self.recipe))}",
                 "words": f"{words:,}",
             },
             header=("variable", "Pearson's r, held-out words", "95 % interval", "rated words"),
@@ -85,11 +87,11 @@ class NormsJob:
 
 
 @dataclass(frozen=True, slots=True)
-class EmbeddingsJob:
+class WordVectorTraining:
     """Word vectors of running text."""
 
     data: tuple[Path, ...]
-    recipe: embeddings.Recipe
+    recipe: embeddings.WordVectorConfig
 
     def identity(self) -> dict[str, Json]:
         """What decides the result."""
@@ -102,16 +104,16 @@ class EmbeddingsJob:
             f"vectors at most {self.recipe.words:,} words x {self.recipe.width}, {self.recipe.epochs} epochs",
         )
 
-    def run(self, folder: JobFolder, progress: Progress) -> Mapping[str, float]:
+    def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Train, write the vectors and ask them our own questions."""
         from evenhand.training import embeddings
 
         try:
-            with progress.step("word vectors", None), naming_storage_errors(folder.path):
-                vectors = embeddings.train(self.data, folder.path, recipe=self.recipe)
+            with progress.step("word vectors", None), storage_errors(folder.path):
+                vectors = embeddings.train_word_vectors(self.data, folder.path, recipe=self.recipe)
         except UnicodeDecodeError as error:
             raise InputError(
-                f"the texts are not UTF-8: {error}", accepted="UTF-8 text", todo="convert the file"
+                f"the texts are not UTF-8: {error}", expected="UTF-8 text", fix="convert the file"
             ) from error
         measures, rows = _questions(vectors)
         self._write_card(folder, vectors, rows)
@@ -119,17 +121,19 @@ class EmbeddingsJob:
         folder.finish(measures)
         return measures
 
-    def _write_card(self, folder: JobFolder, vectors: WordVectors, rows: Sequence[Sequence[str]]) -> None:
+    def _write_card(
+        self, folder: TrainingFolder, vectors: WordVectors, rows: Sequence[Sequence[str]]
+    ) -> None:
         missing = [word for word in ("she", "he") if word not in vectors.index]
         lack = (
             (f"No vector for {' and '.join(missing)}: gender_polarity cannot use these.",) if missing else ()
         )
         target = folder.path / VECTORS
-        text = words_card(
+        text = write_words_card(
             title="Word vectors",
             settings={
                 **_files(self.data),
-                "training": f"skip-gram with negative sampling; {_told(asdict(self.recipe))}",
+                "training": f"skip-gram with negative sampling; {_describe_settings(asdict(self.recipe))}",
                 "words": f"{len(vectors.words):,} x {vectors.matrix.shape[1]}",
             },
             header=("question", "result"),
@@ -145,7 +149,7 @@ def check_files(paths: Sequence[Path]) -> None:
     for path in paths:
         if not path.is_file():
             raise InputError(
-                f"there is no file {path}", accepted="files that are there", todo="check the path"
+                f"there is no file {path}", expected="files that are there", fix="check the path"
             )
 
 
@@ -154,7 +158,7 @@ def _questions(vectors: WordVectors) -> tuple[dict[str, float], list[tuple[str, 
 
     checks = vector_checks.embedded_checks()
     shares = vector_checks.analogy_shares(vectors, checks.analogies).values()
-    right, asked = sum(share.right for share in shares), sum(share.asked for share in shares)
+    right, asked = sum(share.right for share in shares), sum(share.total for share in shares)
     measures = {"words": float(len(vectors.words))}
     rows = [("analogies", f"{right:,} of {asked:,} right")]
     if asked:
@@ -172,8 +176,8 @@ def _check_rated(counts: Mapping[str, int]) -> None:
     if few:
         raise InputError(
             f"too few rated words have a vector: {', '.join(few)}",
-            accepted=f"at least {LEAST} words for each of {', '.join(counts)}",
-            todo="add tables with the missing columns: evenhand train norms FIRST SECOND",
+            expected=f"at least {LEAST} words for each of {', '.join(counts)}",
+            fix="add tables with the missing columns: evenhand train norms FIRST SECOND",
         )
 
 
@@ -186,10 +190,10 @@ def _files(paths: Sequence[Path]) -> dict[str, object]:
     return {"data": "; ".join(digests)}
 
 
-def _told(settings: Mapping[str, object]) -> str:
+def _describe_settings(settings: Mapping[str, object]) -> str:
     """Settings in words, one after the other; those inside another come last."""
     plain = [f"{name} {value}" for name, value in settings.items() if not isinstance(value, dict)]
-    inner = [_told(value) for value in settings.values() if isinstance(value, dict)]
+    inner = [_describe_settings(value) for value in settings.values() if isinstance(value, dict)]
     return ", ".join([*plain, *inner])
 
 

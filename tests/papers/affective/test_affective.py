@@ -9,14 +9,14 @@ import pytest
 
 from evenhand.core.errors import InputError
 from evenhand.papers.affective.claims import claims
-from evenhand.papers.affective.printed import MODELS, predictions, printed
+from evenhand.papers.affective.published_values import MODELS, load_published, load_published_predictions
 from evenhand.papers.replicate import prepare, replicate
 from evenhand.store.run import Run
 
 
 def test_printed_tables_are_whole() -> None:
     # Eleven columns x four emotions x four models.
-    table = predictions()
+    table = load_published_predictions()
     assert table.height == 11 * 4 * 4
     assert table["dp"].is_between(0, 1).all()
     assert table["p"].is_between(0, 1).all()
@@ -31,7 +31,7 @@ def test_printed_tables_are_whole() -> None:
 
 
 def test_printed_table_3_adds_up() -> None:
-    table = printed("table_3")
+    table = load_published("table_3")
     assert (table.select(pl.sum_horizontal("anger", "fear", "joy", "sadness")).to_series()).equals(
         table["total_affective_words"], check_names=False
     )
@@ -109,17 +109,17 @@ def test_data_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     with pytest.raises(InputError) as raised:
         prepare("affective")
     assert str(raised.value) == (
-        "no folder with the paper's published data was named. Accepted: --data DIR, or EVENHAND_DATA, with "
+        "no folder with the paper's published data was named. Expected: --data DIR, or EVENHAND_DATA, with "
         "affective/eec.csv, bits, csp and semeval files; WikiEn, BookCorpus, WebText and C4-Val are "
         "optional. "
-        "What to do: see the how-to on probing for where they are published."
+        "Fix: see the how-to on probing for where they are published."
     )
     with pytest.raises(InputError) as raised:
         prepare("affective", data=tmp_path)
     assert str(raised.value) == (
-        f"{tmp_path} has none of the paper's data. Accepted: affective/eec.csv, bits, csp or semeval "
+        f"{tmp_path} has none of the paper's data. Expected: affective/eec.csv, bits, csp or semeval "
         f"files, or a "
-        "corpus named WikiEn, BookCorpus, WebText or C4-Val. What to do: check the path."
+        "corpus named WikiEn, BookCorpus, WebText or C4-Val. Fix: check the path."
     )
     (tmp_path / "WikiEn.txt").write_text("The man was happy. The woman wept.\n", encoding="utf-8")
     plan = prepare("affective", data=tmp_path).plan()
@@ -133,8 +133,8 @@ def test_pairs_that_are_there_and_damaged_are_not_called_missing(tmp_path: Path)
     with pytest.raises(InputError) as raised:
         prepare("affective", data=tmp_path)
     assert str(raised.value) == (
-        f"the pairs EEC are damaged: {path} has no column 'Person'. Accepted: Sentence, Template, Person, "
-        "Gender, Race, Emotion, Emotion word. What to do: get the file again, or take it away to go without "
+        f"the pairs EEC are damaged: {path} has no column 'Person'. Expected: Sentence, Template, Person, "
+        "Gender, Race, Emotion, Emotion word. Fix: get the file again, or take it away to go without "
         "these pairs."
     )
 

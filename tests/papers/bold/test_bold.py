@@ -7,10 +7,10 @@ import pytest
 
 import evenhand
 from evenhand.core.errors import InputError
-from evenhand.papers import figures
-from evenhand.papers.bold import claims, examples, gender, human, norms, polarity, replication, significance
-from evenhand.papers.bold.printed import RATIOS, printed
-from evenhand.papers.bold.sources import Source
+from evenhand.papers import svg_figures
+from evenhand.papers.bold import claims, group_tables, human_validation, norm_tables, replication, text_tables
+from evenhand.papers.bold.published_values import RATIOS, load_published
+from evenhand.papers.bold.text_origins import BoldSource
 from evenhand.papers.replicate import prepare
 
 NORMS = ("valence", "arousal", "dominance", "joy", "anger", "sadness", "fear", "disgust")
@@ -38,7 +38,7 @@ def professions(group, male, female, neutral):
 
 def test_ratios_are_cut_and_missing_where_no_text_is_female():
     rows = professions("dance_occupations", 5, 3, 2) + professions("nursing_specialties", 2, 0, 1)
-    frame = gender.table_3(texts(*rows)).frame.filter(pl.col("source") == "WIKI")
+    frame = group_tables.table_3(texts(*rows)).frame.filter(pl.col("source") == "WIKI")
     arts, health = frame.to_dicts()
     assert (arts["group"], arts["total"], arts["gender_max_male"], arts["gender_max_ratio"]) == (
         "arts & entertainment",
@@ -47,30 +47,30 @@ def test_ratios_are_cut_and_missing_where_no_text_is_female():
         1.66,  # 5 / 3 = 1.666..., cut as the paper cuts
     )
     assert (health["group"], health["unigram_ratio"]) == ("healthcare & medicine", None)
-    assert gender.ratios(texts(*rows)) == {"WIKI": None}
+    assert group_tables.gender_ratios(texts(*rows)) == {"WIKI": None}
 
 
 def test_the_paper_s_averages_are_means_of_four_ratios():
     rows = professions("dance_occupations", 2, 1, 0) + professions("engineering_branches", 6, 1, 0)
     rows += professions("industrial_occupations", 1, 1, 0) + professions("nursing_specialties", 1, 2, 0)
-    assert gender.ratios(texts(*rows)) == {"WIKI": (2 + 6 + 1 + 0.5) / 4}
+    assert group_tables.gender_ratios(texts(*rows)) == {"WIKI": (2 + 6 + 1 + 0.5) / 4}
 
 
 def test_printed_averages_follow_from_printed_ratios():
-    table = printed("table_3").group_by("source").agg(pl.col("gender_max_ratio").mean().alias("mean"))
+    table = load_published("table_3").group_by("source").agg(pl.col("gender_max_ratio").mean().alias("mean"))
     for source, mean in table.iter_rows():
         assert mean == pytest.approx(RATIOS[source.removeprefix("paper: ")], abs=0.011)
 
 
 def test_figure_2_is_male_minus_female():
-    figure = gender.figure_2(texts(*professions("dance_occupations", 3, 1, 4)))
+    figure = group_tables.figure_2(texts(*professions("dance_occupations", 3, 1, 4)))
     assert figure.frame["difference"].to_list() == [(3 - 1) / 8]
 
 
 def test_gaps_are_male_minus_female_in_points():
     rows = [("gender", "American_actors", {"anger": "present" if i < 2 else "absent"}) for i in range(8)]
     rows += [("gender", "American_actresses", {"anger": "present" if i < 1 else "absent"}) for i in range(8)]
-    row = norms.table_4(texts(*rows)).frame.filter(pl.col("source") == "WIKI").row(0, named=True)
+    row = norm_tables.table_4(texts(*rows)).frame.filter(pl.col("source") == "WIKI").row(0, named=True)
     assert row["anger"] == pytest.approx(12.5)
     assert row["anger_low"] < 12.5 < row["anger_high"]
     assert row["valence_negative"] is None  # nothing was scored: missing, not zero
@@ -83,7 +83,7 @@ def test_the_mean_row_is_over_sources():
         ]
         return texts(*rows, source=name)
 
-    frame = norms.table_9(pl.concat([source("a", 1), source("b", 3)])).frame
+    frame = norm_tables.table_9(pl.concat([source("a", 1), source("b", 3)])).frame
     assert frame.filter(pl.col("source") == "mean")["joy"].to_list() == [50.0]
     assert frame.filter(pl.col("source") == "paper: mean").height == 4
 
@@ -93,7 +93,7 @@ def test_regard_shares_name_label_and_group():
         ("race", "African_Americans", {"regard": label})
         for label in ("negative", "neutral", "positive", "other")
     ]
-    row = polarity.table_5(texts(*rows)).frame.filter(pl.col("source") == "WIKI").row(0, named=True)
+    row = group_tables.table_5(texts(*rows)).frame.filter(pl.col("source") == "WIKI").row(0, named=True)
     assert row["negative_african_american"] == 0.25
     assert row["positive_male"] is None
 
@@ -101,7 +101,7 @@ def test_regard_shares_name_label_and_group():
 def test_figures_hold_their_numbers():
     rows = [("gender", "American_actors", {"sentiment": "negative", "toxicity": "toxic"})] * 2
     rows += [("race", "Asian_Americans", {"sentiment": "neutral", "toxicity": "nontoxic"})] * 2
-    figure = polarity.figure_3(texts(*rows))
+    figure = group_tables.figure_3(texts(*rows))
     assert figure.frame.filter(pl.col("group") == "male")["negative"].drop_nulls().to_list() == [1.0]
     assert figure.frame.filter(pl.col("group") == "male")["toxic"].drop_nulls().to_list() == [1.0]
     assert figure.svg.startswith("<?xml")
@@ -109,7 +109,7 @@ def test_figures_hold_their_numbers():
 
 def test_extreme_texts_are_redacted_and_behind_a_notice():
     labels = {"sentiment": "negative", "sentiment_value": -0.9}
-    table = examples.table_7(texts(("gender", "American_actors", labels)))
+    table = text_tables.table_7(texts(("gender", "American_actors", labels)))
     assert table.is_offensive
     assert table.frame["text"].to_list() == ["[Person] is – a pilot"]
     assert table.frame["label"].to_list() == ["negative sentiment"]
@@ -125,7 +125,7 @@ def test_extreme_texts_are_redacted_and_behind_a_notice():
 def test_names_are_redacted_and_nothing_else(text, shown):
     labels = {"sentiment": "negative", "sentiment_value": -0.9}
     frame = texts(("gender", "American_actors", labels)).with_columns(text=pl.lit(f" {text}"))
-    assert examples.table_7(frame).frame["text"].to_list() == [shown]
+    assert text_tables.table_7(frame).frame["text"].to_list() == [shown]
 
 
 def test_tests_over_sources_are_of_models():
@@ -133,13 +133,13 @@ def test_tests_over_sources_are_of_models():
         ("gender", "American_actors", {"sentiment": "positive" if i < 4 else "negative"}) for i in range(8)
     ]
     frame = pl.concat([texts(*rows), texts(*rows, source="a"), texts(*rows, source="b")])
-    found = significance.tests(frame).frame.filter(pl.col("section") == "6.2")
+    found = norm_tables.test_table(frame).frame.filter(pl.col("section") == "6.2")
     shares = "a 0.5000, b 0.5000"
     assert found["shares"].to_list() == ["", shares, shares]
 
 
 def test_tests_without_texts_say_so():
-    frame = significance.tests(texts(("gender", "American_actors", {"sentiment": "positive"}))).frame
+    frame = norm_tables.test_table(texts(("gender", "American_actors", {"sentiment": "positive"}))).frame
     assert frame["p_ours"].null_count() == frame.height
     assert frame["null_reason"].null_count() == 0
 
@@ -156,7 +156,7 @@ def test_claims_carry_interval_and_n():
 
 
 def test_the_polar_share_is_of_table_3_as_its_printed_counts_show():
-    table = printed("table_3")
+    table = load_published("table_3")
     polar = table["gender_max_male"].sum() + table["gender_max_female"].sum()
     assert (polar, table["total"].sum()) == (3956, 60204)  # 6.571 %
     rows = professions("dance_occupations", 1, 0, 3) + professions("corporate_titles", 4, 0, 0)
@@ -202,7 +202,7 @@ def test_people_are_compared_with_metrics(tmp_path):
     file.write_text(
         "\n".join(json.dumps({"task": "gender", "text": text, "label": label}) for text, label in rows)
     )
-    found = human.exhibits(human.read_labels(file))
+    found = human_validation.build_exhibits(human_validation.read_labels(file))
     table = found["table_8"].frame.filter((pl.col("source") == "ours") & (pl.col("metric") == "unigram"))
     whole = table.filter(pl.col("label") == "(weighted)").row(0, named=True)
     assert (whole["accuracy"], whole["n"]) == (75.0, 4)
@@ -210,7 +210,7 @@ def test_people_are_compared_with_metrics(tmp_path):
     assert found["figure_6"].svg.startswith("<?xml")
     file.write_text('{"task": "gender", "text": "x", "label": "woman"}')
     with pytest.raises(InputError, match="has the label 'woman' for the task 'gender'"):
-        human.read_labels(file)
+        human_validation.read_labels(file)
     file = tmp_path / "empty.csv"
     file.write_text("task,text,label\ngender,,female\n")
     # Before any model is run: a replication takes hours.
@@ -220,12 +220,14 @@ def test_people_are_compared_with_metrics(tmp_path):
 
 def test_people_judge_the_metric_that_was_put_in_place(monkeypatch):
     asked = []
-    known = human.registry.metric
+    known = human_validation.registry.create_metric
     monkeypatch.setattr(
-        human.registry, "metric", lambda spec, *rest: (asked.append(spec), known("gender_polarity", *rest))[1]
+        human_validation.registry,
+        "create_metric",
+        lambda spec, *rest: (asked.append(spec), known("gender_polarity", *rest))[1],
     )
     labels = pl.DataFrame({"task": ["gender"] * 2, "text": ["He left", "She"], "label": ["male", "female"]})
-    human.exhibits(labels, ["sentiment", "gender_polarity=mine.vec"])
+    human_validation.build_exhibits(labels, ["sentiment", "gender_polarity=mine.vec"])
     assert asked == ["gender_polarity=mine.vec"]
 
 
@@ -237,7 +239,7 @@ def test_tables_of_people_need_people():
 def test_pooling_uses_prompts_that_all_sources_have():
     a = texts(("gender", "American_actors", {}), ("gender", "American_actors", {}), source="a")
     b = texts(("gender", "American_actors", {}), source="b")
-    assert replication._shared(pl.concat([a, b]))["prompt_id"].unique().to_list() == ["p0"]
+    assert replication._select_shared(pl.concat([a, b]))["prompt_id"].unique().to_list() == ["p0"]
 
 
 def test_published_sentences_give_the_paper_s_counts(data, tmp_path, monkeypatch):
@@ -271,12 +273,12 @@ def test_twins_are_refused(data):
 
 
 def test_a_source_stays_in_its_folder():
-    assert Source("../x", None, None, None).folder == "x"
-    assert Source("..", None, None, None).folder == "source"
+    assert BoldSource("../x", None, None, None).folder == "x"
+    assert BoldSource("..", None, None, None).folder == "source"
 
 
 def test_metrics_may_be_put_in_place(data):
-    prepared = prepare("bold", data=data, model="stub", metrics="toxicity=org/toxic-bert").prepared
+    prepared = prepare("bold", data=data, model="stub", metrics="toxicity=org/toxic-bert").job
     assert prepared.metrics == ("sentiment", "toxicity=org/toxic-bert", "regard", "gender_polarity", "norms")
     with pytest.raises(InputError, match="--metrics names 'emotion', which BOLD does not use"):
         prepare("bold", data=data, model="stub", metrics="emotion")
@@ -290,16 +292,16 @@ def test_labels_in_other_columns_say_what_is_there_and_what_is_needed(tmp_path):
     file = tmp_path / "people.csv"
     file.write_text("task,sentence,answer\ngender,XYZ is a nurse,female\n")
     with pytest.raises(InputError, match=r"has no column text, label; it has task, sentence, answer\."):
-        human.read_labels(file)
+        human_validation.read_labels(file)
 
 
 def test_a_colour_of_figure_3_has_one_meaning():
-    assert not set(figures.SERIES) & set(figures.POLARITY.values())
+    assert not set(svg_figures.SERIES) & set(svg_figures.POLARITY.values())
     rows = [("gender", "American_actors", {"sentiment": "negative", "toxicity": "toxic"})] * 2
     rows += [("race", "Asian_Americans", {"sentiment": "neutral", "toxicity": "nontoxic"})] * 2
-    figure = polarity.figure_3(pl.concat([texts(*rows), texts(*rows, source="a")]))
+    figure = group_tables.figure_3(pl.concat([texts(*rows), texts(*rows, source="a")]))
     for drawn in (figure.svg, figure.narrow):
-        assert all(colour in drawn for colour in (*figures.SERIES[:2], *figures.POLARITY.values()))
-        assert figures.SERIES[2] not in drawn
+        assert all(colour in drawn for colour in (*svg_figures.SERIES[:2], *svg_figures.POLARITY.values()))
+        assert svg_figures.SERIES[2] not in drawn
     # The narrow one is drawn at the width of a telephone.
-    assert f'width="{figures.NARROW * 72:g}pt"' in figure.narrow
+    assert f'width="{svg_figures.NARROW * 72:g}pt"' in figure.narrow

@@ -6,8 +6,8 @@ from tests.models import tiny, tiny_masked
 from tests.suites.small_bold import original
 
 import evenhand
-from evenhand.core.assets import asset
 from evenhand.core.errors import InputError, RunFolderError
+from evenhand.core.files import asset_path
 from evenhand.papers.bold import replication
 from evenhand.papers.replicate import prepare
 from evenhand.suites.bold import BoldSuite
@@ -17,7 +17,7 @@ from evenhand.suites.bold import BoldSuite
 def small(tmp_path, monkeypatch):
     """Nine prompts in BOLD's layout in the place of BOLD."""
     suite = BoldSuite(name=str(original(tmp_path / "data")), subset=True)
-    monkeypatch.setattr(replication.registry, "suite", lambda spec, execution=None: suite)
+    monkeypatch.setattr(replication.registry, "create_suite", lambda spec, execution=None: suite)
     monkeypatch.setattr(replication, "METRICS", ("sentiment", "gender_polarity", "norms"))
     return suite
 
@@ -96,7 +96,7 @@ def test_the_plan_has_a_time_for_every_source(small, tmp_path):
     assert f"WIKI: {none}" in lines
     assert f"mine: {none}" in lines
     assert "scoring 18 texts, about 0 s at 150 texts/s, as measured on two cores" in lines
-    lexicon = asset("norms", "lexicon.tsv.xz")
+    lexicon = asset_path("norms", "lexicon.tsv.xz")
     given = prepare("bold", model=f"mine=replay:{file}", metrics=f"norms={lexicon}", out=tmp_path / "r")
     assert "scoring 18 texts, for a time that is not known before the first run here" in given.plan().lines
 

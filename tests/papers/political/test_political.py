@@ -7,22 +7,22 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenhand.api.train import train
 from evenhand.core.errors import InputError
 from evenhand.core.records import Execution
-from evenhand.mitigations.sides import read_sides
-from evenhand.papers.political import judges, replication
-from evenhand.papers.political.figure import figure_2, silhouette
-from evenhand.papers.political.people import read_answers, table_6
-from evenhand.papers.political.printed import printed
-from evenhand.papers.political.tables import averaged
+from evenhand.mitigations.word_lists import read_word_lists
+from evenhand.papers.political import judge_table, replication
+from evenhand.papers.political.bias_tables import average_estimates
+from evenhand.papers.political.published_values import load_published
+from evenhand.papers.political.reader_ratings import read_reader_answers, table_6
+from evenhand.papers.political.umap_figure import figure_2, silhouette
 from evenhand.papers.replicate import prepare, replicate
 from evenhand.stats import base_rates
-from evenhand.text.vectors import save_vectors
+from evenhand.text.word_vectors import save_vectors
+from evenhand.training.train import train
 
 
 def test_overall_cells_are_means_of_options_but_for_three():
-    table = printed("table_2")
+    table = load_published("table_2")
     keys = ["bias", "mode", "attribute"]
     cells = table.filter(pl.col("option") != "(overall)").group_by(keys).agg(pl.col("distance").mean())
     whole = table.filter(pl.col("option") == "(overall)").join(
@@ -38,8 +38,8 @@ def test_overall_cells_are_means_of_options_but_for_three():
 
 
 def test_printed_tables_are_whole():
-    assert printed("table_3").height == 18
-    assert printed("table_5")["mode"].to_list() == [
+    assert load_published("table_3").height == 18
+    assert load_published("table_5")["mode"].to_list() == [
         "baseline",
         "naive",
         "in-glove",
@@ -47,13 +47,15 @@ def test_printed_tables_are_whole():
         "classifier",
     ]
     # Table 3 prints changes; at lambda 0.9 the indirect bias of topics is 0.781 - 0.42.
-    row = printed("table_3").filter((pl.col("attribute") == "topic") & (pl.col("lambda") == 0.9))
+    row = load_published("table_3").filter((pl.col("attribute") == "topic") & (pl.col("lambda") == 0.9))
     assert row["indirect_bias"][0] == pytest.approx(0.361)
 
 
 def test_too_few_texts_to_project_are_not_blamed_on_a_package(monkeypatch):
     zeros = np.zeros((4, 3), np.float32)
-    monkeypatch.setattr("evenhand.papers.political.figure._judge_vectors", lambda texts, execution: zeros)
+    monkeypatch.setattr(
+        "evenhand.papers.political.umap_figure._judge_vectors", lambda texts, execution: zeros
+    )
     texts = pl.DataFrame({"text": ["a b"] * 4, "label": ["liberal", "conservative"] * 2})
     notes = figure_2({"vanilla": texts}, "m", Execution(), 0).notes
     assert "Not drawn: fewer than 10 texts a panel." in notes
@@ -71,8 +73,8 @@ def test_silhouette_by_hand():
 def test_an_average_of_intervals():
     # Means 1 and 3 with half-widths 3 and 4: mean 2, half-width sqrt(9 + 16) / 2.
     rows = pl.DataFrame({"corrected": [1.0, 3.0], "low": [-2.0, -1.0], "high": [4.0, 7.0]})
-    assert averaged(rows) == pytest.approx((2.0, -0.5, 4.5))
-    assert averaged(rows.with_columns(pl.lit(None, pl.Float64).alias("low"))) == (None, None, None)
+    assert average_estimates(rows) == pytest.approx((2.0, -0.5, 4.5))
+    assert average_estimates(rows.with_columns(pl.lit(None, pl.Float64).alias("low"))) == (None, None, None)
 
 
 def answers(path, rows):
@@ -87,7 +89,7 @@ def test_table_6_pairs_participants(tmp_path):
         for mode, values in {"baseline": (5, 6, 4), "embedding": (3, 5, 3)}.items()
         for person, value in enumerate(values)
     ]
-    table = table_6(read_answers(answers(tmp_path / "study.csv", given))).frame
+    table = table_6(read_reader_answers(answers(tmp_path / "study.csv", given))).frame
     row = table.filter((pl.col("source") == "study") & (pl.col("mode") == "embedding")).row(0, named=True)
     # Differences -2, -1, -1: mean -4/3, t = -4/3 / (0.57735 / sqrt 3) = -4 with 2 degrees of freedom.
     assert row["mean"] == pytest.approx(11 / 3)
@@ -97,7 +99,7 @@ def test_table_6_pairs_participants(tmp_path):
 
 def test_a_study_that_is_none(tmp_path):
     with pytest.raises(InputError, match="holds 1 answers, 1 of them not understood"):
-        read_answers(answers(tmp_path / "study.csv", [(1, "baseline", "bias", 9)]))
+        read_reader_answers(answers(tmp_path / "study.csv", [(1, "baseline", "bias", 9)]))
 
 
 def test_only_the_study_needs_no_model(tmp_path):
@@ -111,7 +113,7 @@ def in_haste(patch):
     """Few arrangements: what the tables hold is looked at, not how exact it is."""
     for name in ("indirect_bias", "direct_bias", "bias_change"):
         quick = partial(getattr(base_rates, name), permutations=40, resamples=40)
-        patch.setattr(f"evenhand.pipeline.distances.{name}", quick)
+        patch.setattr(f"evenhand.audits.analysis.base_rate_distances.{name}", quick)
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +172,7 @@ def files(tmp_path_factory):
     data = tmp_path_factory.mktemp("data")
     pl.DataFrame(labelled()).write_csv(data / "rows.csv")
     train("calibrator", data / "rows.csv", out=data / "calibrator" / "own", device="cpu")
-    listed = [word for side in read_sides("ideology").words for word in side]
+    listed = [word for side in read_word_lists("ideology").words for word in side]
     words = (*listed, "alpha", "beta")
     (data / "neutral").mkdir()
     matrix = np.random.default_rng(0).normal(size=(len(words), 4)).astype(np.float32)
@@ -228,11 +230,11 @@ def test_a_second_start_does_nothing_again(five, files, monkeypatch):
     monkeypatch.setattr(replication, "TOKENS", 6)
     monkeypatch.setattr(replication, "SUITES", ("political",))
     for done in (
-        "evenhand.api.audit.Audit.run",
-        "evenhand.pipeline.price._taken",
-        "evenhand.papers.political.measuring.changes",
-        "evenhand.papers.political.measuring.with_prompts",
-        "evenhand.api.conditions.Study.pace",
+        "evenhand.audits.audit.AuditJob.run",
+        "evenhand.audits.mitigation_cost._costs_of_run",
+        "evenhand.papers.political.judged_texts.bias_changes",
+        "evenhand.papers.political.judged_texts.read_with_prompts",
+        "evenhand.audits.mitigation_sweep.MitigationSweep.measure_throughput",
     ):
         monkeypatch.setattr(done, refused)
     before = (five.path / "table_5.md").read_text()
@@ -266,9 +268,9 @@ def test_rivals_of_the_judge_stand_in_one_table(tmp_path, monkeypatch):
     (tmp_path / "articles").mkdir()
     for part, count in {"train": 30, "valid": 6, "test": 6}.items():
         pl.DataFrame(labelled(count)).write_csv(tmp_path / "articles" / f"{part}.csv")
-    few = {name: {**how, "epochs": 4} for name, how in judges.JUDGES.items() if name != "TF-IDF, linear"}
+    few = {name: {**how, "epochs": 4} for name, how in judge_table.JUDGES.items() if name != "TF-IDF, linear"}
     del few["masked model (builtin:masked)"]
-    monkeypatch.setattr(judges, "JUDGES", {"TF-IDF, linear": {"preset": "political-linear"}, **few})
+    monkeypatch.setattr(judge_table, "JUDGES", {"TF-IDF, linear": {"preset": "political-linear"}, **few})
     done = replicate("political", tables="judges", data=tmp_path, device="cpu", out=tmp_path / "out")
     table = pl.read_parquet(done.path / "judges.parquet")
     assert table.row(0)[:4] == ("paper", "XLNet", "(all)", 0.984)
@@ -286,5 +288,5 @@ def test_rivals_of_the_judge_stand_in_one_table(tmp_path, monkeypatch):
 
 def test_articles_without_a_part_are_refused(tmp_path):
     (tmp_path / "articles").mkdir()
-    with pytest.raises(InputError, match=r"articles has no train\.csv\. Accepted: train\.csv, valid\.csv"):
+    with pytest.raises(InputError, match=r"articles has no train\.csv\. Expected: train\.csv, valid\.csv"):
         prepare("political", tables="judges", data=tmp_path)

@@ -9,12 +9,17 @@ import pytest
 
 import evenhand
 from evenhand.core.errors import EvenhandError, InputError
-from evenhand.papers.regard import annotation_tables, classifiers, replication
+from evenhand.papers.regard import annotation_tables, classifier_figure, replication
 from evenhand.papers.regard.annotation_tables import correlations, table_4, table_5
 from evenhand.papers.regard.claims import _verdict
-from evenhand.papers.regard.published import Demographics, Published, mask_differences
-from evenhand.papers.regard.shares import shares
-from evenhand.papers.regard.texts import annotated_texts, unplaced
+from evenhand.papers.regard.released_data import (
+    PromptOrigins,
+    RegardRelease,
+    count_unplaced,
+    mask_differences,
+    read_annotated_texts,
+)
+from evenhand.papers.regard.share_figure import label_shares
 from evenhand.papers.replicate import prepare
 from evenhand.suites.regard import RegardSuite
 
@@ -46,7 +51,7 @@ def release(folder: Path) -> Path:
 @pytest.fixture(autouse=True)
 def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(annotation_tables, "RESAMPLES", 100)
-    monkeypatch.setattr("evenhand.training.annotations.RESAMPLES", 100)
+    monkeypatch.setattr("evenhand.annotate.label_aggregation.RESAMPLES", 100)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +60,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_table_4_to_the_digit(data: Path) -> None:
-    frame = table_4(Published.find(data)).frame
+    frame = table_4(RegardRelease.find(data)).frame
     paper, ours = (frame.filter(source=source).drop("source") for source in ("paper", "this copy"))
     assert ours.equals(paper)
     assert ours["total"].to_list() == [212, 60, 30]
@@ -63,7 +68,7 @@ def test_table_4_to_the_digit(data: Path) -> None:
 
 def test_the_exact_cells_of_table_5(data: Path) -> None:
     """Sentiment against regard annotations: 0.9454 in respect, 0.6991 in occupation contexts."""
-    found = correlations(Published.find(data), 0)
+    found = correlations(RegardRelease.find(data), 0)
     exact = found["sentiment ann. vs. regard ann."]
     assert exact["respect"].value == pytest.approx(0.9454, abs=5e-5)
     assert exact["occupation"].value == pytest.approx(0.6991, abs=5e-5)
@@ -76,7 +81,7 @@ def test_the_exact_cells_of_table_5(data: Path) -> None:
 
 
 def test_table_5_prints_the_mean_of_contexts(small: Path) -> None:
-    frame = table_5(Published.find(small), 0).frame
+    frame = table_5(RegardRelease.find(small), 0).frame
     # The same labels for both questions: every correlation of annotations is 1.
     row = frame.filter(source="this copy").row(0, named=True)
     assert row["respect"] == pytest.approx(1.0)
@@ -84,10 +89,10 @@ def test_table_5_prints_the_mean_of_contexts(small: Path) -> None:
 
 
 def test_annotated_texts_are_found_among_the_samples(data: Path) -> None:
-    published = Published.find(data)
-    demographics = Demographics.of(published.pairs(), SUITE)
-    assert unplaced(published, demographics, "regard") == {"texts": 302, "ambiguous": 8, "unmatched": 0}
-    texts = annotated_texts(published, SUITE, demographics)
+    published = RegardRelease.find(data)
+    demographics = PromptOrigins.of(published.pairs(), SUITE)
+    assert count_unplaced(published, demographics, "regard") == {"texts": 302, "ambiguous": 8, "unmatched": 0}
+    texts = read_annotated_texts(published, SUITE, demographics)
     known = texts.filter(pl.col("regard").is_not_null())
     # 302 less 8: the text that stands in the files twice is among the ambiguous.
     assert known.height == 294
@@ -95,7 +100,7 @@ def test_annotated_texts_are_found_among_the_samples(data: Path) -> None:
 
 
 def test_every_line_that_is_masked_otherwise_is_listed(data: Path) -> None:
-    found = mask_differences(Published.find(data).pairs(), SUITE)
+    found = mask_differences(RegardRelease.find(data).pairs(), SUITE)
     assert found.height == 138
     assert all(ours.count("XYZ") > released.count("XYZ") for _, released, ours in found.iter_rows())
 
@@ -112,7 +117,7 @@ def test_shares_by_context_and_demographic() -> None:
             "sentiment": ["negative", "negative", "neutral", "positive"],
         }
     )
-    found = {(row["metric"], row["label"]): row for row in shares(texts).iter_rows(named=True)}
+    found = {(row["metric"], row["label"]): row for row in label_shares(texts).iter_rows(named=True)}
     assert found["regard", "positive"]["share"] == pytest.approx(2 / 3)
     assert found["regard", "positive"]["texts"] == 3
     assert found["sentiment", "negative"]["share"] == 0.5
@@ -121,7 +126,7 @@ def test_shares_by_context_and_demographic() -> None:
 
 
 def test_a_whole_replication(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(classifiers, "CLASSIFIERS", {"VADER": "vader"})
+    monkeypatch.setattr(classifier_figure, "CLASSIFIERS", {"VADER": "vader"})
     monkeypatch.setattr(replication, "SUBSET", 2)
     run = evenhand.replicate("regard", data=small.parent, out=tmp_path / "r", model="m=stub")
     names = {path.name for path in run.path.iterdir()}
@@ -198,7 +203,7 @@ def test_only_the_regard_study_takes_a_suite(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         prepare("bold", suite=tmp_path / "own.toml")
     assert str(caught.value) == (
-        "replicate bold asks with the prompts of its paper. Accepted: --suite with regard. What to do: audit "
+        "replicate bold asks with the prompts of its paper. Expected: --suite with regard. Fix: audit "
         "a model with --suite instead."
     )
     with pytest.raises(InputError, match=r"--suite names .*own\.toml, which is not there"):
@@ -238,17 +243,17 @@ def test_without_data_the_charts_of_models_remain() -> None:
     with pytest.raises(InputError) as caught:
         prepare("regard", tables="4,5")
     assert str(caught.value) == (
-        "table_4, table_5 need the study's annotations. Accepted: the folder with regard_train.tsv, "
-        "sentiment_train.tsv ... What to do: name it with --data."
+        "table_4, table_5 need the study's annotations. Expected: the folder with regard_train.tsv, "
+        "sentiment_train.tsv ... Fix: name it with --data."
     )
 
 
 def test_a_folder_without_the_release(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
-        Published.find(tmp_path)
+        RegardRelease.find(tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path} has no regard_train.tsv. Accepted: the folder of the study's files: regard_train.tsv, "
-        "sentiment_train.tsv ... What to do: name it with --data; the study's authors publish the files as "
+        f"{tmp_path} has no regard_train.tsv. Expected: the folder of the study's files: regard_train.tsv, "
+        "sentiment_train.tsv ... Fix: name it with --data; the study's authors publish the files as "
         "`nlg-bias`."
     )
 
@@ -259,10 +264,10 @@ def test_a_label_the_release_does_not_have(small: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(small, tmp_path / "copy"))
     (folder / "regard_dev.tsv").write_text("5\tXYZ sat.\n")
     with pytest.raises(InputError) as caught:
-        Published(folder).annotations("regard")
+        RegardRelease(folder).annotations("regard")
     assert str(caught.value) == (
-        "regard_dev.tsv has the label '5' and the text 'XYZ sat.'. Accepted: -1, 0 or 1, a tab, the text. "
-        "What to do: get the file again."
+        "regard_dev.tsv has the label '5' and the text 'XYZ sat.'. Expected: -1, 0 or 1, a tab, the text. "
+        "Fix: get the file again."
     )
 
 
@@ -281,7 +286,7 @@ def test_a_damaged_release_is_named_before_anything_is_computed(
     (folder / name).write_text(content)
     with pytest.raises(InputError) as caught:
         prepare("regard", data=folder)
-    assert caught.value.came == message
+    assert caught.value.problem == message
 
 
 def test_ratings_of_one_question_are_enough(small: Path, tmp_path: Path) -> None:

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.core.assets import asset
 from evenhand.core.errors import InputError
+from evenhand.core.files import asset_path
 from evenhand.suites.pairs.eec import EecSuite
-from evenhand.suites.pairs.load import load
-from evenhand.suites.pairs.sets import EMOTIONS, counted
+from evenhand.suites.pairs.pair_sets import EMOTIONS, count_sets
+from evenhand.suites.pairs.table_pairs import load
 from evenhand.testing import check_suite
 
 
 def test_builtin_is_as_large_as_its_card_says() -> None:
     suite = load()
     # 10 templates x 4 emotions x 3 words = 120 sentences a person.
-    assert counted(suite.sets) == {
+    assert count_sets(suite.sets) == {
         "gender": (600, 1800),  # 120 x 5 people; 3 groups are 3 pairs
         "race": (720, 4320),  # 120 x 6; 4 groups are 6 pairs
         "religion": (240, 3600),  # 120 x 2; 6 groups are 15 pairs
@@ -34,7 +34,7 @@ def test_builtin_is_as_large_as_its_card_says() -> None:
 
 
 def test_builtin_sentences_differ_in_the_person_alone() -> None:
-    axes = tomllib.loads(asset("pairs", "pairs.toml").read_text(encoding="utf-8"))["axes"]
+    axes = tomllib.loads(asset_path("pairs", "pairs.toml").read_text(encoding="utf-8"))["axes"]
     people = {
         (axis["name"], group["name"]): [word.lower() for word in group["words"]]
         for axis in axes
@@ -82,7 +82,7 @@ groups = [
 def test_templates_of_a_user(tmp_path: Path) -> None:
     suite = load(name=written(tmp_path / "mine.toml", TEMPLATES))
     # (3 words + 1 template without a slot) x 2 people
-    assert counted(suite.sets) == {"size": (8, 8)}
+    assert count_sets(suite.sets) == {"size": (8, 8)}
     assert suite.info.name == "mine"
     assert suite.sets[0].sentences == {"tall": "The tall one was cross.", "short": "The short one was cross."}
     assert [one.emotion for one in suite.sets] == ["anger"] * 2 + ["joy"] * 4 + ["sadness"] * 2
@@ -116,8 +116,7 @@ def test_templates_that_do_not_fit_say_what(tmp_path: Path, old: str, new: str, 
     with pytest.raises(InputError) as raised:
         load(name=path)
     assert str(raised.value) == (
-        f"{path}: {said}. Accepted: a file in the format of `evenhand show pairs`. What to do: change that "
-        f"line."
+        f"{path}: {said}. Expected: a file in the format of `evenhand show pairs`. Fix: change that line."
     )
 
 
@@ -129,7 +128,7 @@ def test_a_wide_table(tmp_path: Path) -> None:
         "She sat.,He sat.,female,male,gender,,sit\n",
     )
     suite = load(name=path)
-    assert counted(suite.sets) == {"gender": (2, 2)}
+    assert count_sets(suite.sets) == {"gender": (2, 2)}
     # The order of the groups is ours, whatever the file's.
     assert list(suite.sets[0].sentences.items()) == [("male", "He ran."), ("female", "She ran.")]
     assert [(one.emotion, one.cluster) for one in suite.sets] == [("joy", "run"), (None, "sit")]
@@ -141,7 +140,7 @@ def test_a_missing_side_is_left_out_and_said(tmp_path: Path) -> None:
         "text_a,text_b,group_a,group_b\nShe ran.,He ran.,female,male\nShe sat.,,female,male\n",
     )
     suite = load(name=path)
-    assert counted(suite.sets) == {"group": (1, 1)}
+    assert count_sets(suite.sets) == {"group": (1, 1)}
     assert suite.info.notes == ("1 set lacks a side and is left out: only female speaks there",)
 
 
@@ -151,7 +150,7 @@ def test_sides_that_say_the_same_are_left_out_and_said(tmp_path: Path) -> None:
         "text_a,text_b,group_a,group_b\nShe ran.,He ran.,female,male\nThey sat.,They sat.,female,male\n",
     )
     suite = load(name=path)
-    assert counted(suite.sets) == {"group": (1, 1)}
+    assert count_sets(suite.sets) == {"group": (1, 1)}
     assert suite.info.notes == ("1 set says the same of every group and is left out",)
 
 
@@ -169,11 +168,11 @@ def test_repeated_sets_of_templates_count_once_too(tmp_path: Path) -> None:
         '"my short aunt"', '"the short one"'
     )
     suite = load(name=written(tmp_path / "mine.toml", again))
-    assert counted(suite.sets) == {"size": (4, 4)}
+    assert count_sets(suite.sets) == {"size": (4, 4)}
     assert suite.info.notes == ("4 sets repeat others and are left out",)
     alike = TEMPLATES.replace('"my short aunt"', '"my tall aunt"')
     suite = load(name=written(tmp_path / "mine.toml", alike))
-    assert counted(suite.sets) == {"size": (4, 4)}
+    assert count_sets(suite.sets) == {"size": (4, 4)}
     assert suite.info.notes == ("4 sets say the same of every group and are left out",)
     with pytest.raises(InputError, match="says the same of every group"):
         load(name=written(tmp_path / "mine.toml", alike.replace('"the short one"', '"the tall one"')))
@@ -191,7 +190,7 @@ def test_unequal_groups_of_a_long_table_are_said(tmp_path: Path) -> None:
         '{"set": "2", "group": "b", "text": "B sat."}\n',
     )
     suite = load(name=path)
-    assert counted(suite.sets) == {"group": (2, 4)}
+    assert count_sets(suite.sets) == {"group": (2, 4)}
     assert suite.info.notes == ("group: c is in 1 of 2 sets; its pairs are those",)
 
 
@@ -200,40 +199,39 @@ def test_unequal_groups_of_a_long_table_are_said(tmp_path: Path) -> None:
     [
         (
             "one,two\n1,2\n",
-            "{path} has the columns one, two. Accepted: columns text_a, text_b, group_a, group_b (a row a "
+            "{path} has the columns one, two. Expected: columns text_a, text_b, group_a, group_b (a row a "
             "pair) "
             "or set, group, text (a row a sentence); and axis, emotion, template where you have them. "
-            "What to do: rename the columns.",
+            "Fix: rename the columns.",
         ),
         (
             "set,group,text\n1,,A ran.\n",
-            "{path} row 1 has the group '' in column 'group'. Accepted: a name, and not (rest) or (all). "
-            "What to do: name the group the sentence speaks of.",
+            "{path} row 1 has the group '' in column 'group'. Expected: a name, and not (rest) or (all). "
+            "Fix: name the group the sentence speaks of.",
         ),
         (
             "set,group,text\n1,(rest),A ran.\n",
-            "{path} row 1 has the group '(rest)' in column 'group'. Accepted: a name, and not (rest) or "
+            "{path} row 1 has the group '(rest)' in column 'group'. Expected: a name, and not (rest) or "
             "(all). "
-            "What to do: name the group the sentence speaks of.",
+            "Fix: name the group the sentence speaks of.",
         ),
         (
             "set,group,text\n1,a,A ran.\n1,a,A sat.\n",
-            "{path} row 2 is a second sentence of 'a' in set '1'. Accepted: one sentence a group and set. "
-            "What to do: give it a set of its own.",
+            "{path} row 2 is a second sentence of 'a' in set '1'. Expected: one sentence a group and set. "
+            "Fix: give it a set of its own.",
         ),
         (
             "set,group,text,emotion\n1,a,A ran.,glee\n1,b,B ran.,glee\n",
-            "{path} row 1 has the emotion 'glee'. Accepted: anger, fear, joy, sadness, or nothing. "
-            "What to do: rename it, or leave it empty.",
+            "{path} row 1 has the emotion 'glee'. Expected: anger, fear, joy, sadness, or nothing. "
+            "Fix: rename it, or leave it empty.",
         ),
         (
             "set,group,text\n1,a,A ran.\n2,b,B ran.\n",
-            "{path} has no set with two sides. Accepted: two groups a set. What to do: check the file.",
+            "{path} has no set with two sides. Expected: two groups a set. Fix: check the file.",
         ),
         (
             "text_a,text_b,group_a,group_b\nA ran.,B ran.,a,a\n",
-            "{path} row 1 has the group 'a' on both sides. Accepted: two groups. What to do: repair that "
-            "row.",
+            "{path} row 1 has the group 'a' on both sides. Expected: two groups. Fix: repair that row.",
         ),
     ],
 )

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from evenhand.core.protocols import Suite
-from evenhand.papers.affective.printed import predictions
-from evenhand.papers.records import Claim
+from evenhand.papers.affective.published_values import load_published_predictions
+from evenhand.papers.replication_pages import PaperClaim
 from evenhand.suites.pairs.crows import PRINTED
-from evenhand.suites.pairs.sets import PairSuite, counted
+from evenhand.suites.pairs.pair_sets import PairSuite, count_sets
 
 _COUNTS = {
     "eec": {"gender": "1400 pairs", "race": "2800 pairs"},
@@ -20,15 +20,15 @@ _COUNTS = {
 _SECTION = "4.2.1"
 
 
-def claims(suites: Sequence[Suite]) -> tuple[Claim, ...]:
+def claims(suites: Sequence[Suite]) -> tuple[PaperClaim, ...]:
     """Counts of evaluation sentences, and what 5.1 says of the printed tables."""
     return (*_pairs(suites), *_of_tables())
 
 
-def _pairs(suites: Sequence[Suite]) -> Iterator[Claim]:
+def _pairs(suites: Sequence[Suite]) -> Iterator[PaperClaim]:
     for suite in suites:
         sets = suite.sets if isinstance(suite, PairSuite) else ()
-        for axis, (number, pairs) in counted(sets).items():
+        for axis, (number, pairs) in count_sets(sets).items():
             printed = _COUNTS.get(suite.info.name, {}).get(axis)
             if printed is None:
                 continue
@@ -37,7 +37,7 @@ def _pairs(suites: Sequence[Suite]) -> Iterator[Claim]:
                 if suite.info.name == "crows"
                 else "as released"
             )
-            yield Claim(
+            yield PaperClaim(
                 _SECTION,
                 f"{suite.info.name}, {axis}: sentences to compare",
                 printed,
@@ -47,11 +47,11 @@ def _pairs(suites: Sequence[Suite]) -> Iterator[Claim]:
             )
 
 
-def _of_tables() -> Iterator[Claim]:
+def _of_tables() -> Iterator[PaperClaim]:
     """Section 5.1 counts in Tables 6 to 9, so that it can be checked against them."""
-    table = predictions()
+    table = load_published_predictions()
     largest = table.sort("avg_delta", descending=True)["source"].head(5).to_list()
-    yield Claim(
+    yield PaperClaim(
         "5.1",
         "of the five largest average deltas, how many are T5's",
         "3",
@@ -59,7 +59,7 @@ def _of_tables() -> Iterator[Claim]:
         "printed tables",
         "counted in Tables 6 to 9 as printed",
     )
-    yield Claim(
+    yield PaperClaim(
         "5.1",
         "of the five largest average deltas, how many are XLNet's",
         "0",
@@ -69,7 +69,7 @@ def _of_tables() -> Iterator[Claim]:
     )
     below = table.filter(pl.col("dp") < 0.8)
     xlnet = below.filter(pl.col("source") == "paper: XLNet")
-    yield Claim(
+    yield PaperClaim(
         "5.1",
         "XLNet has the least class-based bias, in religion and sadness alone",
         "religion, sadness",

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from evenhand.api import probe
 from evenhand.core import registry
 from evenhand.core.digests import Json, digest, file_digest
 from evenhand.core.errors import InputError
-from evenhand.core.file_names import file_name
+from evenhand.core.files import safe_file_name
 from evenhand.core.protocols import Progress, Suite
-from evenhand.papers.affective import corpora, predictions
+from evenhand.papers.affective import corpus_tables, prediction_tables
 from evenhand.papers.affective.claims import claims
-from evenhand.papers.affective.printed import CITATION, CORPORA, MODELS
-from evenhand.papers.records import Exhibit, Replication
-from evenhand.papers.replicate import RUNS, Request
+from evenhand.papers.affective.published_values import CITATION, CORPORA, MODELS
+from evenhand.papers.replicate import RUNS, ReplicationRequest
+from evenhand.papers.replication_pages import Exhibit, Replication
+from evenhand.probes import probe
 from evenhand.store.run import Run
-from evenhand.suites.pairs.files import AbsentError
+from evenhand.suites.pairs.pair_sets import FilesMissingError
 
 DEFAULT_MODELS: Final = ("emotion",)
 RELEASED: Final = "eec_emotion_only_bert_predictions.csv"
@@ -47,11 +47,11 @@ class AffectiveReplication:
     """A replication with its data found and its pairs read."""
 
     data: Path
-    corpora: corpora.Corpora
+    corpora: corpus_tables.Corpora
     suites: Mapping[str, Suite]
     classifiers: Mapping[str, str]
     """Source to the classifier's spec."""
-    request: Request
+    request: ReplicationRequest
 
     @property
     def identity(self) -> Mapping[str, Json]:
@@ -89,7 +89,7 @@ class AffectiveReplication:
             citation=CITATION,
             exhibits=tuple(sorted(exhibits, key=lambda exhibit: order[exhibit.id])),
             claims=claims(list(self.suites.values())),
-            remarks=(*_REMARKS, *corpora.notes(self.corpora), *self._missing_pairs()),
+            remarks=(*_REMARKS, *corpus_tables.describe_missing(self.corpora), *self._missing_pairs()),
             sources=tuple(self.classifiers),
         )
 
@@ -97,37 +97,45 @@ class AffectiveReplication:
         wanted = [name for name in _OF_CORPORA if name in self.request.exhibits]
         runs = [scan.run(progress) for scan in self.corpora.scans(folder)] if wanted else []
         if runs:
-            made = {"table_2": corpora.table_2, "table_3": corpora.table_3, "table_4": corpora.table_4}
+            made = {
+                "table_2": corpus_tables.table_2,
+                "table_3": corpus_tables.table_3,
+                "table_4": corpus_tables.table_4,
+            }
             yield from (made[name](runs) for name in wanted)
         if "table_5" in self.request.exhibits:
-            yield corpora.table_5(self.data)
+            yield corpus_tables.table_5(self.data)
 
     def _of_classifiers(self, folder: Path, progress: Progress) -> Iterator[Exhibit]:
         wanted = [name for name in (*MODELS, *_FIGURES, *_SUMMARIES) if name in self.request.exhibits]
         if not wanted or not self.suites:
             return
         runs = {source: self._probe(source, folder, progress) for source in self.classifiers}
-        ours = predictions.measured(runs)
+        ours = prediction_tables.measure_cells(runs)
         shown = next((source for source in runs if "bert" in source.lower()), next(iter(runs)))
         first = next(iter(runs))
         for name in wanted:
             if name in MODELS:
-                yield predictions.table_of_model(name, ours)
+                yield prediction_tables.model_table(name, ours)
             elif name == "figure_2":
-                yield predictions.figure_2(runs[shown], shown)
+                yield prediction_tables.figure_2(runs[shown], shown)
             elif name == "figure_3":
-                yield predictions.figure_3(runs[first], first)
+                yield prediction_tables.figure_3(runs[first], first)
             elif name == "summary_5_1":
-                yield predictions.summary(ours, "source", name, "Affective bias by model (section 5.1)")
+                yield prediction_tables.summary_table(
+                    ours, "source", name, "Affective bias by model (section 5.1)"
+                )
             else:
-                yield predictions.summary(ours, "corpus", name, "By evaluation corpus (section 5.4)")
+                yield prediction_tables.summary_table(
+                    ours, "corpus", name, "By evaluation corpus (section 5.4)"
+                )
 
     def _probe(self, source: str, folder: Path, progress: Progress) -> Run:
         spec = self.classifiers[source]
         # The released predictions are of EEC alone.
         names = ["eec"] if spec.endswith(RELEASED) else list(self.suites)
         pairs = [f"{name}:{self.data}" for name in names]
-        safe = file_name(source, "classifier")
+        safe = safe_file_name(source, "classifier")
         prepared = probe.prepare(
             spec,
             pairs=pairs,
@@ -145,25 +153,25 @@ class AffectiveReplication:
             yield f"Not at hand, and left out of Tables 6 to 9: {', '.join(missing)}."
 
 
-def prepare(request: Request) -> AffectiveReplication:
+def prepare(request: ReplicationRequest) -> AffectiveReplication:
     """The replication with its data found: ``--data``, else ``EVENHAND_DATA``."""
     named = os.environ.get("EVENHAND_DATA")
     data = request.data or (Path(named) if named else None)
     if data is None:
         raise InputError(
             "no folder with the paper's published data was named",
-            accepted="--data DIR, or EVENHAND_DATA, with affective/eec.csv, bits, csp and semeval files; "
+            expected="--data DIR, or EVENHAND_DATA, with affective/eec.csv, bits, csp and semeval files; "
             "WikiEn, BookCorpus, WebText and C4-Val are optional",
-            todo="see the how-to on probing for where they are published",
+            fix="see the how-to on probing for where they are published",
         )
     suites = dict(_suites(data))
-    found = corpora.find(data)
+    found = corpus_tables.find_corpora(data)
     if not suites and not found.paths:
         raise InputError(
             f"{data} has none of the paper's data",
-            accepted="affective/eec.csv, bits, csp or semeval files, or a corpus named WikiEn, BookCorpus, "
+            expected="affective/eec.csv, bits, csp or semeval files, or a corpus named WikiEn, BookCorpus, "
             "WebText or C4-Val",
-            todo="check the path",
+            fix="check the path",
         )
     return AffectiveReplication(data, found, suites, dict(_classifiers(data, suites, request)), request)
 
@@ -171,19 +179,21 @@ def prepare(request: Request) -> AffectiveReplication:
 def _suites(data: Path) -> Iterator[tuple[str, Suite]]:
     for name in CORPORA:
         try:
-            yield name, registry.suite(name, {"name": str(data)})
-        except AbsentError:
+            yield name, registry.create_suite(name, {"name": str(data)})
+        except FilesMissingError:
             # Each set of pairs is optional; what is missing is said in the remarks.
             continue
         except InputError as error:
             raise InputError(
-                f"the pairs {CORPORA[name]} are damaged: {error.came}",
-                accepted=error.accepted,
-                todo="get the file again, or take it away to go without these pairs",
+                f"the pairs {CORPORA[name]} are damaged: {error.problem}",
+                expected=error.expected,
+                fix="get the file again, or take it away to go without these pairs",
             ) from error
 
 
-def _classifiers(data: Path, suites: Mapping[str, Suite], request: Request) -> Iterator[tuple[str, str]]:
+def _classifiers(
+    data: Path, suites: Mapping[str, Suite], request: ReplicationRequest
+) -> Iterator[tuple[str, str]]:
     for spec in request.models or DEFAULT_MODELS:
         yield spec if len(spec) < 60 else Path(spec).name, spec
     released = next(

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import polars as pl
 
 from evenhand.core.records import Estimate
-from evenhand.papers.bold.gender import merged_professions, ratios
-from evenhand.papers.bold.polarity import GENDERS
-from evenhand.papers.bold.printed import RATIOS
-from evenhand.papers.bold.shares import by, share
-from evenhand.papers.bold.significance import tests
-from evenhand.papers.records import Claim
+from evenhand.papers.bold.group_tables import GENDERS, gender_ratios, merge_professions
+from evenhand.papers.bold.labelled_texts import group_by, label_share
+from evenhand.papers.bold.norm_tables import test_table
+from evenhand.papers.bold.published_values import RATIOS
+from evenhand.papers.replication_pages import PaperClaim
 
 _SENTIMENT = {
     ("positive", "American_actors"): "17.041 %",
@@ -33,40 +32,44 @@ _TOXIC = {
 }
 
 
-def claims(texts: pl.DataFrame) -> tuple[Claim, ...]:
+def claims(texts: pl.DataFrame) -> tuple[PaperClaim, ...]:
     """Every number of the text of 6.1 and 6.2 that labels can give, ours with its interval and n."""
     parts = (_profession, _gender, _race, _beliefs, _models, _toxic_ideas, _tests)
     found = (claim for part in parts for claim in part(texts))
     return tuple(sorted(found, key=lambda claim: claim.section))
 
 
-def _profession(texts: pl.DataFrame) -> Sequence[Claim]:
-    of = merged_professions(texts).filter(pl.col("max").is_not_null())
+def _profession(texts: pl.DataFrame) -> Sequence[PaperClaim]:
+    of = merge_professions(texts).filter(pl.col("max").is_not_null())
     polar = of.with_columns(
         polar=pl.when(pl.col("max") != "neutral").then(pl.lit("yes")).otherwise(pl.lit("no"))
     )
     claim = "texts about professions that are male or female"
     # Table 3 prints 3,956 such texts of 60,204: 6.571 %. By the other two metrics it would be 5.67 and 5.00.
     remark = "by Gender-Max in the groups of Table 3, whose printed counts give the paper's number"
-    return [_claim("6.1.1", claim, "6.57 %", share(polar, "polar", "yes"), remark=remark)]
+    return [_claim("6.1.1", claim, "6.57 %", label_share(polar, "polar", "yes"), remark=remark)]
 
 
-def _gender(texts: pl.DataFrame) -> Sequence[Claim]:
+def _gender(texts: pl.DataFrame) -> Sequence[PaperClaim]:
     of = texts.filter(pl.col("domain") == "gender")
-    found = [_claim("6.1.2", "texts with neutral sentiment", "76.72 %", share(of, "sentiment", "neutral"))]
+    found = [
+        _claim("6.1.2", "texts with neutral sentiment", "76.72 %", label_share(of, "sentiment", "neutral"))
+    ]
     for (label, group), printed in _SENTIMENT.items():
-        ours = share(of.filter(pl.col("group") == group), "sentiment", label)
+        ours = label_share(of.filter(pl.col("group") == group), "sentiment", label)
         found.append(_claim("6.1.2", f"{label} sentiment, {GENDERS[group]}", printed, ours))
     return found
 
 
-def _race(texts: pl.DataFrame) -> Sequence[Claim]:
+def _race(texts: pl.DataFrame) -> Sequence[PaperClaim]:
     found = []
     for group, (negative, toxic) in _RACE.items():
         of, name = texts.filter(pl.col("group") == group), group.replace("_", " ")
         found += [
-            _claim("6.1.3", f"negative sentiment, {name}", negative, share(of, "sentiment", "negative")),
-            _claim("6.1.3", f"toxic texts, {name}", toxic, share(of, "toxicity", "toxic")),
+            _claim(
+                "6.1.3", f"negative sentiment, {name}", negative, label_share(of, "sentiment", "negative")
+            ),
+            _claim("6.1.3", f"toxic texts, {name}", toxic, label_share(of, "toxicity", "toxic")),
         ]
     found.append(
         _sources_where(
@@ -83,11 +86,11 @@ def _race(texts: pl.DataFrame) -> Sequence[Claim]:
     return found
 
 
-def _sources_where(texts: pl.DataFrame, label: str, claim: str) -> Claim:
+def _sources_where(texts: pl.DataFrame, label: str, claim: str) -> PaperClaim:
     hits = sources = 0
-    for frame in by(texts.filter(pl.col("domain") == "race"), "source").values():
+    for frame in group_by(texts.filter(pl.col("domain") == "race"), "source").values():
         african, european = (
-            share(frame.filter(pl.col("group") == group), "regard", label).value
+            label_share(frame.filter(pl.col("group") == group), "regard", label).value
             for group in ("African_Americans", "European_Americans")
         )
         if african is None or european is None:
@@ -96,7 +99,7 @@ def _sources_where(texts: pl.DataFrame, label: str, claim: str) -> Claim:
         hits += european >= african if label == "positive" else african > european
     ours = f"{hits} of {sources}" if sources else None
     remark = "" if sources else "no source has regard for both groups"
-    return Claim(
+    return PaperClaim(
         "6.1.3",
         claim,
         "5 of 6",
@@ -105,18 +108,18 @@ def _sources_where(texts: pl.DataFrame, label: str, claim: str) -> Claim:
     )
 
 
-def _beliefs(texts: pl.DataFrame) -> Sequence[Claim]:
+def _beliefs(texts: pl.DataFrame) -> Sequence[PaperClaim]:
     of = texts.filter(pl.col("domain") == "religious_ideology")
     found = []
     for group, printed in _RELIGION.items():
-        ours = share(of.filter(pl.col("group") == group), "sentiment", "negative")
+        ours = label_share(of.filter(pl.col("group") == group), "sentiment", "negative")
         found.append(_claim("6.1.4", f"negative sentiment, {group}, over all sources", printed, ours))
     hinduism = of.filter(pl.col("group") == "hinduism")["prompt_id"].n_unique()
-    atheism = share(of.filter(pl.col("group") == "atheism"), "toxicity", "toxic")
+    atheism = label_share(of.filter(pl.col("group") == "atheism"), "toxicity", "toxic")
     return [
         *found,
-        Claim("6.1.4", "prompts about hinduism", "12", str(hinduism) if hinduism else None),
-        Claim("6.1.4", "beliefs with toxic texts", "3 of 7", _beliefs_with_toxic_texts(of)),
+        PaperClaim("6.1.4", "prompts about hinduism", "12", str(hinduism) if hinduism else None),
+        PaperClaim("6.1.4", "beliefs with toxic texts", "3 of 7", _beliefs_with_toxic_texts(of)),
         _claim("6.1.4", "toxic texts, atheism", "0.574 %", atheism),
         _fascism(texts),
     ]
@@ -128,16 +131,17 @@ def _beliefs_with_toxic_texts(texts: pl.DataFrame) -> str | None:
     return f"{toxic} of {scored['group'].n_unique()}" if scored.height else None
 
 
-def _fascism(texts: pl.DataFrame) -> Claim:
-    sources = by(texts.filter(pl.col("domain") == "political_ideology"), "source")
+def _fascism(texts: pl.DataFrame) -> PaperClaim:
+    sources = group_by(texts.filter(pl.col("domain") == "political_ideology"), "source")
     largest = 0
     for frame in sources.values():
         shares = {
-            group: share(part, "sentiment", "negative").value for (group,), part in by(frame, "group").items()
+            group: label_share(part, "sentiment", "negative").value
+            for (group,), part in group_by(frame, "group").items()
         }
         known = [value for value in shares.values() if value is not None]
         largest += bool(known) and shares.get("fascism") == max(known)
-    return Claim(
+    return PaperClaim(
         "6.1.4",
         "sources in which fascism has the largest share of negative texts",
         "6 of 6",
@@ -146,9 +150,9 @@ def _fascism(texts: pl.DataFrame) -> Claim:
     )
 
 
-def _models(texts: pl.DataFrame) -> Sequence[Claim]:
+def _models(texts: pl.DataFrame) -> Sequence[PaperClaim]:
     found = [
-        Claim(
+        PaperClaim(
             "6.2",
             f"mean male : female ratio, {source}",
             f"{value:.2f}",
@@ -157,41 +161,49 @@ def _models(texts: pl.DataFrame) -> Sequence[Claim]:
             remark="the paper's source",
         )
         for source, value in RATIOS.items()
-        if source not in ratios(texts)
+        if source not in gender_ratios(texts)
     ]
-    for source, value in ratios(texts).items():
+    for source, value in gender_ratios(texts).items():
         printed = f"{RATIOS[source]:.2f}" if source in RATIOS else "-"
         ours = None if value is None else f"{value:.2f}"
         remark = "" if ours else "a merged group of professions has no female text, so that it has no ratio"
         found.append(
-            Claim("6.2", f"mean male : female ratio, {source}", printed, ours, source=source, remark=remark)
+            PaperClaim(
+                "6.2", f"mean male : female ratio, {source}", printed, ours, source=source, remark=remark
+            )
         )
     return [*found, *_toxic(texts)]
 
 
-def _toxic(texts: pl.DataFrame) -> Sequence[Claim]:
+def _toxic(texts: pl.DataFrame) -> Sequence[PaperClaim]:
     return [
-        _claim("6.2", "toxic texts, all domains", "< 0.5 %", share(frame, "toxicity", "toxic"), source=source)
-        for (source,), frame in by(texts, "source").items()
+        _claim(
+            "6.2",
+            "toxic texts, all domains",
+            "< 0.5 %",
+            label_share(frame, "toxicity", "toxic"),
+            source=source,
+        )
+        for (source,), frame in group_by(texts, "source").items()
     ]
 
 
-def _toxic_ideas(texts: pl.DataFrame) -> Sequence[Claim]:
+def _toxic_ideas(texts: pl.DataFrame) -> Sequence[PaperClaim]:
     """How many toxic texts each belief and ideology has, source by source."""
     found = []
     for domain, printed in _TOXIC.items():
-        for (source,), frame in by(texts.filter(pl.col("domain") == domain), "source").items():
+        for (source,), frame in group_by(texts.filter(pl.col("domain") == domain), "source").items():
             scored = frame.filter(pl.col("toxicity").is_not_null())
             toxic = scored.filter(pl.col("toxicity") == "toxic").group_by("group", maintain_order=True).len()
             counts = ", ".join(f"{group} {count}" for group, count in toxic.iter_rows()) or "none"
             ours = f"{counts}, n = {scored.height:,}" if scored.height else None
-            found.append(Claim("6.2", f"toxic texts, {domain.replace('_', ' ')}", printed, ours, source))
+            found.append(PaperClaim("6.2", f"toxic texts, {domain.replace('_', ' ')}", printed, ours, source))
     return found
 
 
-def _tests(texts: pl.DataFrame) -> Sequence[Claim]:
+def _tests(texts: pl.DataFrame) -> Sequence[PaperClaim]:
     return [
-        Claim(
+        PaperClaim(
             row["section"],
             f"p, {row['question']}",
             row["paper_p"],
@@ -199,18 +211,18 @@ def _tests(texts: pl.DataFrame) -> Sequence[Claim]:
             remark=row["null_reason"]
             or f"by the paper's test; with entities as clusters {row['p_ours']:.2g}",
         )
-        for row in tests(texts).frame.iter_rows(named=True)
+        for row in test_table(texts).frame.iter_rows(named=True)
     ]
 
 
 def _claim(
     section: str, claim: str, paper: str, found: Estimate, *, source: str = "", remark: str = ""
-) -> Claim:
+) -> PaperClaim:
     """A share beside the printed one; one without an interval says why."""
     reason = found.null_reason or ""
     if reason and found.value is not None:
         reason = f"no interval: {reason}"
-    return Claim(section, claim, paper, _percent(found), source, reason or remark)
+    return PaperClaim(section, claim, paper, _percent(found), source, reason or remark)
 
 
 def _percent(found: Estimate) -> str | None:

@@ -8,49 +8,49 @@ from pathlib import Path
 
 import polars as pl
 
-from evenhand.api import audit
-from evenhand.api.parts import duration
-from evenhand.api.run_options import AuditOptions
+from evenhand.audits import audit
+from evenhand.audits.run_setup import format_duration
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import HumanSuite, Progress
-from evenhand.papers.bold import examples, gender, human, norms, polarity, significance, statistics
+from evenhand.papers.bold import group_tables, human_validation, norm_tables, text_tables
 from evenhand.papers.bold.claims import claims
-from evenhand.papers.bold.printed import CITATION
-from evenhand.papers.bold.sources import Source, find_sources
-from evenhand.papers.bold.texts import METRICS, labelled_texts
-from evenhand.papers.records import Exhibit, Replication
-from evenhand.papers.replicate import RUNS, Request
+from evenhand.papers.bold.labelled_texts import METRICS, labelled_texts
+from evenhand.papers.bold.published_values import CITATION
+from evenhand.papers.bold.text_origins import BoldSource, find_sources
+from evenhand.papers.replicate import RUNS, ReplicationRequest
+from evenhand.papers.replication_pages import Exhibit, Replication
+from evenhand.run_options import AuditOptions
 from evenhand.store.run import Run
 
 DEFAULT_MODELS = ("builtin", "builtin:masked")
 SUBSET = 1_720
 """Prompts a model continues without ``--full``: spread over the 43 groups, 40 or all of each."""
-PACE = 150.0
+DEFAULT_SCORING_RATE = 150.0
 """Texts a second that the embedded metrics score and compare on two cores, where none was measured."""
 _NORMS = ("norms",)
-_DRAWN: Mapping[str, tuple[Callable[[pl.DataFrame], Exhibit], tuple[str, ...]]] = {
-    "table_3": (gender.table_3, ("gender_polarity",)),
-    "table_4": (norms.table_4, _NORMS),
-    "table_5": (polarity.table_5, ("regard",)),
-    "table_6": (norms.table_6, _NORMS),
-    "table_7": (examples.table_7, ("sentiment", "toxicity", "regard", "gender_polarity")),
-    "table_9": (norms.table_9, _NORMS),
-    "table_10": (norms.table_10, _NORMS),
-    "table_11": (norms.table_11, _NORMS),
-    "figure_2": (gender.figure_2, ("gender_polarity",)),
-    "figure_3": (polarity.figure_3, ("sentiment", "toxicity")),
-    "figure_4": (polarity.figure_4, ("sentiment",)),
-    "figure_5": (polarity.figure_5, ("sentiment",)),
-    "tests": (significance.tests, ("sentiment", "toxicity", "regard")),
+_BUILDERS: Mapping[str, tuple[Callable[[pl.DataFrame], Exhibit], tuple[str, ...]]] = {
+    "table_3": (group_tables.table_3, ("gender_polarity",)),
+    "table_4": (norm_tables.table_4, _NORMS),
+    "table_5": (group_tables.table_5, ("regard",)),
+    "table_6": (norm_tables.table_6, _NORMS),
+    "table_7": (text_tables.table_7, ("sentiment", "toxicity", "regard", "gender_polarity")),
+    "table_9": (norm_tables.table_9, _NORMS),
+    "table_10": (norm_tables.table_10, _NORMS),
+    "table_11": (norm_tables.table_11, _NORMS),
+    "figure_2": (group_tables.figure_2, ("gender_polarity",)),
+    "figure_3": (group_tables.figure_3, ("sentiment", "toxicity")),
+    "figure_4": (group_tables.figure_4, ("sentiment",)),
+    "figure_5": (group_tables.figure_5, ("sentiment",)),
+    "tests": (norm_tables.test_table, ("sentiment", "toxicity", "regard")),
 }
 """What is drawn from texts, and the metrics it needs: no other is scored."""
-_COUNTED = "table_1"
+_COUNT_TABLE = "table_1"
 """Drawn from the prompts alone."""
 _CLAIMS = "claims"
 _OF_PEOPLE = ("table_8", "figure_6")
-EXHIBITS = (_COUNTED, *_DRAWN, *_OF_PEOPLE, _CLAIMS)
+EXHIBITS = (_COUNT_TABLE, *_BUILDERS, *_OF_PEOPLE, _CLAIMS)
 _REMARKS = (
     "Wikipedia's sentences are the paper's human baseline, and not a fair one: some kinds of people write "
     "far more of it than others, and its own texts differ between groups much as those of models do "
@@ -69,9 +69,9 @@ class BoldReplication:
     """A replication with its suite and models loaded."""
 
     suite: HumanSuite
-    sources: tuple[Source, ...]
+    sources: tuple[BoldSource, ...]
     """None where nothing that is asked for needs texts."""
-    request: Request
+    request: ReplicationRequest
     labels: pl.DataFrame | None = None
     """What people said of texts, for Table 8 and Figure 6."""
 
@@ -92,20 +92,20 @@ class BoldReplication:
         unknown = sorted(set(given) - set(METRICS))
         if unknown:
             raise InputError(
-                f"--metrics names {unknown[0]!r}, which BOLD does not use", accepted=", ".join(METRICS)
+                f"--metrics names {unknown[0]!r}, which BOLD does not use", expected=", ".join(METRICS)
             )
         return tuple(given.get(name, name) for name in METRICS)
 
     @property
-    def scored(self) -> tuple[str, ...]:
+    def required_metrics(self) -> tuple[str, ...]:
         """The metrics that what is asked for needs."""
         wanted = self.request.exhibits
-        needed = {name for exhibit in wanted if exhibit in _DRAWN for name in _DRAWN[exhibit][1]}
+        needed = {name for exhibit in wanted if exhibit in _BUILDERS for name in _BUILDERS[exhibit][1]}
         return tuple(spec for spec in self.metrics if _CLAIMS in wanted or spec.partition("=")[0] in needed)
 
     def plan(self) -> Sequence[str]:
         """Sources, texts, exhibits and the estimated time."""
-        lines = [f"bold    {self.suite.info.digest}, metrics {', '.join(self.scored) or 'none'}"]
+        lines = [f"bold    {self.suite.info.digest}, metrics {', '.join(self.required_metrics) or 'none'}"]
         audits = [self._audit(source, Path(RUNS)) for source in self.sources]
         for source, prepared in zip(self.sources, audits, strict=True):
             told = prepared.plan().lines
@@ -115,13 +115,13 @@ class BoldReplication:
             lines.append(
                 f"subset  models continue {SUBSET:,} of 23,679 prompts, spread over the groups; --full: all"
             )
-        return (*lines, f"writes  {', '.join(self._written())}")
+        return (*lines, f"writes  {', '.join(self._list_written())}")
 
     def run(self, folder: Path, progress: Progress) -> Replication:
         """The exhibits asked for."""
         runs = [self._audit(source, folder / RUNS).run(progress) for source in self.sources]
-        texts = _joined(runs, self.sources)
-        shared = _shared(texts)
+        texts = _join_runs(runs, self.sources)
+        shared = _select_shared(texts)
         of_people = self._of_people()
         names = ", ".join(source.name for source in self.sources)
         return Replication(
@@ -129,11 +129,11 @@ class BoldReplication:
             title=f"BOLD on {names}" if names else "BOLD, without texts of models",
             citation=CITATION,
             exhibits=tuple(
-                of_people[name] if name in of_people else self._drawn(name, texts, shared)
+                of_people[name] if name in of_people else self._build_exhibit(name, texts, shared)
                 for name in self._exhibits()
             ),
-            claims=claims(shared) if _CLAIMS in self._written() else (),
-            remarks=(*_REMARKS, *self._counted(texts, shared)),
+            claims=claims(shared) if _CLAIMS in self._list_written() else (),
+            remarks=(*_REMARKS, *self._warn_excluded(texts, shared)),
             sources=tuple(source.name for source in self.sources),
             warnings=tuple(
                 f"{source.name}: {text}"
@@ -145,36 +145,36 @@ class BoldReplication:
     def _of_people(self) -> Mapping[str, Exhibit]:
         if self.labels is None or not set(_OF_PEOPLE) & set(self.request.exhibits):
             return {}
-        return human.exhibits(self.labels, self.metrics, self.request.execution())
+        return human_validation.build_exhibits(self.labels, self.metrics, self.request.execution())
 
-    def _drawn(self, name: str, texts: pl.DataFrame, shared: pl.DataFrame) -> Exhibit:
-        if name == _COUNTED:
-            return statistics.table_1(self.suite.prompts())
-        return _DRAWN[name][0](shared if name == "tests" else texts)
+    def _build_exhibit(self, name: str, texts: pl.DataFrame, shared: pl.DataFrame) -> Exhibit:
+        if name == _COUNT_TABLE:
+            return text_tables.table_1(self.suite.prompts())
+        return _BUILDERS[name][0](shared if name == "tests" else texts)
 
     def _exhibits(self) -> tuple[str, ...]:
-        return tuple(name for name in self._written() if name != _CLAIMS)
+        return tuple(name for name in self._list_written() if name != _CLAIMS)
 
-    def _written(self) -> tuple[str, ...]:
+    def _list_written(self) -> tuple[str, ...]:
         return tuple(
             name for name in self.request.exhibits if self.labels is not None or name not in _OF_PEOPLE
         )
 
-    def _scoring(self, audits: Sequence[audit.Audit]) -> str:
+    def _scoring(self, audits: Sequence[audit.AuditJob]) -> str:
         texts = sum(
             len(prepared.parts[0].prompts[: prepared.settings.options["limit"]]) for prepared in audits
         )
         rate, how = audits[0].scoring_rate(), "as last measured here"
         if rate is None and not self.request.metrics:
-            rate, how = PACE, "as measured on two cores"
+            rate, how = DEFAULT_SCORING_RATE, "as measured on two cores"
         if rate is None:
             return f"scoring {texts:,} texts, for a time that is not known before the first run here"
-        return f"scoring {texts:,} texts, about {duration(texts / rate)} at {rate:,.0f} texts/s, {how}"
+        return f"scoring {texts:,} texts, about {format_duration(texts / rate)} at {rate:,.0f} texts/s, {how}"
 
-    def _audit(self, source: Source, folder: Path) -> audit.Audit:
+    def _audit(self, source: BoldSource, folder: Path) -> audit.AuditJob:
         options: AuditOptions = {
             "suite": self.suite,
-            "metrics": self.scored,
+            "metrics": self.required_metrics,
             "samples": 1,
             "seed": self.request.seed,
             "preset": source.preset,
@@ -189,7 +189,7 @@ class BoldReplication:
         }
         return audit.prepare(source.model, **options)
 
-    def _counted(self, texts: pl.DataFrame, shared: pl.DataFrame) -> Sequence[str]:
+    def _warn_excluded(self, texts: pl.DataFrame, shared: pl.DataFrame) -> Sequence[str]:
         if not self.sources:
             return ()
         written = texts.filter(pl.col("text").is_not_null())
@@ -201,21 +201,23 @@ class BoldReplication:
         )
 
 
-def prepare(request: Request) -> BoldReplication:
+def prepare(request: ReplicationRequest) -> BoldReplication:
     """The replication with BOLD found and checked, and every model loaded that is needed."""
     execution = request.execution()
-    labels = human.read_labels(request.human) if request.human else None
+    labels = human_validation.read_labels(request.human) if request.human else None
     if labels is None and set(request.exhibits) <= set(_OF_PEOPLE):
         raise InputError(
             f"{', '.join(request.exhibits)} was asked for without labels of people",
-            accepted="a file of task, text and label",
-            todo="give it as --human FILE",
+            expected="a file of task, text and label",
+            fix="give it as --human FILE",
         )
-    suite = registry.suite(f"bold:{_folder(request.data)}" if request.data else "bold", execution=execution)
+    suite = registry.create_suite(
+        f"bold:{_folder(request.data)}" if request.data else "bold", execution=execution
+    )
     if not isinstance(suite, HumanSuite):
-        raise InputError(f"the suite {suite.info.name!r} brings no human texts", accepted="bold")
-    sources: tuple[Source, ...] = ()
-    if not set(request.exhibits) <= {_COUNTED, *_OF_PEOPLE}:
+        raise InputError(f"the suite {suite.info.name!r} brings no human texts", expected="bold")
+    sources: tuple[BoldSource, ...] = ()
+    if not set(request.exhibits) <= {_COUNT_TABLE, *_OF_PEOPLE}:
         limit = None if request.full else SUBSET
         specs = request.models or DEFAULT_MODELS
         sources = find_sources(suite, specs, limit=limit, length=request.max_new_tokens, execution=execution)
@@ -227,14 +229,14 @@ def _folder(data: Path) -> Path:
     return data / "bold" if (data / "bold").is_dir() else data
 
 
-def _joined(runs: Sequence[Run], sources: Sequence[Source]) -> pl.DataFrame:
+def _join_runs(runs: Sequence[Run], sources: Sequence[BoldSource]) -> pl.DataFrame:
     """The texts of every source with their labels."""
     named = zip(runs, sources, strict=True)
     texts = [labelled_texts(run, source.name) for run, source in named]
     return pl.concat(texts, how="vertical") if texts else pl.DataFrame()
 
 
-def _shared(texts: pl.DataFrame) -> pl.DataFrame:
+def _select_shared(texts: pl.DataFrame) -> pl.DataFrame:
     """The texts of prompts that every source continued: only these may be pooled."""
     if texts.is_empty():
         return texts

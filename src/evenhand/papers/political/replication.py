@@ -9,34 +9,36 @@ from pathlib import Path
 
 import polars as pl
 
-from evenhand.api.conditions import METRICS, SUITES, Condition, Study, biases
-from evenhand.api.mitigation_options import STRENGTHS
-from evenhand.api.run_options import AuditOptions
-from evenhand.api.tradeoff import curve, sweep
+from evenhand.audits.mitigation_cost import TRAINING, VANILLA
+from evenhand.audits.mitigation_options import STRENGTHS
+from evenhand.audits.mitigation_sweep import METRICS, SUITES, MitigationSweep, SweepCondition, join_distances
+from evenhand.audits.tradeoff import sweep_conditions, tradeoff_curve
 from evenhand.core import registry
 from evenhand.core.digests import Json, digest, file_digest
-from evenhand.core.file_names import file_name
+from evenhand.core.files import safe_file_name
 from evenhand.core.protocols import Model, Progress
-from evenhand.mitigations.settings import Settings
-from evenhand.papers.political.beyond import head_of, regard_changes, regard_study, regard_table
-from evenhand.papers.political.figure import figure_2
-from evenhand.papers.political.findings import findings
-from evenhand.papers.political.judges import Judges
-from evenhand.papers.political.measuring import Found, Measuring
-from evenhand.papers.political.mixtures import mixture_files, mixtures_table
-from evenhand.papers.political.modes import Modes, find_modes, learned_from
-from evenhand.papers.political.people import read_answers, table_6
-from evenhand.papers.political.printed import CITATION
-from evenhand.papers.political.tables import JUDGE, table_2, table_3, table_5
-from evenhand.papers.political.texts import judged_texts
-from evenhand.papers.political.variations import DIALS, conditions, variations, varied_table
-from evenhand.papers.records import Exhibit, Replication
-from evenhand.papers.replicate import RUNS, Request
-from evenhand.pipeline.price import TRAINING, VANILLA
-from evenhand.store.kept import kept_table, run_key
+from evenhand.mitigations.calibration import CalibrationConfig
+from evenhand.papers.political.bias_tables import JUDGE, describe_findings, table_2, table_3, table_5
+from evenhand.papers.political.conditions import ModelConditions, find_conditions, find_training_data
+from evenhand.papers.political.judge_table import Judges, mixture_files, mixtures_table
+from evenhand.papers.political.judged_texts import ConditionMeasures, ConditionTables, read_judged_texts
+from evenhand.papers.political.option_tables import (
+    OPTION_VALUES,
+    list_conditions,
+    list_option_values,
+    option_table,
+)
+from evenhand.papers.political.published_values import CITATION
+from evenhand.papers.political.reader_ratings import read_reader_answers, table_6
+from evenhand.papers.political.regard_transfer import find_head, regard_changes, regard_study, regard_table
+from evenhand.papers.political.umap_figure import figure_2
+from evenhand.papers.replicate import RUNS, ReplicationRequest
+from evenhand.papers.replication_pages import Exhibit, Replication
+from evenhand.run_options import AuditOptions
+from evenhand.store.cache import cached_table, run_key
 from evenhand.store.run import Run
 
-KEPT = "measured"
+MEASURED_FOLDER = "measured"
 """Folder of a source's n-gram models, prices, changes and speeds: a second start finds them."""
 EXHIBITS = (
     "table_2",
@@ -68,30 +70,30 @@ _REMARKS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PoliticalSource:
     """A model and the modes it can write in."""
 
     name: str
     spec: str
     model: Model
-    modes: Modes
+    modes: ModelConditions
 
     @property
     def folder(self) -> str:
         """The folder of its runs."""
-        return file_name(self.name, "source")
+        return safe_file_name(self.name, "source")
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ModelResults:
     """What came out for one model."""
 
-    source: Source
+    source: PoliticalSource
     runs: Mapping[str, Run]
-    swept: Mapping[str, Run]
-    varied: Mapping[str, Run]
+    swept_runs: Mapping[str, Run]
+    varied_runs: Mapping[str, Run]
     """Modes at other values of an option."""
-    found: Found
+    tables: ConditionTables
     """What they change, and what the judge says of prompts and texts together."""
     price: pl.DataFrame
     paces: pl.DataFrame
@@ -101,8 +103,8 @@ class Measured:
 class PoliticalReplication:
     """A replication with its models loaded and its mitigations tried."""
 
-    sources: tuple[Source, ...]
-    request: Request
+    sources: tuple[PoliticalSource, ...]
+    request: ReplicationRequest
     answers: pl.DataFrame | None
     judges: Judges | None
 
@@ -144,7 +146,7 @@ class PoliticalReplication:
             lines.append(f"judges  {', '.join(self.judges.names())}, each trained on {self.judges.folder}")
         if self.sources and not self.request.full:
             lines.append(f"subset  {_subset()}; --full: all prompts, 10 texts of 100, hours on a CPU")
-        left_out = [name for name, is_lacking in self._unsourced().items() if is_lacking]
+        left_out = [name for name, is_lacking in self._list_unavailable().items() if is_lacking]
         asked = [name for name in self.request.exhibits if name in left_out]
         if asked:
             lines.append(f"without {', '.join(asked)}: no model here has the mode, head or texts they need")
@@ -152,8 +154,8 @@ class PoliticalReplication:
 
     def run(self, folder: Path, progress: Progress) -> Replication:
         """The exhibits asked for."""
-        measured = [self._measured(source, folder, progress) for source in self.sources]
-        drawn = dict([*self._drawn(measured), *self._regard(folder, progress)])
+        measured = [self._measure(source, folder, progress) for source in self.sources]
+        drawn = dict([*self._build_exhibits(measured), *self._regard(folder, progress)])
         if "judges" in self._exhibits() and self.judges:
             drawn["judges"] = self.judges.table(folder / RUNS / "judges", progress)
         warnings = [
@@ -172,77 +174,84 @@ class PoliticalReplication:
             warnings=tuple(warnings),
         )
 
-    def _drawn(self, measured: Sequence[Measured]) -> list[tuple[str, Exhibit]]:
+    def _build_exhibits(self, measured: Sequence[ModelResults]) -> list[tuple[str, Exhibit]]:
         wanted, drawn = self._exhibits(), list[tuple[str, Exhibit]]()
         execution, seed = self.request.execution(), self.request.seed
         if "table_6" in wanted and self.answers is not None:
             drawn.append(("table_6", table_6(self.answers)))
         if not measured:
             return drawn
-        found = pl.concat([_named(_both_readings(one), one) for one in measured])
-        changed = pl.concat([_named(one.found.changed, one) for one in measured])
+        found = pl.concat([_add_source(_both_readings(one), one) for one in measured])
+        changed = pl.concat([_add_source(one.tables.changes, one) for one in measured])
         judge = self._judge()
         if "table_2" in wanted:
             drawn.append(("table_2", table_2(found, changed, judge)))
         if "table_3" in wanted:
-            curves = [_named(_curve(one), one) for one in measured if one.swept]
-            modes = {one.source.name: one.source.modes.swept or "none" for one in measured}
+            curves = [_add_source(_curve(one), one) for one in measured if one.swept_runs]
+            modes = {one.source.name: one.source.modes.swept_mode or "none" for one in measured}
             drawn += [("table_3", table_3(pl.concat(curves), changed, modes, judge))] if curves else []
         if "table_5" in wanted:
-            price = pl.concat([_named(one.price, one) for one in measured])
-            paces = pl.concat([_named(one.paces, one) for one in measured])
+            price = pl.concat([_add_source(one.price, one) for one in measured])
+            paces = pl.concat([_add_source(one.paces, one) for one in measured])
             kept = price.filter(pl.col("condition").is_in([*found["condition"].unique(), TRAINING]))
             drawn.append(("table_5", table_5(found, changed, kept, paces, judge)))
         first = measured[0]
-        for dial in self._dials(first.source):
-            known, price = biases({**first.runs, **first.varied}), _named(first.price, first)
+        for dial in self._options_to_vary(first.source):
+            known, price = (
+                join_distances({**first.runs, **first.varied_runs}),
+                _add_source(first.price, first),
+            )
             modes_of = {first.source.name: first.source.modes}
-            drawn.append((dial, varied_table(dial, modes_of, _named(known, first), changed, price, judge)))
+            drawn.append(
+                (dial, option_table(dial, modes_of, _add_source(known, first), changed, price, judge))
+            )
         if "figure_2" in wanted:
-            judged = {name: judged_texts(run) for name, run in first.runs.items()}
+            judged = {name: read_judged_texts(run) for name, run in first.runs.items()}
             drawn.append(("figure_2", figure_2(judged, first.source.name, execution, seed)))
         files = mixture_files({source.name: source.spec for source in self.sources})
         if "mixtures" in wanted and files:
             drawn.append(("mixtures", mixtures_table(files, execution)))
         return drawn
 
-    def _measured(self, source: Source, folder: Path, progress: Progress) -> Measured:
+    def _measure(self, source: PoliticalSource, folder: Path, progress: Progress) -> ModelResults:
         study = self._study(source)
         inside = folder / RUNS / source.folder
         runs = study.runs(inside, progress)
         main = {name: runs[name] for name in source.modes.names}
-        other = {condition.name for condition in conditions(self._dials(source), source.modes)}
+        other = {condition.name for condition in list_conditions(self._options_to_vary(source), source.modes)}
         varied = {name: run for name, run in runs.items() if name in other}
         extra = {name: run for name, run in runs.items() if name not in main.keys() | other}
-        own, mode = inside / KEPT, source.modes.swept
+        own, mode = inside / MEASURED_FOLDER, source.modes.swept_mode
         swept = {VANILLA: runs[VANILLA], **extra, mode: runs[mode]} if extra and mode else {}
-        measuring = Measuring(self.request.jobs, self.request.seed, self.request.execution())
-        found = measuring.measured(runs, list(main) if "table_2" in self._exhibits() else (), own, progress)
-        price = study.prices(runs, own, source.spec, progress)
-        return Measured(source, main, swept, varied, found, price, self._paces(study, main, own))
+        measuring = ConditionMeasures(self.request.jobs, self.request.seed, self.request.execution())
+        found = measuring.measure_all(
+            runs, list(main) if "table_2" in self._exhibits() else (), own, progress
+        )
+        price = study.compute_costs(runs, own, source.spec, progress)
+        return ModelResults(source, main, swept, varied, found, price, self._paces(study, main, own))
 
-    def _paces(self, study: Study, runs: Mapping[str, Run], folder: Path) -> pl.DataFrame:
+    def _paces(self, study: MitigationSweep, runs: Mapping[str, Run], folder: Path) -> pl.DataFrame:
         """Tokens a second of every mode, timed while nothing else runs."""
         schema = {"condition": pl.String, "tokens_per_second": pl.Float64}
 
-        def timed(condition: Condition) -> pl.DataFrame:
-            row = {"condition": condition.name, "tokens_per_second": study.pace(condition)}
+        def timed(condition: SweepCondition) -> pl.DataFrame:
+            row = {"condition": condition.name, "tokens_per_second": study.measure_throughput(condition)}
             return pl.DataFrame([row], schema=schema)
 
         wanted = [one for one in study.conditions if one.name in runs and "table_5" in self._exhibits()]
         found = [
-            kept_table(folder / "pace", one.folder, run_key(runs[one.name]), partial(timed, one))
+            cached_table(folder / "pace", one.folder, run_key(runs[one.name]), partial(timed, one))
             for one in wanted
         ]
         return pl.concat([pl.DataFrame(schema=schema), *found])
 
     def _findings(self, drawn: Mapping[str, Exhibit]) -> tuple[str, ...]:
         names = tuple(source.name for source in self.sources)
-        return findings(drawn["table_5"].frame, names) if "table_5" in drawn else ()
+        return describe_findings(drawn["table_5"].frame, names) if "table_5" in drawn else ()
 
     def _regard(self, folder: Path, progress: Progress) -> list[tuple[str, Exhibit]]:
         """The table of regard of the models that have a head for it."""
-        heads = [(source, head_of(self.request.data, source.name)) for source in self.sources]
+        heads = [(source, find_head(self.request.data, source.name)) for source in self.sources]
         rows = [
             regard_changes(
                 regard_study(source.model, source.spec, head, self._options(), self.request.jobs),
@@ -255,12 +264,14 @@ class PoliticalReplication:
         ]
         return [("regard", regard_table(pl.concat(rows)))] if rows else []
 
-    def _study(self, source: Source) -> Study:
-        asked = [*source.modes.conditions, *conditions(self._dials(source), source.modes)]
-        mode = source.modes.swept
+    def _study(self, source: PoliticalSource) -> MitigationSweep:
+        asked = [*source.modes.conditions, *list_conditions(self._options_to_vary(source), source.modes)]
+        mode = source.modes.swept_mode
         if mode and "table_3" in self._exhibits():
-            asked += sweep(mode, STRENGTHS, source.modes.options(mode))[1:]
-        return Study(source.model, tuple(asked), self._options(), spec=source.spec, jobs=self.request.jobs)
+            asked += sweep_conditions(mode, STRENGTHS, source.modes.options(mode))[1:]
+        return MitigationSweep(
+            source.model, tuple(asked), self._options(), spec=source.spec, jobs=self.request.jobs
+        )
 
     def _options(self) -> AuditOptions:
         full = self.request.full
@@ -280,29 +291,29 @@ class PoliticalReplication:
         return options
 
     def _exhibits(self) -> tuple[str, ...]:
-        lacking = {"table_6": self.answers is None, "judges": self.judges is None, **self._unsourced()}
+        lacking = {"table_6": self.answers is None, "judges": self.judges is None, **self._list_unavailable()}
         return tuple(name for name in self.request.exhibits if not lacking.get(name, False))
 
-    def _unsourced(self) -> dict[str, bool]:
+    def _list_unavailable(self) -> dict[str, bool]:
         """Exhibits for which no model has what they need: a mode, a head, or texts of mixtures."""
         if not self.sources:
             return {}
         specs = {source.name: source.spec for source in self.sources}
         return {
-            "table_3": not any(source.modes.swept for source in self.sources),
-            **{dial: not variations(dial, self.sources[0].modes) for dial in DIALS},
+            "table_3": not any(source.modes.swept_mode for source in self.sources),
+            **{dial: not list_option_values(dial, self.sources[0].modes) for dial in OPTION_VALUES},
             "mixtures": not mixture_files(specs),
-            "regard": not any(head_of(self.request.data, name) for name in specs),
+            "regard": not any(find_head(self.request.data, name) for name in specs),
         }
 
-    def _dials(self, source: Source) -> list[str]:
+    def _options_to_vary(self, source: PoliticalSource) -> list[str]:
         """The options that are varied: on the first model, as Figure 2 is of it."""
         is_first = source is self.sources[0]
-        return [name for name in self._exhibits() if name in DIALS and is_first]
+        return [name for name in self._exhibits() if name in OPTION_VALUES and is_first]
 
     def _judge(self) -> str:
         """What measures, and what the heads that steer have learned from."""
-        heads = {source.name: learned_from(source.modes) for source in self.sources}
+        heads = {source.name: find_training_data(source.modes) for source in self.sources}
         said = [f"that of {name} has learned from {data}" for name, data in heads.items() if data]
         return JUDGE + (f" The heads that steer: {'; '.join(said)}." if said else "")
 
@@ -312,17 +323,21 @@ class PoliticalReplication:
         return (f"A subset: {_subset()}. --full takes all prompts, and the paper's 10 texts of 100 tokens.",)
 
 
-def prepare(request: Request) -> PoliticalReplication:
+def prepare(request: ReplicationRequest) -> PoliticalReplication:
     """The replication with every model loaded and every mitigation tried on it."""
     execution = request.execution()
     sources = []
     is_needed = any(name not in _MODELLESS for name in request.exhibits)
     for given in (request.models or DEFAULT_MODELS) if is_needed else ():
         name, _, spec = given.rpartition("=")
-        model = registry.model(spec, {}, execution)
-        sources.append(Source(name or spec, spec, model, find_modes(model, request.data, name=name or spec)))
-    answers = read_answers(request.human) if request.human else None
-    judges = Judges.found(request) if "judges" in request.exhibits else None
+        model = registry.create_model(spec, {}, execution)
+        sources.append(
+            PoliticalSource(
+                name or spec, spec, model, find_conditions(model, request.data, name=name or spec)
+            )
+        )
+    answers = read_reader_answers(request.human) if request.human else None
+    judges = Judges.find(request) if "judges" in request.exhibits else None
     return PoliticalReplication(tuple(sources), request, answers, judges)
 
 
@@ -330,17 +345,19 @@ def _subset() -> str:
     return f"{PROMPTS} prompts of each suite, {SAMPLES} text(s) of {TOKENS} tokens a prompt"
 
 
-def _both_readings(one: Measured) -> pl.DataFrame:
+def _both_readings(one: ModelResults) -> pl.DataFrame:
     """The distances of what the model wrote, and of prompt and text together."""
-    own = biases(one.runs).with_columns(pl.lit("continuation").alias("reads"))
-    return pl.concat([own, one.found.full])
+    own = join_distances(one.runs).with_columns(pl.lit("continuation").alias("reads"))
+    return pl.concat([own, one.tables.full])
 
 
-def _curve(one: Measured) -> pl.DataFrame:
-    known = {VANILLA: 0.0, one.source.modes.swept or "": Settings().strength}
-    strengths = {name: known[name] if name in known else float(name.rpartition(" ")[2]) for name in one.swept}
-    return curve(biases(one.swept), one.price, strengths)
+def _curve(one: ModelResults) -> pl.DataFrame:
+    known = {VANILLA: 0.0, one.source.modes.swept_mode or "": CalibrationConfig().strength}
+    strengths = {
+        name: known[name] if name in known else float(name.rpartition(" ")[2]) for name in one.swept_runs
+    }
+    return tradeoff_curve(join_distances(one.swept_runs), one.price, strengths)
 
 
-def _named(table: pl.DataFrame, one: Measured) -> pl.DataFrame:
+def _add_source(table: pl.DataFrame, one: ModelResults) -> pl.DataFrame:
     return table.select(pl.lit(one.source.name).alias("source"), pl.all())

@@ -10,9 +10,9 @@ import polars as pl
 
 from evenhand.core.records import Estimate, Text
 from evenhand.metrics.sentiment import Sentiment
-from evenhand.papers.records import Table
-from evenhand.papers.regard.published import LABELS, PARTS, Published
-from evenhand.stats.agreement import spearman
+from evenhand.papers.regard.released_data import LABELS, PARTS, RegardRelease
+from evenhand.papers.replication_pages import PaperTable
+from evenhand.stats.agreement_coefficients import spearman
 from evenhand.suites.regard import RegardSuite
 
 PRINTED_4: Final = {"train": (80, 67, 65), "dev": (28, 15, 17), "test": (9, 11, 10)}
@@ -30,7 +30,7 @@ RESAMPLES: Final = 2_000
 Codes = Mapping[str, int]
 
 
-def table_4(published: Published) -> Table:
+def table_4(published: RegardRelease) -> PaperTable:
     """Texts by part and majority label of regard."""
     counts = {
         key: count
@@ -43,10 +43,10 @@ def table_4(published: Published) -> Table:
         for source, parts in ((PAPER, PRINTED_4), (OURS, ours))
         for part, cells in parts.items()
     ]
-    return Table("table_4", "The annotated regard data set", pl.DataFrame(rows))
+    return PaperTable("table_4", "The annotated regard data set", pl.DataFrame(rows))
 
 
-def table_5(published: Published, seed: int) -> Table:
+def table_5(published: RegardRelease, seed: int) -> PaperTable:
     """Spearman's rho by context; ``both`` is the mean of the contexts as printed, ``pooled`` is over all."""
     found = correlations(published, seed)
     rows: list[dict[str, object]] = [
@@ -65,11 +65,13 @@ def table_5(published: Published, seed: int) -> Table:
         "values, so only the first row can be expected to agree to the digit.",
         "Intervals resample templates: ten clusters in all, five a context.",
     )
-    return Table("table_5", "Spearman's correlation", pl.DataFrame(rows, infer_schema_length=None), notes)
+    return PaperTable(
+        "table_5", "Spearman's correlation", pl.DataFrame(rows, infer_schema_length=None), notes
+    )
 
 
 @cache
-def correlations(published: Published, seed: int) -> dict[str, dict[str, Estimate]]:
+def correlations(published: RegardRelease, seed: int) -> dict[str, dict[str, Estimate]]:
     """For each row of Table 5 rho in each context and ``pooled``, with intervals over templates."""
     sentiment, regard = (_codes(published, metric) for metric in ("sentiment", "regard"))
     vader = _vader([*sentiment, *regard])
@@ -81,14 +83,14 @@ def _rho(first: Codes, second: Codes, seed: int) -> dict[str, Estimate]:
     suite = RegardSuite()
     shared = [text for text in second if text in first]
     of = {
-        name: [text for text in shared if name in ("pooled", suite.context_of(text))]
+        name: [text for text in shared if name in ("pooled", suite.find_context(text))]
         for name in ("respect", "occupation", "pooled")
     }
     return {
         name: spearman(
             [first[text] for text in texts],
             [second[text] for text in texts],
-            [suite.template_of(text) for text in texts],
+            [suite.find_template(text) for text in texts],
             rng=seed,
             resamples=RESAMPLES,
         )
@@ -110,7 +112,7 @@ def _row(name: str, cells: Mapping[str, Estimate]) -> dict[str, object]:
     return row | {"both": sum(known) / 2 if len(known) == 2 else None}
 
 
-def _codes(published: Published, metric: str) -> dict[str, int]:
+def _codes(published: RegardRelease, metric: str) -> dict[str, int]:
     return {text: LABELS.index(label) - 1 for _, label, text in published.annotations(metric).iter_rows()}
 
 
@@ -120,3 +122,58 @@ def _vader(texts: list[str]) -> dict[str, int]:
         text: LABELS.index(row["compound"].label or "neutral") - 1
         for text, row in zip(texts, scored, strict=True)
     }
+
+
+SHOWN: Final = 25
+"""Texts a source, context and direction."""
+_SHOWN: Final = (
+    *("source", "context", "axis", "group"),
+    *("regard", "sentiment", "regard_value", "sentiment_value", "text"),
+)
+
+
+def table_agreement(texts: pl.DataFrame) -> PaperTable:
+    """Texts by context, regard and sentiment, with their share of the context's texts that have both."""
+    known = _select_labelled(texts)
+    keys = ["source", "context"]
+    counts = known.group_by(*keys, "regard", "sentiment").len("texts")
+    totals = known.group_by(keys).len("of")
+    frame = (
+        counts.join(totals, on=keys)
+        .with_columns(share=pl.col("texts") / pl.col("of"), agree=pl.col("regard") == pl.col("sentiment"))
+        .sort(*keys, "regard", "sentiment")
+    )
+    notes = (
+        f"{texts.height - known.height:,} of {texts.height:,} texts are not counted: their regard is other, "
+        "or one of the two labels is missing.",
+    )
+    return PaperTable("table_agreement", "Regard against sentiment", frame, notes)
+
+
+def table_disagreements(texts: pl.DataFrame) -> PaperTable:
+    """Texts of positive sentiment and negative regard or the reverse, the most decided first."""
+    known = _select_labelled(texts).filter(
+        (pl.col("regard") != pl.col("sentiment"))
+        & (pl.col("regard") != "neutral")
+        & (pl.col("sentiment") != "neutral")
+    )
+    apart = (pl.col("regard_value") - pl.col("sentiment_value")).abs()
+    frame = (
+        known.unique(["source", "text"], maintain_order=True)
+        .with_columns(apart=apart)
+        .sort("apart", "text", descending=[True, False])
+        .group_by("source", "context", "regard", "sentiment", maintain_order=True)
+        .head(SHOWN)
+        .sort("source", "context", "regard", maintain_order=True)
+        .select(_SHOWN)
+    )
+    notes = (
+        f"At most {SHOWN} texts a source, context and direction, the largest distance of the scores first.",
+    )
+    return PaperTable(
+        "table_disagreements", "Where regard and sentiment point apart", frame, notes, is_offensive=True
+    )
+
+
+def _select_labelled(texts: pl.DataFrame) -> pl.DataFrame:
+    return texts.filter(pl.col("regard").is_in(LABELS) & pl.col("sentiment").is_in(LABELS))

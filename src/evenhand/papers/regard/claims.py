@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from evenhand.annotate.label_aggregation import QUESTIONS, AgreementEstimate
 from evenhand.core.records import Estimate
-from evenhand.papers.records import Claim
 from evenhand.papers.regard.annotation_tables import correlations
-from evenhand.papers.regard.gaps import LEVEL
-from evenhand.papers.regard.published import GPT2, LM1B, Published
-from evenhand.training.annotations import QUESTIONS, Agreement
+from evenhand.papers.regard.released_data import GPT2_SAMPLES, LM1B_SAMPLES, RegardRelease
+from evenhand.papers.regard.share_figure import LEVEL
+from evenhand.papers.replication_pages import PaperClaim
 
 _NO_RATINGS = "the single ratings were not released; give your own with --human"
 _MORE_NEGATIVE = {"respect": ("Black", "man", "gay"), "occupation": ("Black", "woman", "gay")}
@@ -24,17 +24,17 @@ _RIVALS = ("LSTM, random", "LSTM, pretrained", "VADER", "TextBlob")
 _RHO = {"sentiment": "0.76", "regard": "0.80"}
 
 
-def agreement_claims(found: Sequence[Agreement]) -> list[Claim]:
+def agreement_claims(found: Sequence[AgreementEstimate]) -> list[PaperClaim]:
     """Section 4: how far annotators agree; ours from the table of single ratings where one was given."""
     known = {(row.statistic, row.categories, row.question): row.estimate for row in found}
     wanted = [("fleiss_kappa", *key, printed) for key, printed in _KAPPA.items()]
     wanted += [("spearman", "original", question, _RHO[question]) for question in QUESTIONS]
     return [
-        Claim(
+        PaperClaim(
             "4",
             f"{statistic.replace('_', ' ')} of {question}, {categories} categories",
             printed,
-            _shown(known.get((statistic, categories, question))),
+            _format_estimate(known.get((statistic, categories, question))),
             "your annotations" if found else "",
             "" if (statistic, categories, question) in known else _NO_RATINGS,
         )
@@ -42,13 +42,13 @@ def agreement_claims(found: Sequence[Agreement]) -> list[Claim]:
     ]
 
 
-def annotation_claims(published: Published, seed: int) -> list[Claim]:
+def annotation_claims(published: RegardRelease, seed: int) -> list[PaperClaim]:
     """Section 4: the kept texts, and that sentiment is the better proxy where respect is spoken of."""
     texts = published.annotations("regard")
     rho = correlations(published, seed)["sentiment ann. vs. regard ann."]
     distinct = texts["text"].n_unique()
     return [
-        Claim(
+        PaperClaim(
             "4",
             "texts whose majority is an original category",
             "302",
@@ -56,17 +56,17 @@ def annotation_claims(published: Published, seed: int) -> list[Claim]:
             "annotations",
             f"{distinct} different texts",
         ),
-        Claim(
+        PaperClaim(
             "4",
             "sentiment goes with regard more closely in respect than in occupation contexts",
             "0.95 against 0.70",
-            f"{_shown(rho['respect'])} against {_shown(rho['occupation'])}",
+            f"{_format_estimate(rho['respect'])} against {_format_estimate(rho['occupation'])}",
             "annotations",
         ),
     ]
 
 
-def classifier_claims(accuracies: pl.DataFrame) -> list[Claim]:
+def classifier_claims(accuracies: pl.DataFrame) -> list[PaperClaim]:
     """Section 4 and footnote 9: the transformer against the rest, and by context."""
     ours = accuracies.filter(pl.col("source") != "paper")
     transformer = ours.filter(pl.col("classifier").str.starts_with("transformer"))
@@ -79,7 +79,7 @@ def classifier_claims(accuracies: pl.DataFrame) -> list[Claim]:
     best = others.sort("accuracy", descending=True).row(0, named=True)
     gap = 100 * (own["accuracy"] - best["accuracy"])
     claims = [
-        Claim(
+        PaperClaim(
             "4",
             "the transformer is right more often than every other model on test texts, by",
             "more than 20 points",
@@ -93,33 +93,34 @@ def classifier_claims(accuracies: pl.DataFrame) -> list[Claim]:
             (pl.col("classifier") == name) & (pl.col("part") == "test") & (pl.col("context") == context)
         ).row(0, named=True)
         claims.append(
-            Claim("4, footnote 9", f"accuracy in {context} contexts", printed, _accuracy(row), name)
+            PaperClaim("4, footnote 9", f"accuracy in {context} contexts", printed, _accuracy(row), name)
         )
     return claims
 
 
-def gap_claims(gaps: pl.DataFrame) -> list[Claim]:
+def gap_claims(gaps: pl.DataFrame) -> list[PaperClaim]:
     """Section 5: who is written of more negatively by GPT-2, and whether LM-1B is less so."""
     claims = []
     for context, groups in _MORE_NEGATIVE.items():
         for group in groups:
             claims += _more_negative(gaps, context, group)
     claims.append(
-        Claim(
+        PaperClaim(
             "5",
             "LM-1B's samples differ less between demographic pairs than GPT-2's",
             "as stated, no number",
-            _mean_gap(gaps, LM1B) and f"{_mean_gap(gaps, LM1B)} against {_mean_gap(gaps, GPT2)}",
+            _mean_gap(gaps, LM1B_SAMPLES)
+            and f"{_mean_gap(gaps, LM1B_SAMPLES)} against {_mean_gap(gaps, GPT2_SAMPLES)}",
             "mean absolute gap of negative regard",
             ""
-            if _mean_gap(gaps, LM1B)
+            if _mean_gap(gaps, LM1B_SAMPLES)
             else "LM-1B's samples were not released: put lm1b_samples.tsv beside the rest",
         )
     )
     return claims
 
 
-def _more_negative(gaps: pl.DataFrame, context: str, group: str) -> list[Claim]:
+def _more_negative(gaps: pl.DataFrame, context: str, group: str) -> list[PaperClaim]:
     found = gaps.filter(
         (pl.col("context") == context)
         & (pl.col("metric") == "regard")
@@ -135,7 +136,7 @@ def _more_negative(gaps: pl.DataFrame, context: str, group: str) -> list[Claim]:
         low, high = sorted((sign * row["low"], sign * row["high"]))
         p = "none" if row["p_adjusted"] is None else f"{row['p_adjusted']:.3f}"
         claims.append(
-            Claim(
+            PaperClaim(
                 "5",
                 f"{_STATED} of {group} than of {other} in {context} contexts",
                 "as stated, no number",
@@ -154,7 +155,7 @@ def _verdict(low: float, high: float, p: float | None) -> str:
     return "the interval holds zero" if high > 0 else "the opposite"
 
 
-def summary(claims: Sequence[Claim]) -> tuple[str, ...]:
+def summarise_claims(claims: Sequence[PaperClaim]) -> tuple[str, ...]:
     """For each source how many of the paper's statements on more negative regard are found again."""
     stated = [claim for claim in claims if claim.claim.startswith(_STATED)]
     lines = []
@@ -185,7 +186,7 @@ def _accuracy(row: dict[str, float]) -> str:
     return f"{100 * row['accuracy']:.0f} % ({100 * row['low']:.0f} to {100 * row['high']:.0f})"
 
 
-def _shown(found: Estimate | None) -> str | None:
+def _format_estimate(found: Estimate | None) -> str | None:
     if found is None or found.value is None:
         return None
     spread = "" if found.low is None else f" ({found.low:.2f} to {found.high:.2f})"

@@ -9,34 +9,40 @@ from typing import Final
 
 import polars as pl
 
-from evenhand.api import audit
-from evenhand.api.run_options import AuditOptions
+from evenhand.annotate.label_aggregation import (
+    QUESTIONS,
+    AgreementEstimate,
+    estimate_agreement,
+    read_annotations,
+)
+from evenhand.audits import audit
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.file_names import file_name
+from evenhand.core.files import safe_file_name
 from evenhand.core.protocols import Model, Progress
 from evenhand.core.records import Request
 from evenhand.models.replay import ReplayModel
-from evenhand.papers.records import Claim, Exhibit, Figure, Replication, Table
-from evenhand.papers.regard import annotation_tables, claims, disagreement
-from evenhand.papers.regard.classifiers import Trainings
-from evenhand.papers.regard.gaps import figure_gaps
-from evenhand.papers.regard.published import (
+from evenhand.papers.regard import annotation_tables, claims
+from evenhand.papers.regard.classifier_figure import FigureTrainings
+from evenhand.papers.regard.released_data import (
     CITATION,
     METRICS,
-    Demographics,
-    Published,
+    PromptOrigins,
+    RegardRelease,
+    count_unplaced,
     mask_differences,
+    read_annotated_texts,
+    read_scored_texts,
 )
-from evenhand.papers.regard.shares import figure_2
-from evenhand.papers.regard.texts import annotated_texts, scored_texts, unplaced
+from evenhand.papers.regard.share_figure import figure_2, figure_gaps
 from evenhand.papers.replicate import RUNS
-from evenhand.papers.replicate import Request as Asked
-from evenhand.store.files import column_names
+from evenhand.papers.replicate import ReplicationRequest as Asked
+from evenhand.papers.replication_pages import Exhibit, PaperClaim, PaperFigure, PaperTable, Replication
+from evenhand.run_options import AuditOptions
 from evenhand.store.run import Run
+from evenhand.store.table_files import column_names
 from evenhand.suites.regard import RegardSuite
-from evenhand.training.annotations import QUESTIONS, Agreement, agreement, read_annotations
 
 OF_ANNOTATIONS: Final = ("table_4", "table_5", "figure_1", "table_masks")
 OF_TEXTS: Final = ("figure_2", "figure_gaps", "table_agreement", "table_disagreements")
@@ -55,7 +61,7 @@ _REMARKS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RegardSource:
     """A model, or samples that are replayed."""
 
     name: str
@@ -72,16 +78,16 @@ class Source:
     @property
     def folder(self) -> str:
         """The folder of its run."""
-        return file_name(self.name, "source")
+        return safe_file_name(self.name, "source")
 
 
 @dataclass(frozen=True, slots=True)
 class RegardReplication:
     """A replication with its data found and its models loaded."""
 
-    published: Published | None
-    sources: tuple[Source, ...]
-    ratings: tuple[Agreement, ...]
+    published: RegardRelease | None
+    sources: tuple[RegardSource, ...]
+    ratings: tuple[AgreementEstimate, ...]
     request: Asked
 
     @property
@@ -105,7 +111,7 @@ class RegardReplication:
             f"{source.name}: {source.prompts} prompts x {source.samples} samples" for source in self.sources
         ]
         if self.published and "figure_1" in self._exhibits():
-            names = ", ".join(Trainings.of(self.published, self.request).names().values())
+            names = ", ".join(FigureTrainings.of(self.published, self.request).names().values())
             lines.append(
                 f"trains  {names}: 5 runs each, about 7 minutes of one CPU core and 0.7 GB of weights"
             )
@@ -117,7 +123,7 @@ class RegardReplication:
         """The exhibits asked for."""
         wanted = self._exhibits()
         runs = self._runs(folder, progress) if set(wanted) & set(OF_TEXTS) else {}
-        found = {exhibit.id: exhibit for exhibit in self._drawn(wanted, runs, folder, progress)}
+        found = {exhibit.id: exhibit for exhibit in self._build_exhibits(wanted, runs, folder, progress)}
         stated = tuple(self._claims(found))
         return Replication(
             paper="regard",
@@ -125,14 +131,14 @@ class RegardReplication:
             citation=CITATION,
             exhibits=tuple(found[name] for name in wanted if name in found),
             claims=stated,
-            remarks=(*claims.summary(stated), *_REMARKS, *self._remarks()),
+            remarks=(*claims.summarise_claims(stated), *_REMARKS, *self._remarks()),
             sources=tuple(runs),
             warnings=tuple(
                 f"{name}: {text}" for name, run in runs.items() for text in run.manifest["warnings"]
             ),
         )
 
-    def _drawn(
+    def _build_exhibits(
         self, wanted: Sequence[str], runs: Mapping[str, Run], folder: Path, progress: Progress
     ) -> Sequence[Exhibit]:
         drawn: list[Exhibit] = []
@@ -143,7 +149,7 @@ class RegardReplication:
         return drawn
 
     def _of_annotations(
-        self, published: Published, wanted: Sequence[str], folder: Path, progress: Progress
+        self, published: RegardRelease, wanted: Sequence[str], folder: Path, progress: Progress
     ) -> Sequence[Exhibit]:
         drawn: list[Exhibit] = []
         if "table_4" in wanted:
@@ -152,42 +158,42 @@ class RegardReplication:
             drawn.append(annotation_tables.table_5(published, self.request.seed))
         if "figure_1" in wanted:
             drawn.append(
-                Trainings.of(published, self.request).figure(folder / RUNS / "classifiers", progress)
+                FigureTrainings.of(published, self.request).figure(folder / RUNS / "classifiers", progress)
             )
         if "table_masks" in wanted and published.pairs():
             drawn.append(_masks(published))
         return drawn
 
     def _of_texts(self, runs: Mapping[str, Run]) -> Sequence[Exhibit]:
-        texts = [scored_texts(run, name) for name, run in runs.items()]
+        texts = [read_scored_texts(run, name) for name, run in runs.items()]
         notes = ["Whiskers are 95 % intervals over prompts; 500 texts a bar are five prompts."]
         if self.published is not None and self.published.pairs():
             suite = RegardSuite()
-            demographics = Demographics.of(self.published.pairs(), suite)
-            texts.append(annotated_texts(self.published, suite, demographics))
-            notes += [_placed(self.published, demographics, metric) for metric in METRICS]
+            demographics = PromptOrigins.of(self.published.pairs(), suite)
+            texts.append(read_annotated_texts(self.published, suite, demographics))
+            notes += [_describe_matching(self.published, demographics, metric) for metric in METRICS]
         whole = pl.concat(texts)
         return (
             figure_2(whole, notes),
             figure_gaps(runs),
-            disagreement.table_agreement(whole),
-            disagreement.table_disagreements(whole),
+            annotation_tables.table_agreement(whole),
+            annotation_tables.table_disagreements(whole),
         )
 
-    def _claims(self, found: Mapping[str, Exhibit]) -> Sequence[Claim]:
-        drawn: list[Claim] = claims.agreement_claims(self.ratings)
+    def _claims(self, found: Mapping[str, Exhibit]) -> Sequence[PaperClaim]:
+        drawn: list[PaperClaim] = claims.agreement_claims(self.ratings)
         if self.published is not None:
             drawn += claims.annotation_claims(self.published, self.request.seed)
-        if isinstance(figure := found.get("figure_1"), Figure):
+        if isinstance(figure := found.get("figure_1"), PaperFigure):
             drawn += claims.classifier_claims(figure.frame)
-        if isinstance(figure := found.get("figure_gaps"), Figure):
+        if isinstance(figure := found.get("figure_gaps"), PaperFigure):
             drawn += claims.gap_claims(figure.frame)
         return drawn
 
     def _runs(self, folder: Path, progress: Progress) -> dict[str, Run]:
         return {source.name: self._audit(source, folder / RUNS).run(progress) for source in self.sources}
 
-    def _audit(self, source: Source, folder: Path) -> audit.Audit:
+    def _audit(self, source: RegardSource, folder: Path) -> audit.AuditJob:
         options: AuditOptions = {
             "suite": f"regard:{source.suite}" if source.suite else "regard",
             "metrics": METRICS,
@@ -224,21 +230,21 @@ class RegardReplication:
 def prepare(request: Asked) -> RegardReplication:
     """The replication with the study's files found and checked, and every model loaded."""
     _suite(request.suite)
-    published = Published.find(request.data) if request.data else None
+    published = RegardRelease.find(request.data) if request.data else None
     if published is None and not set(request.exhibits) & set(OF_TEXTS):
         raise InputError(
             f"{', '.join(request.exhibits)} need the study's annotations",
-            accepted="the folder with regard_train.tsv, sentiment_train.tsv ...",
-            todo="name it with --data",
+            expected="the folder with regard_train.tsv, sentiment_train.tsv ...",
+            fix="name it with --data",
         )
     if published is not None:
         published.check()
     if published is not None and "figure_1" in request.exhibits:
-        Trainings.of(published, request).check()
+        FigureTrainings.of(published, request).check()
     return RegardReplication(published, _sources(published, request), _ratings(request.human), request)
 
 
-def _sources(published: Published | None, request: Asked) -> tuple[Source, ...]:
+def _sources(published: RegardRelease | None, request: Asked) -> tuple[RegardSource, ...]:
     """The released samples, and the models named as ``SPEC`` or ``NAME=SPEC``."""
     released = published.samples() if published else {}
     specs: list[tuple[str, Path | None]] = [
@@ -250,15 +256,15 @@ def _sources(published: Published | None, request: Asked) -> tuple[Source, ...]:
     found = []
     for spec, suite in specs:
         name, _, rest = spec.rpartition("=")
-        model = registry.model(rest, {}, request.execution())
-        found.append(Source(name or rest, model, _samples(model, suite, full=request.full), suite))
+        model = registry.create_model(rest, {}, request.execution())
+        found.append(RegardSource(name or rest, model, _samples(model, suite, full=request.full), suite))
     names = [source.name for source in found]
     for name in names:
         if names.count(name) > 1:
             raise InputError(
                 f"two sources are called {name!r}",
-                accepted="a name each",
-                todo="give one as --model NAME=SPEC",
+                expected="a name each",
+                fix="give one as --model NAME=SPEC",
             )
     return tuple(found)
 
@@ -275,29 +281,29 @@ def _samples(model: Model, suite: Path | None, *, full: bool) -> int:
     return max(1, min(PAPER, model.samples(requests)))
 
 
-def _ratings(human: Path | None) -> tuple[Agreement, ...]:
+def _ratings(human: Path | None) -> tuple[AgreementEstimate, ...]:
     if human is None:
         return ()
     columns = column_names(human)
     # A table may hold answers to one question; where it has neither, the message names the first it lacks.
     asked = [question for question in QUESTIONS if question in columns] or QUESTIONS
-    return tuple(row for question in asked for row in agreement(read_annotations(human, question)))
+    return tuple(row for question in asked for row in estimate_agreement(read_annotations(human, question)))
 
 
-def _masks(published: Published) -> Table:
+def _masks(published: RegardRelease) -> PaperTable:
     pairs = published.pairs()
     frame = mask_differences(pairs, RegardSuite())
     notes = (
         f"{frame.height} of {len(pairs):,} lines differ: the release masks the first mention, we mask what "
         "repeats it too. Pronouns stay in both.",
     )
-    return Table(
+    return PaperTable(
         "table_masks", "Lines on which our masks differ from the release", frame, notes, is_offensive=True
     )
 
 
-def _placed(published: Published, demographics: Demographics, metric: str) -> str:
-    counts = unplaced(published, demographics, metric)
+def _describe_matching(published: RegardRelease, demographics: PromptOrigins, metric: str) -> str:
+    counts = count_unplaced(published, demographics, metric)
     return (
         f"Annotated texts, {metric}: {counts['texts']}, of which {counts['ambiguous']} are samples of "
         "several "

@@ -9,8 +9,15 @@ from typing import Final
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.records import Execution
-from evenhand.suites.pairs.files import find, table
-from evenhand.suites.pairs.sets import EMOTIONS, PairSet, PairSuite, distinct, suite_info
+from evenhand.suites.pairs.pair_sets import (
+    EMOTIONS,
+    PairSet,
+    PairSuite,
+    distinct_sets,
+    find_files,
+    read_columns,
+    suite_info,
+)
 
 FILES: Final = ("bits_gender.csv", "bits_race.csv")
 AXES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
@@ -40,8 +47,8 @@ class BitsSuite(PairSuite):
     """
 
     def __init__(self, *, name: str = "", execution: Execution | None = None) -> None:
-        paths = find(name, suite="bits", files=FILES, execution=execution)
-        sets, left_out = distinct(one for path in paths for one in _sets(path))
+        paths = find_files(name, suite="bits", files=FILES, execution=execution)
+        sets, left_out = distinct_sets(one for path in paths for one in _sets(path))
         info = suite_info(
             "bits",
             sets,
@@ -58,15 +65,15 @@ class BitsSuite(PairSuite):
 def _sets(path: Path) -> Iterator[PairSet]:
     axis = "race" if "race" in path.name else "gender"
     column, names = AXES[axis]
-    rows = table(path, ("Template", "Sentence", column, "Sentiment"))
+    rows = read_columns(path, ("Template", "Sentence", column, "Sentiment"))
     sides: dict[str, list[tuple[str, str, str]]] = {}
     for row in rows.iter_rows(named=True):
         group = names.get(row[column] or "")
         if group is None or row["Sentiment"] not in EMOTIONS:
             raise InputError(
                 f"{path} has a sentence of group {row[column]!r} and emotion {row['Sentiment']!r}",
-                accepted=f"groups {', '.join(names)}; emotions {', '.join(EMOTIONS)}",
-                todo="name the file as it was published, or bring it as pairs of your own",
+                expected=f"groups {', '.join(names)}; emotions {', '.join(EMOTIONS)}",
+                fix="name the file as it was published, or bring it as pairs of your own",
             )
         sides.setdefault(group, []).append((row["Template"], row["Sentiment"], row["Sentence"]))
     _check_lengths(path, sides)
@@ -82,6 +89,6 @@ def _check_lengths(path: Path, sides: Mapping[str, list[tuple[str, str, str]]]) 
         raise InputError(
             f"{path} has groups that do not match: "
             + ", ".join(f"{group} {len(side)} sentences" for group, side in sides.items()),
-            accepted="the same templates and emotions in the same order for every group",
-            todo="name the file as it was published, or bring it as pairs of your own",
+            expected="the same templates and emotions in the same order for every group",
+            fix="name the file as it was published, or bring it as pairs of your own",
         )

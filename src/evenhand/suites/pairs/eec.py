@@ -11,8 +11,14 @@ import polars as pl
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.records import Execution
-from evenhand.suites.pairs.files import find, table
-from evenhand.suites.pairs.sets import PairSet, PairSuite, distinct, suite_info
+from evenhand.suites.pairs.pair_sets import (
+    PairSet,
+    PairSuite,
+    distinct_sets,
+    find_files,
+    read_columns,
+    suite_info,
+)
 
 COLUMNS: Final = ("Sentence", "Template", "Person", "Gender", "Race", "Emotion", "Emotion word")
 ROW: Final = "(row)"
@@ -33,12 +39,12 @@ class EecSuite(PairSuite):
     """
 
     def __init__(self, *, name: str = "", execution: Execution | None = None) -> None:
-        path = find(name, suite="eec", files=("eec.csv",), execution=execution)[0]
-        rows = table(path, COLUMNS).select(COLUMNS).with_row_index(ROW, offset=1)
+        path = find_files(name, suite="eec", files=("eec.csv",), execution=execution)[0]
+        rows = read_columns(path, COLUMNS).select(COLUMNS).with_row_index(ROW, offset=1)
         _check(rows, "Gender", GENDERS, path=path)
         _check(rows, "Race", RACES, path=path)
         with_emotion = rows.filter(pl.col("Emotion").fill_null("") != "")
-        sets, left_out = distinct(
+        sets, left_out = distinct_sets(
             one for axis in ("gender", "race") for one in _sets(with_emotion, axis, path=path)
         )
         neutral = rows.height - with_emotion.height
@@ -74,8 +80,8 @@ def _sets(rows: pl.DataFrame, axis: str, *, path: Path) -> Iterator[PairSet]:
         if row[column] not in names or not row["Sentence"]:
             raise InputError(
                 f"{path} row {row[ROW]} has no sentence, or no {column.lower()}",
-                accepted="both in every row",
-                todo="name the file as it was published, or bring it as pairs of your own",
+                expected="both in every row",
+                fix="name the file as it was published, or bring it as pairs of your own",
             )
         key = (row["Template"], row["Emotion"], row["Emotion word"], row["trait"], str(row["place"]))
         found.setdefault(key, {})[names[row[column]]] = row["Sentence"]
@@ -90,6 +96,6 @@ def _check(rows: pl.DataFrame, column: str, known: Mapping[str, str], *, path: P
         if group not in (None, "", *known):
             raise InputError(
                 f"{path} row {row} has {group!r} in the column {column!r}",
-                accepted=", ".join(known),
-                todo="name the file as it was published, or bring it as pairs of your own",
+                expected=", ".join(known),
+                fix="name the file as it was published, or bring it as pairs of your own",
             )

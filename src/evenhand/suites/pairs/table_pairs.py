@@ -12,8 +12,16 @@ import polars as pl
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.records import RESERVED_GROUPS
-from evenhand.store.files import read_table
-from evenhand.suites.pairs.sets import EMOTIONS, PairSet, PairSuite, distinct, ordered, suite_info
+from evenhand.store.table_files import read_table
+from evenhand.suites.pairs.pair_sets import (
+    EMOTIONS,
+    PairSet,
+    PairSuite,
+    distinct_sets,
+    sort_groups,
+    suite_info,
+)
+from evenhand.suites.pairs.template_pairs import TemplatePairs
 
 WIDE: Final = ("text_a", "text_b", "group_a", "group_b")
 LONG: Final = ("set", "group", "text")
@@ -45,25 +53,25 @@ class TablePairs(PairSuite):
         if not is_wide and not set(LONG) <= set(table.columns):
             raise InputError(
                 f"{path} has the columns {', '.join(table.columns)}",
-                accepted=_ACCEPTED,
-                todo="rename the columns",
+                expected=_ACCEPTED,
+                fix="rename the columns",
             )
         sides: Counter[str] = Counter()
         found = _wide(table, path) if is_wide else _long(table, path)
         whole = [one for one in found if _is_whole(one, sides)]
-        sets, left_out = distinct(whole)
+        sets, left_out = distinct_sets(whole)
         if not sets:
             raise InputError(
                 f"{path} has no set with two sides" + (" that differ" if whole else ""),
-                accepted="two groups a set",
-                todo="check the file",
+                expected="two groups a set",
+                fix="check the file",
             )
         info = suite_info(
             path.stem,
             sets,
             summary="Pairs from a file.",
             digest=file_digest(path),
-            notes=(*_one_sided(sides), *left_out, *_uneven(sets)),
+            notes=(*_one_sided(sides), *left_out, *_find_uneven(sets)),
         )
         super().__init__(info, sets)
 
@@ -74,8 +82,8 @@ def _wide(table: pl.DataFrame, path: Path) -> Iterator[PairSet]:
         if first == second:
             raise InputError(
                 f"{path} row {number} has the group {first!r} on both sides",
-                accepted="two groups",
-                todo="repair that row",
+                expected="two groups",
+                fix="repair that row",
             )
         texts = {first: row["text_a"] or "", second: row["text_b"] or ""}
         yield _set(str(number), row, texts, path, number)
@@ -86,14 +94,14 @@ def _long(table: pl.DataFrame, path: Path) -> Iterator[PairSet]:
     for number, row in enumerate(table.iter_rows(named=True), start=1):
         key = (row.get("axis") or AXIS, row["set"] or "")
         if not key[1]:
-            raise InputError(f"{path} row {number} names no set", accepted="a set a row", todo="fill it")
+            raise InputError(f"{path} row {number} names no set", expected="a set a row", fix="fill it")
         texts = found.setdefault(key, (number, row, {}))[2]
         group = _group(row, "group", path, number)
         if group in texts:
             raise InputError(
                 f"{path} row {number} is a second sentence of {group!r} in set {key[1]!r}",
-                accepted="one sentence a group and set",
-                todo="give it a set of its own",
+                expected="one sentence a group and set",
+                fix="give it a set of its own",
             )
         texts[group] = row["text"] or ""
     for (_, name), (number, first, texts) in found.items():
@@ -105,10 +113,10 @@ def _set(name: str, row: Row, texts: Mapping[str, str], path: Path, number: int)
     if emotion is not None and emotion not in EMOTIONS:
         raise InputError(
             f"{path} row {number} has the emotion {emotion!r}",
-            accepted=f"{', '.join(EMOTIONS)}, or nothing",
-            todo="rename it, or leave it empty",
+            expected=f"{', '.join(EMOTIONS)}, or nothing",
+            fix="rename it, or leave it empty",
         )
-    whole = {group: texts[group] for group in ordered(texts) if texts[group].strip()}
+    whole = {group: texts[group] for group in sort_groups(texts) if texts[group].strip()}
     axis = (row.get("axis") or AXIS).strip()
     return PairSet(name, axis, (row.get("template") or "").strip() or name, whole, emotion)
 
@@ -118,8 +126,8 @@ def _group(row: Row, column: str, path: Path, number: int) -> str:
     if not name or name in RESERVED_GROUPS:
         raise InputError(
             f"{path} row {number} has the group {name!r} in column {column!r}",
-            accepted="a name, and not (rest) or (all)",
-            todo="name the group the sentence speaks of",
+            expected="a name, and not (rest) or (all)",
+            fix="name the group the sentence speaks of",
         )
     return name
 
@@ -138,10 +146,20 @@ def _one_sided(sides: Counter[str]) -> Iterator[str]:
         yield f"{count} {lack} left out: {said}"
 
 
-def _uneven(sets: list[PairSet]) -> Iterator[str]:
+def _find_uneven(sets: list[PairSet]) -> Iterator[str]:
     """Which groups are not in every set."""
     groups = Counter((one.axis, group) for one in sets for group in one.sentences)
     of_axis = Counter(one.axis for one in sets)
     for (axis, group), count in groups.items():
         if count < of_axis[axis]:
             yield f"{axis}: {group} is in {count} of {of_axis[axis]} sets; its pairs are those"
+
+
+def load(*, name: str = "") -> PairSuite:
+    """Our own counterfactual sentences, or a user's: templates (TOML) or a table (JSONL, CSV, TSV, Parquet).
+
+    Args:
+        name: The file; without one our own.
+    """
+    is_table = name and not name.lower().endswith(".toml")
+    return TablePairs(name=name) if is_table else TemplatePairs(name=name)

@@ -36,13 +36,20 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from evenhand.core.assets import asset
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
-from evenhand.core.reading import read_text
+from evenhand.core.files import asset_path
 from evenhand.core.records import RESERVED_GROUPS
+from evenhand.core.regular_files import read_text
 from evenhand.core.toml import parse_toml
-from evenhand.suites.pairs.sets import EMOTIONS, PairSet, PairSuite, distinct, ordered, suite_info
+from evenhand.suites.pairs.pair_sets import (
+    EMOTIONS,
+    PairSet,
+    PairSuite,
+    distinct_sets,
+    sort_groups,
+    suite_info,
+)
 
 PERSON: Final = ("person", "Person")
 MOST_SETS: Final = 1_000_000
@@ -103,14 +110,14 @@ class TemplatePairs(PairSuite):
     """
 
     def __init__(self, *, name: str = "") -> None:
-        path = Path(name) if name else asset("pairs", "pairs.toml")
+        path = Path(name) if name else asset_path("pairs", "pairs.toml")
         file = _read(path)
-        sets, left_out = distinct(one for axis in file.axes for one in _sets(file, axis))
+        sets, left_out = distinct_sets(one for axis in file.axes for one in _sets(file, axis))
         if not sets:
             raise InputError(
                 f"{path} says the same of every group",
-                accepted=_ACCEPTED,
-                todo="give each group its own words",
+                expected=_ACCEPTED,
+                fix="give each group its own words",
             )
         info = suite_info(
             file.pairs.name or path.stem,
@@ -126,21 +133,21 @@ class TemplatePairs(PairSuite):
 
 def _read(path: Path) -> _File:
     if not path.is_file():
-        raise InputError(f"{path} is not there", accepted=_ACCEPTED, todo="check the path")
+        raise InputError(f"{path} is not there", expected=_ACCEPTED, fix="check the path")
     try:
         file = _File.model_validate(parse_toml(read_text(path)))
-        for misfit in _misfits(file):
-            raise InputError(f"{path}: {misfit}", accepted=_ACCEPTED, todo="change that line")
+        for misfit in _find_misfits(file):
+            raise InputError(f"{path}: {misfit}", expected=_ACCEPTED, fix="change that line")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is no valid TOML: {error}", accepted=_ACCEPTED, todo="repair it") from error
+        raise InputError(f"{path} is no valid TOML: {error}", expected=_ACCEPTED, fix="repair it") from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise InputError(f"{path}: {place}: {first['msg']}", accepted=_ACCEPTED, todo="repair it") from error
+        raise InputError(f"{path}: {place}: {first['msg']}", expected=_ACCEPTED, fix="repair it") from error
     return file
 
 
-def _misfits(file: _File) -> Iterator[str]:
+def _find_misfits(file: _File) -> Iterator[str]:
     """What does not fit together, in the order it should be mended."""
     for template in file.templates:
         yield from _template_misfits(file, template)
@@ -214,7 +221,7 @@ def _sets(file: _File, axis: _Axis) -> Iterator[PairSet]:
                     group: template.text.format(
                         **fills, person=people[group], Person=people[group][0].upper() + people[group][1:]
                     )
-                    for group in ordered(people)
+                    for group in sort_groups(people)
                 }
                 yield PairSet(
                     "/".join(filter(None, (name, word, str(place)))), axis.name, name, sentences, emotion

@@ -1,0 +1,278 @@
+"""To and from fairlearn's `MetricFrame`: its inputs from a run, and a run from its inputs.
+
+fairlearn itself is not needed: what passes between is arrays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, Unpack, cast
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evenhand.audits.analysis.quantities import Quantity
+from evenhand.audits.loaded_run import FinishedRun, load_run
+from evenhand.audits.run_setup import SILENT_PROGRESS
+from evenhand.audits.score import ArrowTable, score
+from evenhand.core.digests import digest
+from evenhand.core.errors import InputError, UnknownNameError
+from evenhand.core.options import checks_options
+from evenhand.core.protocols import Progress
+from evenhand.core.records import MetricInfo, OutputInfo, Text, Value
+from evenhand.run_options import RunOptions, ScoreOptions
+from evenhand.store.run import Run
+
+_ROW = re.compile(r"row (\d+)")
+_SELECTED = OutputInfo("prediction", "label", "more rows are given a 1", labels=("not_selected", "selected"))
+_JUDGED = (
+    OutputInfo("agreement", "label", "more predictions are right", labels=("wrong", "correct")),
+    OutputInfo(
+        "negatives",
+        "label",
+        "more rows that are 0 are given a 1",
+        labels=("true_negative", "false_positive"),
+    ),
+    OutputInfo(
+        "positives", "label", "more rows that are 1 are given a 1", labels=("false_negative", "true_positive")
+    ),
+)
+
+
+def format_row(number: int, texts: Sequence[str] | None) -> str:
+    """What stands for a row: its number, by which its prediction is found, then its text."""
+    return f"row {number}" + (f": {texts[number]}" if texts is not None else "")
+
+
+class PredictionMetric:
+    """The metric that looks a row's prediction up."""
+
+    def __init__(self, y_true: Sequence[float] | None, y_pred: Sequence[float]) -> None:
+        """The predictions, and what is true where it is known."""
+        self._pred = _flags(y_pred, "y_pred")
+        self._true = None if y_true is None else _flags(y_true, "y_true")
+        if self._true is not None and len(self._true) != len(self._pred):
+            raise InputError(
+                f"y_true has {len(self._true):,} rows and y_pred {len(self._pred):,}",
+                expected="as many of one as of the other",
+                fix="check which rows belong together",
+            )
+        judged = self._true is not None
+        self.info = MetricInfo(
+            name="predictions",
+            version="1",
+            outputs=(_SELECTED, *_JUDGED) if judged else (_SELECTED,),
+            summary="what a classifier predicted, by group",
+            primary=("selected", *(("correct", "false_positive", "true_positive") if judged else ())),
+            null_when="the rate does not speak of the row: a false positive is a row that is 0",
+            weights=digest([self._pred, self._true]),
+            cheap=True,
+        )
+
+    @property
+    def rows(self) -> int:
+        """How many predictions there are."""
+        return len(self._pred)
+
+    def columns(self) -> dict[str, list[str]]:
+        """The predictions as columns, so that other predictions are another run."""
+        known = {"y_pred": self._pred, "y_true": self._true}
+        return {
+            name: [str(value) for value in values] for name, values in known.items() if values is not None
+        }
+
+    def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
+        """The prediction of each row, and whether it is right."""
+        return [self._row(text.text) for text in texts]
+
+    def _row(self, text: str) -> Mapping[str, Value]:
+        found = _ROW.match(text)
+        if found is None:
+            raise ValueError("no row of the predictions")
+        number = int(found[1])
+        pred = self._pred[number]
+        values = {"prediction": _label(_SELECTED, pred)}
+        if self._true is None:
+            return values
+        true = self._true[number]
+        agreement, negatives, positives = _JUDGED
+        values["agreement"] = _label(agreement, int(pred == true))
+        values["negatives"] = Value(None, None, "not a negative") if true else _label(negatives, pred)
+        values["positives"] = _label(positives, pred) if true else Value(None, None, "not a positive")
+        return values
+
+
+def _label(output: OutputInfo, value: int) -> Value:
+    return Value(float(value), output.labels[value])
+
+
+def _flags(values: Sequence[float], name: str) -> list[int]:
+    found = np.asarray(values)
+    other = found[~np.isin(found, (0, 1))]
+    if found.ndim != 1 or found.size == 0 or other.size:
+        raise InputError(
+            f"{name} holds {other[0]}" if other.size else f"{name} is no list of numbers",
+            expected="one 0 or 1 a row",
+            fix="compare one class with the rest, or cut scores at a threshold",
+        )
+    return [int(value) for value in found]
+
+
+Floats = npt.NDArray[np.float64]
+Names = npt.NDArray[np.str_]
+Features = Mapping[str, Sequence[object]] | Sequence[object] | ArrowTable
+
+
+class FrameInputs(NamedTuple):
+    """What `MetricFrame` takes beside its metrics: ``MetricFrame(metrics=.., **inputs._asdict())``."""
+
+    y_true: Floats
+    """NaN where no truth was given: metrics that read predictions alone do not look at it, others refuse."""
+    y_pred: Floats
+    sensitive_features: dict[str, Names]
+
+
+@checks_options
+def frame_inputs(
+    run: Run | Path | str,
+    output: str,
+    *,
+    axis: str | Sequence[str] | None = None,
+    truth: Mapping[str, float] | None = None,
+) -> FrameInputs:
+    """One entry a text of a run that has a value, and a group on every axis that is asked for.
+
+    Args:
+        run: A run of ``audit``, ``score`` or ``probe``, or its folder.
+        output: What is measured, as tables name it: ``sentiment.negative``, ``toxicity.toxic``. A share is 1
+            or 0 a text, so that fairlearn's ``selection_rate`` is the share; ``mean_prediction`` is the mean.
+        axis: The sensitive features; every axis of the run where none is named.
+        truth: Text id to what is true of the text, such as the majority of people's labels.
+    """
+    loaded = load_run(run if isinstance(run, Run) else Run.open(run))
+    quantity = _quantity(loaded, output)
+    features = _features(loaded, [axis] if isinstance(axis, str) else axis)
+    # The sentences of a probe are their own texts.
+    ids = loaded.prompt_ids if loaded.is_probe else loaded.run.table("generations")["id"].to_list()
+    known = [truth.get(name, np.nan) for name in ids] if truth else [np.nan] * len(ids)
+    kept = ~np.isnan(quantity.values) & ~np.isnan(known if truth else 0.0)
+    for names in features.values():
+        kept &= names != ""
+    if not kept.any():
+        raise InputError(
+            f"no text has a value of {output!r} and a group on every one of {', '.join(features)}",
+            expected="an output with values, axes that one text speaks of, and truth by the ids of texts",
+            fix="name one axis, or look at the null_reason in the run's scores",
+        )
+    return FrameInputs(
+        np.asarray(known, dtype=np.float64)[kept],
+        quantity.values[kept],
+        {name: names[kept] for name, names in features.items()},
+    )
+
+
+@checks_options
+def score_predictions(
+    y_true: Sequence[float] | None,
+    y_pred: Sequence[float],
+    *,
+    sensitive_features: Features,
+    texts: Sequence[str] | None = None,
+    cluster: Sequence[object] | None = None,
+    progress: Progress = SILENT_PROGRESS,
+    **options: Unpack[RunOptions],
+) -> Run:
+    """The run over a classifier's predictions of 0 and 1: rates by group, with intervals and tests.
+
+    ``selected`` is fairlearn's selection rate, ``correct`` its accuracy, ``false_positive`` and
+    ``true_positive`` the rates of those names; rows that a rate does not speak of are null, with the reason.
+
+    Args:
+        y_true: What is true, 0 or 1; None leaves the selection rate alone.
+        y_pred: What was predicted, 0 or 1.
+        sensitive_features: Axis to a group a row, a table of such columns, or one such column.
+        texts: What the rows are about, shown in the report.
+        cluster: What belongs together, such as the person a row is about; else each row by itself.
+        progress: Where long steps say how far they are.
+        options: Those every run shares, such as ``baseline``, ``out`` and ``level``.
+    """
+    metric = PredictionMetric(y_true, y_pred)
+    shown = None if texts is None else _strings(texts, metric.rows, "texts")
+    columns = {"text": [format_row(number, shown) for number in range(metric.rows)], **metric.columns()}
+    groups = _to_columns(sensitive_features)
+    for number, (axis, names) in enumerate(groups.items()):
+        columns[f"group {number}"] = _strings(names, metric.rows, f"sensitive feature {axis!r}")
+    if cluster is not None:
+        columns["cluster"] = _strings(cluster, metric.rows, "cluster")
+    given: ScoreOptions = {
+        **cast(ScoreOptions, options),
+        "group": {axis: f"group {number}" for number, axis in enumerate(groups)},
+        "metrics": [metric],
+        "cluster": "cluster" if cluster is not None else None,
+    }
+    return score(pl.DataFrame(columns), progress=progress, **given)
+
+
+def _quantity(loaded: FinishedRun, output: str) -> Quantity:
+    known = {f"{one.metric}.{one.output}": one for one in loaded.quantities}
+    if output not in known:
+        raise UnknownNameError(
+            f"the run has no output {output!r}", expected=", ".join(known), fix="name one of these"
+        )
+    return known[output]
+
+
+def _features(loaded: FinishedRun, wanted: Sequence[str] | None) -> dict[str, Names]:
+    """Axis to the group of every text; empty where a text does not speak of the axis."""
+    groups = [
+        {group.axis: group.name for group in loaded.prompts[prompt].groups} for prompt in loaded.prompt_ids
+    ]
+    axes = list(dict.fromkeys(axis for one in groups for axis in one))
+    for axis in wanted or ():
+        if axis not in axes:
+            raise UnknownNameError(
+                f"the run has no axis {axis!r}", expected=", ".join(axes), fix="name one of these"
+            )
+    return {axis: np.array([one.get(axis, "") for one in groups]) for axis in wanted or axes}
+
+
+def _to_columns(features: Features) -> dict[str, Sequence[object]]:
+    if isinstance(features, Mapping):
+        return {str(axis): names for axis, names in features.items()}
+    if isinstance(features, ArrowTable) and hasattr(features, "columns"):
+        table = pl.DataFrame(cast(pl.DataFrame, features))
+        return {name: table[name].to_list() for name in table.columns}
+    if isinstance(features, np.ndarray) and features.ndim == 2:
+        return {f"sensitive_feature_{place}": column for place, column in enumerate(features.T.tolist())}
+    # A column of pandas or Polars knows its name, as fairlearn uses it.
+    name = getattr(features, "name", None)
+    return {str(name or "group"): cast("Sequence[object]", features)}
+
+
+def _strings(values: Sequence[object], rows: int, what: str) -> list[str]:
+    # The cells of an Arrow array are objects of its own.
+    cells = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+    if len(cells) != rows:
+        raise InputError(
+            f"{what} has {len(cells):,} rows, and there are {rows:,} predictions",
+            expected="as many rows as predictions",
+            fix="check which rows belong together",
+        )
+    for cell in cells:
+        if isinstance(cell, list | tuple | np.ndarray):
+            raise InputError(
+                f"{what} holds {list(cell)!r} in one row",
+                expected="one value a row",
+                fix="hand several features over as a table, or as a mapping of axis to column",
+            )
+    return ["" if _missing(cell) else str(cell) for cell in cells]
+
+
+def _missing(cell: object) -> bool:
+    """Whether a cell is None, NaN, NaT or NA: a row without a group has no group, and these are not names."""
+    # NaN is not equal to itself, and whether pandas' NA is cannot be told.
+    same: object = cell == cell
+    return cell is None or not (same is True or same is np.True_)

@@ -1,0 +1,150 @@
+"""People of a study: private links instead of accounts, and forgetting.
+
+A link holds 192 random bits and nothing else; the database keeps only its digest, so that whoever reads the
+database cannot open a link. There are no names and no addresses: an annotator is ``a1``, ``a2``, ...
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from evenhand.annotate.answer_log import utc_now
+from evenhand.annotate.database import Database, answers, claims, people
+from evenhand.core.errors import InputError
+
+
+class Person(NamedTuple):
+    """Somebody with a link."""
+
+    annotator: str
+    number: int
+    """The order of invitation, from 1; part of the seed of what they are shown."""
+
+
+class Invitation(NamedTuple):
+    """A new link. Its token is kept nowhere: what is not copied now is lost."""
+
+    annotator: str
+    token: str
+    link: str = ""
+    """The whole address; empty where it is not known which one people use."""
+
+
+def create_invitations(db: Database, count: int) -> list[Invitation]:
+    """Links for ``count`` more people."""
+    if not 1 <= count <= 10_000:
+        raise InputError(f"{count} people", expected="1 to 10,000", fix="give --people a number")
+    tokens = [secrets.token_urlsafe(24) for _ in range(count)]
+
+    def work(connection: sa.Connection) -> list[Invitation]:
+        db.lock(connection)
+        first = _next_number(connection, db.study.id)
+        made = [Invitation(f"a{first + place}", token) for place, token in enumerate(tokens)]
+        rows = [
+            {
+                "study": db.study.id,
+                "annotator": one.annotator,
+                "number": first + place,
+                "token": token_digest(db.study.id, one.token),
+            }
+            for place, one in enumerate(made)
+        ]
+        connection.execute(sa.insert(people), rows)
+        return made
+
+    return db.write(work)
+
+
+def renew_link(db: Database, annotator: str) -> Invitation:
+    """A new link for somebody who lost theirs; the old one no longer opens."""
+    made = Invitation(annotator, secrets.token_urlsafe(24))
+    change = (
+        sa.update(people)
+        .where(_is(db, annotator), people.c.number.is_not(None))
+        .values(token=token_digest(db.study.id, made.token))
+    )
+    if not db.write(lambda connection: connection.execute(change).rowcount):
+        raise _unknown_person(db, annotator)
+    return made
+
+
+def find_person(db: Database, token: str) -> Person | None:
+    """Whose link it is; None for a link of nobody, of somebody forgotten, or of another study."""
+    query = sa.select(people.c.annotator, people.c.number).where(
+        people.c.study == db.study.id, people.c.token == token_digest(db.study.id, token)
+    )
+    row = db.read(lambda connection: connection.execute(query).one_or_none())
+    return Person(*row) if row else None
+
+
+def links(db: Database) -> frozenset[str]:
+    """The digests of all valid links."""
+    query = sa.select(people.c.token).where(people.c.study == db.study.id, people.c.token.is_not(None))
+    return db.read(lambda connection: frozenset(map(str, connection.execute(query).scalars())))
+
+
+def list_invited(db: Database) -> list[str]:
+    """Everybody who has a link, in the order of invitation."""
+    query = (
+        sa.select(people.c.annotator)
+        .where(people.c.study == db.study.id, people.c.token.is_not(None))
+        .order_by(people.c.number)
+    )
+    return db.read(lambda connection: list(connection.execute(query).scalars()))
+
+
+def erase_person(db: Database, annotator: str, *, answers_too: bool = False) -> str:
+    """Cut what ties somebody to their answers, and return the name the answers now have.
+
+    The link stops working, the id becomes a random one, the times become today. With ``answers_too`` the
+    answers go as well, and their items are handed to others.
+    """
+    stranger = f"x{secrets.token_hex(6)}"
+    today = utc_now().replace(hour=0, minute=0, second=0, microsecond=0)
+
+    def work(connection: sa.Connection) -> bool:
+        gone = sa.update(people).where(_is(db, annotator), people.c.number.is_not(None))
+        if not connection.execute(gone.values(annotator=stranger, token=None, number=None)).rowcount:
+            return False
+        theirs = sa.and_(claims.c.study == db.study.id, claims.c.annotator == annotator)
+        connection.execute(sa.delete(claims).where(theirs))
+        theirs = sa.and_(answers.c.study == db.study.id, answers.c.annotator == annotator)
+        if answers_too:
+            connection.execute(sa.delete(answers).where(theirs))
+        else:
+            connection.execute(sa.update(answers).where(theirs).values(annotator=stranger, at=today))
+        return True
+
+    if not db.write(work):
+        raise _unknown_person(db, annotator)
+    return stranger
+
+
+def token_digest(study: str, token: str) -> str:
+    """What the database keeps of a link. Plain SHA-256: 192 random bits need no slow hash."""
+    return hashlib.sha256(f"{study}:{token}".encode()).hexdigest()
+
+
+def _next_number(connection: sa.Connection, study: str) -> int:
+    # The forgotten have no number, and theirs must not come again.
+    query = sa.select(sa.func.max(people.c.number), sa.func.count()).where(people.c.study == study)
+    highest, count = connection.execute(query).one()
+    return int(max(highest or 0, count)) + 1
+
+
+def _is(db: Database, annotator: str) -> sa.ColumnElement[bool]:
+    return sa.and_(people.c.study == db.study.id, people.c.annotator == annotator)
+
+
+def _unknown_person(db: Database, annotator: str) -> InputError:
+    known = list_invited(db)
+    shown = ", ".join(known[:20]) + (" ..." if len(known) > 20 else "")
+    return InputError(
+        f"nobody called {annotator!r} has a link of this study",
+        expected=shown or "nobody was invited yet",
+        fix="name one of these",
+    )

@@ -1,0 +1,198 @@
+"""``invite_people``, ``serve_study``, ``forget_person``: a study and the people who answer it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from ipaddress import ip_network
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, Unpack
+from urllib.parse import urlsplit
+
+from evenhand.annotate.options import ForgetOptions, InviteOptions, ServeOptions, StudyDatabase
+from evenhand.annotate.study import read_study
+from evenhand.core.errors import InputError, MissingLibraryError
+from evenhand.core.options import checks_options, fields_of
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from uvicorn import Server
+
+    from evenhand.annotate.assignment import StudyProgress
+    from evenhand.annotate.participants import Invitation
+
+_DEFAULTS: Final = fields_of(ServeOptions)
+HOST: Final = str(_DEFAULTS["host"].option.default)
+PORT: Final = _DEFAULTS["port"].option.default
+_MOST_HEADERS: Final = 16 << 10
+"""Bytes of one request's headers; a browser sends about one thousand."""
+_IDLE: Final = 5
+"""Seconds a connection stays open between two requests."""
+
+
+class StudyState(NamedTuple):
+    """How far a study is."""
+
+    progress: StudyProgress
+    links: int
+    """People who have a link."""
+
+
+@checks_options
+def invite_people(study: Path | str, people: int = 1, **options: Unpack[InviteOptions]) -> list[Invitation]:
+    """New private links, or with ``again`` a new link for somebody who lost theirs.
+
+    The tokens are stored nowhere: what is not copied now is lost. ``base`` is the address people use, where
+    that is not this machine's own.
+    """
+    address = options["base"] or site(HOST, PORT)
+    format_link(address, "")
+    _require()
+    from evenhand.annotate.database import Database
+    from evenhand.annotate.participants import create_invitations, renew_link
+
+    again = options["again"]
+    with Database(read_study(study), options["database"]) as db:
+        made = [renew_link(db, again)] if again else create_invitations(db, people)
+    return [one._replace(link=format_link(address, one.token)) for one in made]
+
+
+@checks_options
+def forget_person(study: Path | str, annotator: str, **options: Unpack[ForgetOptions]) -> str:
+    """The random name somebody's answers now have; their link and id are gone."""
+    _require()
+    from evenhand.annotate.database import Database
+    from evenhand.annotate.participants import erase_person
+
+    with Database(read_study(study), options["database"]) as db:
+        return erase_person(db, annotator, answers_too=options["answers_too"])
+
+
+@checks_options
+def read_study_state(study: Path | str, **options: Unpack[StudyDatabase]) -> StudyState:
+    """How far a study is, and how many people have links."""
+    _require()
+    from evenhand.annotate.assignment import ItemAssigner, count_progress
+    from evenhand.annotate.database import Database
+    from evenhand.annotate.participants import list_invited
+
+    opened = read_study(study)
+    with Database(opened, options["database"]) as db:
+        return StudyState(count_progress(db, ItemAssigner.of(opened)), len(list_invited(db)))
+
+
+@checks_options
+def serve_study(study: Path | str, **options: Unpack[ServeOptions]) -> None:
+    """Serve a study until it is stopped (Ctrl-C); ``base`` is the address people use, if another.
+
+    ``trusted_proxy`` names proxies by address or network (``10.0.0.0/8``): behind these a visitor's address
+    is the last one in ``X-Forwarded-For`` that is not itself a trusted proxy's. Nobody else's header counts.
+    """
+    proxies = proxy_networks(options["trusted_proxy"])
+    _require()
+    from evenhand.annotate.database import Database
+    from evenhand.annotate.web_app import create_app
+
+    host = options["host"]
+    with (
+        _open_socket(host, options["port"]) as listener,
+        Database(read_study(study), options["database"]) as db,
+    ):
+        build_server(create_app(db, host=host, base=options["base"]), proxies).run(sockets=[listener])
+
+
+def build_server(app: Starlette, proxies: Sequence[str] = ()) -> Server:
+    """The server of an app, with what it bounds; how slowly a request may come is a proxy's affair."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        # Addresses of links would stand in it.
+        access_log=False,
+        server_header=False,
+        # Both said: by default uvicorn believes whoever connects from this machine.
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=list(proxies),
+        # Not "auto": another parser, where it is installed, has no limit on headers.
+        http="h11",
+        h11_max_incomplete_event_size=_MOST_HEADERS,
+        timeout_keep_alive=_IDLE,
+        timeout_graceful_shutdown=5,
+    )
+    return uvicorn.Server(config)
+
+
+def site(host: str, port: object) -> str:
+    """The address of a server on this machine."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def format_link(base: str, token: str) -> str:
+    """The private link of a token."""
+    if not _is_site(base):
+        raise InputError(
+            f"--base {base!r}",
+            expected="http://HOST:PORT or https://HOST, without a path",
+            fix="give the whole address",
+        )
+    return f"{base.rstrip('/')}/join/{token}"
+
+
+def proxy_networks(trusted: str | Sequence[str]) -> list[str]:
+    """The networks of trusted proxies; an error for what is none, or is everybody."""
+    given = [trusted] if isinstance(trusted, str) else trusted
+    return [_network(one) for one in given]
+
+
+def _network(trusted: str) -> str:
+    try:
+        network = ip_network(trusted, strict=False)
+    except ValueError:
+        network = None
+    # Where everybody is a proxy, everybody says where they come from.
+    if network is None or network.prefixlen == 0:
+        raise InputError(
+            f"--trusted-proxy {trusted!r}",
+            expected="an address or a network: 127.0.0.1, 10.0.0.0/8, fd00::/8",
+            fix="name the proxy in front of the server",
+        )
+    return str(network)
+
+
+def _is_site(address: str) -> bool:
+    """Whether an address is a whole site: pages stand at its root."""
+    try:
+        parts = urlsplit(address)
+        _ = parts.port
+    except ValueError:
+        return False
+    rest = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and not rest
+
+
+def _open_socket(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise InputError(
+            f"nothing can listen at {host}, port {port}: {error.strerror}",
+            expected="an address of this machine, and a port that is free",
+            fix="choose another with --port, or stop what uses it",
+        ) from error
+
+
+def _require() -> None:
+    """An error that names the extra, before anything else is done."""
+    try:
+        import sqlalchemy
+        import starlette
+        import uvicorn
+    except ImportError as error:
+        raise MissingLibraryError(
+            f"the library {error.name} is not installed",
+            expected="the extra `annotate`",
+            fix="pip install 'evenhand[annotate]'",
+        ) from error
+    del sqlalchemy, starlette, uvicorn

@@ -1,0 +1,473 @@
+"""The web app: pages made on the server, one private link a person, no reply before an answer is on the disk.
+
+It works without scripts: a page is one form. With scripts the same form is sent answer by answer, in the
+same shape, to the same address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import math
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from ipaddress import IPv6Address, ip_address
+from pathlib import Path
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit
+
+import jinja2
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from evenhand.annotate import assignment, participants
+from evenhand.annotate.annotation_service import AnnotationService
+from evenhand.annotate.database import Database, DatabaseError
+from evenhand.annotate.participants import Person
+from evenhand.core.errors import EvenhandError, InputError
+from evenhand.core.files import asset_path
+
+MOST_BYTES: Final = 64 << 10
+"""A page of answers has a few hundred bytes."""
+RATE, BURST = 20.0, 120
+"""Requests a second, and at once, with one link, or from one address without a valid one."""
+JOIN: Final = "/join/"
+"""What stands before the token in the address of a link."""
+_MOST_CALLERS: Final = 10_000
+_FRESH: Final = 1.0
+"""Seconds for which the links read last are all there are: new ones are made while the app is served."""
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # Not no-referrer: a form would then be sent with the origin "null", which tells us nothing.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
+    "X-Robots-Tag": "noindex, nofollow",
+}
+
+
+class Links:
+    """The valid links, as ``read`` gives their digests.
+
+    Whoever comes with another link costs no look into the database, but for one a second for all of them.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], frozenset[str]],
+        digest: Callable[[str], str],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.read, self.digest, self.clock = read, digest, clock
+        self._known: frozenset[str] = frozenset()
+        self._since = -math.inf
+        self._reading = asyncio.Lock()
+
+    async def holder(self, token: str) -> str | None:
+        """The digest of a valid link; None for another."""
+        digest = self.digest(token)
+        if digest not in self._known:
+            # Who comes while the links are read waits for them: at the start nobody is known.
+            async with self._reading:
+                if self.clock() - self._since >= _FRESH:
+                    await self._read_again()
+        return digest if digest in self._known else None
+
+    async def _read_again(self) -> None:
+        # Without a database the links read last still say who is who; the app says what is wrong.
+        with suppress(EvenhandError):
+            self._known = await run_in_threadpool(self.read)
+        self._since = self.clock()
+
+
+class RequestGuard:
+    """Wraps an app: every answer has the headers, no body is too large, nobody asks too often.
+
+    Each valid link has a limit of its own, whatever address it comes from; everybody else has that of their
+    address. So no stranger holds up the people of a study, though all come through one proxy.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        secure: bool,
+        links: Links,
+        cookie: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.app = app
+        self.secure = secure
+        self.links, self.cookie = links, cookie
+        self.people = RateLimiter(RATE, BURST, clock)
+        self.strangers = RateLimiter(RATE, BURST, clock)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        answer = self._add_headers(send)
+        headers = Headers(scope=scope)
+        if not await self._admits(Request(scope), scope["path"]):
+            refusal = PlainTextResponse("Too many requests. Wait a moment.", 429, {"Retry-After": "2"})
+            await refusal(scope, receive, answer)
+        elif _declared_length(headers) > MOST_BYTES:
+            await PlainTextResponse("That is too much for one page.", 413)(scope, receive, answer)
+        elif not scope["query_string"].isascii():
+            # Not every server refuses it, and Starlette reads it in more than one way.
+            await PlainTextResponse("This address leads nowhere.", 400)(scope, receive, answer)
+        else:
+            await self.app(scope, _limit_body(receive), answer)
+
+    async def _admits(self, request: Request, path: str) -> bool:
+        token = path.removeprefix(JOIN) if path.startswith(JOIN) else request.cookies.get(self.cookie, "")
+        holder = await self.links.holder(token) if token else None
+        if holder:
+            return self.people.take(holder)
+        return self.strangers.take(_network(request.client.host if request.client else ""))
+
+    def _add_headers(self, send: Send) -> Send:
+        async def headed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(HEADERS)
+                headers.setdefault("Cache-Control", "no-store")
+                if self.secure:
+                    headers["Strict-Transport-Security"] = "max-age=31536000"
+            await send(message)
+
+        return headed
+
+
+class RateLimiter:
+    """A limit on how often: ``burst`` at once, ``rate`` a second after that, for each caller."""
+
+    def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.rate, self.burst, self.clock = rate, burst, clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, caller: str) -> bool:
+        """Whether one more is allowed now."""
+        now = self.clock()
+        left, since = self._left.pop(caller, (float(self.burst), now))
+        left = min(float(self.burst), left + (now - since) * self.rate)
+        allowed = left >= 1
+        self._left[caller] = (left - 1 if allowed else left, now)
+        if len(self._left) > _MOST_CALLERS:
+            self._left.popitem(last=False)
+        return allowed
+
+
+class TooLargeError(Exception):
+    """A body that grew beyond the limit without having said so."""
+
+
+def form_token(token: str) -> str:
+    """What a form must carry: known only to a page that was made for the holder of the link."""
+    return hmac.new(token.encode(), b"evenhand form", hashlib.sha256).hexdigest()
+
+
+def is_forged(request: Request, *, token: str, given: str, base: str | None = None) -> bool:
+    """Whether a post was made by another site, or for another person.
+
+    ``base`` is the address people use: a proxy in front may put another host into the request.
+    """
+    if not hmac.compare_digest(form_token(token).encode(), given.encode()):
+        return True
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        return True
+    origin = request.headers.get("origin")
+    own = {request.headers.get("host"), _place(base or "")} - {None, ""}
+    return bool(origin) and _place(origin or "") not in own
+
+
+def _place(address: str) -> str:
+    """Host and port of an address; empty where it is none."""
+    try:
+        return urlsplit(address).netloc
+    except ValueError:
+        return ""
+
+
+def _network(address: str) -> str:
+    """The address; for IPv6 its first half, since one customer has all of the other."""
+    try:
+        known = ip_address(address)
+    except ValueError:
+        return address
+    is_v6 = isinstance(known, IPv6Address) and not known.ipv4_mapped
+    return known.exploded[:19] if is_v6 else address
+
+
+def _declared_length(headers: Headers) -> int:
+    value = headers.get("content-length", "0")
+    # Not isdigit alone, which takes a superscript for a digit; a number too long to read is beyond any limit.
+    return int(value[:19]) if value.isascii() and value.isdigit() else 0
+
+
+def _limit_body(receive: Receive) -> Receive:
+    read = 0
+
+    async def limited() -> Message:
+        nonlocal read
+        message = await receive()
+        read += len(message.get("body", b""))
+        if read > MOST_BYTES:
+            raise TooLargeError
+        return message
+
+    return limited
+
+
+_HERE: Final = Path(__file__).parent
+_COOKIE_DAYS: Final = 60
+_MOST_FIELDS: Final = 600
+_MARK: Final = re.compile(r"[0-9a-f]{16,64}")
+LOCAL: Final = ("127.0.0.1", "localhost", "[::1]")
+
+
+class RequestRefusedError(Exception):
+    """A request that is answered with a page saying why not."""
+
+    def __init__(self, status: int, title: str, text: str) -> None:
+        super().__init__(title)
+        self.status, self.title, self.text = status, title, text
+
+
+_STRANGER: Final = (
+    403,
+    "This needs your private link",
+    "Open the link you were given. If it no longer works, ask whoever sent it for a new one.",
+)
+_FORGED: Final = (
+    403,
+    "This page is not yours any more",
+    "Another link was opened in this browser, or the page was sent from elsewhere. Nothing was saved. "
+    "Open your own link again.",
+)
+_NOWHERE: Final = (404, "Nothing here", "This address leads nowhere.")
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who asks: somebody with a valid link."""
+
+    person: Person
+    token: str
+
+
+class AnnotationApp:
+    """One study, served."""
+
+    def __init__(self, db: Database, *, base: str | None = None) -> None:
+        self.db = db
+        self.desk = AnnotationService(db)
+        self.base = base
+        self.secure = urlsplit(base or "").scheme == "https"
+        self.cookie = f"evenhand_{db.study.id[:16]}"
+        self.files = _static_files()
+        self.templates = _templates(db, version=_version(self.files))
+
+    async def open_link(self, request: Request) -> Response:
+        """A private link: remember it in a cookie, and go on without it in the address."""
+        token = request.path_params["token"]
+        if await run_in_threadpool(participants.find_person, self.db, token) is None:
+            raise RequestRefusedError(*_STRANGER)
+        answer = RedirectResponse("/", status_code=303)
+        answer.set_cookie(
+            self.cookie,
+            token,
+            max_age=_COOKIE_DAYS * 86_400,
+            httponly=True,
+            secure=self.secure,
+            # Not strict: the link is opened from a message, and the page behind it must know who came.
+            samesite="lax",
+        )
+        return answer
+
+    async def start_page(self, request: Request) -> Response:
+        """What the study asks, and where to begin or to go on."""
+        visitor = await self._visitor(request)
+        pages = await run_in_threadpool(assignment.read_pages, self.db, visitor.person.annotator)
+        return self._page("start.html.j2", visitor, begun=bool(pages))
+
+    async def work_page(self, request: Request) -> Response:
+        """A page of items, or thanks where there is none."""
+        visitor = await self._visitor(request)
+        asked = _number(request.query_params.get("page", ""))
+        found = await run_in_threadpool(self.desk.next_page, visitor.person, asked)
+        if found is None:
+            ending = await run_in_threadpool(self.desk.completion_state, visitor.person)
+            return self._page("done.html.j2", visitor, ending=ending)
+        missing = request.query_params.get("missing") == "1"
+        return self._page("work.html.j2", visitor, work=found, missing=missing)
+
+    async def save_answers(self, request: Request) -> Response:
+        """Store what was sent, all or nothing."""
+        visitor = await self._visitor(request)
+        fields = await _fields(request)
+        if is_forged(request, token=visitor.token, given=fields.get("form", ""), base=self.base):
+            raise RequestRefusedError(*_FORGED)
+        mark = fields.get("mark")
+        if mark is not None and not _MARK.fullmatch(mark):
+            raise _bad_request("a mark that is none")
+        try:
+            given = self.desk.parse(fields)
+            await run_in_threadpool(self.desk.save, visitor.person, given, mark)
+        except InputError as error:
+            raise _bad_request(error.problem) from error
+        except DatabaseError:
+            if _wants_json(request):
+                raise
+            return self._page("again.html.j2", visitor, status=503, fields=fields)
+        if _wants_json(request):
+            return JSONResponse({"saved": len(given)})
+        return await self._redirect_after(visitor, fields.get("page", ""))
+
+    async def static_file(self, request: Request) -> Response:
+        """The style sheet or the script."""
+        name = request.path_params["name"]
+        if name not in self.files:
+            raise RequestRefusedError(*_NOWHERE)
+        kind = "text/css" if name.endswith(".css") else "text/javascript"
+        return Response(self.files[name], media_type=kind, headers={"Cache-Control": "public, max-age=86400"})
+
+    async def respond_with_error(self, request: Request, error: Exception) -> Response:
+        """The page, or the JSON, for a request that is not answered."""
+        status, title, text = _explain(error)
+        if _wants_json(request):
+            return JSONResponse({"error": text}, status)
+        return self._page("message.html.j2", None, status=status, title=title, text=text)
+
+    async def _redirect_after(self, visitor: Visitor, page: str) -> Response:
+        """Where a form leads: on, or back to its page where something is missing."""
+        number = _number(page)
+        if number is None:
+            return RedirectResponse("/work", status_code=303)
+        if await run_in_threadpool(self.desk.missing, visitor.person, number):
+            return RedirectResponse(f"/work?page={number}&missing=1", status_code=303)
+        return RedirectResponse(f"/work?page={number + 1}", status_code=303)
+
+    async def _visitor(self, request: Request) -> Visitor:
+        token = request.cookies.get(self.cookie, "")
+        person = await run_in_threadpool(participants.find_person, self.db, token) if token else None
+        if person is None:
+            raise RequestRefusedError(*_STRANGER)
+        return Visitor(person, token)
+
+    def _page(self, name: str, visitor: Visitor | None, *, status: int = 200, **values: object) -> Response:
+        form = form_token(visitor.token) if visitor else ""
+        who = visitor.person.annotator if visitor else ""
+        return HTMLResponse(
+            self.templates.get_template(name).render(form=form, who=who, **values), status_code=status
+        )
+
+
+def create_app(db: Database, *, host: str = "127.0.0.1", base: str | None = None) -> Starlette:
+    """The app of a study.
+
+    ``host`` is where it listens and ``base`` the address people use. An app that listens to this machine
+    alone answers to local names and to ``base``, so that no other site can speak to it through a browser.
+    """
+    app = AnnotationApp(db, base=base)
+    links = Links(partial(participants.links, db), partial(participants.token_digest, db.study.id))
+    refused = (RequestRefusedError, TooLargeError, DatabaseError, ClientDisconnect, 404, 405)
+    return Starlette(
+        routes=[
+            Route("/", app.start_page),
+            Route(f"{JOIN}{{token}}", app.open_link),
+            Route("/work", app.work_page),
+            Route("/answers", app.save_answers, methods=["POST"]),
+            Route("/static/{name}", app.static_file),
+        ],
+        middleware=[
+            Middleware(RequestGuard, secure=app.secure, links=links, cookie=app.cookie),
+            Middleware(TrustedHostMiddleware, allowed_hosts=_hosts(host, base), www_redirect=False),
+        ],
+        exception_handlers=dict.fromkeys(refused, app.respond_with_error),
+    )
+
+
+def _hosts(host: str, base: str | None) -> list[str]:
+    named = [urlsplit(base).hostname or ""] if base else []
+    if host in (*LOCAL, "::1"):
+        return [*LOCAL, *named]
+    return [*LOCAL, host, *named] if named else ["*"]
+
+
+async def _fields(request: Request) -> dict[str, str]:
+    try:
+        body = (await request.body()).decode("utf-8")
+        return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"))
+    except ValueError as error:
+        raise _bad_request("a form that cannot be read") from error
+
+
+def _explain(error: Exception) -> tuple[int, str, str]:
+    if isinstance(error, RequestRefusedError):
+        return error.status, error.title, error.text
+    if isinstance(error, TooLargeError):
+        return 413, "That is too much for one page", "Nothing was saved."
+    if isinstance(error, ClientDisconnect):
+        return 400, "This was cut off", "Nothing was saved."
+    if isinstance(error, DatabaseError):
+        text = "The place where answers are kept does not answer. What was saved is safe. Try again soon."
+        return 503, "The study cannot be reached", text
+    return _NOWHERE
+
+
+def _bad_request(what: str) -> RequestRefusedError:
+    return RequestRefusedError(
+        422, "This could not be saved", f"What came was {what}. Nothing was saved. Open your link again."
+    )
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
+
+
+def _wants_json(request: Request) -> bool:
+    return "application/json" in request.headers.get("accept", "")
+
+
+def _templates(db: Database, *, version: str) -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(study=db.study, task=db.study.task.task, version=version)
+    return environment
+
+
+def _static_files() -> dict[str, bytes]:
+    static = _HERE / "static"
+    style = asset_path("style", "tokens.css").read_bytes() + (static / "annotate.css").read_bytes()
+    return {"annotate.css": style, "annotate.js": (static / "annotate.js").read_bytes()}
+
+
+def _version(files: dict[str, bytes]) -> str:
+    return sha256(b"".join(files.values())).hexdigest()[:12]

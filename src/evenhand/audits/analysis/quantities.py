@@ -1,0 +1,130 @@
+"""What is compared: the means of a metric's outputs and the shares of its labels, as arrays over texts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evenhand.core.records import MetricInfo, OutputInfo, Prompt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+UNKNOWN = "not scored"
+"""The reason of a text that has no score, where the metric gave none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """One number a text; NaN marks a null, and never leaves this package."""
+
+    metric: str
+    output: str
+    kind: Literal["share", "mean"]
+    values: Floats
+    is_primary: bool
+    reasons: tuple[str, ...] = ()
+    """Why texts have no value."""
+    reason: Ints | None = None
+    """For each text the number of its reason, or -1; None where no reasons are known."""
+
+    def nulls(self, rows: Ints) -> Counter[str]:
+        """How many of these texts have no value, by reason."""
+        empty = rows[np.isnan(self.values[rows])]
+        if self.reason is None or not self.reasons:
+            return Counter({UNKNOWN: int(empty.size)}) if empty.size else Counter()
+        counts = np.bincount(self.reason[empty] + 1, minlength=len(self.reasons) + 1).tolist()
+        names = (UNKNOWN, *self.reasons)
+        return Counter({name: count for name, count in zip(names, counts, strict=True) if count})
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The texts of one axis of one suite."""
+
+    suite: str
+    name: str
+    groups: tuple[str, ...]
+    rows: Ints
+    """Which texts belong to the axis."""
+    codes: Ints
+    """For each of these rows the number of its group."""
+    clusters: Ints
+    """For each of these rows the number of its cluster."""
+
+    def select(self, chosen: Flags) -> Axis:
+        """The axis with some of its rows; its groups stay, also those that lose every row."""
+        return replace(self, rows=self.rows[chosen], codes=self.codes[chosen], clusters=self.clusters[chosen])
+
+
+def read_axes(prompt_ids: Sequence[str], prompts: Mapping[str, Prompt]) -> list[Axis]:
+    """Every axis of every suite, in the order the prompts name them."""
+    # Prompts first, then texts as arrays: a million texts have far fewer prompts, or one each at most.
+    number = {prompt_id: place for place, prompt_id in enumerate(dict.fromkeys(prompt_ids))}
+    of_row = np.fromiter(map(number.__getitem__, prompt_ids), dtype=np.int64, count=len(prompt_ids))
+    clusters: dict[tuple[str, str], int] = {}
+    members: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    of_prompt = np.empty(len(number), dtype=np.int64)
+    for prompt_id, place in number.items():
+        prompt = prompts[prompt_id]
+        of_prompt[place] = clusters.setdefault((prompt.suite, prompt.cluster), len(clusters))
+        for group in prompt.groups:
+            members.setdefault((prompt.suite, group.axis), []).append((place, group.name))
+    return [_axis(suite, name, found, of_row, of_prompt[of_row]) for (suite, name), found in members.items()]
+
+
+def read_quantities(
+    spec: str, info: MetricInfo, scores: pl.DataFrame, text_ids: pl.Series
+) -> Iterator[Quantity]:
+    """The quantities of one metric, aligned with ``text_ids``."""
+    frame = pl.DataFrame({"text_id": text_ids})
+    for output in info.outputs:
+        columns = ("text_id", "value", "label", "null_reason")
+        of_output = scores.filter(pl.col("output") == output.name).select(columns)
+        aligned = frame.join(of_output, on="text_id", how="left", maintain_order="left")
+        reasons, reason = _reasons(aligned["null_reason"])
+        if output.kind != "label":
+            values = aligned["value"].to_numpy().astype(np.float64)
+            yield Quantity(spec, output.name, "mean", values, output.name in info.primary, reasons, reason)
+        for name, shares in _shares(output, aligned["label"]):
+            yield Quantity(spec, name, "share", shares, name in info.primary, reasons, reason)
+
+
+def _shares(output: OutputInfo, labels: pl.Series) -> Iterator[tuple[str, Floats]]:
+    for label, name in output.shares().items():
+        yield name, (labels == label).cast(pl.Float64).to_numpy().astype(np.float64)
+
+
+def _reasons(column: pl.Series) -> tuple[tuple[str, ...], Ints]:
+    names = tuple(column.drop_nulls().unique().sort().to_list())
+    numbers = column.replace_strict(names, range(len(names)), default=-1, return_dtype=pl.Int64)
+    return names, numbers.fill_null(-1).to_numpy()
+
+
+def _axis(suite: str, name: str, members: Sequence[tuple[int, str]], of_row: Ints, clusters: Ints) -> Axis:
+    """The axis whose ``members`` are prompts with a group each; a prompt of two groups is there twice."""
+    groups = tuple(sorted({group for _, group in members}))
+    number = {group: code for code, group in enumerate(groups)}
+    places = np.array([place for place, _ in members], dtype=np.int64)
+    codes = np.array([number[group] for _, group in members], dtype=np.int64)
+    counts = np.bincount(places, minlength=int(of_row.max()) + 1)
+    each = counts[of_row]
+    rows = np.repeat(np.arange(of_row.size), each)
+    nth = np.arange(rows.size) - np.repeat(np.cumsum(each) - each, each)
+    starts = np.cumsum(counts) - counts
+    return Axis(
+        suite=suite,
+        name=name,
+        groups=groups,
+        rows=rows,
+        codes=codes[starts[of_row[rows]] + nth],
+        clusters=clusters[rows],
+    )

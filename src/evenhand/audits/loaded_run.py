@@ -1,0 +1,133 @@
+"""A finished run, loaded for another look: its prompts, its texts and what was measured of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import polars as pl
+
+from evenhand.audits.analysis.quantities import Quantity, read_quantities
+from evenhand.core.errors import InputError
+from evenhand.core.records import MetricInfo, OutputInfo, Prompt
+from evenhand.store.prompt_rows import read_prompt_rows
+from evenhand.store.run import Run
+
+COMMANDS = ("audit", "score")
+"""The commands whose runs hold prompts, texts, scores and comparisons."""
+PROBE, EMOTION = "probe", "emotion"
+"""The command whose runs hold sentences and the scores of one classifier."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """A run in memory."""
+
+    run: Run
+    prompts: Mapping[str, Prompt]
+    prompt_ids: tuple[str, ...]
+    """The prompt of each text."""
+    quantities: tuple[Quantity, ...]
+    """Aligned with the texts."""
+    infos: Mapping[str, MetricInfo]
+
+    @property
+    def name(self) -> str:
+        """What the run is of: a model, or a file."""
+        return str(self.run.manifest["name"])
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether the run is of a classifier: then the metric is what is compared, not what compares."""
+        return read_command(self.run) == PROBE
+
+    @property
+    def baselines(self) -> dict[tuple[str, str], str]:
+        """The declared baseline of every suite and axis."""
+        given = self.run.manifest["identity"].get("compare", {}).get("baselines", {})
+        return {
+            (suite, axis): given.get(axis, baseline)
+            for suite, info in self.run.manifest["suites"].items()
+            for axis, baseline in info["baselines"].items()
+        }
+
+    @property
+    def exploratory(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        """(suite, axis) to the metrics that are exploratory there."""
+        return {
+            (suite, axis): tuple(metrics)
+            for suite, info in self.run.manifest["suites"].items()
+            for axis, metrics in info.get("exploratory", {}).items()
+        }
+
+
+def load_run(run: Run) -> FinishedRun:
+    """The texts and quantities of a finished run of ``audit``, ``score`` or ``probe``."""
+    check_finished(run)
+    is_probe = read_command(run) == PROBE
+    prompts = {prompt.id: prompt for prompt in read_prompt_rows(run.table("prompts"))}
+    ids, prompt_ids = _texts(run, list(prompts) if is_probe else None)
+    infos = {spec: parse_metric_info(card) for spec, card in run.manifest["metrics"].items()}
+    scores = run.table("scores")
+    found = [
+        replace(quantity, metric=comparable_name(run, spec))
+        for spec, info in infos.items()
+        for quantity in read_quantities(spec, info, scores.filter(pl.col("metric") == spec), ids)
+    ]
+    named = {comparable_name(run, spec): info for spec, info in infos.items()}
+    return FinishedRun(run, prompts, tuple(prompt_ids), tuple(found), named)
+
+
+def read_command(run: Run) -> str:
+    """The command that made a run."""
+    return str(run.manifest["identity"].get("command"))
+
+
+def comparable_name(run: Run, spec: str) -> str:
+    """What a metric is called where runs are joined: of classifiers, what they classify."""
+    return EMOTION if read_command(run) == PROBE else spec
+
+
+def check_has_comparisons(run: Run) -> None:
+    """An error for a run that holds no comparisons of scored texts, or is not finished."""
+    if read_command(run) not in COMMANDS:
+        raise InputError(
+            f"{run.path} is a run of `evenhand {read_command(run)}`",
+            expected="runs of `evenhand audit` or `evenhand score`",
+            fix="name the folder of such a run",
+        )
+    check_finished(run)
+
+
+def check_finished(run: Run) -> None:
+    """An error for a run whose last stage is not done."""
+    last = "measure" if read_command(run) == PROBE else "compare"
+    state = run.manifest["stages"].get(last, {}).get("state")
+    if state != "done":
+        raise InputError(
+            f"{run.path} is not finished ({state or 'not compared yet'})",
+            expected="a finished run",
+            fix="run the command that made it again: finished shards are kept",
+        )
+
+
+def _texts(run: Run, sentences: list[str] | None) -> tuple[pl.Series, list[str]]:
+    """The id and the prompt of each text; the sentences of a probe are their own prompts."""
+    if sentences is not None:
+        return pl.Series("id", sentences, dtype=pl.String), sentences
+    generations = run.scan("generations").select("id", "prompt_id").collect()
+    return generations["id"], generations["prompt_id"].to_list()
+
+
+def parse_metric_info(card: Mapping[str, Any]) -> MetricInfo:
+    """The description of a metric, as a manifest keeps it."""
+    known = {field.name for field in fields(MetricInfo)}
+    kept = {name: value for name, value in card.items() if name in known}
+    outputs = tuple(OutputInfo(**_as_tuples(output, "labels", "cuts")) for output in card["outputs"])
+    return MetricInfo(**{**_as_tuples(kept, "primary", "failures"), "outputs": outputs})
+
+
+def _as_tuples(card: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    # JSON has lists only.
+    return {**card, **{name: tuple(card[name]) for name in names if name in card}}

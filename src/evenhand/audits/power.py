@@ -1,0 +1,214 @@
+"""``power``: how many prompts and samples show a gap, planned from a pilot run or from a guess."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Unpack
+
+import polars as pl
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from evenhand.audits.analysis.gaps import GapSide
+from evenhand.audits.analysis.group_comparison import baseline_rows
+from evenhand.audits.analysis.paired_runs import FILES
+from evenhand.audits.analysis.quantities import Axis, Quantity, read_axes
+from evenhand.audits.analysis.strata import cross_axes
+from evenhand.audits.loaded_run import FinishedRun, check_has_comparisons, load_run, read_command
+from evenhand.audits.result_options import PowerOptions
+from evenhand.core.errors import InputError
+from evenhand.core.options import checks_options
+from evenhand.core.records import Comparison
+from evenhand.report.wording import format_name, show_control_characters
+from evenhand.stats.power_analysis import clusters_needed, gap_variance, required_growth
+from evenhand.stats.quantiles import t_quantile
+from evenhand.stats.results import Growth, Pilot
+from evenhand.store.run import Run, run_errors
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedGap:
+    """A gap as a run saw it."""
+
+    suite: str
+    axis: str
+    group: str
+    baseline: str
+    metric: str
+    output: str
+    low: float
+    high: float
+    n_clusters: int
+
+
+class SampleSizePlanner:
+    """Plans the growth of one run."""
+
+    def __init__(self, loaded: FinishedRun, *, level: float = 0.95, power: float = 0.8) -> None:
+        self._level, self._power = level, power
+        plain = read_axes(loaded.prompt_ids, loaded.prompts)
+        every = [*plain, *cross_axes(plain, {}).axes]
+        self._axes: dict[tuple[str, str], Axis] = {(axis.suite, axis.name): axis for axis in every}
+        if read_command(loaded.run) == "score":
+            # Files that are compared have one name for what each calls by its own.
+            self._axes |= {(FILES, axis.name): axis for axis in every}
+        self._quantities: dict[tuple[str, str], Quantity] = {
+            (item.metric, item.output): item for item in loaded.quantities
+        }
+
+    def plan_growth(self, seen: ObservedGap, *, distance: float) -> Growth | None:
+        """What it takes so that the interval leaves everything at this distance from the gap outside.
+
+        With the wanted power, if the true gap is the one seen. None for an axis the run does not have.
+        """
+        axis, quantity = self._axes.get((seen.suite, seen.axis)), self._quantities[seen.metric, seen.output]
+        if axis is None:
+            return None
+        group = GapSide.of(quantity, axis, axis.codes == axis.groups.index(seen.group))
+        other = GapSide.of(quantity, axis, baseline_rows(axis, seen.group, seen.baseline))
+        df = max(1.0, seen.n_clusters - 1)
+        alpha, beta = t_quantile((1 + self._level) / 2, df), t_quantile(self._power, df)
+        variance = ((seen.high - seen.low) / 2 / alpha) ** 2
+        of = gap_variance(group.values, group.clusters, other.values, other.clusters, variance=variance)
+        return required_growth(of, wanted=(distance / (alpha + beta)) ** 2)
+
+
+_COLUMNS: Mapping[str, pl.DataType] = {
+    "suite": pl.String(),
+    "axis": pl.String(),
+    "group": pl.String(),
+    "baseline": pl.String(),
+    "metric": pl.String(),
+    "output": pl.String(),
+    "n_clusters": pl.Int64(),
+    "min_detectable": pl.Float64(),
+    "clusters_needed": pl.Int64(),
+    "samples_factor": pl.Float64(),
+    "null_reason": pl.String(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SamplePlan:
+    """What a gap of this size needs to be seen; one row a comparison of the pilot."""
+
+    gap: float
+    power: float
+    level: float
+    table: pl.DataFrame
+    """``clusters_needed`` at the pilot's samples; ``samples_factor``: times the samples instead, or null."""
+
+    @property
+    def clusters(self) -> int | None:
+        """The clusters that every comparison needs at most; null where none could be planned."""
+        found = self.table["clusters_needed"].max()
+        return int(found) if isinstance(found, int) else None
+
+
+@checks_options
+def power(run: Run | Path | str | None = None, **options: Unpack[PowerOptions]) -> SamplePlan:
+    """The plan of samples that shows a true gap of this size.
+
+    From a pilot run: for each primary comparison, from the spread its test saw. Without a run: for two groups
+    of shares near ``share``, ``samples`` texts a prompt, alike within a prompt by ``icc``.
+    """
+    gap, power, level = options["gap"], options["power"], options["level"]
+    if run is None:
+        return _plan_from_guess(
+            gap, power, level, _Guess(options["share"], options["icc"], options["samples"])
+        )
+    with run_errors(run):
+        return _plan_from_pilot(run if isinstance(run, Run) else Run.open(run), gap, power, level)
+
+
+def _plan_from_pilot(pilot: Run, gap: float, power: float, level: float) -> SamplePlan:
+    check_has_comparisons(pilot)
+    loaded = load_run(pilot)
+    names = [field.name for field in fields(Comparison)]
+    table = loaded.run.table("comparisons").filter(~pl.col("exploratory")).select(names)
+    grower = SampleSizePlanner(loaded, level=level, power=power)
+    rows = _plan_rows([Comparison(**row) for row in table.iter_rows(named=True)], grower, gap)
+    return SamplePlan(gap, power, level, pl.DataFrame(list(rows), schema=dict(_COLUMNS)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Guess:
+    share: float
+    icc: float
+    samples: int
+
+    def pilot(self) -> Pilot:
+        return Pilot(self.share, math.sqrt(self.share * (1 - self.share)), self.icc, 0, 0)
+
+
+def _plan_from_guess(gap: float, power: float, level: float, guess: _Guess) -> SamplePlan:
+    pilot = guess.pilot()
+    room = max(guess.share, 1 - guess.share)
+    if gap > room:
+        raise InputError(
+            f"a gap of {gap} from a share of {guess.share}",
+            expected=f"at most {room:g}: shares end at 0 and 1",
+            fix="say the gap as a share, 0.05 for 5 points, or give a pilot run for a mean",
+        )
+    plan = clusters_needed(gap, pilot, pilot, samples=guess.samples, level=level, power=power)
+    row = {"group": "a", "baseline": "b", "clusters_needed": plan.clusters, "null_reason": plan.null_reason}
+    return SamplePlan(gap, power, level, pl.DataFrame([row], schema=dict(_COLUMNS)))
+
+
+def _plan_rows(
+    comparisons: Sequence[Comparison], grower: SampleSizePlanner, gap: float
+) -> Iterator[dict[str, object]]:
+    for item in comparisons:
+        row: dict[str, object] = {name: getattr(item, name, None) for name in _COLUMNS}
+        if item.low is not None and item.high is not None:
+            found = grower.plan_growth(_to_observed_gap(item, item.low, item.high), distance=gap)
+            if found is not None and found.clusters is not None:
+                row["clusters_needed"] = math.ceil(found.clusters * item.n_clusters)
+                row["samples_factor"] = found.samples
+        yield row
+
+
+def _to_observed_gap(item: Comparison, low: float, high: float) -> ObservedGap:
+    names = (item.suite, item.axis, item.group, item.baseline, item.metric, item.output)
+    return ObservedGap(*names, low, high, item.n_clusters)
+
+
+_LEGEND = (
+    "gaps of shares from 0 to 1: 0.05 is 5 points; clusters: there now, on both sides; needed: at the same "
+    "samples; or samples: of the same prompts, times as many"
+)
+
+
+def summarise_plan(table: pl.DataFrame, *, gap: float, power: float, has_pilot: bool) -> RenderableType:
+    """What a gap of this size needs: one line an axis and output, that of the group which needs most."""
+    planned = table.filter(pl.col("clusters_needed").is_not_null())
+    title = f"to see a gap of {gap:g} with {100 * power:g} % power"
+    if planned.is_empty():
+        reasons = ", ".join(str(reason) for reason in table["null_reason"].drop_nulls().unique())
+        return Text(f"{title}: no plan can be made ({reasons or 'no comparisons'})", style="bold")
+    if not has_pilot:
+        return Text(f"{title}: {planned['clusters_needed'][0]:,} prompts a group", style="bold")
+    most = planned.sort("clusters_needed", descending=True).unique(
+        ["suite", "axis", "metric", "output"], keep="first", maintain_order=True
+    )
+    found = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    for head in ("Axis", "Measure", "Group that needs most"):
+        found.add_column(head, overflow="fold")
+    for head in ("Seen from", "Clusters", "Needed", "or samples"):
+        found.add_column(head, justify="right", no_wrap=True)
+    for row in most.iter_rows(named=True):
+        samples = "no number" if row["samples_factor"] is None else f"{row['samples_factor']:.1f} x"
+        names = (
+            format_name(row["axis"]),
+            f"{format_name(row['metric'])}, {format_name(row['output'])}",
+            format_name(row["group"]),
+        )
+        seen = "" if row["min_detectable"] is None else f"{row['min_detectable']:.3f}"
+        numbers = (seen, f"{row['n_clusters']:,}", f"{row['clusters_needed']:,}", samples)
+        found.add_row(*(Text(show_control_characters(str(cell))) for cell in (*names, *numbers)))
+    return Group(Text(title, style="bold"), Text(""), found, Text(_LEGEND, style="dim"))

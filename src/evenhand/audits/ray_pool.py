@@ -1,0 +1,407 @@
+"""``engine="ray"``: the actors of a run, from its settings."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from evenhand._version import __version__
+from evenhand.config import RunConfig
+from evenhand.core import errors, registry
+from evenhand.core.errors import EvenhandError
+from evenhand.core.protocols import MaxBatch, Metric, Model, ResolvesSpec, ServerInfo
+from evenhand.core.ray_cluster import check_nodes, connect_cluster, enter_folder
+from evenhand.core.records import Completion, Execution, GenerationSpec, ModelRef, Request, Text
+from evenhand.core.registry import Option
+from evenhand.metrics.scoring_executor import ScoredTexts, ScoringExecutor, score_texts
+from evenhand.report.wording import format_count
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A model by name, with the mitigation it writes with."""
+
+    name: str
+    options: Mapping[str, Option] = field(default_factory=dict)
+    mitigation: str | None = None
+    mitigation_options: Mapping[str, Option] = field(default_factory=dict)
+
+    def load_plain(self, execution: Execution) -> Model:
+        """The model without the mitigation, loaded."""
+        return registry.create_model(self.name, self.options, execution)
+
+    def apply_mitigation(self, model: Model) -> Model:
+        """A model with the mitigation on, where there is one."""
+        if self.mitigation is None:
+            return model
+        return registry.create_mitigation(self.mitigation, self.mitigation_options).apply(model)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    """All an actor needs to know: names and options, no objects."""
+
+    execution: Execution
+    model: ModelSpec | None = None
+    folder: str = field(default_factory=lambda: str(Path.cwd()))
+    """Where relative paths begin."""
+
+
+class RemoteError(NamedTuple):
+    """An error of ours on its way home."""
+
+    kind: str
+    problem: str
+    expected: str
+    fix: str
+
+    def to_error(self) -> EvenhandError:
+        """The error, to be raised again."""
+        kind = cast("type[EvenhandError]", getattr(errors, self.kind, EvenhandError))
+        return kind(self.problem, expected=self.expected, fix=self.fix)
+
+
+class Worker:
+    """Loads on first use, then answers; an error of ours comes back as a value, with all of its parts."""
+
+    def __init__(self, recipe: WorkerSpec) -> None:
+        self._recipe = recipe
+        self._models: tuple[Model, Model] | None = None
+        self._metrics: dict[str, Metric] = {}
+        enter_folder(recipe.folder)
+
+    def call(self, work: str, *given: object) -> object:
+        """What one of the works below gives, or why it was refused."""
+        asked: Callable[..., object] = getattr(self, work)
+        try:
+            return asked(*given)
+        except EvenhandError as error:
+            return RemoteError(type(error).__name__, error.problem, error.expected, error.fix)
+
+    def package_version(self) -> str:
+        """The version of the package, once the actor is there."""
+        return __version__
+
+    def ref(self) -> ModelRef:
+        """Which model this is, as this machine loads it."""
+        return self._load_models()[1].ref
+
+    def resolved(self, spec: GenerationSpec) -> GenerationSpec:
+        """The spec as the model will follow it, asked before a mitigation as it is here."""
+        model = self._load_models()[0]
+        return model.resolved(spec) if isinstance(model, ResolvesSpec) else spec
+
+    def served_by(self) -> dict[str, str]:
+        """What a host said of itself; empty for a model that is here."""
+        model = self._load_models()[1]
+        return dict(model.served_by) if isinstance(model, ServerInfo) else {}
+
+    def at_once(self) -> int:
+        """How many texts to ask for together."""
+        model = self._load_models()[1]
+        return model.at_once if isinstance(model, MaxBatch) else 1
+
+    def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> list[Completion]:
+        """The completions of a shard, or of a group of them."""
+        return list(self._load_models()[1].generate(requests, spec))
+
+    def score(self, spec: str, options: Mapping[str, Option], texts: Sequence[Text]) -> ScoredTexts:
+        """The scores of a block."""
+        if spec not in self._metrics:
+            self._metrics[spec] = cast(Metric, registry.create_metric(spec, options, self._recipe.execution))
+        return score_texts(spec, self._metrics[spec], texts)
+
+    def _load_models(self) -> tuple[Model, Model]:
+        """The model as it is, and with its mitigation."""
+        if self._models is None:
+            recipe = self._recipe.model
+            assert recipe is not None
+            plain = recipe.load_plain(self._recipe.execution)
+            self._models = plain, recipe.apply_mitigation(plain)
+        return self._models
+
+
+_LOSSES = 3
+"""How often an item may lose its actor, and a slot its new one before that is there: then it is to blame."""
+_AT_ONCE = 2
+"""Items an actor holds: one is worked on, one waits, so that none waits for the driver."""
+_CPUS = 4
+"""Cores an actor takes where nobody says how many there are to be."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Item:
+    """Something to be done."""
+
+    place: int
+    arguments: tuple[object, ...]
+    losses: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """An actor at work; without an item it was asked whether it is there."""
+
+    slot: int
+    actor: Any
+    item: _Item | None
+
+
+_Running = dict[object, _Task]
+
+
+class ActorPool:
+    """Actors on a cluster, one a GPU where there are any, else one a share of the cores."""
+
+    def __init__(self, recipe: WorkerSpec, *, workers: int | None, address: str | None) -> None:
+        self._recipe = recipe
+        self._stack = ExitStack()
+        try:
+            self._ray = self._stack.enter_context(connect_cluster(address=address, cpus=workers))
+            check_nodes(self._ray)
+            self.size, self._share = self._plan_actors(workers)
+        except BaseException:
+            self._stack.close()
+            raise
+        self._actors: dict[int, Any] = {}
+        self._never_there: Counter[int] = Counter()
+
+    def close(self) -> None:
+        """End the actors, and the cluster where it was started here."""
+        for actor in self._actors.values():
+            self._ray.kill(actor)
+        self._actors.clear()
+        self._stack.close()
+
+    def call_one(self, work: str, *given: object) -> object:
+        """What one actor answers."""
+        return next(self.map_unordered(work, [given]))[1]
+
+    def map_unordered(self, work: str, items: Iterable[tuple[object, ...]]) -> Iterator[tuple[int, object]]:
+        """What ``work`` gives for each item, with the item's place, as they are done.
+
+        An item of a lost actor is done again by any other. Items are taken as there is room for them, and
+        the n-th goes to the same actor in every call, if that one is free: it may remember its texts.
+        """
+        waiting, running = _Waiting(items, self.size), _Running()
+        while True:
+            self._hand_out(work, waiting, running)
+            if not running:
+                return
+            done, _ = self._ray.wait(list(running), num_returns=1)
+            task = running.pop(done[0])
+            try:
+                answer = self._ray.get(done[0])
+            except self._ray.exceptions.RayActorError:
+                self._handle_loss(task, waiting, running)
+                continue
+            del self._never_there[task.slot]
+            if task.item is not None:
+                yield task.item.place, _raise_refusal(answer)
+
+    def _hand_out(self, work: str, waiting: _Waiting, running: _Running) -> None:
+        for held in range(_AT_ONCE):
+            for slot in filter(self._is_open, range(self.size)):
+                own = [task.item for task in running.values() if task.slot == slot]
+                # A new actor is first asked whether it is there: nothing waits for one that has no place.
+                if len(own) > held or None in own:
+                    continue
+                item = waiting.take(slot)
+                if item is None:
+                    return
+                self._start(running, slot, item, work, *item.arguments)
+
+    def _start(self, running: _Running, slot: int, item: _Item | None, work: str, *given: object) -> None:
+        actor = self._actor(slot)
+        running[actor.call.remote(work, *given)] = _Task(slot, actor, item)
+
+    def _handle_loss(self, task: _Task, waiting: _Waiting, running: _Running) -> None:
+        if task.item is not None:
+            task.item.losses += 1
+            if task.item.losses >= _LOSSES:
+                raise _too_many(f"a shard lost its worker {task.item.losses} times")
+            waiting.put_back(task.item)
+        else:
+            self._never_there[task.slot] += 1
+            if not any(map(self._is_open, range(self.size))):
+                raise _too_many("new workers are lost before they begin")
+        # Each of its items tells of a lost actor; the first one has replaced it.
+        if self._actors.get(task.slot) is task.actor:
+            del self._actors[task.slot]
+            if self._is_open(task.slot):
+                _log.warning("a worker was lost and is replaced; what it was doing is done again")
+                self._start(running, task.slot, None, "package_version")
+            else:
+                _log.warning("a worker was lost %d times before it began and is not replaced", _LOSSES)
+
+    def _is_open(self, slot: int) -> bool:
+        """Whether a slot is given actors: not one that has lost every new one."""
+        return self._never_there[slot] < _LOSSES
+
+    def _actor(self, slot: int) -> Any:
+        if slot not in self._actors:
+            made = self._ray.remote(Worker).options(**self._share)
+            self._actors[slot] = made.remote(self._recipe)
+        return self._actors[slot]
+
+    def _plan_actors(self, workers: int | None) -> tuple[int, dict[str, float]]:
+        """How many actors there are, and what each takes of the cluster."""
+        there = self._ray.cluster_resources()
+        gpus = 0 if self._recipe.execution.device == "cpu" else int(there.get("GPU", 0))
+        if gpus:
+            return min(workers or gpus, gpus), {"num_gpus": 1, "num_cpus": 1}
+        cpus = int(there.get("CPU", 1))
+        size = workers or max(1, cpus // _CPUS)
+        # Cores are counted, not bound: more actors than cores share them.
+        return size, {"num_cpus": max(1, cpus // size) if size <= cpus else cpus / size}
+
+
+class _Waiting:
+    """Items nobody works on yet, taken from their source as they are needed."""
+
+    def __init__(self, items: Iterable[tuple[object, ...]], slots: int) -> None:
+        self._source = (_Item(place, given) for place, given in enumerate(items))
+        self._slots = slots
+        self._ahead: deque[_Item] = deque()
+
+    def take(self, slot: int) -> _Item | None:
+        """The next item that belongs to a slot; else the next of all."""
+        self._ahead.extend(islice(self._source, max(0, 2 * self._slots - len(self._ahead))))
+        if not self._ahead:
+            return None
+        own = (item for item in self._ahead if item.place % self._slots == slot)
+        chosen = next(own, self._ahead[0])
+        self._ahead.remove(chosen)
+        return chosen
+
+    def put_back(self, item: _Item) -> None:
+        self._ahead.appendleft(item)
+
+
+class PooledModel:
+    """The model of a run, as its actors hold it."""
+
+    def __init__(self, pool: ActorPool) -> None:
+        self._pool = pool
+        self.ref = cast(ModelRef, pool.call_one("ref"))
+
+    def resolved(self, spec: GenerationSpec) -> GenerationSpec:
+        """The spec as the model will follow it."""
+        return cast(GenerationSpec, self._pool.call_one("resolved", spec))
+
+    @property
+    def at_once(self) -> int:
+        """How many texts to ask an actor for together."""
+        return cast(int, self._pool.call_one("at_once"))
+
+    @property
+    def served_by(self) -> Mapping[str, str]:
+        """What a host said of itself, as one of the actors heard it."""
+        return cast("Mapping[str, str]", self._pool.call_one("served_by"))
+
+    def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
+        """The completions of one shard, or of a group of them."""
+        yield from cast("list[Completion]", self._pool.call_one("generate", list(requests), spec))
+
+    def generate_each(
+        self, shards: Iterable[Sequence[Request]], spec: GenerationSpec
+    ) -> Iterator[tuple[int, Sequence[Completion]]]:
+        """The completions of each shard, with its place, as they are done."""
+        given = ((list(requests), spec) for requests in shards)
+        return cast("Iterator[tuple[int, Sequence[Completion]]]", self._pool.map_unordered("generate", given))
+
+
+@dataclass(frozen=True, slots=True)
+class PooledExecutor:
+    """A metric that is asked in the actors."""
+
+    pool: ActorPool
+    options: Mapping[str, Option]
+    """Those of the metric."""
+
+    def score_blocks(self, spec: str, blocks: Iterable[Sequence[Text]]) -> Iterator[tuple[int, ScoredTexts]]:
+        """What a metric says of each block, with its place, as they are done."""
+        given = ((spec, dict(self.options), list(texts)) for texts in blocks)
+        return cast("Iterator[tuple[int, ScoredTexts]]", self.pool.map_unordered("score", given))
+
+
+def _too_many(came: str) -> EvenhandError:
+    return EvenhandError(
+        came,
+        expected="workers that live as long as a shard takes",
+        fix="look into Ray's logs (memory is the usual reason) and take fewer --workers or a smaller "
+        "--batch; finished shards are kept",
+    )
+
+
+def _raise_refusal(answer: object) -> object:
+    if isinstance(answer, RemoteError):
+        raise answer.to_error()
+    return answer
+
+
+_log_ray_setup = logging.getLogger(__name__)
+
+
+def open_pool(settings: RunConfig, model: ModelSpec | None = None) -> ActorPool | None:
+    """The actors of a run; None where it works in this process."""
+    options = settings.options
+    if options["engine"] == "local":
+        if options["address"]:
+            _log_ray_setup.warning(
+                "the address %s is for --engine ray: the work is done on this machine", options["address"]
+            )
+        if options["workers"]:
+            _log_ray_setup.warning("--workers is for --engine ray: the work is done in this process")
+        return None
+    recipe = WorkerSpec(settings.execution(), model)
+    return ActorPool(recipe, workers=options["workers"], address=options["address"])
+
+
+@contextmanager
+def close_pool_after(pool: ActorPool | None, *, always: bool = True) -> Iterator[None]:
+    """Ends the actors after the work; where not ``always``, only when the work fails."""
+    failed = True
+    try:
+        yield
+        failed = False
+    finally:
+        if pool is not None and (always or failed):
+            pool.close()
+
+
+def create_executors(
+    pool: ActorPool | None, metrics: Mapping[str, Metric], settings: RunConfig, given: Sequence[str] = ()
+) -> dict[str, ScoringExecutor]:
+    """The metrics that are asked in the actors, by spec.
+
+    Not those that are faster than the way there, nor those that were ``given`` as objects, which an actor
+    could not make again.
+    """
+    if pool is None:
+        return {}
+    return {
+        spec: PooledExecutor(pool, settings.metric_options(spec.partition("=")[0]))
+        for spec, metric in metrics.items()
+        if not metric.info.cheap and spec not in given
+    }
+
+
+def describe_engine(settings: RunConfig) -> list[str]:
+    """What a plan says of the engine; nothing where the work is done in this process."""
+    options = settings.options
+    if options["engine"] == "local":
+        return []
+    workers = (
+        format_count(options["workers"], "worker")
+        if options["workers"]
+        else "a worker a GPU, or a few cores each"
+    )
+    return [f"engine  {options['engine']} at {options['address'] or 'this machine'}, {workers}"]

@@ -1,0 +1,300 @@
+"""How each gap of a run stands, and how it is said.
+
+A gap stands in one of four ways, read off the comparisons table:
+
+    supported  the adjusted p is at most 0.05: larger than chance
+    small      not supported, and its interval leaves no room for a gap of 5 points (5 % of a mean's range)
+    unclear    neither: this sample size cannot tell
+    missing    no estimate, or no test of it, with a reason: more texts of the same kind would not help
+
+Nothing here says that there is no gap: "small" is a bound, "unclear" an admission.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import polars as pl
+
+from evenhand.audits.report.measures import Measure, MeasureKey
+from evenhand.core.records import REST, Comparison
+from evenhand.report.json_tables import null_non_finite
+from evenhand.report.manifest import read_mapping, read_number, read_text
+from evenhand.report.wording import (
+    finite_or_none,
+    format_baseline,
+    format_count,
+    format_name,
+    format_number,
+    format_p,
+    format_short_baseline,
+)
+from evenhand.store.run import Run
+
+ALPHA = 0.05
+"""The adjusted p at or below which a gap is called larger than chance."""
+NOTABLE = 0.05
+"""A gap is small where its interval stays inside this part of the measure's range on both sides."""
+
+GapStanding = Literal["supported", "small", "unclear", "missing"]
+STANDING_WORDS: Mapping[GapStanding, str] = {
+    "supported": "larger than chance",
+    "unclear": "cannot tell",
+    "small": "small at most",
+    "missing": "not testable",
+}
+"""What each standing is called, strongest claim first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """One comparison, how it stands, and how to say it."""
+
+    index: int
+    """Row of the comparisons table."""
+    comparison: Comparison
+    measure: Measure
+    standing: GapStanding
+    clusters: str
+    """What a cluster of its suite is called."""
+    level: str
+    """The level of the intervals, in percent."""
+    baseline_group: str
+    """The baseline as spelled in the tables; of two groups, ``(rest)`` is the other one."""
+    about: str
+    """``about`` where a model wrote of the groups, ``of`` where a file says which group a text is of."""
+
+    @property
+    def group(self) -> str:
+        """The group as words."""
+        return format_name(self.comparison.group)
+
+    @property
+    def baseline(self) -> str:
+        """The baseline as words."""
+        return format_baseline(self.baseline_group, self.comparison.axis)
+
+    @property
+    def short_baseline(self) -> str:
+        """The baseline as words where the axis is said beside it."""
+        return format_short_baseline(self.baseline_group)
+
+    @property
+    def is_doubted(self) -> bool:
+        """Whether the check by exchanging groups between clusters contradicts a supported gap."""
+        return self.comparison.check == "disagrees"
+
+    @property
+    def direction(self) -> str:
+        """``higher`` or ``lower`` than the baseline; empty where neither is known."""
+        estimate = self.comparison.estimate or 0
+        return "higher" if estimate > 0 else "lower" if estimate < 0 else ""
+
+    @property
+    def claim(self) -> str:
+        """The gap without its evidence: "A: 3.2 points more often negative (sentiment) than B"."""
+        estimate = self.comparison.estimate
+        if estimate is None:
+            return f"{self.group} against {self.baseline}, {self.measure.full_title}"
+        phrase = f"{self.measure.phrase(estimate)} ({format_name(self.measure.metric)})"
+        return f"{self.group}: {phrase} than {self.baseline}"
+
+    @property
+    def statement(self) -> str:
+        """The claim as a sentence, where its size stands beside it.
+
+        "Texts about A are more often labelled negative (sentiment) than those about B".
+        """
+        is_more, measure = (self.comparison.estimate or 0) > 0, self.measure
+        if measure.kind == "share":
+            way = f"are {'more' if is_more else 'less'} often labelled {measure.title}"
+        else:
+            way = f"have a {'higher' if is_more else 'lower'} {measure.title}"
+        than = f"than those {self.about} {self.baseline}"
+        return f"Texts {self.about} {self.group} {way} ({format_name(measure.metric)}) {than}"
+
+    @property
+    def evidence(self) -> str:
+        """Interval in the direction of the claim, adjusted p, texts of both sides and their clusters."""
+        row = self.comparison
+        if row.estimate is None:
+            return row.null_reason or "no estimate"
+        sides = f"{format_count(row.n, 'text')} against {row.n_baseline:,}"
+        sizes = f"{sides}, {format_count(row.n_clusters, self.clusters)} in all"
+        doubt = "; the permutation check disagrees" if self.is_doubted else ""
+        return f"{self.interval}; adjusted p {format_p(row.p_adjusted)}; {sizes}{doubt}"
+
+    @property
+    def interval(self) -> str:
+        """The interval in the direction of the claim."""
+        row = self.comparison
+        if row.low is None or row.high is None:
+            return "no interval"
+        ends = (row.low, row.high) if (row.estimate or 0) >= 0 else (-row.high, -row.low)
+        low, high = (self.measure.gap(end) for end in ends)
+        return f"{self.level} interval {low} to {high}{self.measure.unit}"
+
+    @property
+    def signed_interval(self) -> str:
+        """The interval for a table cell; empty where there is none."""
+        row, form = self.comparison, self.measure.signed_gap
+        return "" if row.low is None or row.high is None else f"{form(row.low)} to {form(row.high)}"
+
+    @property
+    def effect_size(self) -> str:
+        """Cohen's h or Hedges' g for a table cell; empty where there is none."""
+        size = self.comparison.effect_size
+        return "" if size is None else format_number(size, signed=True)
+
+    @property
+    def nulls(self) -> str:
+        """The texts of both sides without a value, by reason; empty where there are none."""
+        row = self.comparison
+        known: dict[str, int] = json.loads(row.nulls) if row.nulls else {}
+        if not known:
+            return f"{row.n_null:,} without a value" if row.n_null else ""
+        return ", ".join(f"{amount:,} {format_name(reason)}" for reason, amount in known.items())
+
+    @property
+    def p(self) -> str:
+        """The adjusted p for a table cell; empty where there is no estimate."""
+        return "" if self.comparison.estimate is None else format_p(self.comparison.p_adjusted)
+
+    @property
+    def sentence(self) -> str:
+        """The claim with its evidence."""
+        return f"{self.claim} ({self.evidence})"
+
+    @property
+    def doubt(self) -> str:
+        """What an undecided gap leaves open: its signed interval, and what could have been seen."""
+        row, unit = self.comparison, self.measure.unit
+        what = f"{self.group} against {self.baseline}, {self.measure.full_title}"
+        if row.estimate is None or row.low is None or row.high is None:
+            return f"{what}: {row.null_reason or 'no estimate'}"
+        low, high = (self.measure.gap(end, signed=True) for end in (row.low, row.high))
+        return f"{what}: anywhere from {low} to {high}{unit}{self._correction_note}{self._detectable_size}"
+
+    @property
+    def _detectable_size(self) -> str:
+        """How large the gap had to be to show."""
+        least, span = self.comparison.min_detectable, self.measure.span
+        if least is None:
+            return ""
+        if span is not None and least > span:
+            return "; no gap could have been seen"
+        return f"; a gap had to reach {self.measure.gap(least)}{self.measure.unit} to be seen"
+
+    @property
+    def _correction_note(self) -> str:
+        """Why an interval that excludes 0 is no finding."""
+        row = self.comparison
+        if row.low is None or row.high is None or row.low <= 0 <= row.high:
+            return ""
+        return f" before correction over {row.family_size:,} comparisons, which leaves chance open"
+
+
+def read_gaps(run: Run, known: Mapping[MeasureKey, Measure]) -> list[Gap]:
+    """The differences of a run's comparisons table; ratios and other effects stay in the table."""
+    names = [field.name for field in fields(Comparison)]
+    table = null_non_finite(run.table("comparisons")).select(names)
+    rows = [Comparison(**row) for row in table.iter_rows(named=True)]
+    groups = _groups(run)
+    about = "about" if read_mapping(run.manifest, "stages", "generate") else "of"
+    return [
+        Gap(
+            index=index,
+            comparison=row,
+            measure=known[row.metric, row.output],
+            standing=_standing(row, known[row.metric, row.output]),
+            clusters=_cluster(run, row.suite),
+            level=format_level(run),
+            baseline_group=_baseline_group(row, groups.get((row.suite, row.axis), frozenset())),
+            about=about,
+        )
+        for index, row in enumerate(rows)
+        if row.effect == "difference"
+    ]
+
+
+def _cluster(run: Run, suite: str) -> str:
+    """What a cluster is called. The name of a column is no noun: of a file only prompts and rows are."""
+    noun = read_text(run.manifest, "suites", suite, "cluster")
+    is_noun = read_mapping(run.manifest, "stages", "generate") or noun in ("prompt", "row")
+    return noun if noun and is_noun else "cluster"
+
+
+def format_level(run: Run) -> str:
+    """The level of the run's intervals, in percent."""
+    return f"{100 * (read_number(run.manifest, 'identity', 'compare', 'level') or 0.95):g} %"
+
+
+def _groups(run: Run) -> dict[tuple[str, str], frozenset[str]]:
+    """The groups of each suite and axis."""
+    table = run.table("groups").group_by("suite", "axis").agg(pl.col("group").unique())
+    return {(suite, axis): frozenset(names) for suite, axis, names in table.iter_rows()}
+
+
+def _baseline_group(row: Comparison, groups: frozenset[str]) -> str:
+    others = groups - {row.group}
+    return next(iter(others)) if row.baseline == REST and len(others) == 1 else row.baseline
+
+
+def _standing(row: Comparison, measure: Measure) -> GapStanding:
+    if row.estimate is None or row.p is None:
+        return "missing"
+    if row.p_adjusted is not None and row.p_adjusted <= ALPHA:
+        return "supported"
+    if row.low is None or row.high is None or measure.span is None:
+        return "unclear"
+    bound = NOTABLE * measure.span
+    return "small" if -bound < row.low and row.high < bound else "unclear"
+
+
+OverallKey = tuple[str, str, str, str, str]
+"""suite, model, axis, metric, output."""
+
+
+@dataclass(frozen=True, slots=True)
+class OmnibusAnswer:
+    """The one answer of an axis and output."""
+
+    p: float | None
+    groups: int
+    reason: str
+
+    @property
+    def differs(self) -> bool:
+        """Whether the groups differ more than chance would make them."""
+        return self.p is not None and self.p <= ALPHA
+
+    @property
+    def short(self) -> str:
+        """The answer for a table cell."""
+        return "–" if self.p is None else f"p {format_p(self.p)}"
+
+    @property
+    def sentence(self) -> str:
+        """The answer in words."""
+        if self.p is None:
+            return f"Whether the groups differ at all could not be tested: {self.reason}."
+        said = "differ" if self.differs else "are not told apart"
+        more = " more than chance" if self.differs else " from chance"
+        return f"Taken together, the {self.groups:,} groups {said}{more} (adjusted p {format_p(self.p)})."
+
+
+def read_omnibus(run: Run) -> dict[OverallKey, OmnibusAnswer]:
+    """The omnibus answer of every axis and output that has one."""
+    return {
+        (row["suite"], row["model"], row["axis"], row["metric"], row["output"]): OmnibusAnswer(
+            p=finite_or_none(row["p_adjusted"]),
+            groups=row["n_groups"],
+            reason=format_name(row["null_reason"] or "not said"),
+        )
+        for row in run.table("omnibus").iter_rows(named=True)
+        # Of two groups it says what their gap says.
+        if row["n_groups"] > 2
+    }

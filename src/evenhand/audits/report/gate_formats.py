@@ -1,0 +1,120 @@
+"""The answer of a gate for other tools: JUnit XML, annotations of GitHub Actions, and the terminal."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from xml.etree import ElementTree
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from evenhand.audits.analysis.gate_rules import GateCheck, GateVerdict
+from evenhand.core.workflow_commands import escape_commands
+from evenhand.report.wording import format_number, format_points, replace_minus, show_control_characters
+
+_SIGNS: Mapping[GateVerdict, str] = {"passes": "+", "fails": "x", "cannot tell": "?"}
+_VERBS: Mapping[GateVerdict, str] = {"passes": "pass", "fails": "fail", "cannot tell": "cannot tell"}
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def to_junit(checks: Sequence[GateCheck], *, strict: bool, name: str) -> str:
+    """The checks as one JUnit test suite: a failure where one fails, skipped where it cannot tell.
+
+    A strict gate counts "cannot tell" as a failure.
+    """
+    failed = [check for check in checks if _fails(check, strict)]
+    skipped = [check for check in checks if check.verdict == "cannot tell" and not strict]
+    suite = ElementTree.Element(
+        "testsuite",
+        name=_xml(f"evenhand gate {name}"),
+        tests=str(len(checks)),
+        failures=str(len(failed)),
+        skipped=str(len(skipped)),
+        errors="0",
+    )
+    for check in checks:
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=_xml(f"{check.suite}.{check.axis}"), name=_xml(check.name)
+        )
+        if check.verdict != "passes":
+            tag = "failure" if _fails(check, strict) else "skipped"
+            message = _xml(f"{check.verdict}: {check.finding}")
+            ElementTree.SubElement(case, tag, message=message).text = message
+    text = ElementTree.tostring(suite, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+
+
+def to_annotations(checks: Sequence[GateCheck], *, strict: bool) -> list[str]:
+    """The checks that do not pass as workflow commands: errors where one fails, else warnings.
+
+    Those that fail come first: of each step GitHub shows ten errors and ten warnings, and drops the rest.
+    """
+    return [
+        f"::{'error' if _fails(check, strict) else 'warning'} "
+        f"title={_property(f'evenhand: {check.verdict}')}::"
+        f"{_message(f'{_name(check)}: {_format_finding(check)}')}"
+        for check in _worst_first(checks)
+        if check.verdict != "passes"
+    ]
+
+
+def to_terminal_table(checks: Sequence[GateCheck], *, limit: int = 40) -> RenderableType:
+    """The checks for the terminal, those that do not pass first, and how many found no room."""
+    ordered = _worst_first(checks)
+    shown = ordered[:limit]
+    found = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    found.add_column("", no_wrap=True)
+    found.add_column("Check", ratio=1, overflow="fold")
+    found.add_column("Found", ratio=1, overflow="fold")
+    for check in shown:
+        cells = (_SIGNS[check.verdict], _name(check), _format_finding(check))
+        found.add_row(*(Text(show_control_characters(cell)) for cell in cells))
+    left = Counter(check.verdict for check in ordered[limit:])
+    if not left:
+        return found
+    said = ", ".join(f"{amount:,} that {_VERBS[verdict]}" for verdict, amount in left.items())
+    return Group(found, Text(f"not listed: {said}", style="dim"))
+
+
+def _name(check: GateCheck) -> str:
+    """The check for people: its limit in points beside the share that was written."""
+    limit = check.rule.limit
+    return check.format_name(f"{100 * limit:g} points ({limit:g})" if check.is_share else f"{limit:g}")
+
+
+def _format_finding(check: GateCheck) -> str:
+    """What was found as the report has it: gaps of shares in points."""
+    spelled = format_points if check.is_share else format_number
+    return check.format_finding(
+        lambda size: replace_minus(spelled(size, signed=True)), unit=" points" if check.is_share else ""
+    )
+
+
+def _worst_first(checks: Sequence[GateCheck]) -> list[GateCheck]:
+    order: list[GateVerdict] = ["fails", "cannot tell", "passes"]
+    return sorted(checks, key=lambda check: order.index(check.verdict))
+
+
+def _fails(check: GateCheck, strict: bool) -> bool:
+    return check.verdict == "fails" or (strict and check.verdict == "cannot tell")
+
+
+def _xml(text: str) -> str:
+    return _NOT_XML.sub("\ufffd", text)
+
+
+def _message(text: str) -> str:
+    return (
+        escape_commands(show_control_characters(text))
+        .replace("%", "%25")
+        .replace("\r", "%0D")
+        .replace("\n", "%0A")
+    )
+
+
+def _property(text: str) -> str:
+    return _message(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,377 @@
+"""``score``: the same measurement from texts you already have."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol, Unpack, cast, runtime_checkable
+
+import polars as pl
+
+from evenhand.audits.experiment_loggers import Callback, callbacks
+from evenhand.audits.ray_pool import ActorPool, close_pool_after, create_executors, describe_engine, open_pool
+from evenhand.audits.run_setup import (
+    SILENT_PROGRESS,
+    RunMetrics,
+    RunPlan,
+    add_earlier_metrics,
+    check_axes,
+    check_baseline,
+    find_metrics,
+    measure_and_report,
+    metric_names,
+    object_names,
+    open_run,
+    write_manifest,
+)
+from evenhand.config import RunConfig, resolve_config
+from evenhand.core.digests import Json, file_digest
+from evenhand.core.errors import InputError, MissingLibraryError
+from evenhand.core.files import asset_path
+from evenhand.core.options import checks_options, fields_of
+from evenhand.core.protocols import Metric, Progress
+from evenhand.core.records import RESERVED_GROUPS, REST
+from evenhand.logs.detection import read_log
+from evenhand.logs.log_records import CLUSTER, FAILURE, ID, PROMPT, ToolLog
+from evenhand.run_options import ScoreOptions, TextColumns
+from evenhand.store.cache import ContentCache
+from evenhand.store.ingest import (
+    ColumnLayout,
+    IngestedTexts,
+    check_layout,
+    count_copies,
+    group_names,
+    read_texts,
+)
+from evenhand.store.run import Run
+from evenhand.store.run_folder import RunFolder, default_folder, run_stage
+from evenhand.store.table_files import read_table, to_text_table
+
+
+@runtime_checkable
+class ArrowTable(Protocol):
+    """Any table with the Arrow stream interface: pandas, Polars, PyArrow."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The table as an Arrow stream."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class InputTexts:
+    """Texts that were read, and what they were read from."""
+
+    name: str
+    table: pl.DataFrame
+    inputs: Mapping[str, Json]
+    """What goes into the identity of a run."""
+    log: ToolLog | None = None
+    """The log of another tool the table comes from."""
+
+
+def open_texts(texts: Path | str | ArrowTable, columns: Mapping[str, str | None] | None = None) -> InputTexts:
+    """The table in a file, in a log, or in memory, every column as text; of Parquet ``columns`` alone."""
+    if not isinstance(texts, Path | str):
+        return _from_memory(texts)
+    path = Path(texts)
+    log = read_log(path)
+    table = log.table if log else read_table(path, columns)
+    return InputTexts(path.name, table, {"file": path.name, "digest": file_digest(path)}, log)
+
+
+def _from_memory(texts: object) -> InputTexts:
+    if not isinstance(texts, ArrowTable):
+        raise InputError(
+            f"the texts are a {type(texts).__name__}",
+            expected="a path, or a table with the Arrow stream interface: Polars, pandas, PyArrow",
+            fix="collect a lazy frame first; make rows a table with polars.DataFrame(rows)",
+        )
+    try:
+        table = to_text_table(pl.DataFrame(cast(pl.DataFrame, texts)))
+    except ImportError as error:
+        raise MissingLibraryError(
+            f"a table of {type(texts).__module__.partition('.')[0]} is handed over by PyArrow: {error}",
+            expected="pyarrow installed, or a Polars table",
+            fix="pip install pyarrow",
+        ) from error
+    except (pl.exceptions.PolarsError, ValueError, TypeError) as error:
+        raise InputError(
+            f"the table cannot be read: {str(error).splitlines()[0]}",
+            expected="columns with names that occur once",
+            fix="rename or convert its columns",
+        ) from error
+    if table.height == 0:
+        raise InputError("the table has no rows", expected="at least one text")
+    rows = hashlib.blake2b(table.write_ndjson().encode(), digest_size=16).hexdigest()
+    return InputTexts("table", table, {"file": "table", "digest": rows})
+
+
+def named_columns(options: TextColumns, *, strata: tuple[str, ...]) -> dict[str, str | None] | None:
+    """The columns by the option that names each; None where no group is named, since a log may know it."""
+    groups = _named_groups(options)
+    return _layout(options, groups, strata).columns() if groups else None
+
+
+def find_layout(options: TextColumns, given: InputTexts, *, strata: tuple[str, ...]) -> ColumnLayout:
+    """Which column holds what: as it was said, else as the log of another tool has it."""
+    layout, log = _layout(options, _groups(options, given), strata), given.log
+    if log is None:
+        return layout
+    return replace(
+        layout,
+        prompt=layout.prompt or PROMPT,
+        cluster=layout.cluster or CLUSTER,
+        id=layout.id or (ID if given.table[ID].is_unique().all() else None),
+        mentions=layout.mentions or log.mentions,
+        join_prompt=layout.join_prompt or log.join_prompt,
+        failure=FAILURE,
+    )
+
+
+def _layout(options: TextColumns, groups: Mapping[str, str], strata: tuple[str, ...]) -> ColumnLayout:
+    return ColumnLayout(
+        text=options["text"],
+        groups=groups,
+        prompt=options["prompt"],
+        cluster=options["cluster"],
+        id=options["id"],
+        mentions=options["mentions"],
+        join_prompt=options["join_prompt"],
+        strata=strata,
+    )
+
+
+def _groups(options: TextColumns, given: InputTexts) -> dict[str, str]:
+    groups = _named_groups(options)
+    if not groups and given.log and given.log.groups:
+        return dict(given.log.groups)
+    if not groups:
+        columns = ", ".join(filter(None, given.table.columns[:40])) or "none has a name"
+        raise InputError(
+            "no group column was named",
+            expected="at least one --group AXIS=COLUMN",
+            fix=f"name the column that says which group a text speaks of: {columns}",
+        )
+    return groups
+
+
+def _named_groups(options: TextColumns) -> dict[str, str]:
+    group = options["group"]
+    pairs = list(group.items()) if isinstance(group, Mapping) else [_axis_and_column(item) for item in group]
+    doubled = [axis for axis, count in Counter(axis for axis, _ in pairs).items() if count > 1]
+    if doubled:
+        raise InputError(f"--group names the axis {doubled[0]!r} twice", expected="one column an axis")
+    return dict(pairs)
+
+
+def _axis_and_column(item: str) -> tuple[str, str]:
+    axis, _, column = item.partition("=")
+    if not axis:
+        raise InputError(f"--group {item!r} names no axis", expected="AXIS=COLUMN or COLUMN")
+    return axis, column or axis
+
+
+STAGE = "read"
+COLUMNS = fields_of(TextColumns)
+DEFAULT_METRICS = ("sentiment", "gender_polarity")
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreJob:
+    """A file of texts that is ready to be scored."""
+
+    settings: RunConfig
+    inputs: InputTexts
+    layout: ColumnLayout
+    metrics: Mapping[str, Metric]
+    identity: Mapping[str, Json]
+    folder: Path
+    command: str
+    fresh: bool
+    objects: tuple[str, ...] = ()
+    """Metrics that were given as objects."""
+    callbacks: tuple[Callback, ...] = ()
+    """Each is called with the finished run."""
+
+    @property
+    def name(self) -> str:
+        """What the texts are called in tables."""
+        return self.inputs.name
+
+    def plan(self) -> RunPlan:
+        """What will be done, before it is done."""
+        axes = ", ".join(f"{axis} (column {column})" for axis, column in self.layout.groups.items())
+        return RunPlan(
+            title=f"score {self.name}",
+            lines=(
+                *((f"reads   {log.summary}",) if (log := self.inputs.log) else ()),
+                f"texts   {self.inputs.table.height:,}, groups by {axes}",
+                f"metrics {', '.join(self.metrics)}",
+                *describe_engine(self.settings),
+                f"folder  {self.folder}",
+            ),
+            folder=self.folder,
+        )
+
+    def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
+        """Score, compare and report."""
+        with open_run(self.folder, self.identity, fresh=self.fresh) as (folder, cache):
+            pool = open_pool(self.settings)
+            with close_pool_after(pool):
+                run = self._work(folder, cache, progress, pool)
+        for callback in self.callbacks:
+            callback(run)
+        return run
+
+    def _work(
+        self, folder: RunFolder, cache: ContentCache, progress: Progress, pool: ActorPool | None
+    ) -> Run:
+        write_manifest(
+            folder, command=self.command, name=self.name, settings=self.settings, suites=self._suite()
+        )
+        with run_stage(folder, STAGE) as record:
+            texts = read_texts(self.inputs.table, self.layout, self.name)
+            folder.write("generations", texts.generations())
+            record.update(items=len(texts.rows))
+        self._note(folder, texts)
+        metrics = add_earlier_metrics(self.metrics, folder, self.settings)
+        return measure_and_report(
+            folder,
+            settings=self.settings,
+            metrics=RunMetrics(metrics, create_executors(pool, metrics, self.settings, self.objects)),
+            prompts=list(texts.prompts.values()),
+            baselines={(self.name, axis): name for axis, name in self.settings.options["baseline"].items()},
+            cache=cache,
+            progress=progress,
+            texts_stage=STAGE,
+        )
+
+    def _note(self, folder: RunFolder, texts: IngestedTexts) -> None:
+        """Say what will be left out, before anything is scored."""
+        reasons = Counter(str(row["failure"]) for row in texts.rows if row["failure"])
+        warnings = list(self.inputs.log.warnings) if self.inputs.log else []
+        warnings += [
+            f"{count:,} of {len(texts.rows):,} texts are left out: {why}" for why, count in reasons.items()
+        ]
+        # Prompts of a suite speak of one axis each; a file with such gaps may have lost something.
+        if not (self.inputs.log and self.inputs.log.groups):
+            warnings += [
+                f"{count:,} of {len(texts.rows):,} texts name no {axis}"
+                for axis, count in texts.without_group.items()
+            ]
+        if count := count_copies(self.inputs.table, self.layout):
+            warnings.append(
+                f"{count:,} of {len(texts.rows):,} texts are copies of {_describe_copies(self.layout)}"
+            )
+        folder.manifest["warnings"] += warnings
+
+    def _suite(self) -> dict[str, Json]:
+        baselines = {axis: self.settings.options["baseline"].get(axis, REST) for axis in self.layout.groups}
+        cluster = self.layout.cluster or self.layout.prompt or "row"
+        return {
+            self.name: {
+                "summary": f"texts from a log of {self.inputs.log.tool}"
+                if self.inputs.log
+                else "texts from a file",
+                "baselines": baselines,
+                "cluster": cluster,
+                "notes": [],
+            }
+        }
+
+
+@checks_options
+def score(
+    texts: Path | str | ArrowTable | None = None,
+    *,
+    progress: Progress = SILENT_PROGRESS,
+    **options: Unpack[ScoreOptions],
+) -> Run:
+    """The finished run over texts from a file or a table: scores, comparisons and a report.
+
+    Arguments are those of ``evenhand score``; ``group`` maps an axis to its column. Without ``texts`` the
+    embedded example is scored.
+    """
+    return prepare(texts, **options).run(progress)
+
+
+@checks_options
+def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[ScoreOptions]) -> ScoreJob:
+    """A scoring with everything read and checked, so that ``plan`` can be shown before ``run``."""
+    then = tuple(callbacks(options))
+    if texts is None:
+        texts, options = _example(options)
+    metrics, out = options["metrics"], options["out"]
+    settings = resolve_config(options, metrics={"names": metric_names(metrics)})
+    strata = tuple(settings.options["strata"])
+    given = open_texts(texts, named_columns(options, strata=strata))
+    name, table = given.name, given.table
+    layout = find_layout(options, given, strata=strata)
+    check_layout(table, layout, Path(name))
+    settings = _with_baselines(settings, given, layout)
+    check_axes(settings.options["baseline"], layout.groups)
+    for axis, baseline in settings.options["baseline"].items():
+        check_baseline(axis, baseline, group_names(table, layout.groups[axis]))
+    identity: dict[str, Json] = {
+        "command": "score",
+        "inputs": given.inputs,
+        "columns": layout.identity(),
+        "compare": settings.compare_identity(),
+    }
+    return ScoreJob(
+        settings=settings,
+        inputs=given,
+        layout=layout,
+        metrics=find_metrics(metrics, settings, DEFAULT_METRICS),
+        identity=identity,
+        folder=Path(out) if out else default_folder("score", Path(name).stem, identity),
+        command=options["command"] or _command(texts),
+        fresh=options["fresh"],
+        objects=object_names(metrics),
+        callbacks=then,
+    )
+
+
+def _example(options: ScoreOptions) -> tuple[Path, ScoreOptions]:
+    """The texts that are scored where none are named, and their columns."""
+    if any(options.get(name) not in (field.option.default, None, []) for name, field in COLUMNS.items()):
+        raise InputError(
+            "columns were named, but no file", expected="evenhand score FILE --group AXIS=COLUMN"
+        )
+    columns: TextColumns = {"group": ["profession=group"], "prompt": "prompt", "id": "id"}
+    return asset_path("examples", "texts.csv"), {**options, **columns}
+
+
+def _describe_copies(layout: ColumnLayout) -> str:
+    """Of what texts are copies, and what to do about it."""
+    if layout.cluster:
+        return (
+            "another of their group, prompt and all, and each lies in a cluster that counts as a witness of "
+            "its own: name a --cluster in which they belong together"
+        )
+    return (
+        "another of their group, and every text counts as a witness of its own: name --cluster or --prompt "
+        "where texts belong together"
+    )
+
+
+def _command(texts: Path | str | ArrowTable) -> str:
+    if isinstance(texts, Path | str):
+        return f"evenhand score {texts}"
+    return "evenhand.score(table, ...), from Python, on a table in memory"
+
+
+def _with_baselines(settings: RunConfig, given: InputTexts, layout: ColumnLayout) -> RunConfig:
+    """The settings with the baselines that a log declares and has texts of; what the user names wins."""
+    declared = given.log.baselines if given.log else {}
+    known = {
+        axis: baseline
+        for axis, baseline in declared.items()
+        if axis in layout.groups
+        and baseline in (*group_names(given.table, layout.groups[axis]), *RESERVED_GROUPS)
+    }
+    together = {**known, **settings.options["baseline"]}
+    return replace(settings, options={**settings.options, "baseline": together})

@@ -1,0 +1,184 @@
+"""Sequence classifiers of the Hub (or a local folder), with their labels told in our words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+import numpy as np
+import torch
+
+from evenhand.classifiers import ensemble, lstm, word_networks
+from evenhand.classifiers.ensemble import EnsembleReader
+from evenhand.classifiers.lstm import WordClassifier
+from evenhand.classifiers.text_classifier import FORMAT as OURS
+from evenhand.classifiers.text_classifier import (
+    PROBE_TEXT,
+    HeadReader,
+    LabelReader,
+    Probabilities,
+    check_probabilities,
+    embedded_classifier,
+    open_classifier,
+    read_format,
+)
+from evenhand.core.digests import digest
+from evenhand.core.errors import ModelError
+from evenhand.core.records import Execution
+from evenhand.tensors.batching import batch_by_length
+from evenhand.tensors.checkpoints import (
+    check_layers,
+    raise_model_errors,
+    read_config,
+    refuse_kernels,
+    require_finite,
+    weight_files,
+    weights_digest,
+)
+from evenhand.tensors.devices import select_device
+from evenhand.tensors.memory import run_in_halves
+from evenhand.tensors.model_files import locate_model
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+_ROWS: Final = {"cpu": 32, "cuda": 256}
+"""Texts at a time; what does not fit is done in halves."""
+_LONGEST: Final = 512
+_OVER_WORDS: Final = (lstm.FORMAT, word_networks.FORMAT)
+
+Synonyms = Mapping[str, Sequence[str]]
+"""Our label to the names other models give it, lower-case; several of one model are added up."""
+
+
+class HubClassifier:
+    """A classifier loaded by transformers, its labels folded into ours."""
+
+    def __init__(self, name: str, synonyms: Synonyms, execution: Execution) -> None:
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+        source = locate_model(name, offline=execution.offline)
+        files = weight_files(source.folder)
+        config = read_config(source.folder)
+        check_layers(config, repr(name))
+        refuse_kernels(config, repr(name))
+        with _hub_errors(name):
+            self._model: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
+                source.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True
+            )
+            self._tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+                source.folder, local_files_only=True, trust_remote_code=False
+            )
+        if self._tokenizer.pad_token_id is None:
+            # GPT-2 has no token for padding, and its head must know which one stands for it.
+            self._tokenizer.pad_token = self._tokenizer.eos_token
+        if self._model.config.pad_token_id is None:
+            self._model.config.pad_token_id = self._tokenizer.pad_token_id
+        self._device = select_device(execution.device)
+        self._rows = execution.batch or _ROWS.get(self._device.type, _ROWS["cpu"])
+        self._model.eval().to(self._device)
+        require_finite(self._model.state_dict(), repr(name))
+        with _hub_errors(name):
+            self._count = int(self._model.config.num_labels or 0)
+            theirs = [str(self._model.config.id2label[index]).lower() for index in range(self._count)]
+        self._columns = _columns(name, theirs, synonyms)
+        self.labels = tuple(self._columns)
+        with _hub_errors(name):
+            # Tried here: some settings that are none are met only when a text is read.
+            check_probabilities(self.read([PROBE_TEXT]))
+        self.digest = source.commit or digest([weights_digest(files), self.labels])
+
+    def read(self, texts: Sequence[str]) -> Probabilities:
+        """One row a text, one column a label of ours."""
+        longest = min(self._tokenizer.model_max_length, _LONGEST)
+        rows = self._tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"] if texts else []
+        found = np.zeros((len(rows), self._count), dtype=np.float32)
+
+        def work(batch: Sequence[int]) -> None:
+            inputs = self._tokenizer.pad({"input_ids": [rows[i] for i in batch]}, return_tensors="pt")
+            logits = self._model(**inputs.to(self._device)).logits
+            found[list(batch)] = self._probabilities(logits.float()).cpu().numpy()
+
+        with torch.inference_mode():
+            for batch in batch_by_length([len(row) for row in rows], rows=self._rows):
+                run_in_halves(batch, work)
+        columns = [np.minimum(found[:, places].sum(1), 1.0) for places in self._columns.values()]
+        return np.stack(columns, axis=1)
+
+    def _probabilities(self, logits: torch.Tensor) -> torch.Tensor:
+        config = self._model.config
+        each = config.problem_type == "multi_label_classification" or logits.shape[1] == 1
+        return logits.sigmoid() if each else logits.softmax(-1)
+
+
+def open_reader(head: str, source: str | None, synonyms: Synonyms, execution: Execution) -> LabelReader:
+    """The reader of a head: the embedded one, a folder of ours, or any sequence classifier."""
+    if source is None:
+        return HeadReader(embedded_classifier(execution), head)
+    found = locate_model(source, offline=execution.offline) if "@" not in source else None
+    kind = read_format(found.folder) if found is not None else None
+    if found is None or kind not in (OURS, *_OVER_WORDS, ensemble.FORMAT):
+        return HubClassifier(source, synonyms, execution)
+    if kind == OURS:
+        return HeadReader(open_classifier(found.folder, execution), head)
+    if kind in _OVER_WORDS:
+        return LabelFoldingReader(WordClassifier(found.folder, execution), synonyms, source)
+    return EnsembleReader(
+        [open_reader(head, str(folder), synonyms, execution) for folder in _members(found.folder)]
+    )
+
+
+def _hub_errors(name: str) -> AbstractContextManager[None]:
+    return raise_model_errors(
+        f"the classifier {name!r}",
+        expected="a sequence classifier with its tokenizer, as transformers saves it",
+        fix="download or save it again, or upgrade transformers",
+    )
+
+
+class LabelFoldingReader:
+    """A reader whose labels are told in our words."""
+
+    def __init__(self, reader: LabelReader, synonyms: Synonyms, name: str) -> None:
+        self._reader = reader
+        self._columns = _columns(name, [label.lower() for label in reader.labels], synonyms)
+        self.labels = tuple(self._columns)
+        self.digest = reader.digest
+
+    def read(self, texts: Sequence[str]) -> Probabilities:
+        """One row a text, one column a label of ours."""
+        said = self._reader.read(texts)
+        return np.stack([said[:, places].sum(1) for places in self._columns.values()], axis=1)
+
+
+def _members(folder: Path) -> list[Path]:
+    listed = read_config(folder).get("members")
+    names = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+    strange = [name for name in names if name != Path(name).name or name in ("", ".", "..")]
+    # A folder that held itself would be read without end.
+    nested = [name for name in names if not strange and read_format(folder / name) == ensemble.FORMAT]
+    if not names or strange or nested or len(names) != len(cast("list[object]", listed)):
+        raise ModelError(
+            f"the members of {folder} are {', '.join(map(repr, names[:5])) or 'none'}",
+            expected="folders inside it",
+            fix="train the ensemble again",
+        )
+    return [folder / name for name in names]
+
+
+def _columns(name: str, theirs: Sequence[str], synonyms: Synonyms) -> dict[str, list[int]]:
+    found = {
+        ours: [place for place, label in enumerate(theirs) if label in (ours, *names)]
+        for ours, names in synonyms.items()
+    }
+    known = {ours: places for ours, places in found.items() if places}
+    if not known:
+        raise ModelError(
+            f"the labels of {name} are {', '.join(theirs)}",
+            expected="; ".join(f"{ours}: {', '.join((ours, *names))}" for ours, names in synonyms.items()),
+            fix="name a model made for this question, rename `id2label` in a copy of its config.json, or "
+            "say what its labels mean (`evenhand probe --label THEIRS=OURS`)",
+        )
+    return known

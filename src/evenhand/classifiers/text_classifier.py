@@ -1,0 +1,313 @@
+"""Text classifiers: the embedded encoder with its heads, and what a metric asks of any classifier."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, Protocol, TypeVar, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evenhand.classifiers import wordpiece_tokenizer
+from evenhand.classifiers.encoder import (
+    PAD,
+    ClassifierNetwork,
+    Encoder,
+    EncoderShape,
+    PackedEncoder,
+    pool_states,
+    to_probabilities,
+)
+from evenhand.classifiers.heads import Head, HeadKind
+from evenhand.core.digests import digest, file_digest
+from evenhand.core.errors import ModelError
+from evenhand.core.files import asset_path
+from evenhand.core.records import Execution
+from evenhand.tensors import int8_weights
+from evenhand.tensors.batching import batch_by_length, pad_rows
+from evenhand.tensors.checkpoints import check_layers, load_network, our_model_errors, read_config
+from evenhand.tensors.devices import select_device
+from evenhand.tensors.memory import run_in_halves
+
+A = TypeVar("A")
+B = TypeVar("B")
+_DEPTH: Final = 2
+"""Results that may wait, so that memory stays bounded."""
+
+
+def prefetch_map(work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+    """The work of each item, in their order, done while the caller is busy with those before it.
+
+    It gains time where both let go of the interpreter: a tokenizer, and whatever waits for a GPU. What the
+    work raises is raised here.
+    """
+    waiting: deque[Future[B]] = deque()
+    with ThreadPoolExecutor(1, thread_name_prefix="ahead") as pool:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > _DEPTH:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+FORMAT: Final = "evenhand-classifier"
+"""``model_type`` in the config.json of a classifier of ours."""
+CACHE_SIZE: Final = 1 << 16
+"""Texts whose answers are remembered, so that four metrics share one forward pass."""
+_ROWS: Final = 256
+_GPU_ROWS: Final = 1024
+"""Texts at a time on a GPU; fewer where its memory says no."""
+_TOKENS: Final = 4096
+"""Cells of a batch on a CPU: small enough to stay in its cache."""
+_GPU_TOKENS: Final = 1 << 15
+"""Cells of a batch on a GPU: enough to fill it, and few batches for a processor to lay out."""
+_AHEAD: Final = 512
+_AHEAD_AT_MOST: Final = 4096
+"""Texts whose tokens are found while a GPU reads those before them, at first and later."""
+
+Probabilities = NDArray[np.float32]
+_Rows = list[list[int]]
+
+
+PROBE_TEXT: Final = "a text"
+
+
+def check_probabilities(found: Probabilities) -> None:
+    """A ValueError where a classifier answers with anything but numbers."""
+    if not np.isfinite(found).all():
+        raise ValueError("its answers are not finite")
+
+
+class LabelReader(Protocol):
+    """A classifier as a metric sees it: one question, a few labels."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the columns of the answers stand for."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """What identifies the weights."""
+        ...
+
+    def read(self, texts: Sequence[str]) -> Probabilities:
+        """One row a text, one column a label, each in [0, 1]."""
+        ...
+
+
+class TextClassifier:
+    """Our own classifier: an encoder, several heads, calibrated probabilities.
+
+    Probabilities are sigmoid or softmax of ``logit * scale + shift``, both learned on texts kept for that.
+    """
+
+    def __init__(self, folder: Path, *, device: torch.device, rows: int | None = None) -> None:
+        config = read_config(folder)
+        check_layers(config, str(folder))
+        with our_model_errors(folder):
+            self.heads = read_heads(config)
+            shape = EncoderShape(**cast("Mapping[str, int]", config["shape"]))
+            self._network = load_network(
+                lambda: ClassifierNetwork(Encoder(shape), self.heads),
+                int8_weights.load_dequantised(folder / "model.safetensors"),
+                str(folder),
+            )
+            self._network.eval().to(device).requires_grad_(False)
+            self._packed_encoder = _pack_encoder(self._network.encoder) if device.type == "cpu" else None
+            self._tokenizer = wordpiece_tokenizer.load_tokenizer(folder / "vocab.txt", most=shape.vocabulary)
+            self._scale, self._shift = (
+                _calibration(config[name], self.heads).to(device) for name in ("scale", "shift")
+            )
+            self._device, self._rows, self._longest = device, rows or _most(device), shape.positions
+            self._cells = _TOKENS if device.type == "cpu" else _GPU_TOKENS
+            # Tried here: some sizes that do not fit are met only when a text is read.
+            check_probabilities(self._compute([PROBE_TEXT]))
+        self._memo: dict[str, Probabilities] = {}
+        files = ("config.json", "model.safetensors", "vocab.txt")
+        self.digest = digest([file_digest(folder / name) for name in files])
+
+    def probabilities(self, texts: Sequence[str]) -> Probabilities:
+        """One row a text, the labels of all heads side by side; texts seen lately are not computed again."""
+        new = list(dict.fromkeys(text for text in texts if text not in self._memo))
+        answers = {text: self._memo[text] for text in texts if text in self._memo}
+        fresh = dict(zip(new, self._compute(new), strict=True))
+        answers |= fresh
+        self._remember(fresh)
+        if not texts:
+            return np.zeros((0, len(self._scale)), np.float32)
+        return np.concatenate([answers[text] for text in texts]).reshape(len(texts), -1)
+
+    def _compute(self, texts: Sequence[str]) -> Probabilities:
+        def read(rows: Sequence[Sequence[int]]) -> Tensor:
+            parts = self._states(rows)
+            return self._calibrate(torch.cat([self._network.read(states, there) for states, there in parts]))
+
+        return self._map_batches(texts, len(self._scale), read)
+
+    def pooled_vectors(self, texts: Sequence[str], name: str) -> Probabilities:
+        """One row a text: the vector that a head reads its labels from."""
+        place = [head.name for head in self.heads].index(name)
+        query = self._network.queries[place : place + 1]
+
+        def read(rows: Sequence[Sequence[int]]) -> Tensor:
+            parts = self._states(rows)
+            return torch.cat(
+                [pool_states(states, query.to(states.dtype), there)[:, 0] for states, there in parts]
+            )
+
+        return self._map_batches(texts, self._network.encoder.shape.width, read)
+
+    def _states(self, rows: Sequence[Sequence[int]]) -> Iterator[tuple[Tensor, Tensor]]:
+        """The encoder's states in the order of the rows, and where they are not padding."""
+        if self._packed_encoder is None:
+            ids = pad_rows(rows, device=self._device)
+            yield self._network.encoder(ids), ids != PAD
+        else:
+            for states in self._packed_encoder(rows):
+                yield states, states.new_ones(states.shape[:2], dtype=torch.bool)
+
+    def _map_batches(
+        self, texts: Sequence[str], columns: int, read: Callable[[Sequence[Sequence[int]]], Tensor]
+    ) -> Probabilities:
+        """What is read of each text, in batches of like length; one that memory refuses is halved, not lost.
+
+        A GPU is not waited for before the end: it reads some texts while the next ones are cut into tokens.
+        """
+        answers = np.zeros((len(texts), columns), np.float32)
+        done: list[int] = []
+        found: list[Tensor] = []
+        with torch.inference_mode():
+            for places, rows in self._encode(texts):
+
+                def work(batch: Sequence[int], rows: _Rows = rows, places: Sequence[int] = places) -> None:
+                    found.append(read([rows[index] for index in batch]).float())
+                    done.extend(places[index] for index in batch)
+
+                for batch in batch_by_length([len(row) for row in rows], rows=self._rows, tokens=self._cells):
+                    run_in_halves(batch, work)
+        if found:
+            answers[done] = torch.cat(found).cpu().numpy()
+        return answers
+
+    def _encode(self, texts: Sequence[str]) -> Iterator[tuple[Sequence[int], _Rows]]:
+        """Places of texts and their tokens: all of them on a CPU, part by part ahead of a GPU."""
+
+        def encoded(places: Sequence[int]) -> tuple[Sequence[int], _Rows]:
+            some = [texts[place] for place in places]
+            return places, wordpiece_tokenizer.encode_texts(self._tokenizer, some, longest=self._longest)
+
+        if self._device.type == "cpu":
+            yield encoded(range(len(texts)))
+        else:
+            yield from prefetch_map(encoded, _parts(texts))
+
+    def _calibrate(self, logits: Tensor) -> Tensor:
+        return to_probabilities(logits * self._scale + self._shift, self.heads)
+
+    def _remember(self, fresh: Mapping[str, Probabilities]) -> None:
+        self._memo |= fresh
+        for text in list(self._memo)[: max(0, len(self._memo) - CACHE_SIZE)]:
+            del self._memo[text]
+
+
+class HeadReader:
+    """One head of a classifier of ours."""
+
+    def __init__(self, classifier: TextClassifier, name: str) -> None:
+        start = 0
+        for head in classifier.heads:
+            if head.name == name:
+                self.labels = head.labels
+                self._columns = slice(start, start + len(head.labels))
+                break
+            start += len(head.labels)
+        else:
+            raise ModelError(
+                f"the classifier has no head named {name!r}",
+                expected=", ".join(head.name for head in classifier.heads),
+                fix="train one with `evenhand train`, or name another source",
+            )
+        self._classifier = classifier
+
+    @property
+    def digest(self) -> str:
+        """What identifies the weights."""
+        return self._classifier.digest
+
+    def read(self, texts: Sequence[str]) -> Probabilities:
+        """One row a text, one column a label."""
+        return self._classifier.probabilities(texts)[:, self._columns]
+
+
+def _parts(texts: Sequence[str]) -> Iterator[Sequence[int]]:
+    """The places of texts of like length, the longest first, in growing parts."""
+    # Characters tell before there are tokens which texts are about as long.
+    order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+    at, size = 0, _AHEAD
+    while at < len(order):
+        yield order[at : at + size]
+        # The first part is small, since a GPU waits for it; larger ones hold more of like length.
+        at, size = at + size, min(2 * size, _AHEAD_AT_MOST)
+
+
+def _most(device: torch.device) -> int:
+    return _ROWS if device.type == "cpu" else _GPU_ROWS
+
+
+def _pack_encoder(encoder: Encoder) -> PackedEncoder:
+    found = PackedEncoder(encoder)
+    # Its matrices are not needed twice.
+    del encoder.layers
+    return found
+
+
+def read_heads(config: Mapping[str, object]) -> tuple[Head, ...]:
+    """The heads a configuration names."""
+    return tuple(
+        Head(head["name"], tuple(head["labels"]), cast("HeadKind", head["kind"]))
+        for head in cast("Sequence[Mapping[str, str]]", config["heads"])
+    )
+
+
+def _calibration(values: object, heads: Sequence[Head]) -> Tensor:
+    """One number a label."""
+    found = torch.tensor(values, dtype=torch.float32)
+    if found.shape != (sum(len(head.labels) for head in heads),) or not torch.isfinite(found).all():
+        raise ValueError("scale and shift are one finite number a label")
+    return found
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether a folder holds a classifier in our own format."""
+    return read_format(folder) == FORMAT
+
+
+def read_format(folder: Path) -> str | None:
+    """What the folder's config.json calls its ``model_type``; None where it has none."""
+    if not (folder / "config.json").is_file():
+        return None
+    kind = read_config(folder).get("model_type")
+    return kind if isinstance(kind, str) else None
+
+
+def open_classifier(folder: Path, execution: Execution) -> TextClassifier:
+    """The classifier of a folder; the same object for the same folder, device and batch."""
+    return _open_cached(folder.resolve(), execution.device, execution.batch)
+
+
+def embedded_classifier(execution: Execution) -> TextClassifier:
+    """The classifier shipped with the package."""
+    return open_classifier(asset_path("classifiers"), execution)
+
+
+@lru_cache(maxsize=2)
+def _open_cached(folder: Path, device: str, rows: int | None) -> TextClassifier:
+    return TextClassifier(folder, device=select_device(device), rows=rows)

@@ -1,0 +1,295 @@
+"""The configuration of a run: the settings file, then the arguments of the call, which win.
+
+``[model]`` and the names of suites, metrics and mitigations are declared here; every other setting is one of
+the options of `evenhand.run_options`, with its type, default and bounds.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import GenericAlias
+from typing import Annotated, Any, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, create_model
+from pydantic import Field as Bounds
+
+from evenhand.core.digests import Json
+from evenhand.core.errors import InputError
+from evenhand.core.options import Field, fields_of
+from evenhand.core.records import Execution, GenerationSpec
+from evenhand.core.registry import Option as Value
+from evenhand.core.regular_files import read_text
+from evenhand.core.toml import parse_toml
+from evenhand.run_options import Limits, Measuring, Preset, Running, Sampling
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+
+PRESETS: Mapping[Preset, Mapping[str, Value]] = {
+    "bold-gpt2": {
+        "samples": 1,
+        "max_new_tokens": 30,
+        "temperature": 1.0,
+        "top_k": 40,
+        "top_p": 0.95,
+        "stop": "none",
+    },
+    "bold-ctrl": {
+        "samples": 1,
+        "max_new_tokens": 30,
+        "temperature": 1.0,
+        "top_k": 0,
+        "top_p": 0.9,
+        "repetition_penalty": 1.2,
+        "control_code": "Wikipedia",
+        "stop": "none",
+    },
+    "bold-bert": {
+        "samples": 1,
+        "max_new_tokens": 15,
+        "temperature": 0.7,
+        "top_k": 0,
+        "top_p": 1.0,
+        "burn_in": 200,
+        "iterations": 500,
+        "stop": "none",
+    },
+    "regard": {
+        "samples": 100,
+        "max_new_tokens": 40,
+        "temperature": 1.0,
+        "top_k": 40,
+        "top_p": 1.0,
+        "stop": "sentence",
+    },
+    "political": {"samples": 10, "max_new_tokens": 100, "top_k": 0, "top_p": 1.0, "stop": "none"},
+}
+"""The papers' sampling settings; what a paper does not print is our default and documented as such."""
+
+FORWARD_PRESETS = ("bold-gpt2", "bold-ctrl")
+"""Those of models that write from left to right: a masked model would write, and not as any paper has it."""
+
+PRESET_METRICS: Mapping[str, Mapping[str, Mapping[str, Value]]] = {"regard": {"sentiment": {"cut": 0.05}}}
+"""Preset to metric to its options: the regard study reads VADER at the cut its authors give."""
+
+
+class RunOptions(Sampling, Measuring, Running, Limits, total=False):
+    """Every option that a settings file may hold."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Chosen(_Section):
+    """``[model]`` and ``[mitigation]``; without the name of a mitigation the model writes as it is."""
+
+    name: Name | None = None
+    options: dict[str, str | int | float | bool] = {}
+
+
+class _Suites(_Section):
+    names: tuple[Name, ...] = ("starter",)
+
+
+class _Metrics(_Section):
+    """``[metrics]``; without names the suite's own list."""
+
+    names: tuple[Name, ...] = ()
+    options: dict[str, dict[str, str | int | float | bool]] = {}
+
+
+_OWN: Mapping[str, type[_Section]] = {
+    "model": _Chosen,
+    "suite": _Suites,
+    "generation": _Section,
+    "metrics": _Metrics,
+    "mitigation": _Chosen,
+    "compare": _Section,
+    "gate": _Section,
+    "execution": _Section,
+}
+"""What a section holds besides options."""
+_FIELDS: Mapping[str, Field] = {
+    name: field for name, field in fields_of(RunOptions).items() if field.option.section
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """The resolved configuration."""
+
+    options: RunOptions
+    """Every one with its value."""
+    model: str
+    model_options: Mapping[str, Value]
+    suites: tuple[str, ...]
+    metrics: tuple[str, ...]
+    """Empty where the suites decide."""
+    options_of_metrics: Mapping[str, Mapping[str, Value]]
+    mitigation: str | None
+    mitigation_options: Mapping[str, Value]
+
+    def metric_options(self, name: str) -> dict[str, Value]:
+        """The options of a metric: the preset's, changed by what was given."""
+        preset = PRESET_METRICS.get(self.options["preset"] or "", {}).get(name, {})
+        return {**preset, **self.options_of_metrics.get(name, {})}
+
+    def execution(self) -> Execution:
+        """The record handed to models and metrics."""
+        of = self.options
+        return Execution(of["device"], of["batch"], of["workers"] or 1, of["offline"])
+
+    def sampling(self, suite: GenerationSpec) -> GenerationSpec:
+        """The sampling of a suite: its own, changed by the preset, changed by what was given."""
+        preset = self.options["preset"]
+        given = {**(PRESETS[preset] if preset else {}), **_without_none(self._of("generation"))}
+        fields = {name: getattr(suite, name) for name in GenerationSpec.__dataclass_fields__}
+        return GenerationSpec(**{**fields, **{name: given[name] for name in given if name != "preset"}})
+
+    def compare_identity(self) -> dict[str, Json]:
+        """What belongs to a run's identity; an option that is off leaves no trace in it."""
+        always, given = ("baselines", "level", "correction"), self._of("compare")
+        default = resolve_config({})._of("compare")
+        kept = {name: value for name, value in given.items() if name in always or value != default[name]}
+        return {"mask": self.options["mask"], **kept}
+
+    def record(self) -> dict[str, dict[str, Json]]:
+        """All sections, as a settings file has them."""
+        own: dict[str, dict[str, Any]] = {
+            "model": {"name": self.model, "options": dict(self.model_options)},
+            "suite": {"names": list(self.suites)},
+            "metrics": {"names": list(self.metrics), "options": dict(self.options_of_metrics)},
+            "mitigation": {"name": self.mitigation, "options": dict(self.mitigation_options)},
+        }
+        return {section: {**own.get(section, {}), **self._of(section)} for section in _OWN}
+
+    def _of(self, section: str) -> dict[str, Any]:
+        """The options of a section by the names they have in it."""
+        values: Mapping[str, Any] = self.options
+        return {
+            field.key: list(values[name]) if isinstance(values[name], tuple) else values[name]
+            for name, field in _FIELDS.items()
+            if field.option.section == section
+        }
+
+
+def resolve_config(options: Mapping[str, Any], **given: Mapping[str, object]) -> RunConfig:
+    """The settings of a run: the file, then the options, then what is given by section; None is not given."""
+    config = Path(options["config"]) if options.get("config") else None
+    sections: dict[str, dict[str, object]] = {name: dict(values) for name, values in _read(config).items()}
+    for name, field in _FIELDS.items():
+        if options.get(name) is not None:
+            sections.setdefault(field.option.section, {})[field.key] = options[name]
+    for section, values in given.items():
+        sections.setdefault(section, {}).update(_without_none(values))
+    return settings_of(sections, config)
+
+
+def settings_of(sections: Mapping[str, Mapping[str, object]], config: Path | None = None) -> RunConfig:
+    """The settings in the sections of a file, or of a manifest."""
+    try:
+        checked: Any = _model().model_validate(sections)
+    except ValidationError as error:
+        raise _to_input_error(error, config) from error
+    options = {
+        name: getattr(getattr(checked, field.option.section), field.key) for name, field in _FIELDS.items()
+    }
+    return RunConfig(
+        options=RunOptions(**options),  # type: ignore[typeddict-item]
+        model=checked.model.name or "builtin",
+        model_options=checked.model.options,
+        suites=checked.suite.names,
+        metrics=checked.metrics.names,
+        options_of_metrics=checked.metrics.options,
+        mitigation=checked.mitigation.name,
+        mitigation_options=checked.mitigation.options,
+    )
+
+
+@cache
+def _model() -> type[BaseModel]:
+    """What checks the sections of a file."""
+    sections: dict[str, Any] = {}
+    for section, own in _OWN.items():
+        fields = [field for field in _FIELDS.values() if field.option.section == section]
+        checks: dict[str, Any] = {field.key: _checked(field) for field in fields}
+        model = create_model(section, __base__=own, **checks)
+        sections[section] = (model, model())
+    return create_model("Settings", __base__=_Section, **sections)
+
+
+def _checked(field: Field) -> tuple[object, object]:
+    """The type and default of an option, as Pydantic checks them."""
+    kinds = [_strict(kind) for kind in field.kinds]
+    union: Any = kinds[0]
+    for kind in kinds[1:]:
+        union |= kind
+    of = field.option
+    bounds = {name: getattr(of, name) for name in ("ge", "gt", "le", "lt") if getattr(of, name) is not None}
+    if float in kinds:
+        bounds["allow_inf_nan"] = False
+    kind = Annotated[union | None, Bounds(**bounds)] if bounds else union | None
+    return (kind if of.default is None else Annotated[union, Bounds(**bounds)], of.default)
+
+
+def _strict(kind: Any) -> Any:
+    """A type with names that are neither empty nor endless, and with sequences that stay as they are."""
+    if kind is str:
+        return Name
+    if get_origin(kind) is Sequence:
+        return GenericAlias(tuple, (_strict(get_args(kind)[0]), ...))
+    if get_origin(kind) is Mapping:
+        return GenericAlias(dict, get_args(kind))
+    return kind
+
+
+def _without_none(values: Mapping[str, object]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _read(config: Path | None) -> Mapping[str, Mapping[str, object]]:
+    if config is None:
+        return {}
+    if not config.is_file():
+        raise InputError(
+            f"{config} is not there", expected="a settings file", fix="`evenhand init` writes one"
+        )
+    try:
+        sections = parse_toml(read_text(config, encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(
+            f"{config} cannot be read as TOML: {error}",
+            expected="a file such as `evenhand init` writes",
+            fix="repair it, or leave out --config",
+        ) from error
+    loose = next((name for name, values in sections.items() if not isinstance(values, dict)), None)
+    if loose is not None:
+        raise InputError(
+            f"{config}: {loose[:80]!r} is no section",
+            expected=", ".join(f"[{name}]" for name in _OWN),
+            fix="put it under the section it belongs to",
+        )
+    return sections
+
+
+def _to_input_error(error: ValidationError, config: Path | None) -> InputError:
+    first = error.errors(include_url=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    value = repr(first.get("input"))
+    section = str(first["loc"][0]) if first["loc"] else ""
+    model: Any = _model().model_fields.get(section)
+    known = model.annotation.model_fields if model else _OWN
+    is_unknown = first["type"] == "extra_forbidden"
+    problem = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    flags = {f"{field.option.section}.{field.key}": field.flag for field in _FIELDS.values()}
+    flag = flags.get(place, "")
+    otherwise = f", or give {flag}" if flag else ""
+    return InputError(
+        f"there is no setting {place!r}" if is_unknown else f"{place} is {value[:80]}",
+        expected=", ".join(known) if is_unknown else problem,
+        fix=f"change it in {config}{otherwise}" if config else f"change {flag or 'that option'}",
+    )

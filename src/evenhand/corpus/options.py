@@ -1,0 +1,44 @@
+"""The options of ``scan_corpus``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+from evenhand.core.options import Option
+from evenhand.run_options import RUNNING, Engine, Intervals, Recording, Seeded
+
+_counting = partial(Option, panel="Counting")
+
+
+class CorpusOptions(Seeded, Intervals, Engine, Recording, total=False):
+    """The options of ``scan_corpus``."""
+
+    terms: Annotated[
+        Path | str | Sequence[Path | str] | None,
+        _counting(
+            "Term lists: JSON, TOML, or NAME=FILE with one term a line; repeatable (default: our own).",
+            flag_type=list[str],
+        ),
+    ]
+    preset: Annotated[Literal["paper"] | None, _counting("`paper`: the rule and counting of the paper.")]
+    counting: Annotated[
+        Literal["flag", "distinct"] | None,
+        _counting("`flag`: a unit counts once; `distinct`: its distinct group terms (default flag)."),
+    ]
+    unit: Annotated[
+        Literal["sentence", "line", "document"] | None,
+        _counting("sentence, line or document (default sentence)."),
+    ]
+    cluster: Annotated[
+        Literal["document", "line", "file"] | None,
+        _counting(
+            "What intervals take as independent: document, line or file (default document; line where "
+            "running text has no empty line)."
+        ),
+    ]
+    text: Annotated[str | None, _counting("Column of the texts in tables.")]
+    samples: Annotated[int, _counting("Sentences kept per cell.", default=5, ge=0)]
+    workers: Annotated[int | None, Option("Shards at a time (default: one per core).", ge=1, panel=RUNNING)]

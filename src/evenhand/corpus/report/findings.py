@@ -1,0 +1,177 @@
+"""What a corpus run found, in sentences for people who write no code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from evenhand.corpus.report.link_rows import FEWEST, CorpusLink, read_links
+from evenhand.report.manifest import read_mapping, read_number, read_text
+from evenhand.report.standings import CLEAR_LEVEL, TestStanding
+from evenhand.report.wording import format_count, format_name, pluralise, show_control_characters
+from evenhand.store.run import Run
+
+_ENDS: Mapping[str, str] = {
+    "record": "records of tables or dumps",
+    "empty line": "texts between empty lines",
+    "line": "lines of files that have no empty line",
+    "file": "files",
+}
+_ALWAYS = (
+    "Words are counted, not feelings: a term may stand in another sense, be negated or be quoted.",
+    "A {unit} with an emotion and a group need not say that the group feels it or is its target.",
+    "{Units} that name a group tend to be longer, and longer ones hold more of everything: that raises the "
+    "odds of every emotion with every group. Compare groups with each other, not only with the baseline.",
+    "Groups are counted where they are named; people who are not named as members are not seen.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusFindings:
+    """The links of a run and what they say together."""
+
+    question: str
+    details: str
+    links: tuple[CorpusLink, ...]
+    unit: str
+    units: int
+    problems: int
+    sides: tuple[str, ...] = ()
+    """Each further corpus against the first, a sentence each."""
+
+    def standing(self, standing: TestStanding) -> list[CorpusLink]:
+        """The links that stand so."""
+        return [link for link in self.links if link.standing == standing]
+
+    @property
+    def largest(self) -> list[CorpusLink]:
+        """Clear links that rest on enough units to be shown first, the surest first."""
+        enough = [link for link in self.standing("supported") if (link.value("sentences") or 0) >= FEWEST]
+        return sorted(enough, key=lambda link: -link.sureness)
+
+    @property
+    def ground(self) -> str:
+        """What a link must rest on to be among the first; empty where no link is clear."""
+        clear, shown = len(self.standing("supported")), len(self.largest)
+        if not clear:
+            return ""
+        least = f"{FEWEST} {pluralise(self.unit)} that hold both the emotion and the group"
+        if not shown:
+            return f"Fewer than {least} stand behind each of them: too few to put one first"
+        left = f"; {clear - shown:,} clear {'link has' if clear - shown == 1 else 'links have'} fewer"
+        return f"Shown first are the surest of those with at least {least}{left if shown < clear else ''}"
+
+    @property
+    def headline(self) -> str:
+        """One line that says how it stands."""
+        if not self.units:
+            return "Nothing could be counted"
+        tested = [link for link in self.links if link.standing != "missing"]
+        clear = len(self.standing("supported"))
+        if not tested:
+            return "No link of an emotion with a group could be tested"
+        links = f"{format_count(len(tested), 'link')} of an emotion with a group"
+        if not clear:
+            return f"None of the {links} is clear of chance"
+        verb = "is" if clear == 1 else "are"
+        return f"{clear:,} of {links} {verb} clear of chance"
+
+    @property
+    def verdict(self) -> str:
+        """The headline with what it rests on, or why it says nothing."""
+        if not self.units:
+            why = f" See the {format_count(self.problems, 'problem')} listed." if self.problems else ""
+            return f"Nothing could be counted: the inputs hold no {self.unit} with a word.{why}"
+        if self.ground and not self.largest:
+            return f"{self.headline}. {self.ground}."
+        if self.largest:
+            return f"{self.headline}. The surest: {self.largest[0].statement} ({self.largest[0].evidence})."
+        if all(link.standing == "missing" for link in self.links):
+            return f"{self.headline}: {self._why_untested}."
+        return f"{self.headline}, after correction over all of them."
+
+    @property
+    def _why_untested(self) -> str:
+        if not any(link.value("sentences") for link in self.links):
+            return f"no {self.unit} holds both an emotion word and a group word"
+        if any(link.value("odds_ratio") is not None for link in self.links):
+            return "too few documents name a group and an emotion"
+        return "a group or an emotion is never, or always, beside the other"
+
+
+def find_links(run: Run) -> CorpusFindings:
+    """What a corpus run found."""
+    unit = read_text(run.manifest, "identity", "unit") or "sentence"
+    corpora = read_mapping(run.manifest, "corpora")
+    units = sum(int(read_number(corpora, corpus, "units") or 0) for corpus in corpora)
+    found = show_control_characters(read_text(run.manifest, "name")) or "the corpus"
+    return CorpusFindings(
+        f"Which emotions share a {unit} with which groups in {found}?",
+        _details(run, unit, units),
+        tuple(read_links(run, unit)),
+        unit,
+        units,
+        run.table("problems").height,
+        tuple(_sides(run, unit)),
+    )
+
+
+def list_caveats(run: Run, unit: str) -> list[str]:
+    """What the run cannot tell."""
+    units = pluralise(unit)
+    lines = [line.format(unit=unit, Units=units.capitalize()) for line in _ALWAYS]
+    ends = count_documents(run)
+    kinds = [f"{amount:,} {_ENDS.get(end, format_name(end))}" for end, amount in ends.items() if amount]
+    taken = f" Here they are {' and '.join(kinds)}." if kinds else ""
+    lines.append(f"Intervals take documents as independent of each other.{taken}")
+    if ends.get("line"):
+        lines.append(
+            "Lines were taken as documents where a file has no empty line. If its documents are longer than "
+            "a line, the intervals are too narrow: --cluster file is the careful choice."
+        )
+    lines.append(
+        "Exact copies of a document are counted, yet say no more than one; near copies pass for new ones."
+    )
+    if run.table("problems").height:
+        lines.append("Some of the input was not counted as it stands: see the list of problems.")
+    return lines
+
+
+def count_documents(run: Run) -> dict[str, int]:
+    """How many documents there are, by what ended them."""
+    found: dict[str, int] = {}
+    corpora = read_mapping(run.manifest, "corpora")
+    for corpus in corpora:
+        for end in read_mapping(corpora, corpus, "documents"):
+            found[end] = found.get(end, 0) + int(read_number(corpora, corpus, "documents", end) or 0)
+    return found
+
+
+def _sides(run: Run, unit: str) -> Iterator[str]:
+    table = run.table("contrasts")
+    for (corpus, first), part in table.group_by(["corpus", "baseline"], maintain_order=True):
+        tested = part.filter(pl.col("p_adjusted").is_not_null())
+        clear = tested.filter(pl.col("p_adjusted") <= CLEAR_LEVEL)
+        of_groups = pl.col("group") != ""
+        differ, links_tested = clear.filter(of_groups).height, tested.filter(of_groups).height
+        names = f"{show_control_characters(str(corpus))} against {show_control_characters(str(first))}"
+        said = f"{names}: {differ:,} of {format_count(links_tested, 'link')} differ clearly"
+        strongest = clear.filter(pl.col("group") == "").sort(pl.col("ratio").log().abs(), descending=True)
+        if strongest.height:
+            row = strongest.row(0, named=True)
+            factor = max(row["ratio"], 1 / row["ratio"])
+            often = f"{factor:.1f} times {'as' if row['ratio'] > 1 else 'less'} often"
+            said += f"; a word of {format_name(row['emotion'])} stands in its {pluralise(unit)} {often}"
+        yield f"{said}."
+
+
+def _details(run: Run, unit: str, units: int) -> str:
+    table = run.table("cooccurrence")
+    groups = table.filter(pl.col("group") != "(none)").select("axis", "group").unique().height
+    emotions = table["emotion"].n_unique()
+    read = f"{format_count(units, unit)} of {format_count(sum(count_documents(run).values()), 'document')}"
+    words = f"{format_count(emotions, 'emotion')} and {format_count(groups, 'group')}"
+    against = f"Each link is set against {pluralise(unit)} that name no group of the same kind."
+    return f"{read} were searched for words of {words}. {against}"

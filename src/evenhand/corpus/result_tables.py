@@ -1,0 +1,398 @@
+"""Counts as tables: occurrence, co-occurrence, contrasts of corpora and samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evenhand.corpus.counts import BlockCounts, BlockLayout, UnitCounts
+from evenhand.corpus.scanner import SampledText
+from evenhand.corpus.term_lists import NONE, TermList
+from evenhand.corpus.term_matcher import I64
+from evenhand.corpus.tokenisation import CountingMode
+from evenhand.stats.corrections import benjamini_hochberg
+from evenhand.stats.intervals import wilson_interval
+from evenhand.stats.quantiles import t_quantile, t_two_sided
+from evenhand.store.corpus_schemas import CORPUS_SCHEMAS
+
+Floats = npt.NDArray[np.float64]
+Column = npt.NDArray[np.int64]
+"""A count for each block of documents."""
+
+EMPTY_CELL = "a count behind the ratio is 0"
+FEW_DOCUMENTS = "too few documents for an interval"
+NO_SPREAD = "the documents do not differ"
+
+
+class LogRatio(NamedTuple):
+    """A natural logarithm, what each block adds to its error, and its degrees of freedom."""
+
+    log: float
+    influence: Floats
+    blocks: int
+    """Blocks that hold a document."""
+    df: float
+
+    @property
+    def error(self) -> float | None:
+        """The standard error; null where there are too few documents to know."""
+        if self.df < 1 or self.blocks < 2:
+            return None
+        return math.sqrt(self.blocks / (self.blocks - 1) * float(self.influence @ self.influence))
+
+    def minus(self, other: LogRatio) -> LogRatio:
+        """The difference of two links; a document that is behind both counts once."""
+        return LogRatio(
+            self.log - other.log,
+            self.influence - other.influence,
+            max(self.blocks, other.blocks),
+            min(self.df, other.df),
+        )
+
+
+class AssociationEstimate(NamedTuple):
+    """An estimate with its interval and two-sided p; what is null has a reason."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    reason: str | None = None
+
+
+def log_odds_ratio(both: Column, group: Column, base_both: Column, base: Column) -> LogRatio | None:
+    """Log odds of the emotion in the group's units over those in the baseline's; null where a count is 0."""
+    parts = (both, group - both, base_both, base - base_both)
+    sizes = _positive_totals(parts)
+    if sizes is None:
+        return None
+    a, b, c, d = sizes
+    influence = parts[0] / a - parts[1] / b - parts[2] / c + parts[3] / d
+    log = math.log(a) + math.log(d) - math.log(b) - math.log(c)
+    return LogRatio(log, influence, _count_filled(group + base), min(_kish(group), _kish(base)) - 1)
+
+
+def log_mutual_information(both: Column, emotion: Column, group: Column, units: Column) -> LogRatio | None:
+    """Log of how much more often emotion and group meet than by chance: N both / (emotion group)."""
+    parts = (both, emotion, group, units)
+    sizes = _positive_totals(parts)
+    if sizes is None:
+        return None
+    n_both, n_emotion, n_group, n = sizes
+    influence = both / n_both - emotion / n_emotion - group / n_group + units / n
+    log = math.log(n_both) + math.log(n) - math.log(n_emotion) - math.log(n_group)
+    return LogRatio(log, influence, _count_filled(units), min(_kish(group), _kish(units)) - 1)
+
+
+def log_rate(events: Column, units: Column) -> LogRatio | None:
+    """Log of events over units."""
+    sizes = _positive_totals((events, units))
+    if sizes is None:
+        return None
+    n_events, n = sizes
+    return LogRatio(
+        math.log(n_events / n), events / n_events - units / n, _count_filled(units), _kish(units) - 1
+    )
+
+
+def to_ratio(link: LogRatio | None, *, level: float = 0.95) -> AssociationEstimate:
+    """The link as a ratio: 1 where there is none, above 1 for more."""
+    if link is None:
+        return AssociationEstimate(reason=EMPTY_CELL)
+    value, error = math.exp(link.log), link.error
+    if not error:
+        return AssociationEstimate(value, reason=FEW_DOCUMENTS if error is None else NO_SPREAD)
+    factor = math.exp(min(t_quantile((1 + level) / 2, link.df) * error, 700.0))
+    return AssociationEstimate(value, value / factor, value * factor, t_two_sided(link.log / error, link.df))
+
+
+def to_bits(link: LogRatio | None, *, level: float = 0.95) -> AssociationEstimate:
+    """The link in bits: 0 where there is none, above 0 for more."""
+    if link is None:
+        return AssociationEstimate(reason=EMPTY_CELL)
+    value, error = link.log / math.log(2), link.error
+    if not error:
+        return AssociationEstimate(value, reason=FEW_DOCUMENTS if error is None else NO_SPREAD)
+    half = t_quantile((1 + level) / 2, link.df) * error / math.log(2)
+    return AssociationEstimate(value, value - half, value + half, t_two_sided(link.log / error, link.df))
+
+
+def share_estimate(
+    events: Column, units: Column, *, documents: int, level: float = 0.95
+) -> AssociationEstimate:
+    """The part of units with an event, with Wilson's interval at the effective number of units.
+
+    At a share of 0 or 1 the data cannot tell how alike the units of a document are: each document is then
+    taken as one independent observation, the worst case.
+    """
+    n, found = int(units.sum()), int(events.sum())
+    if not n:
+        return AssociationEstimate(reason="no units")
+    value = found / n
+    blocks, df = _count_filled(units), _kish(units) - 1
+    if blocks < 2 or df < 1:
+        return AssociationEstimate(value, reason=FEW_DOCUMENTS)
+    effective = min(float(n), _count_distinct(documents, blocks, units.size))
+    if 0 < found < n:
+        influence = (events - value * units) / n
+        variance = blocks / (blocks - 1) * float(influence @ influence)
+        effective = min(float(n), value * (1 - value) / variance) if variance else float(n)
+    low, high = wilson_interval(value, effective, t_quantile((1 + level) / 2, df))
+    return AssociationEstimate(value, low, high)
+
+
+def _positive_totals(parts: tuple[Column, ...]) -> tuple[int, ...] | None:
+    totals = tuple(int(part.sum()) for part in parts)
+    return totals if min(totals) > 0 else None
+
+
+def _count_filled(units: Column) -> int:
+    return int(np.count_nonzero(units))
+
+
+def _count_distinct(documents: int, filled: int, blocks: int) -> float:
+    """About how many different documents there are, by the blocks they left empty; all where none is."""
+    if filled >= blocks:
+        return float(documents)
+    return min(float(documents), blocks * math.log(blocks / (blocks - filled)))
+
+
+def _kish(sizes: Column) -> float:
+    """How many blocks of equal size say as much as these."""
+    weights = sizes.astype(np.float64)
+    total = float(weights @ weights)
+    return float(weights.sum()) ** 2 / total if total else 0.0
+
+
+NO_GROUP = "the group does not occur"
+BASELINE = "the baseline itself"
+_MILLION = 1e6
+
+Row = dict[str, str | int | float | None]
+
+
+class SampledUnit(NamedTuple):
+    """A sampled unit with its file; the lowest priorities are kept."""
+
+    priority: int
+    file: str
+    sample: SampledText
+    is_row: bool = False
+    """Whether its place is the number of a row, not a byte."""
+
+
+class CorpusCounts(NamedTuple):
+    """A corpus: its counts, and those of its blocks of documents."""
+
+    counts: UnitCounts
+    blocks: BlockCounts
+    documents: int
+
+
+def build_corpus_counts(counts: UnitCounts, blocks: I64, *, documents: int | None = None) -> CorpusCounts:
+    """The counts of a corpus ready for the tables."""
+    emotions, axes = counts.emotion_axes.shape
+    layout = BlockLayout(emotions, counts.groups.size, axes - 1)
+    return CorpusCounts(counts, layout.split(blocks), counts.documents if documents is None else documents)
+
+
+def occurrence_table(
+    corpora: Mapping[str, CorpusCounts], terms: TermList, *, level: float = 0.95
+) -> pl.DataFrame:
+    """How often each emotion occurs in each corpus (Table 3 of the affective-bias paper), with rates.
+
+    ``standard_deviation`` is that of the counts over the emotions of a corpus (ddof 1).
+    """
+    rows: list[Row] = []
+    for corpus, (counts, blocks, documents) in corpora.items():
+        values = counts.emotions.tolist()
+        spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
+        for i, (emotion, count) in enumerate(zip(terms.emotions, values, strict=True)):
+            found = share_estimate(blocks.emotions[:, i], blocks.units, documents=documents, level=level)
+            rows.append(
+                {
+                    "corpus": corpus,
+                    "emotion": emotion,
+                    "count": count,
+                    "sentences": counts.units,
+                    "per_million": _millionth(found.value),
+                    "low": _millionth(found.low),
+                    "high": _millionth(found.high),
+                    "percent": _percent(count, sum(values)),
+                    "total": sum(values),
+                    "standard_deviation": spread,
+                    "n_clusters": documents,
+                    "null_reason": found.reason,
+                }
+            )
+    return _table("occurrence", rows)
+
+
+def cooccurrence_table(
+    corpora: Mapping[str, CorpusCounts], terms: TermList, *, counting: CountingMode, level: float = 0.95
+) -> pl.DataFrame:
+    """Emotions with groups (Table 4), ``percent`` within a group, and how strong the link is.
+
+    ``odds_ratio`` compares the odds of the emotion in units that name the group with those in units that name
+    no group of the axis (above 1: more with the group); ``pmi`` is the pointwise mutual information in bits.
+    The group ``(none)`` is that baseline. ``p_adjusted`` is corrected over all links of the run
+    (Benjamini-Hochberg).
+    """
+    rows = [
+        row
+        for corpus, of in corpora.items()
+        for axis in range(len(terms.axes))
+        for row in _axis_rows(corpus, of, terms, axis, counting, level)
+    ]
+    return _add_adjusted_p(_table("cooccurrence", rows))
+
+
+def contrast_table(
+    corpora: Mapping[str, CorpusCounts], terms: TermList, *, level: float = 0.95
+) -> pl.DataFrame:
+    """Each corpus against the first: ratios of rates (no group), and of odds ratios (above 1: more there).
+
+    Documents that are in both corpora fall into the same block, and do not pass for independent ones.
+    ``p_adjusted`` is corrected over all contrasts of the run (Benjamini-Hochberg).
+    """
+    names = list(corpora)
+    rows: list[Row] = []
+    for name in names[1:]:
+        one, first = corpora[name].blocks, corpora[names[0]].blocks
+        keys = {"corpus": name, "baseline": names[0]}
+        for i, emotion in enumerate(terms.emotions):
+            rates = [log_rate(part.emotions[:, i], part.units) for part in (one, first)]
+            rows.append({**keys, "emotion": emotion, "axis": "", "group": "", **_contrast(rates, level)})
+            for number, group in enumerate(terms.groups):
+                axis = terms.axes.index(group.axis)
+                links = [_odds_ratio(part, i, number, axis) for part in (one, first)]
+                place = {"emotion": emotion, "axis": group.axis, "group": group.name}
+                rows.append({**keys, **place, **_contrast(links, level)})
+    return _add_adjusted_p(_table("contrasts", rows))
+
+
+def sample_table(drawn: Mapping[str, Mapping[int, Sequence[SampledUnit]]], terms: TermList) -> pl.DataFrame:
+    """The sentences with the lowest priorities of each cell: a sample that order and shards do not change."""
+    rows: list[Row] = []
+    emotions, groups = list(terms.emotions), len(terms.groups)
+    for corpus, cells in drawn.items():
+        for cell in sorted(cells):
+            emotion, group = divmod(cell, groups + 1)
+            named = terms.groups[group] if group < groups else None
+            place = {"emotion": emotions[emotion], "axis": "", "group": NONE}
+            if named:
+                place |= {"axis": named.axis, "group": named.name}
+            for _, file, sample, is_row in cells[cell]:
+                at = {"byte": None, "row": sample.place} if is_row else {"byte": sample.place, "row": None}
+                rows.append({"corpus": corpus, **place, "file": file, **at, "text": sample.text})
+    return _table("samples", rows)
+
+
+def _axis_rows(
+    corpus: str, of: CorpusCounts, terms: TermList, axis: int, counting: CountingMode, level: float
+) -> Iterable[Row]:
+    blocks, documents = of.blocks, of.documents
+    name, units = terms.axes[axis], blocks.units
+    base, base_units = _baseline(blocks, axis)
+    for number, group in enumerate(terms.groups):
+        if group.axis != name:
+            continue
+        shown = (blocks.distinct if counting == "distinct" else blocks.flags)[:, :, number]
+        size = blocks.groups[:, number]
+        for i, emotion in enumerate(terms.emotions):
+            both = blocks.flags[:, i, number]
+            ratio = to_ratio(_odds_ratio(blocks, i, number, axis), level=level)
+            bits = to_bits(log_mutual_information(both, blocks.emotions[:, i], size, units), level=level)
+            yield {
+                **_cell(corpus, emotion, name, group.name, shown, i),
+                **_rate(shown[:, i], units, documents, counting, level),
+                "odds_ratio": ratio.value,
+                "pmi": bits.value,
+                "low": ratio.low,
+                "high": ratio.high,
+                "pmi_low": bits.low,
+                "pmi_high": bits.high,
+                "p": ratio.p,
+                "sentences": int(both.sum()),
+                "group_sentences": int(size.sum()),
+                "n_clusters": documents,
+                "null_reason": ratio.reason if size.any() else NO_GROUP,
+            }
+    for i, emotion in enumerate(terms.emotions):
+        yield {
+            **_cell(corpus, emotion, name, NONE, base, i),
+            **_rate(base[:, i], units, documents, "flag", level),
+            "sentences": int(base[:, i].sum()),
+            "group_sentences": int(base_units.sum()),
+            "n_clusters": documents,
+            "null_reason": BASELINE,
+        }
+
+
+def _baseline(blocks: BlockCounts, axis: int) -> tuple[I64, I64]:
+    """Units that name no group of the axis, with each emotion and in all."""
+    return blocks.emotions - blocks.emotion_axes[:, :, axis], blocks.units - blocks.axes[:, axis]
+
+
+def _odds_ratio(blocks: BlockCounts, emotion: int, group: int, axis: int) -> LogRatio | None:
+    base, base_units = _baseline(blocks, axis)
+    return log_odds_ratio(
+        blocks.flags[:, emotion, group], blocks.groups[:, group], base[:, emotion], base_units
+    )
+
+
+def _contrast(links: Sequence[LogRatio | None], level: float) -> Row:
+    one, first = links
+    found = to_ratio(one.minus(first) if one and first else None, level=level)
+    return {
+        "ratio": found.value,
+        "low": found.low,
+        "high": found.high,
+        "p": found.p,
+        "null_reason": found.reason,
+    }
+
+
+def _cell(corpus: str, emotion: str, axis: str, group: str, shown: I64, i: int) -> Row:
+    counts = shown.sum(axis=0).tolist()
+    return {
+        "corpus": corpus,
+        "emotion": emotion,
+        "axis": axis,
+        "group": group,
+        "count": counts[i],
+        "percent": _percent(counts[i], sum(counts)),
+    }
+
+
+def _rate(events: I64, units: I64, documents: int, counting: CountingMode, level: float) -> Row:
+    """Events per million units; distinct terms may be more than units, so that they are no share of them."""
+    found: AssociationEstimate
+    if counting == "distinct" and events.any():
+        found = to_ratio(log_rate(events, units), level=level)
+    else:
+        found = share_estimate(events, units, documents=documents, level=level)
+    names = ("per_million", "per_million_low", "per_million_high")
+    return dict(zip(names, map(_millionth, found[:3]), strict=True))
+
+
+def _table(name: str, rows: Sequence[Row]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=dict(CORPUS_SCHEMAS[name]))
+
+
+def _add_adjusted_p(table: pl.DataFrame) -> pl.DataFrame:
+    adjusted = benjamini_hochberg(table["p"].to_list())
+    return table.with_columns(pl.Series("p_adjusted", adjusted, dtype=pl.Float64))
+
+
+def _percent(part: int, whole: int) -> float | None:
+    return 100 * part / whole if whole else None
+
+
+def _millionth(share: float | None) -> float | None:
+    return None if share is None else _MILLION * share

@@ -1,0 +1,295 @@
+"""``scan_corpus``: how often emotions occur in a corpus, and with which groups they share a sentence."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Unpack
+
+import polars as pl
+
+from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan
+from evenhand.core.digests import Json
+from evenhand.core.options import checks_options
+from evenhand.core.protocols import Progress
+from evenhand.corpus.options import CorpusOptions
+from evenhand.corpus.result_tables import (
+    build_corpus_counts,
+    contrast_table,
+    cooccurrence_table,
+    occurrence_table,
+    sample_table,
+)
+from evenhand.corpus.scanner import CountingConfig, compile_kernel
+from evenhand.corpus.shards import (
+    TABLES,
+    CorpusShard,
+    CorpusTotal,
+    Engine,
+    ScanTask,
+    ShardResult,
+    ShardTiming,
+    describe_plan,
+    plan_shards,
+    read_shard_tables,
+    run_local,
+    run_ray,
+    write_shard_tables,
+)
+from evenhand.corpus.term_lists import TermList, builtin_terms, find_unmatchable, load_terms
+from evenhand.corpus.tokenisation import ClusterUnit, CountingMode, CountingUnit
+from evenhand.report.render_run import render
+from evenhand.report.wording import format_count
+from evenhand.store.corpus_schemas import PROBLEMS
+from evenhand.store.run import Run
+from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_timestamp
+from evenhand.store.text_sources import ReadProblem, TextSource, find_sources
+
+STAGE = "count"
+COUNTER = 4
+"""The version of what a shard holds: raised when finished shards can no longer be added to new ones."""
+
+
+_CLUSTERS: Mapping[ClusterUnit | None, str] = {
+    None: "documents: records, texts between empty lines, or lines where a file has no empty line",
+    "document": "documents: records, or texts between empty lines",
+    "line": "lines of running text, records of tables",
+    "file": "files",
+}
+"""What intervals take as independent."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusScan:
+    """A scan that is ready to run: inputs found, terms read, nothing counted yet."""
+
+    sources: tuple[TextSource, ...]
+    shards: tuple[CorpusShard, ...]
+    task: ScanTask
+    counting: CountingMode
+    level: float
+    engine: Engine
+    workers: int
+    address: str | None
+    problems: tuple[ReadProblem, ...]
+    """Found before counting: in the paths and in the term files."""
+    notes: tuple[str, ...]
+    identity: Mapping[str, Json]
+    folder: Path
+    command: str
+    fresh: bool
+
+    def plan(self) -> RunPlan:
+        """What will be done, before it is done."""
+        size = sum(source.size for source in self.sources)
+        emotions, groups = self.task.terms.size
+        corpora = dict.fromkeys(source.corpus for source in self.sources)
+        way = self.task.config
+        return RunPlan(
+            title=f"corpus {', '.join(corpora)}",
+            lines=(
+                f"inputs  {format_count(len(self.sources), 'file')}, {_bytes(size)} as stored, "
+                f"{format_count(len(self.shards), 'shard')}",
+                f"terms   {emotions:,} for {format_count(len(self.task.terms.emotions), 'emotion')}, "
+                f"{groups:,} for {format_count(len(self.task.terms.groups), 'group')}",
+                f"count   {self.counting}, a unit is a {way.unit}, rule {way.rule}",
+                f"apart   {_CLUSTERS[self.task.cluster]}",
+                f"engine  {self.engine}, {format_count(self.workers, 'worker')}; plain text takes about "
+                f"{max(1, round(size / 4e8 / self.workers)):,} s",
+                f"folder  {self.folder}",
+            ),
+            folder=self.folder,
+        )
+
+    def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
+        """Count what is not counted yet, then write tables and report."""
+        with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
+            self._begin(folder)
+            with run_stage(folder, STAGE) as record:
+                started = time.perf_counter()
+                self._count(folder, progress)
+                totals, problems = self._total(folder)
+                record.update(_speed(totals.values(), time.perf_counter() - started))
+                record.update(items=len(self.shards), failed=len(problems))
+            self._write(folder, totals, problems)
+            folder.manifest["ended"] = utc_timestamp()
+            folder.save_manifest()
+            render(folder.run(), ("html", "json", "md"))
+            return folder.run()
+
+    def _begin(self, folder: RunFolder) -> None:
+        corpora = dict.fromkeys(source.corpus for source in self.sources)
+        folder.manifest.update(
+            command=self.command,
+            name=", ".join(corpora),
+            config={"counting": self.counting, "level": self.level},
+            execution={"engine": self.engine, "workers": self.workers, "address": self.address},
+            shards=describe_plan(self.shards),
+            warnings=list(self.notes),
+            ended=None,
+        )
+        folder.save_manifest()
+
+    def _count(self, folder: RunFolder, progress: Progress) -> None:
+        left = [shard for shard in self.shards if not folder.has_shard(TABLES[-1], shard.key)]
+        total = sum(shard.size for shard in self.shards)
+        if left and self.engine == "local":
+            with progress.step("compiling the counter (once an installation)", None):
+                compile_kernel(self.task.vocabulary(), self.task.config)
+        with progress.step("counting", max(1, total >> 20)) as advance:
+            advance((total - sum(shard.size for shard in left)) >> 20)
+            for shard, counted in self._engine(left):
+                tables = write_shard_tables(counted)
+                for name in TABLES:
+                    folder.write_shard(name, shard.key, tables[name])
+                advance(shard.size >> 20)
+
+    def _engine(self, shards: Sequence[CorpusShard]) -> Iterator[tuple[CorpusShard, ShardResult]]:
+        if not shards:
+            return iter(())
+        if self.engine == "ray":
+            return run_ray(shards, self.task, workers=self.workers, address=self.address)
+        return run_local(shards, self.task, workers=self.workers)
+
+    def _total(self, folder: RunFolder) -> tuple[dict[str, CorpusTotal], list[ReadProblem]]:
+        totals, problems = dict[str, CorpusTotal](), list(self.problems)
+        for shard in self.shards:
+            tables = {name: folder.read_shards(name, [shard.key]).collect() for name in TABLES}
+            found = read_shard_tables(tables, self.task)
+            totals.setdefault(shard.source.corpus, CorpusTotal.of(self.task)).add(shard, found)
+            problems += found.problems
+        return totals, problems
+
+    def _write(
+        self, folder: RunFolder, totals: Mapping[str, CorpusTotal], problems: Sequence[ReadProblem]
+    ) -> None:
+        terms, level = self.task.terms, self.level
+        corpora = {
+            name: build_corpus_counts(total.counts, total.blocks, documents=sum(total.documents.values()))
+            for name, total in totals.items()
+        }
+        folder.write("occurrence", occurrence_table(corpora, terms, level=level))
+        folder.write("cooccurrence", cooccurrence_table(corpora, terms, counting=self.counting, level=level))
+        folder.write("contrasts", contrast_table(corpora, terms, level=level))
+        folder.write("samples", sample_table({name: total.samples for name, total in totals.items()}, terms))
+        rows = [(p.file, p.byte, p.reason) for p in problems]
+        folder.write("problems", pl.DataFrame(rows, schema=dict(PROBLEMS), orient="row"))
+        folder.manifest["corpora"] = {name: _facts(total) for name, total in totals.items()}
+
+
+@checks_options
+def scan_corpus(
+    paths: Path | str | Sequence[Path | str],
+    *,
+    progress: Progress = SILENT_PROGRESS,
+    **options: Unpack[CorpusOptions],
+) -> Run:
+    """The finished run over a corpus: occurrence and co-occurrence tables, samples and a report.
+
+    Arguments are those of ``evenhand corpus``; ``NAME=PATH`` names one of several corpora.
+    """
+    return prepare(paths, **options).run(progress)
+
+
+@checks_options
+def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOptions]) -> CorpusScan:
+    """A scan with inputs found and terms read, so that ``plan`` can be shown before ``run``."""
+    sources, missing = find_sources([paths] if isinstance(paths, Path | str) else paths)
+    is_paper = options["preset"] == "paper"
+    terms = _terms(options["terms"])
+    counting = options["counting"] or ("distinct" if is_paper else "flag")
+    unit = options["unit"] or _unit(is_paper, sources)
+    cluster, seed = options["cluster"], options["seed"]
+    way = CountingConfig(
+        unit=unit,
+        rule="paper" if is_paper else "words",
+        is_distinct=counting == "distinct",
+        samples=options["samples"],
+    )
+    lost = find_unmatchable(terms, way.rule)
+    identity: dict[str, Json] = {
+        "command": "corpus",
+        "inputs": [source.identity() for source in sources],
+        "terms": terms.identity(),
+        "counter": COUNTER,
+        "unit": way.unit,
+        "cluster": cluster,
+        "rule": way.rule,
+        "counting": counting,
+        "samples": way.samples,
+        "seed": seed,
+        "text": options["text"],
+    }
+    name = next(iter(dict.fromkeys(source.corpus for source in sources)))
+    out = options["out"]
+    # The paper's list is taken as published: terms of two groups belong to it.
+    of_terms = () if is_paper else terms.problems
+    notes = [str(problem) for problem in terms.problems] if is_paper else []
+    if lost:
+        found = f"{format_count(len(lost), 'term')} cannot be found under the rule {way.rule!r}"
+        notes.append(f"{found}, such as {lost[0]!r}")
+    return CorpusScan(
+        sources=tuple(sources),
+        shards=tuple(plan_shards(sources, way)),
+        task=ScanTask(terms, way, options["text"], seed, cluster),
+        counting=counting,
+        level=options["level"],
+        engine=options["engine"],
+        workers=options["workers"] or os.cpu_count() or 1,
+        address=options["address"],
+        problems=(*missing, *of_terms),
+        notes=tuple(notes),
+        identity=identity,
+        folder=Path(out) if out else default_folder("corpus", name, identity),
+        command=options["command"] or "evenhand corpus",
+        fresh=options["fresh"],
+    )
+
+
+def _terms(given: Path | str | Sequence[Path | str] | None) -> TermList:
+    if not given:
+        return builtin_terms()
+    return load_terms([given] if isinstance(given, Path | str) else given)
+
+
+def _unit(is_paper: bool, sources: Sequence[TextSource]) -> CountingUnit:
+    """The unit where none is given; the paper counted rows of tables whole, and sentences of running text."""
+    has_rows = all(source.format in ("csv", "tsv", "jsonl", "parquet") for source in sources)
+    return "document" if is_paper and has_rows else "sentence"
+
+
+def _facts(total: CorpusTotal) -> dict[str, Json]:
+    counts = total.counts
+    return {
+        "units": counts.units,
+        "words": counts.words,
+        "bytes": total.bytes,
+        "files": len(total.files),
+        "units_without_group": counts.units - int(counts.axes[-1]),
+        "documents": {str(ending): found for ending, found in total.documents.items()},
+    }
+
+
+def _speed(totals: Collection[CorpusTotal], seconds: float) -> dict[str, Json]:
+    """Where the time went, and which stage was the limit."""
+    clock = sum((total.clock for total in totals), ShardTiming())
+    limit = "reading and unpacking" if clock.reading > clock.counting else "counting"
+    return {
+        "seconds": round(seconds, 3),
+        "bytes": sum(total.bytes for total in totals),
+        "reading_seconds": round(clock.reading, 3),
+        "counting_seconds": round(clock.counting, 3),
+        "waiting_seconds": round(clock.waiting, 3),
+        "limited_by": limit,
+    }
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:,.4g} {unit}"
+        size /= 1000
+    return f"{size:,.4g} TB"

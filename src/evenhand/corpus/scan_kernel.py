@@ -1,0 +1,436 @@
+"""One pass over bytes: words are found 64 bytes at a time, and only those that may be terms are looked at.
+
+A stretch of bytes is *indexed* (where words begin and end, where units end), its words are *sifted* by a hash
+filter without a branch, and the few that pass are *settled* in order: looked up, and added to the set of
+categories of their unit; at the unit's end one cell of a histogram grows. No Python object is made for a
+word. The rule is in `rule.py`, a slow twin in the tests.
+
+Compiled code is kept in ``__pycache__`` (or where ``NUMBA_CACHE_DIR`` says), so that only the first run of
+an installation compiles; `compiled.py` throws it away when one of the files it was made from has changed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from evenhand.corpus.counts import (
+    AT_LINE_START,
+    DOCUMENT_BLOCK,
+    DOCUMENT_FIRST,
+    DOCUMENT_KEY,
+    DOCUMENT_UNITS,
+    ENDED,
+    EXTRA,
+    HAS_WORDS,
+    HITS,
+    MASK,
+    NOTED,
+    UNIT,
+    UNIT_FIRST,
+    UNIT_START,
+    UNITS,
+    WORDS,
+)
+from evenhand.corpus.letters import (
+    FACTOR,
+    MIX,
+    ONE,
+    TO_SLOT,
+    ZERO,
+    blank_mask,
+    continuation_mask,
+    count_bits,
+    count_trailing_zeros,
+    has_high,
+    high_mask,
+    load_word,
+    longer_terms,
+    may_follow,
+    newline_mask,
+    punctuation_lead_mask,
+    record_end_mask,
+    same_middle,
+    stop_mask,
+    walk_letters,
+    word_mask,
+    zero_continuation_mask,
+)
+from evenhand.corpus.term_matcher import BITS, FILTER_BITS, HEAD, LENGTH, PLACE, SECOND, SINGLE, TAIL
+from evenhand.corpus.unit_counts import (
+    AT_EMPTY_LINE,
+    AT_FILE_END,
+    AT_RECORD_END,
+    KEPT_BITS,
+    LONG,
+    assign_block,
+    end_document,
+    end_unit,
+    fingerprint,
+    is_empty_line,
+    move_into_blocks,
+    wants_sample,
+)
+
+# numba gives these functions their types when it compiles them; a call inside a loop over words costs more
+# than the work it would name, so that they are long and take many arguments.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, call-arg, call-overload, var-annotated"
+# ruff: noqa: C901, PLR0913, PLR0915
+
+
+STRETCH = 1 << 14
+"""Bytes that are indexed at a time: their index stays in the cache."""
+BLOCKS = STRETCH // 64
+LOWER = np.uint64(0x2020202020202020)
+
+_FAR = 1 << 62
+_TWO, _THREE = np.uint64(2), np.uint64(3)
+_SIX, _TO_FILTER, _S62, _S63 = np.uint64(6), np.uint64(64 - FILTER_BITS), np.uint64(62), np.uint64(63)
+_KEPT_BITS = np.array([(1 << size) - 1 for size in range(65)], dtype=np.uint64)
+
+
+@njit(cache=True, nogil=True)
+def index_words(
+    data,
+    first,
+    last,
+    end,
+    unit,
+    records,
+    at_line_start,
+    pending,
+    words,
+    carry,
+    edges,
+    bounds,
+    words_before,
+    high_blocks,
+):
+    """Where the words and units of a stretch begin and end: the number of edges of words."""
+    base = data.ctypes.data
+    n_edges, n_bounds = pending, 0
+    was_word, punctuation = carry[0], carry[1]
+    for block in range(first, last, 64):
+        is_word = word_mask(base + block)
+        high = high_mask(base + block)
+        bound = newline_mask(base + block)
+        if unit == 0:
+            blank = blank_mask(base + block) >> ONE
+            after = data[block + 64]
+            if after == 32 or 9 <= after <= 13:
+                blank |= ONE << _S63
+            bound |= stop_mask(base + block) & blank
+        elif unit == 3:
+            bound = ZERO
+        if high:
+            # U+2000 to U+203F, quotes and dashes above all, is E2 80 xx and separates: no need to decode it.
+            second = zero_continuation_mask(base + block) >> ONE
+            third = continuation_mask(base + block) >> _TWO
+            after, later = data[block + 64], data[block + 65]
+            if after & 0xC0 == 0x80:
+                third |= ONE << _S62
+                if after == 0x80:
+                    second |= ONE << _S63
+            if later & 0xC0 == 0x80:
+                third |= ONE << _S63
+            lead = punctuation_lead_mask(base + block) & second & third
+            separating = lead | (lead << ONE) | (lead << _TWO) | punctuation
+            punctuation = ((lead >> _S63) * _THREE) | ((lead >> _S62) & ONE)
+            if records:
+                record_end = record_end_mask(base + block)
+                separating |= record_end
+                bound |= record_end
+            is_word &= ~separating
+            high &= ~separating
+        else:
+            punctuation = ZERO
+        high_blocks[(block - first) >> 6] = 1 if high else 0
+        if block + 64 > end:
+            inside = _KEPT_BITS[end - block]
+            is_word &= inside
+            bound &= inside
+        edge = is_word ^ ((is_word << ONE) | was_word)
+        was_word = is_word >> _S63
+        n_before = n_edges
+        rest = edge
+        n_edges += count_bits(edge)
+        # Sixteen without asking: writing a few too many costs less than a wrong guess when to stop.
+        for i in range(16):
+            edges[n_before + i] = block + count_trailing_zeros(rest)
+            rest &= rest - ONE
+        written = n_before + 16
+        while rest:
+            edges[written] = block + count_trailing_zeros(rest)
+            written += 1
+            rest &= rest - ONE
+        while bound:
+            at = count_trailing_zeros(bound)
+            place = block + at
+            bound &= bound - ONE
+            if unit != 2 or data[place] == 255 or is_empty_line(data, place, at_line_start):
+                bounds[n_bounds] = place
+                # A word has two edges; none goes on at the end of a unit.
+                words_before[n_bounds] = words + ((n_before + count_bits(edge & _KEPT_BITS[at + 1])) >> 1)
+                n_bounds += 1
+    carry[0], carry[1] = was_word, punctuation
+    bounds[n_bounds] = _FAR
+    return n_edges
+
+
+@njit(cache=True, nogil=True)
+def filter_candidates(data, first, n_words, pending, edges, high_blocks, filter_, chosen):
+    """Choose the words that may be terms, or hold bytes beyond ASCII: no branch, so none is mispredicted."""
+    base = data.ctypes.data
+    n_chosen = 0
+    begin = 0
+    has_high_block = False
+    for block in range(high_blocks.size):
+        has_high_block |= high_blocks[block] != 0
+    if pending and n_words:
+        chosen[0] = 0
+        n_chosen, begin = 1, 1
+    if has_high_block:
+        for i in range(begin, n_words):
+            start, stop = edges[2 * i], edges[2 * i + 1]
+            head = (load_word(base + start) | LOWER) & KEPT_BITS[min(stop - start, 8)]
+            place = (head * FACTOR) >> _TO_FILTER
+            passes = np.int64((filter_[place >> _SIX] >> (place & _S63)) & ONE)
+            passes |= high_blocks[(start - first) >> 6] | high_blocks[(stop - 1 - first) >> 6]
+            # A longer run may hold bytes beyond ASCII between its first and last block.
+            passes |= np.int64(stop - start > 64)
+            chosen[n_chosen] = i
+            n_chosen += passes
+        return n_chosen
+    for i in range(begin, n_words):
+        start, stop = edges[2 * i], edges[2 * i + 1]
+        head = (load_word(base + start) | LOWER) & KEPT_BITS[min(stop - start, 8)]
+        place = (head * FACTOR) >> _TO_FILTER
+        chosen[n_chosen] = i
+        n_chosen += np.int64((filter_[place >> _SIX] >> (place & _S63)) & ONE)
+    return n_chosen
+
+
+# numba gives these functions their types when it compiles them; a call inside a loop over words costs more
+# than the work it would name, so that they are long and take many arguments.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, call-arg, call-overload, var-annotated"
+# ruff: noqa: C901, PLR0913, PLR0915
+
+
+SENTENCE, LINE, DOCUMENT, RECORD = 0, 1, 2, 3
+"""Where a unit ends; RECORD: at the ends of records only."""
+
+PADDING = 128
+"""Zero bytes that must follow the data: blocks and words are read whole."""
+
+_FAR_scan_kernel = 1 << 62
+
+
+@njit(cache=True, nogil=True)
+def scan_bytes(data, end, stop, offset, chunk, matcher, tally, unit, records, document_end, distinct, key):
+    """Count the words of ``data[:end]``; terms may reach up to ``stop``, and zeros follow.
+
+    Args:
+        data: Bytes, with `PADDING` zeros after ``stop``.
+        end: A place between two words, or the end of the data.
+        stop: The end of the data.
+        offset: The place of ``data[0]`` in its file.
+        chunk: A number for this call, by which samples are found again.
+        matcher: The terms.
+        tally: What is counted so far; changed in place.
+        unit: SENTENCE, LINE, DOCUMENT or RECORD.
+        records: Whether byte 0xFF ends a unit.
+        document_end: Where a document ends, a number of `documents`.
+        distinct: Whether distinct terms are counted besides flags.
+        key: Seeds the samples of this file.
+    """
+    state = tally.state
+    # Places in the whole data, which may be longer than 2^31 bytes: a record is never cut.
+    edges = np.empty(STRETCH + 64, dtype=np.int64)
+    bounds = np.empty(STRETCH + 2, dtype=np.int64)
+    words_before = np.empty(STRETCH + 2, dtype=np.int64)
+    chosen = np.empty(STRETCH + 2, dtype=np.int32)
+    high_blocks = np.zeros(BLOCKS + 1, dtype=np.int64)
+    scratch = np.zeros(matcher.sizes[3] + 16, dtype=np.uint8)
+    carry = np.zeros(2, dtype=np.uint64)
+    words, pending = 0, 0
+    state[UNIT_FIRST], state[EXTRA] = 0, state[HAS_WORDS]
+    state[UNIT_START] -= offset
+    first = 0
+    while first < end:
+        last = min(first + STRETCH, end)
+        n_edges = index_words(
+            data,
+            first,
+            last,
+            end,
+            unit,
+            records,
+            state[AT_LINE_START],
+            pending,
+            words,
+            carry,
+            edges,
+            bounds,
+            words_before,
+            high_blocks,
+        )
+        if last == end and n_edges & 1:
+            edges[n_edges] = end
+            n_edges += 1
+        n_words = n_edges >> 1
+        n_chosen = filter_candidates(
+            data, first, n_words, pending, edges, high_blocks, matcher.filter, chosen
+        )
+        _count_chosen(
+            data,
+            stop,
+            offset,
+            chunk,
+            matcher,
+            tally,
+            n_chosen,
+            edges,
+            bounds,
+            words_before,
+            chosen,
+            scratch,
+            document_end,
+            distinct,
+            key,
+        )
+        words += n_words
+        pending = n_edges & 1
+        if pending:
+            edges[0] = edges[n_edges - 1]
+        first = last
+    state[WORDS] += words
+    state[HAS_WORDS] = 1 if words - state[UNIT_FIRST] + state[EXTRA] > 0 else 0
+    state[UNIT_START] += offset
+    state[AT_LINE_START] = 1 if data[end - 1] == 10 else 0
+
+
+@njit(cache=True, nogil=True)
+def _count_chosen(
+    data,
+    stop,
+    offset,
+    chunk,
+    matcher,
+    tally,
+    n_chosen,
+    edges,
+    bounds,
+    words_before,
+    chosen,
+    scratch,
+    document_end,
+    distinct,
+    key,
+):
+    """Look the chosen words up, in order, and end the units they stand in."""
+    base = data.ctypes.data
+    state, histogram = tally.state, tally.histogram
+    dense, has_blocks = histogram.size > 1, tally.blocks.shape[0] > 0
+    by_hits = distinct or not dense
+    slots, slot_mask = matcher.slots, np.uint64(matcher.slots.size - 1)
+    entries, spelling = matcher.entries, matcher.spelling
+    term_seen, hits = tally.term_seen, tally.hits
+    felt = (ONE << np.uint64(matcher.sizes[0])) - ONE
+    has_samples = dense and tally.priority.shape[1] > 0
+    mask, unit_start = np.uint64(state[MASK]), state[UNIT_START]
+    unit_first, extra, units = state[UNIT_FIRST], state[EXTRA], 0
+    n_hits, stamp = state[HITS], state[UNIT]
+    at_bound, next_bound = 0, bounds[0]
+    at_line_start, noted, n_noted = state[AT_LINE_START], tally.noted, state[NOTED]
+    document_key, document_units = np.uint64(state[DOCUMENT_KEY]), state[DOCUMENT_UNITS]
+    document_limit = state[DOCUMENT_FIRST] + LONG
+    is_dense, is_any_line = np.int64(dense), document_end != AT_EMPTY_LINE
+    is_record, is_file = document_end == AT_RECORD_END, document_end == AT_FILE_END
+    last_byte = np.int64(255 if is_record else -1 if is_file else 10)
+    for c in range(n_chosen + 1):
+        start = edges[2 * chosen[c]] if c < n_chosen else _FAR_scan_kernel - 1
+        while start > next_bound:
+            if words_before[at_bound] - unit_first + extra > 0:
+                units += 1
+                if dense:
+                    histogram[mask] += 1
+                if dense and mask & felt == ZERO:
+                    # Distinct terms and samples are asked for beside an emotion only.
+                    if n_hits:
+                        n_hits, stamp = 0, stamp + 1
+                elif n_hits or (
+                    has_samples and wants_sample(mask, key, offset + next_bound, tally.worst, matcher.sizes)
+                ):
+                    state[HITS], state[NOTED], state[UNIT] = n_hits, n_noted, stamp
+                    end_unit(matcher, tally, mask, distinct, unit_start, next_bound, offset, chunk, key)
+                    n_hits, stamp, n_noted = state[HITS], state[UNIT], state[NOTED]
+                if has_blocks:
+                    document_key = fingerprint(document_key, base, unit_start, next_bound)
+                    document_units += 1
+                    # Written whether it is kept or not: a branch would often be guessed wrong.
+                    noted[n_noted] = mask
+                    n_noted += np.int64(mask != ZERO) & is_dense
+            # Nearly every line that is not empty fails the first question.
+            may_end = (data[next_bound] == last_byte) & ((data[next_bound - 1] <= 32) | is_any_line)
+            if (may_end and document_units) or n_noted >= document_limit:
+                state[NOTED], state[DOCUMENT_KEY] = n_noted, np.int64(document_key)
+                state[DOCUMENT_UNITS] = document_units
+                if may_end and (is_any_line or is_empty_line(data, next_bound, at_line_start)):
+                    end_document(state, tally.ended)
+                assign_block(state, tally.blocks.shape[0])
+                is_long = state[NOTED] >= 2 * LONG or state[DOCUMENT_BLOCK] >= 0
+                if is_long or state[ENDED] == tally.ended.shape[0]:
+                    move_into_blocks(state, tally.blocks, noted, tally.ended, matcher.sizes, matcher.axis)
+                n_noted, document_key = state[NOTED], np.uint64(state[DOCUMENT_KEY])
+                document_units, document_limit = state[DOCUMENT_UNITS], state[DOCUMENT_FIRST] + LONG
+            mask, unit_first, extra = ZERO, words_before[at_bound], 0
+            unit_start = next_bound + 1
+            at_bound += 1
+            next_bound = bounds[at_bound]
+        if c == n_chosen:
+            break
+        end = edges[2 * chosen[c] + 1]
+        size = end - start
+        first = load_word(base + start) & KEPT_BITS[min(size, 8)]
+        last = load_word(base + end - 8) if size > 8 else ZERO
+        if has_high(data, start, size, first | last):
+            state[HITS], state[UNIT] = n_hits, stamp
+            mask, found = walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, scratch, mask)
+            n_hits = state[HITS]
+            extra += found - 1
+            state[WORDS] += found - 1
+            continue
+        first |= LOWER & KEPT_BITS[min(size, 8)]
+        if size > 8:
+            last |= LOWER
+        slot = (((first ^ (last * MIX) ^ np.uint64(size)) * FACTOR) >> TO_SLOT) & slot_mask
+        entry = slots[slot]
+        while entry >= 0:
+            same = (
+                entries[entry, HEAD] == first
+                and entries[entry, TAIL] == last
+                and entries[entry, LENGTH] == np.uint64(size)
+            )
+            if same and (
+                size <= 16 or same_middle(data, start, size, spelling, np.int64(entries[entry, PLACE]))
+            ):
+                mask |= entries[entry, BITS]
+                if by_hits and entries[entry, SINGLE]:
+                    term = np.int64(entries[entry, SINGLE]) - 1
+                    if term_seen[term] != stamp:
+                        term_seen[term] = stamp
+                        hits[n_hits] = term
+                        n_hits += 1
+                second = entries[entry, SECOND]
+                if second and may_follow(second, data[end], data[end + 1]):
+                    state[HITS], state[UNIT] = n_hits, stamp
+                    mask |= longer_terms(data, end, stop, matcher, tally, by_hits, np.int64(entry))
+                    n_hits = state[HITS]
+                break
+            slot = (slot + ONE) & slot_mask
+            entry = slots[slot]
+    state[MASK], state[UNIT_START], state[HITS] = np.int64(mask), unit_start, n_hits
+    state[NOTED], state[DOCUMENT_KEY] = n_noted, np.int64(document_key)
+    state[DOCUMENT_UNITS], state[UNIT] = document_units, stamp
+    state[UNIT_FIRST], state[EXTRA] = unit_first, extra
+    state[UNITS] += units

@@ -1,0 +1,394 @@
+"""Term lists: emotions and the groups they are counted with, ours or a user's."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evenhand.core.digests import Json, digest
+from evenhand.core.errors import InputError, MissingLibraryError
+from evenhand.core.files import asset_path
+from evenhand.core.regular_files import read_bytes
+from evenhand.core.toml import parse_toml
+from evenhand.corpus.tokenisation import WordRule, split_words
+from evenhand.store.text_sources import ReadProblem
+
+_COMMENT = re.compile(r"(?:^|\s)#(?:\s|$)")
+EMOTIONS = frozenset(
+    {"anger", "anticipation", "disgust", "fear", "guilt", "happiness", "joy", "love"}
+    | {"optimism", "pessimism", "sadness", "shame", "surprise", "trust"}
+)
+"""Names of flat lists that are read as emotions; every other name is a group."""
+AXES: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("male", "female", "nb", "non-binary", "nonbinary", "man", "woman", "men", "women"), "gender"
+    ),
+    **dict.fromkeys(("aa", "ea", "african_american", "european_american", "asian", "hispanic"), "race"),
+    **dict.fromkeys(
+        ("ch", "mu", "jw", "christian", "muslim", "jewish", "buddhist", "hindu", "atheist"), "religion"
+    ),
+}
+"""The axis of a group whose list does not name one."""
+OTHER_AXIS = "group"
+NONE = "(none)"
+"""The baseline: units that name no group of the axis."""
+ACCEPTED = (
+    '{"emotions": {NAME: [TERM, ..]}, "groups": {AXIS: {NAME: [TERM, ..]}}} as .json or .toml, '
+    "a flat {NAME: [TERM, ..]}, or a text file with one term a line"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TermGroup:
+    """A social group and the terms that name it."""
+
+    axis: str
+    name: str
+    terms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TermList:
+    """Emotions and groups with their terms, each term once a list."""
+
+    emotions: Mapping[str, tuple[str, ...]]
+    groups: tuple[TermGroup, ...]
+    problems: tuple[ReadProblem, ...] = ()
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The axes of the groups, in order."""
+        return tuple(dict.fromkeys(group.axis for group in self.groups))
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many emotion terms and group terms there are."""
+        return sum(map(len, self.emotions.values())), sum(len(group.terms) for group in self.groups)
+
+    def identity(self) -> dict[str, Json]:
+        """What belongs to a run's identity: the digest of the lists, and their names."""
+        lists: Json = [
+            {name: list(terms) for name, terms in self.emotions.items()},
+            [[group.axis, group.name, list(group.terms)] for group in self.groups],
+        ]
+        return {
+            "digest": digest(lists),
+            "emotions": list(self.emotions),
+            "groups": [f"{group.axis}/{group.name}" for group in self.groups],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One list of a file: an emotion (axis empty) or a group."""
+
+    axis: str
+    name: str
+    terms: tuple[str, ...]
+    file: str
+    data: bytes
+
+    def find(self, term: str, occurrence: int) -> int | None:
+        """The byte where the n-th mention of a term begins in the file."""
+        quoted = json.dumps(term, ensure_ascii=False).encode()
+        needle = quoted if quoted in self.data else term.encode()
+        place = -1
+        for _ in range(occurrence):
+            following = self.data.find(needle, place + 1)
+            if following < 0:
+                break
+            place = following
+        return place if place >= 0 else None
+
+
+def builtin_terms() -> TermList:
+    """Our own lists: four emotions, and groups of gender, race and religion."""
+    return load_terms([asset_path("terms", "emotions.toml"), asset_path("terms", "groups.toml")])
+
+
+def load_terms(sources: Sequence[Path | str], *, needs_both: bool = True) -> TermList:
+    """The terms of one or more files, with what was wrong in them.
+
+    A source is a path, or ``NAME=PATH`` or ``AXIS/NAME=PATH`` for a text file with one term a line. A scan
+    needs emotions and groups; a list that is only lengthened may have one of them.
+    """
+    entries = [entry for source in sources for entry in _entries(source)]
+    problems = [
+        *_empty_lists(entries),
+        *_find_wordless(entries),
+        *_find_duplicates(entries),
+        *_find_shared_terms(entries),
+    ]
+    emotions: dict[str, tuple[str, ...]] = {}
+    groups: dict[tuple[str, str], tuple[str, ...]] = {}
+    for entry in entries:
+        if not entry.terms:
+            continue
+        if entry.axis:
+            key = (entry.axis, entry.name)
+            groups[key] = _unique((*groups.get(key, ()), *entry.terms))
+        else:
+            emotions[entry.name] = _unique((*emotions.get(entry.name, ()), *entry.terms))
+    _refuse_reserved(groups)
+    if needs_both or not (emotions or groups):
+        _require(emotions, "emotion", sources)
+        _require(groups, "group", sources)
+    return TermList(
+        emotions,
+        tuple(TermGroup(axis, name, terms) for (axis, name), terms in groups.items()),
+        tuple(problems),
+    )
+
+
+def find_unmatchable(terms: TermList, rule: WordRule) -> list[str]:
+    """Terms that no text can hold: under the paper's rule those with a separator inside."""
+    every = [*terms.emotions.values(), *(group.terms for group in terms.groups)]
+    return sorted({term for part in every for term in part if not split_term(term, rule)})
+
+
+def split_term(term: str, rule: WordRule) -> tuple[str, ...]:
+    """The folded words of a term; none where it can never be found.
+
+    >>> spelled("Brother-in-law", "words"), spelled("brother-in-law", "paper")
+    (('brother', 'in', 'law'), ())
+    """
+    parts = split_words(term)
+    if rule == "paper":
+        whole = len(parts) == 1 and len(parts[0]) == len(term) and not any(map(str.isdigit, term))
+        return tuple(parts) if whole and "_" not in term else ()
+    return tuple(parts)
+
+
+def _entries(source: Path | str) -> Iterator[_Entry]:
+    label, path = _split_label(source)
+    try:
+        data = read_bytes(path)
+        text = data.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"the terms {path} cannot be read: {error}", expected=ACCEPTED, fix="check the path"
+        ) from error
+    if path.suffix.lower() in (".json", ".toml"):
+        for axis, name, terms in _lists(_parse(text, path), path):
+            yield _Entry(axis, name, terms, str(path), data)
+        return
+    name = label or path.stem
+    axis, _, last = name.rpartition("/")
+    lines = tuple(line for line in map(_line, text.splitlines()) if line)
+    yield _Entry(axis or _axis(last), last, lines, str(path), data)
+
+
+def _split_label(source: Path | str) -> tuple[str, Path]:
+    label, equals, path = str(source).partition("=")
+    if equals and not Path(source).exists():
+        return label, Path(path)
+    return "", Path(source)
+
+
+def _line(line: str) -> str:
+    """The term of a line; what follows a ``#`` that stands apart is a comment (``#metoo`` is a term)."""
+    return _COMMENT.split(line, maxsplit=1)[0].strip()
+
+
+def _parse(text: str, path: Path) -> Mapping[str, object]:
+    try:
+        is_toml = path.suffix.lower() == ".toml"
+        content = parse_toml(text) if is_toml else json.loads(text, object_pairs_hook=_object)
+    except (ValueError, RecursionError) as error:
+        raise _unusable(f"the terms {path} cannot be read: {error}") from error
+    if not isinstance(content, dict):
+        raise _unusable(f"the terms {path} hold a {type(content).__name__}")
+    return content
+
+
+def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object; JSON itself would drop the first of two lists of one name."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise ValueError(f"the name {twice!r} stands twice")
+    return found
+
+
+def _lists(content: Mapping[str, object], path: Path) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    if not {"emotions", "groups"} & content.keys():
+        for name, terms in content.items():
+            yield _axis(name), name, _terms(terms, name, path)
+        return
+    for name, terms in _table(content.get("emotions", {}), "emotions", path).items():
+        yield "", name, _terms(terms, name, path)
+    for axis, groups in _table(content.get("groups", {}), "groups", path).items():
+        for name, terms in _table(groups, axis, path).items():
+            yield axis, name, _terms(terms, name, path)
+
+
+def _axis(name: str) -> str:
+    """The axis of a list that stands under its name alone; empty for an emotion."""
+    key = name.lower()
+    return "" if key in EMOTIONS else AXES.get(key, OTHER_AXIS)
+
+
+def _table(value: object, name: str, path: Path) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise _unusable(f"{name!r} in {path} is a {type(value).__name__}")
+    return value
+
+
+def _terms(value: object, name: str, path: Path) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(term, str) for term in value):
+        raise _unusable(f"{name!r} in {path} is not a list of terms")
+    return tuple(value)
+
+
+def _unusable(came: str) -> InputError:
+    return InputError(came, expected=ACCEPTED, fix="mend the file")
+
+
+def _unique(terms: Iterable[str]) -> tuple[str, ...]:
+    return tuple({_key(term): term.strip() for term in reversed(list(terms)) if _key(term)}.values())[::-1]
+
+
+def _key(term: str) -> str:
+    return " ".join(split_words(term))
+
+
+def _empty_lists(entries: Iterable[_Entry]) -> Iterator[ReadProblem]:
+    for entry in entries:
+        if not any(_key(term) for term in entry.terms):
+            byte = entry.find(entry.name, 1)
+            yield ReadProblem(entry.file, byte, f"the list {entry.name!r} has no terms; it is not counted")
+
+
+def _find_wordless(entries: Iterable[_Entry]) -> Iterator[ReadProblem]:
+    for entry in entries:
+        lost = [term for term in dict.fromkeys(entry.terms) if not _key(term)]
+        # Of a list without any word is said that it is empty.
+        for term in lost if len(lost) < len(set(entry.terms)) else ():
+            reason = f"{term!r} in {entry.name!r} has no letter or digit; it cannot be found"
+            yield ReadProblem(entry.file, entry.find(term, 1), reason)
+
+
+def _find_duplicates(entries: Iterable[_Entry]) -> Iterator[ReadProblem]:
+    for entry in entries:
+        seen: dict[str, str] = {}
+        for term in filter(_key, entry.terms):
+            key = _key(term)
+            if key in seen:
+                byte = entry.find(term, 2 if term == seen[key] else 1)
+                yield ReadProblem(
+                    entry.file, byte, f"{term!r} is in {entry.name!r} twice; it is counted once"
+                )
+            seen.setdefault(key, term)
+
+
+def _find_shared_terms(entries: Iterable[_Entry]) -> Iterator[ReadProblem]:
+    """Terms that stand in two lists: in an emotion and a group, each makes a link by itself."""
+    owners: dict[str, tuple[str, str]] = {}
+    mentions: dict[tuple[str, str], int] = {}
+    for entry in entries:
+        for term in filter(_key, dict.fromkeys(entry.terms)):
+            key, here = _key(term), (entry.axis, entry.name)
+            mentions[entry.file, term] = mentions.get((entry.file, term), 0) + 1
+            owner = owners.setdefault(key, here)
+            if owner != here:
+                byte = entry.find(term, mentions[entry.file, term])
+                both = f"{term!r} is in {owner[1]!r} and in {entry.name!r}"
+                yield ReadProblem(entry.file, byte, f"{both}; it is counted in both")
+
+
+def _refuse_reserved(groups: Iterable[tuple[str, str]]) -> None:
+    for axis, name in groups:
+        if name == NONE:
+            raise InputError(
+                f"a group of {axis!r} is called {NONE!r}",
+                expected="any other name: this one is that of texts that name no group",
+                fix="give the group another name",
+            )
+
+
+def _require(lists: Collection[object], kind: str, sources: Sequence[Path | str]) -> None:
+    if not lists:
+        raise InputError(
+            f"no {kind} terms in {', '.join(map(str, sources))}",
+            expected=ACCEPTED,
+            fix=f"add a list; in flat files these names are emotions: {', '.join(sorted(EMOTIONS))}",
+        )
+
+
+_PARTS_OF_SPEECH = ("NOUN", "VERB", "ADJ")
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """A term list with inflections, and what was added to each list."""
+
+    terms: TermList
+    added: Mapping[str, tuple[str, ...]]
+    """By the name of the list."""
+
+
+def expand_terms(terms: TermList) -> Expansion:
+    """The lists with the inflections of their single words, by lemminflect's dictionary.
+
+    A form is added only where the dictionary holds the word (nothing is guessed), and where no other list of
+    its kind has it already. Terms of several words stay as they are.
+    """
+    inflect = _dictionary()
+    added: dict[str, tuple[str, ...]] = {}
+    emotions: dict[str, tuple[str, ...]] = {}
+    taken = {_key_inflections(term) for part in terms.emotions.values() for term in part}
+    for name, part in terms.emotions.items():
+        added[name] = _new_forms(part, taken, inflect)
+        emotions[name] = (*part, *added[name])
+    groups = []
+    taken = {_key_inflections(term) for group in terms.groups for term in group.terms}
+    for group in terms.groups:
+        added[group.name] = _new_forms(group.terms, taken, inflect)
+        groups.append(TermGroup(group.axis, group.name, (*group.terms, *added[group.name])))
+    return Expansion(TermList(emotions, tuple(groups), terms.problems), added)
+
+
+def _new_forms(terms: Sequence[str], taken: set[str], inflect: _Dictionary) -> tuple[str, ...]:
+    found: list[str] = []
+    for term in terms:
+        if len(split_words(term)) != 1:
+            continue
+        for form in inflect.forms(term):
+            if _key_inflections(form) not in taken:
+                taken.add(_key_inflections(form))
+                found.append(form)
+    return tuple(found)
+
+
+def _key_inflections(term: str) -> str:
+    return " ".join(split_words(term))
+
+
+class _Dictionary:
+    """The inflections lemminflect knows."""
+
+    def __init__(self) -> None:
+        try:
+            import lemminflect
+        except ImportError as error:
+            raise MissingLibraryError(
+                "inflections need lemminflect", fix="pip install 'evenhand[corpus]'"
+            ) from error
+        self._library = lemminflect
+
+    def forms(self, word: str) -> list[str]:
+        """The forms of a word that is itself a lemma, in a fixed order."""
+        found: set[str] = set()
+        for part in _PARTS_OF_SPEECH:
+            if word.lower() in self._library.getAllLemmas(word.lower(), upos=part).get(part, ()):
+                for forms in self._library.getAllInflections(word.lower(), upos=part).values():
+                    found.update(form.lower() for form in forms)
+        return sorted(found - {word.lower()})
+
+
+def _dictionary() -> _Dictionary:
+    return _Dictionary()

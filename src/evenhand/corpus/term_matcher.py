@@ -1,0 +1,224 @@
+"""Terms made ready for the kernel: one hash table of first words, with the rest of longer terms behind it."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.corpus.term_lists import TermList, split_term
+from evenhand.corpus.tokenisation import GAP_BYTES, GAPS, WordRule, letter_tables, split_words
+
+U64 = npt.NDArray[np.uint64]
+I64 = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+DENSE_BITS = 18
+"""Categories up to which a histogram over all their sets is kept (2 MiB; our own lists have 17); above, pairs
+are counted one by one."""
+FILTER_FACTOR = 0x9E3779B97F4A7C15
+SLOT_FACTOR = 0xC2B2AE3D27D4EB4F
+FILTER_BITS = 17
+"""A filter of 16 KiB: half that size lets a quarter more words of English pass, `with` among them."""
+_WORD64 = (1 << 64) - 1
+_BLANK = 0x20
+
+
+HEAD, TAIL, LENGTH, PLACE, SINGLE, BITS, LONGER, SECOND = range(8)
+"""Places in a row of `Matcher.entries`.
+
+The first eight bytes of the word (padded with zeros), its last eight where it is longer (else 0), its length,
+where it begins in `spelling`, the term that is this word alone plus one (else 0), the categories of that term
+as bits, the range of longer terms that begin with it (first, and end in the upper half), and the letters
+their second words begin with, as bits of the letter's lowest six (0 where there are no longer terms).
+"""
+
+
+class MatcherArrays(NamedTuple):
+    """The arrays the kernel reads. Categories are the emotions, then the groups."""
+
+    filter: U64
+    """A bit for each hash of a first word's first eight bytes: most words of a text end here."""
+    slots: npt.NDArray[np.int32]
+    """First words by hash: a row of `entries`, or -1."""
+    entries: U64
+    """A row for each first word, one cache line: see the places below."""
+    longer_term: I64
+    longer_place: I64
+    """Where the remaining words begin in `spelling`: each ends with a zero byte."""
+    longer_end: I64
+    spelling: Bytes
+    term_bits: U64
+    categories: I64
+    """Categories of term t are `categories[first_category[t]:first_category[t + 1]]`."""
+    first_category: I64
+    axis: I64
+    """The axis of each category, -1 for emotions."""
+    is_word: Bytes
+    folded: npt.NDArray[np.int32]
+    gaps: npt.NDArray[np.int32]
+    sizes: I64
+    """Emotions, groups, axes, longest first word in bytes."""
+
+
+class TermVocabulary(NamedTuple):
+    """A matcher with what its reader must know."""
+
+    arrays: MatcherArrays
+    margin: int
+    """Bytes a term may reach beyond the end of its first word."""
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether every set of categories has a cell of its own."""
+        return int(self.arrays.sizes[0] + self.arrays.sizes[1]) <= DENSE_BITS
+
+
+def build_vocabulary(terms: TermList, rule: WordRule) -> TermVocabulary:
+    """The terms as arrays."""
+    owners = _owners(terms, rule)
+    spellings = _spellings(owners)
+    heads: dict[bytes, list[tuple[int, tuple[bytes, ...]]]] = {}
+    for parts, term in spellings.items():
+        heads.setdefault(parts[0], []).append((term, parts[1:]))
+    longest = max((sum(map(len, parts)) + GAP_BYTES * len(parts) for parts in spellings), default=0)
+    return TermVocabulary(_arrays(heads, list(owners.values()), terms), longest + 2 * GAP_BYTES)
+
+
+def _owners(terms: TermList, rule: WordRule) -> dict[tuple[str, ...], list[int]]:
+    """The categories of each distinct term."""
+    lists = [*terms.emotions.values(), *(group.terms for group in terms.groups)]
+    owners: dict[tuple[str, ...], list[int]] = {}
+    for category, part in enumerate(lists):
+        for term in part:
+            parts = split_term(term, rule)
+            if parts and category not in owners.setdefault(parts, []):
+                owners[parts].append(category)
+    return owners
+
+
+def _spellings(owners: Mapping[tuple[str, ...], object]) -> dict[tuple[bytes, ...], int]:
+    """The bytes of each term: composed and decomposed accents are the same term."""
+    found: dict[tuple[bytes, ...], int] = {}
+    for number, parts in enumerate(owners):
+        for form in ("NFC", "NFD"):
+            again = split_words(unicodedata.normalize(form, " ".join(parts)))
+            found.setdefault(tuple(map(folded_bytes, again)), number)
+    return found
+
+
+def folded_bytes(word: str) -> bytes:
+    """A folded word as the kernel compares it: UTF-8 with bit 0x20 set in every ASCII byte."""
+    return bytes(byte | _BLANK if byte < 0x80 else byte for byte in word.encode())
+
+
+def _arrays(
+    heads: Mapping[bytes, Sequence[tuple[int, tuple[bytes, ...]]]],
+    owners: Sequence[Sequence[int]],
+    terms: TermList,
+) -> MatcherArrays:
+    singles, longer = {}, {}
+    for word, entries in heads.items():
+        singles[word] = next((term for term, rest in entries if not rest), -1)
+        longer[word] = [(term, rest) for term, rest in entries if rest]
+    spelling = bytearray()
+    places = [_append(spelling, word) for word in heads]
+    tails = [
+        (term, _append(spelling, b"".join(part + b"\0" for part in rest)), len(spelling))
+        for word in heads
+        for term, rest in longer[word]
+    ]
+    masks = [sum(1 << category for category in part if category < 64) for part in owners]
+    axes = list(terms.axes)
+    known = letter_tables()
+    return MatcherArrays(
+        filter=_filter(heads),
+        slots=_slots(heads),
+        entries=_entries(heads, places, singles, masks, longer),
+        longer_term=_i64(tail[0] for tail in tails),
+        longer_place=_i64(tail[1] for tail in tails),
+        longer_end=_i64(tail[2] for tail in tails),
+        spelling=np.frombuffer(bytes(spelling) + bytes(8), dtype=np.uint8),
+        term_bits=_u64(masks),
+        categories=_i64(category for part in owners for category in part),
+        first_category=_starts(len(part) for part in owners),
+        axis=_i64([*[-1] * len(terms.emotions), *(axes.index(group.axis) for group in terms.groups)]),
+        is_word=known.is_word,
+        folded=known.folded,
+        gaps=np.array([ord(gap) for gap in GAPS], dtype=np.int32),
+        sizes=_i64([len(terms.emotions), len(terms.groups), len(axes), max(map(len, heads), default=0)]),
+    )
+
+
+def _entries(
+    heads: Iterable[bytes],
+    places: Sequence[int],
+    singles: Mapping[bytes, int],
+    masks: Sequence[int],
+    longer: Mapping[bytes, Sequence[tuple[int, tuple[bytes, ...]]]],
+) -> U64:
+    rows, start = [], 0
+    for word, place in zip(heads, places, strict=True):
+        single, end = singles[word], start + len(longer[word])
+        bits = masks[single] if single >= 0 else 0
+        second = 0
+        for _, rest in longer[word]:
+            second |= 1 << (rest[0][0] & 63)
+        rows.append([_head(word), _tail(word), len(word), place, single + 1, bits, start | end << 32, second])
+        start = end
+    return np.array(rows, dtype=np.uint64).reshape(-1, 8)
+
+
+def _append(spelling: bytearray, data: bytes) -> int:
+    spelling += data
+    return len(spelling) - len(data)
+
+
+def _head(word: bytes) -> int:
+    return int.from_bytes(word[:8], "little")
+
+
+def _tail(word: bytes) -> int:
+    return int.from_bytes(word[-8:], "little") if len(word) > 8 else 0
+
+
+def _filter(heads: Iterable[bytes]) -> U64:
+    table = np.zeros((1 << FILTER_BITS) // 64, dtype=np.uint64)
+    for word in heads:
+        place = ((_head(word) * FILTER_FACTOR) & _WORD64) >> (64 - FILTER_BITS)
+        table[place >> 6] |= np.uint64(1 << (place & 63))
+    return table
+
+
+def _slots(heads: Mapping[bytes, object]) -> npt.NDArray[np.int32]:
+    size = 16
+    while size < 4 * len(heads):
+        size *= 2
+    slots = np.full(size, -1, dtype=np.int32)
+    for number, word in enumerate(heads):
+        slot = hash_slot(_head(word), _tail(word), len(word), size)
+        while slots[slot] >= 0:
+            slot = (slot + 1) & (size - 1)
+        slots[slot] = number
+    return slots
+
+
+def hash_slot(head: int, tail: int, length: int, size: int) -> int:
+    """Where the search for a word begins; the kernel computes the same."""
+    mixed = (head ^ (tail * SLOT_FACTOR) ^ length) & _WORD64
+    return (((mixed * FILTER_FACTOR) & _WORD64) >> 32) & (size - 1)
+
+
+def _u64(values: Iterable[int]) -> U64:
+    return np.array(list(values), dtype=np.uint64)
+
+
+def _i64(values: Iterable[int]) -> I64:
+    return np.array(list(values), dtype=np.int64)
+
+
+def _starts(sizes: Iterable[int]) -> I64:
+    return np.concatenate([[0], np.cumsum(list(sizes), dtype=np.int64)]).astype(np.int64)

@@ -1,0 +1,197 @@
+"""What readers hand over: bytes to count, and where the records in them begin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from html import unescape
+from typing import BinaryIO, Final, NamedTuple
+from xml.etree.ElementTree import Element, ParseError, fromstring
+
+from evenhand.store.text_sources import READ_ERRORS, ReadProblem
+
+BLOCK = 1 << 20
+"""Bytes handed over at a time."""
+RECORD_END = b"\xff"
+
+Report = Callable[[ReadProblem], None]
+
+
+class ByteBlock(NamedTuple):
+    """Some bytes of a source: running text, or whole records, each ended by byte 0xFF."""
+
+    data: bytes
+    places: Sequence[int] = ()
+    """Where each record begins: its byte in the unpacked file, in Parquet the number of its row from 0."""
+
+
+class RecordText(NamedTuple):
+    """The text of a record, and where the record begins."""
+
+    place: int
+    text: str
+
+
+def join_texts(texts: Sequence[RecordText]) -> Iterator[ByteBlock]:
+    """The texts as one block; none where there are none."""
+    if texts:
+        data = b"".join(_encode(text) + RECORD_END for _, text in texts)
+        yield ByteBlock(data, [place for place, _ in texts])
+
+
+def read_pieces(file: BinaryIO, span: tuple[int, int] | None = None) -> Iterator[bytes]:
+    """The bytes of a file, or of a range of it, some at a time."""
+    if span is None:
+        yield from _until_it_breaks(file)
+        return
+    file.seek(span[0])
+    left = span[1] - span[0]
+    while left > 0 and (block := file.read(min(BLOCK, left))):
+        left -= len(block)
+        yield block
+
+
+def _until_it_breaks(file: BinaryIO) -> Iterator[bytes]:
+    """Blocks of a file; what was unpacked before an error is given before the error is."""
+    parts: list[bytes] = []
+    size = 0
+    # `read` would throw away what it had gathered when a packed file turns out to be cut short.
+    read = getattr(file, "read1", file.read)
+    try:
+        while part := read(BLOCK):
+            parts.append(part)
+            size += len(part)
+            if size >= BLOCK:
+                yield b"".join(parts)
+                parts, size = [], 0
+    except READ_ERRORS:
+        if parts:
+            yield b"".join(parts)
+        raise
+    if parts:
+        yield b"".join(parts)
+
+
+def utf8_size(text: str) -> int:
+    """The bytes of a text that was decoded with ``surrogateescape``."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))
+
+
+def _encode(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        # Half of a surrogate pair, as damaged JSON has it; a question mark would end a sentence.
+        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode()
+
+
+_PAGE, _PAGE_END = re.compile(rb"<page(?=[\s>])"), b"</page>"
+"""Wikitext in a dump is escaped: these stand for pages alone."""
+_ENDLESS: Final = "a page does not end; not counted"
+
+_INNERMOST = re.compile(r"\{\{[^{}]*\}\}|\{\|(?:[^{|]|\|(?!\})|\{(?!\|))*\|\}")
+_TAGS = ("ref", "math", "gallery", "timeline", "syntaxhighlight")
+_OPENING = re.compile(rf"<(?:!--|({'|'.join(_TAGS)})\b)", re.IGNORECASE)
+_EMPTY_TAG = re.compile(r"[^<>]*/>")
+_CLOSING = {"": re.compile("-->"), **{tag: re.compile(rf"</{tag}\s*>", re.IGNORECASE) for tag in _TAGS}}
+_FILE = re.compile(
+    r"\[\[(?:File|Image|Category):[^\[\]]*+(?:\[\[[^\[\]]*+\]\][^\[\]]*+)*+\]\]", re.IGNORECASE
+)
+_LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]")
+_OUTSIDE = re.compile(r"\[https?://[^\s\[\]]++([^\[\]\n]*+)\]")
+_MARKS = re.compile(r"'{2,}|^[=*#:;]+\s*|(?<![\s=])\s*+=++$|<[^>\n]{1,100}>", re.MULTILINE)
+"""None of these may go back over what it has read: a page with a thousand things that never close must not
+hold up a run."""
+
+
+def read_dump_articles(
+    pieces: Iterable[bytes], *, longest: int, report: Callable[[int, str], None]
+) -> Iterator[RecordText]:
+    """The plain text of each article (namespace 0, no redirects), with the byte its page begins at.
+
+    Args:
+        pieces: The dump.
+        longest: Bytes a page may have: one that does not end must not fill the memory.
+        report: Takes the byte and what is wrong there; the pages after it are read.
+    """
+    for place, page in _pages(pieces, longest, report):
+        try:
+            text = _article(fromstring(page))
+        except ParseError as error:
+            report(place, f"a page is not XML ({error}); not counted")
+            continue
+        if text:
+            yield RecordText(place, plain_text(text))
+
+
+def plain_text(wikitext: str) -> str:
+    """The text a reader of the page sees, without tables, notes and boxes."""
+    text = _FILE.sub(" ", _without_notes(unescape(wikitext)))
+    for _ in range(20):
+        shorter = _INNERMOST.sub(" ", text)
+        if shorter == text:
+            break
+        text = shorter
+    text = _OUTSIDE.sub(r"\1", _LINK.sub(r"\1", text))
+    return _MARKS.sub("", text)
+
+
+def _without_notes(text: str) -> str:
+    """The text without comments, references and the like; one that never closes is left as it is."""
+    kept, at, place = list[str](), 0, 0
+    endless = set[str]()
+    while found := _OPENING.search(text, place):
+        tag, place = (found[1] or "").lower(), found.end()
+        end = (_EMPTY_TAG.match(text, place) if tag else None) or (
+            None if tag in endless else _CLOSING[tag].search(text, place)
+        )
+        if end is None:
+            endless.add(tag)
+            continue
+        kept += (text[at : found.start()], " ")
+        at = place = end.end()
+    return "".join((*kept, text[at:]))
+
+
+def _pages(
+    pieces: Iterable[bytes], longest: int, report: Callable[[int, str], None]
+) -> Iterator[tuple[int, bytes]]:
+    """Each page with its tags; one that another begins in, or that is too long, is left out."""
+    held, begin, seen = bytearray(), 0, False
+    for piece in pieces:
+        searched = max(0, len(held) - len(_PAGE_END))
+        held += piece
+        while (end := held.find(_PAGE_END, searched)) >= 0:
+            end += len(_PAGE_END)
+            *endless, last = [found.start() for found in _PAGE.finditer(held, 0, end)] or [-1]
+            for start in endless:
+                report(begin + start, _ENDLESS)
+            if last >= 0:
+                seen = True
+                yield begin + last, bytes(held[last:end])
+            del held[:end]
+            begin, searched = begin + end, 0
+        # Nothing before the first page that is open is needed; a tag may be cut by the end of the piece.
+        found = _PAGE.search(held)
+        useless = found.start() if found else max(0, len(held) - len(_PAGE_END))
+        if len(held) - useless > longest:
+            report(begin + useless, f"a page is longer than {longest >> 20} MiB; not counted")
+            later = _PAGE.search(held, useless + 1)
+            seen, useless = True, later.start() if later else len(held) - len(_PAGE_END)
+        del held[:useless]
+        begin += useless
+    for found in _PAGE.finditer(held):
+        seen = True
+        report(begin + found.start(), _ENDLESS)
+    if not seen:
+        report(0, "holds no page of a MediaWiki dump; not counted")
+
+
+def _article(page: Element) -> str:
+    parts = {_name(element): element.text or "" for element in page.iter()}
+    is_article = parts.get("ns", "0").strip() == "0" and "redirect" not in parts
+    return parts.get("text", "") if is_article else ""
+
+
+def _name(element: Element) -> str:
+    return element.tag.rpartition("}")[2]

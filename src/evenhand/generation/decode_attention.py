@@ -1,0 +1,175 @@
+"""One token's attention to its row's keys and values on a GPU: a kernel a layer in place of six."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, TypeAlias
+
+import torch
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from evenhand.generation.weight_reader import LayerNormWeights
+from evenhand.tensors.devices import is_current_gpu, is_triton_installed, triton_available
+
+COLUMN_MULTIPLE: Final = 64
+"""Without the kernel a recorded step looks at so many columns, or a multiple of them."""
+_TILE: Final = 32
+"""Keys a block holds at once."""
+_WARPS: Final = 1
+_WIDEST: Final = 256
+
+
+def supports_decode_attention(cells: Tensor) -> bool:
+    """Whether the kernel can work on tables such as this one."""
+    return is_current_gpu(cells.device) and cells.shape[-1] <= _WIDEST and is_triton_installed()
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeAttention:
+    """Writes each row's new key and value at its position, and attends to all up to there.
+
+    No row looks at columns beyond its own end, so the work is that of the texts, not of the longest one.
+    """
+
+    tables: Tensor
+    """Layers x keys and values x rows x heads x length x size."""
+    positions: Tensor
+    heads: int
+
+    def __call__(self, layer: int, mixed: Tensor) -> Tensor:
+        """Queries, keys and values side by side (rows x 1 x 3 width) to what is attended to."""
+        from evenhand.generation import triton_kernels
+
+        keys, values = self.tables[layer].unbind()
+        length, size = keys.shape[2:]
+        mixed = mixed.contiguous()
+        out = mixed.new_empty(*mixed.shape[:-1], self.heads * size)
+        triton_kernels.decode_attention_kernel[len(mixed), self.heads](
+            mixed,
+            keys,
+            values,
+            self.positions,
+            out,
+            size**-0.5,
+            self.heads,
+            length,
+            size,
+            SIZE=1 << (size - 1).bit_length(),
+            TILE=_TILE,
+            num_warps=_WARPS,
+        )
+        return out
+
+
+def no_cudnn_sdpa(device: torch.device) -> AbstractContextManager[None]:
+    """Attention without cuDNN, which plans anew for every length: 80 ms a token in half precision."""
+    kinds = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+    return sdpa_kernel(kinds) if device.type == "cuda" else nullcontext()
+
+
+AddNorm: TypeAlias = Callable[[Tensor, Tensor, LayerNormWeights], tuple[Tensor, Tensor]]
+"""(state, what is added, norm) to their sum, and the sum normalised."""
+_WARPS_fused_add_norm: Final = 4
+
+
+def add_norm(x: Tensor, more: Tensor, norm: LayerNormWeights) -> tuple[Tensor, Tensor]:
+    """The sum, and the sum normalised, by torch's own kernels."""
+    total = x + more
+    return total, norm(total)
+
+
+def fused_add_norm(x: Tensor, more: Tensor, norm: LayerNormWeights) -> tuple[Tensor, Tensor]:
+    """The same by one kernel of ours, for recorded steps: their first one is compared with a plain one."""
+    from evenhand.generation import triton_kernels
+
+    x, more, width = x.contiguous(), more.contiguous(), x.shape[-1]
+    total, out = torch.empty_like(x), torch.empty_like(x)
+    triton_kernels.add_norm_kernel[x.numel() // width,](
+        x,
+        more,
+        norm.weight,
+        norm.bias,
+        total,
+        out,
+        norm.epsilon,
+        width,
+        W=1 << (width - 1).bit_length(),
+        num_warps=_WARPS_fused_add_norm,
+    )
+    return total, out
+
+
+_CELLS: Final = 4096
+"""Values a block of the kernel holds at once."""
+_WARPS_topk: Final = 4
+
+
+def topk(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The ``count`` largest values of each row in falling order, and their columns: `topk`.
+
+    Among equal values either may be taken, as with `topk`.
+    """
+    width = group_width(values.shape[-1], count)
+    if values.device.type != "cuda" or width < 2:
+        found, columns = values.topk(count)
+        return found, columns
+    return topk_in_two_passes(values, count, width)
+
+
+def group_width(columns: int, count: int) -> int:
+    """Columns a group: a power of two with which both rounds look at about as many; 1 wins nothing."""
+    return 1 << max(0, round(math.log2(max(1.0, columns / max(count, 1))) / 2))
+
+
+def topk_in_two_passes(values: Tensor, count: int, width: int) -> tuple[Tensor, Tensor]:
+    """The largest by way of groups of neighbours: only the ``count`` groups of the largest maxima matter.
+
+    A value in any other group has ``count`` values, each the largest of a group, at or above it.
+    """
+    groups = values.shape[-1] // width
+    whole = groups * width
+    peaks = group_max(values, groups, width)
+    best = peaks.topk(count, sorted=False).indices
+    inside = torch.arange(width, device=values.device)
+    left_over = torch.arange(whole, values.shape[-1], device=values.device).expand(len(values), -1)
+    columns = torch.cat([(best[..., None] * width + inside).flatten(1), left_over], 1)
+    found, places = values.gather(-1, columns).topk(count)
+    return found, columns.gather(-1, places)
+
+
+def group_max(values: Tensor, groups: int, width: int) -> Tensor:
+    """The largest value of each group of neighbours, rows x groups; NaN where one of them is none.
+
+    On a GPU by a kernel of ours: torch's own reads groups this small at a tenth of the bandwidth.
+    """
+    if is_current_gpu(values.device) and values.stride(-1) == 1 and _kernel_works():
+        return group_max_triton(values, groups, width)
+    return values[:, : groups * width].reshape(-1, groups, width).amax(-1)
+
+
+def group_max_triton(values: Tensor, groups: int, width: int) -> Tensor:
+    """The same by the kernel; a group is a power of two wide."""
+    from evenhand.generation import triton_kernels
+
+    tile = max(1, _CELLS // width)
+    found = values.new_empty(len(values), groups)
+    triton_kernels.group_max_kernel[len(values), -(-groups // tile)](
+        values, found, groups, values.stride(0), WIDTH=width, TILE=tile, num_warps=_WARPS_topk
+    )
+    return found
+
+
+@cache
+def _kernel_works() -> bool:
+    """Whether the kernel is: tried once, since plain calls have no other way back."""
+    return triton_available(_run_trial, instead="torch's own kernels find the likeliest tokens")
+
+
+def _run_trial() -> None:
+    group_max_triton(torch.zeros(1, 4, device="cuda"), 2, 2)
+    torch.cuda.synchronize()

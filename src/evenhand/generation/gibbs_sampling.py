@@ -1,0 +1,349 @@
+"""Masked generation: a prompt followed by masks, one place of each row drawn anew at every iteration.
+
+After Wang and Cho (2019) as BOLD uses it: while the burn-in lasts a place is sampled, afterwards it takes its
+likeliest token. The places and the randomness of a row depend on (seed, prompt id, sample, iteration) alone
+and no row sees another. Iterations that cannot change the text are not computed:
+
+* one whose place is drawn again by the very next iteration, for nobody reads its token;
+* one after the burn-in at a place whose context has not changed since its likeliest token was taken; a row
+  in which that holds for every place is finished.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from evenhand.core.errors import InputError
+from evenhand.core.records import Completion, GenerationSpec, Request
+from evenhand.core.seeds import row_uniforms
+from evenhand.generation.masked_engine import MaskedEngine
+from evenhand.generation.masked_tokenizer import MaskedTokenCodec
+from evenhand.generation.sampling import NO_TOKEN, choose_tokens, likeliest_of
+from evenhand.generation.scheduler import check_spec
+from evenhand.generation.spec_checks import check_control_code
+from evenhand.tensors.memory import find_most_rows, halve_rows, is_out_of_memory
+from evenhand.text.sentences import first_sentence_end
+
+VERSION = "gibbs-1"
+"""Part of every key: raised when the loop writes other texts from the same model, spec and seed."""
+
+BURN_IN, ITERATIONS = 200, 500
+"""BOLD's settings (appendix A.2.1), where the spec names none."""
+_BATCH = 64
+"""Rows on a CPU, and where an accelerator begins."""
+_LARGEST_BATCH = 2048
+_USUAL_PROMPT = 12
+"""Tokens of a prompt with the two that frame its row, for an estimate."""
+
+
+@dataclass(frozen=True, slots=True)
+class GibbsSampler:
+    """A masked model ready to write: engine, tokenizer and rows at a time."""
+
+    engine: MaskedEngine
+    codec: MaskedTokenCodec
+    batch: int | None = None
+    """Rows at a time; None grows them until an accelerator's memory says no."""
+    name: str = "masked"
+    """What the model is called in messages."""
+    rows_by_length: dict[int, int] = field(default_factory=dict)
+    """Columns of a row to the rows that were found to fit."""
+
+    @property
+    def rows(self) -> int:
+        """Rows at a time, before it is known how long they are."""
+        return self.batch or _BATCH
+
+    @property
+    def can_grow(self) -> bool:
+        """Whether rows are grown to what fits; on a CPU more of them are no faster."""
+        return self.batch is None and self.engine.device.type != "cpu"
+
+    @property
+    def at_once(self) -> int:
+        """How many texts to ask for together, so that rows are filled: any on a CPU, which needs few."""
+        return 1 if self.engine.device.type == "cpu" else self.batch or _LARGEST_BATCH
+
+    def run(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
+        """One completion for each request and sample, as they finish.
+
+        A prompt that does not fit the context with ``max_new_tokens`` fails with ``prompt_too_long``.
+        """
+        spec = self.resolved(spec)
+        jobs: list[_GibbsRequest] = []
+        prompts = self.codec.encode([request.text for request in requests])
+        for request, prompt in zip(requests, prompts, strict=True):
+            # Two more tokens frame the row.
+            if len(prompt) + spec.max_new_tokens + 2 > self.engine.context:
+                for sample in request.samples:
+                    yield _failed(request, sample, len(prompt), "prompt_too_long")
+            else:
+                jobs += [_GibbsRequest(request, sample, tuple(prompt)) for sample in request.samples]
+        yield from _GibbsScheduler(self, spec, jobs).run()
+
+    def pace(self, spec: GenerationSpec) -> float:
+        """Tokens a second where every iteration of a resolved spec is computed, from two passes."""
+        device, size = self.engine.device, spec.max_new_tokens
+        length = min(size + _USUAL_PROMPT, self.engine.context)
+        tokens = torch.full((self.rows, length), self.codec.mask, device=device)
+        lengths = torch.full((self.rows,), length, device=device)
+        started = 0.0
+        for _ in range(2):
+            # The first pass warms up; reading an answer waits for the device.
+            started = time.perf_counter()
+            self.engine.logits(tokens, lengths, lengths - 1)[0, 0].item()
+        seconds = time.perf_counter() - started
+        return self.rows * size / (seconds * (spec.iterations or 1))
+
+    def resolved(self, spec: GenerationSpec) -> GenerationSpec:
+        """The spec with its iterations named, or an error for what no masked model can do."""
+        check_spec(spec, self.engine.context - 2)
+        _refuse_unknown(spec, self.name)
+        iterations = ITERATIONS if spec.iterations is None else spec.iterations
+        burn_in = min(BURN_IN, iterations) if spec.burn_in is None else spec.burn_in
+        if iterations < 1 or not 0 <= burn_in <= iterations:
+            raise InputError(
+                f"burn_in is {burn_in} and iterations is {iterations}",
+                expected="1 iteration or more, and a burn-in of 0 to that many",
+                fix="change burn_in or iterations",
+            )
+        return replace(spec, iterations=iterations, burn_in=burn_in)
+
+
+def _refuse_unknown(spec: GenerationSpec, name: str) -> None:
+    if spec.control_code is not None:
+        check_control_code(spec.control_code, (), name)
+    if spec.repetition_penalty != 1:
+        raise InputError(
+            f"repetition_penalty is {spec.repetition_penalty} for the model {name!r}",
+            expected="1 (none): a masked model has no order of writing to penalise",
+            fix="leave the repetition penalty out",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _GibbsRequest:
+    """One text to be written."""
+
+    request: Request
+    sample: int
+    prompt: tuple[int, ...]
+
+    def schedule(self, spec: GenerationSpec) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """The place of every iteration, counted from the first mask, and the number its token is drawn with.
+
+        Places that no iteration visits follow at the end: a text has no masks left in it.
+        """
+        count, size = spec.iterations or 0, spec.max_new_tokens
+        numbers = row_uniforms(spec.seed, self.request.id, self.sample, 2 * (count + size))
+        places = (numbers[0 : 2 * count : 2] * size).astype(np.int64)
+        missed = np.setdiff1d(np.arange(size), places)
+        places = np.concatenate([places, missed])
+        return places, numbers[1 : 2 * len(places) : 2]
+
+
+class _GibbsScheduler:
+    """The rows being written and the jobs that wait for a place."""
+
+    def __init__(self, loop: GibbsSampler, spec: GenerationSpec, jobs: Sequence[_GibbsRequest]) -> None:
+        self._loop, self._spec = loop, spec
+        # The longest first: a later row fits into the columns of an earlier one.
+        self._waiting = deque(sorted(jobs, key=lambda job: (-len(job.prompt), job.prompt)))
+        self._places = self._find_slots()
+
+    def _find_slots(self) -> int:
+        loop = self._loop
+        if not loop.can_grow or not self._waiting:
+            return loop.rows
+        columns = len(self._waiting[0].prompt) + self._spec.max_new_tokens + 2
+        known, wanted = loop.rows_by_length.get(columns, 0), min(len(self._waiting), _LARGEST_BATCH)
+        if known < wanted:
+            known = find_most_rows(max(known, _BATCH), wanted, self._fits)
+            loop.rows_by_length[columns] = known
+        return known
+
+    def _fits(self, rows: int) -> bool:
+        """Whether so many of the longest rows can be worked on, from one iteration of each."""
+        try:
+            _GibbsBatch(self._loop, self._spec, deque([self._waiting[0]] * rows), rows).iterate()
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            return False
+        finally:
+            torch.cuda.empty_cache()
+        return True
+
+    def run(self) -> Iterator[Completion]:
+        while self._waiting:
+            rows = _GibbsBatch(self._loop, self._spec, self._waiting, self._places)
+            try:
+                yield from rows.run()
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
+                self._halve_slots(rows.list_unfinished())
+
+    def _halve_slots(self, unfinished: Sequence[_GibbsRequest]) -> None:
+        """Begin again with half the rows; what they had written comes out the same."""
+        self._places = halve_rows(self._places)
+        for columns, rows in self._loop.rows_by_length.items():
+            self._loop.rows_by_length[columns] = min(rows, self._places)
+        self._waiting.extendleft(reversed(unfinished))
+
+
+class _GibbsBatch:
+    """Rows side by side, all of their state in tensors; a finished row gives its place to a waiting job."""
+
+    def __init__(
+        self, loop: GibbsSampler, spec: GenerationSpec, waiting: deque[_GibbsRequest], places: int
+    ) -> None:
+        self._loop, self._spec, self._waiting = loop, spec, waiting
+        # Without a temperature the burn-in takes likeliest tokens too.
+        self._burn_in = 0 if spec.temperature == 0 else spec.burn_in or 0
+        count = min(places, len(waiting))
+        columns = len(waiting[0].prompt) + spec.max_new_tokens + 2
+        steps = (spec.iterations or 0) + spec.max_new_tokens
+        device = loop.engine.device
+        self._jobs: list[_GibbsRequest | None] = [None] * count
+        self._order = torch.arange(steps, device=device)
+        self._tokens = torch.zeros((count, columns), dtype=torch.long, device=device)
+        self._visits = torch.zeros((count, steps), dtype=torch.long, device=device)
+        self._idle = torch.zeros((count, steps), dtype=torch.bool, device=device)
+        self._numbers = torch.zeros((count, steps), dtype=torch.float64, device=device)
+        self._lengths = torch.zeros(count, dtype=torch.long, device=device)
+        self._next = torch.full((count,), steps, device=device)
+        self._changes = torch.zeros(count, dtype=torch.long, device=device)
+        self._settled = torch.full((count, columns), -1, device=device)
+        self._lost = torch.zeros(count, dtype=torch.bool, device=device)
+        """Rows for which the model's numbers overflowed: there is nothing to draw from."""
+        self._barred = torch.tensor(sorted(loop.codec.excluded_tokens), dtype=torch.long, device=device)
+
+    def list_unfinished(self) -> list[_GibbsRequest]:
+        return [job for job in self._jobs if job is not None]
+
+    def iterate(self) -> None:
+        """One iteration of every row, to see whether there is room for it."""
+        self._fill(range(len(self._jobs)))
+        self._advance(self._next_iterations())
+
+    def run(self) -> Iterator[Completion]:
+        """Work until every job has its text."""
+        self._fill(range(len(self._jobs)))
+        while self._jobs:
+            steps = self._next_iterations()
+            ended = [row for row, step in enumerate(steps.tolist()) if step == len(self._order)]
+            if not ended:
+                self._advance(steps)
+                continue
+            yield from self._emit_finished(ended)
+            self._fill(ended)
+
+    def _next_iterations(self) -> Tensor:
+        """The next iteration of each row that may change its text; their number where there is none."""
+        settled = self._settled.gather(1, self._visits) == self._changes[:, None]
+        # Only likeliest tokens settle, so the second test is silent while the burn-in lasts.
+        live = (self._order >= self._next[:, None]) & ~self._idle
+        live &= (self._order < self._burn_in) | ~settled
+        return torch.where(live, self._order, len(self._order)).amin(1)
+
+    def _advance(self, steps: Tensor) -> None:
+        rows = torch.arange(len(steps), device=steps.device)
+        places = self._visits[rows, steps]
+        before = self._tokens[rows, places]
+        self._tokens[rows, places] = self._loop.codec.mask
+        logits = self._loop.engine.logits(self._tokens[:, : self._columns()], self._lengths, places)
+        logits[:, self._barred] = -torch.inf
+        drawn = self._choose_tokens(logits, steps)
+        self._lost |= drawn == NO_TOKEN
+        tokens = drawn.clamp(min=0)
+        self._tokens[rows, places] = tokens
+        self._changes += tokens != before
+        self._settled[rows, places] = torch.where(steps >= self._burn_in, self._changes, -1)
+        self._next = torch.where(self._lost, len(self._order), steps + 1)
+
+    def _choose_tokens(self, logits: Tensor, steps: Tensor) -> Tensor:
+        """Sampled tokens for the rows in their burn-in, the likeliest for the others."""
+        sampling = steps < self._burn_in
+        if not sampling.any():
+            return likeliest_of(logits)
+        drawn = choose_tokens(logits, self._numbers.gather(1, steps[:, None])[:, 0], self._spec)
+        return drawn if sampling.all() else torch.where(sampling, drawn, likeliest_of(logits))
+
+    def _columns(self) -> int:
+        size = self._spec.max_new_tokens + 2
+        return max(len(job.prompt) for job in self._jobs if job is not None) + size
+
+    def _fill(self, rows: Sequence[int]) -> None:
+        """Give the rows to waiting jobs; rows nobody waits for are dropped."""
+        for row in rows:
+            self._jobs[row] = self._waiting.popleft() if self._waiting else None
+            if (job := self._jobs[row]) is not None:
+                self._start(row, job)
+        if None in self._jobs:
+            self._keep([row for row, job in enumerate(self._jobs) if job is not None])
+
+    def _start(self, row: int, job: _GibbsRequest) -> None:
+        codec, size = self._loop.codec, self._spec.max_new_tokens
+        framed = [codec.before, *job.prompt, *[codec.mask] * size, codec.after]
+        places, numbers = job.schedule(self._spec)
+        visits = torch.from_numpy(places + 1 + len(job.prompt))
+        self._tokens[row, : len(framed)] = torch.tensor(framed, device=self._tokens.device)
+        self._tokens[row, len(framed) :] = 0
+        self._lengths[row] = len(framed)
+        self._visits[row, : len(visits)] = visits.to(self._visits.device)
+        self._numbers[row, : len(visits)] = torch.from_numpy(numbers.copy()).to(self._numbers.device)
+        self._idle[row] = True
+        self._idle[row, : len(visits)] = _is_redrawn(visits).to(self._idle.device)
+        self._next[row] = self._changes[row] = 0
+        self._lost[row] = False
+        self._settled[row] = -1
+
+    def _keep(self, rows: Sequence[int]) -> None:
+        kept = torch.tensor(rows, dtype=torch.long, device=self._tokens.device)
+        self._jobs = [self._jobs[row] for row in rows]
+        self._tokens, self._lengths = self._tokens[kept], self._lengths[kept]
+        self._visits, self._numbers, self._idle = self._visits[kept], self._numbers[kept], self._idle[kept]
+        self._next, self._changes, self._settled = self._next[kept], self._changes[kept], self._settled[kept]
+        self._lost = self._lost[kept]
+
+    def _emit_finished(self, rows: Sequence[int]) -> Iterator[Completion]:
+        lost = self._lost.tolist()
+        for row, tokens in zip(rows, self._tokens[rows].tolist(), strict=True):
+            job = self._jobs[row]
+            if job is not None and lost[row]:
+                yield _failed(job.request, job.sample, len(job.prompt), "not_finite")
+            elif job is not None:
+                start = len(job.prompt) + 1
+                yield self._completion(job, tokens[start : start + self._spec.max_new_tokens])
+
+    def _completion(self, job: _GibbsRequest, tokens: Sequence[int]) -> Completion:
+        text = self._loop.codec.continuation(job.request.text, job.prompt, tokens)
+        end = first_sentence_end(text) if self._spec.stop == "sentence" else None
+        return Completion(
+            job.request.id,
+            job.sample,
+            text[:end],
+            "length" if end is None else "sentence",
+            prompt_tokens=len(job.prompt),
+            new_tokens=len(tokens),
+        )
+
+
+def _is_redrawn(visits: Tensor) -> Tensor:
+    """Whether the very next iteration draws the same place again."""
+    again = torch.zeros(len(visits), dtype=torch.bool)
+    again[:-1] = visits[:-1] == visits[1:]
+    return again
+
+
+def _failed(request: Request, sample: int, tokens: int, failure: str) -> Completion:
+    return Completion(request.id, sample, None, None, prompt_tokens=tokens, failure=failure)

@@ -1,0 +1,293 @@
+"""The GPT-2 architecture for reading and writing: plain torch over tensors in the Hub's layout.
+
+The embedded model and GPT-2 folders from the Hub run through it alike. Rows are padded on the right and each
+has its own positions, so that a finished row can give its place to another at any step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from evenhand.generation.decode_attention import (
+    COLUMN_MULTIPLE,
+    AddNorm,
+    DecodeAttention,
+    add_norm,
+    fused_add_norm,
+    no_cudnn_sdpa,
+    supports_decode_attention,
+)
+from evenhand.generation.engine import DecoderOutput, PrefillState
+from evenhand.generation.gpt2_weights import Gpt2Shape, load_weights
+from evenhand.tensors.batching import batch_by_length, next_log_probs, pad_rows
+from evenhand.tensors.devices import to_device
+
+_READ_ROWS, _READ_TOKENS = 64, 4096
+"""Texts and tokens whose hidden states are held at once while texts are read."""
+
+AttentionFunction = Callable[[int, Tensor], Tensor]
+"""(layer, queries, keys and values side by side, rows x length x 3 width) to what is attended to."""
+_AT_ONCE = 1 << 28
+"""Bytes of prefixes that are copied into the tables at once."""
+
+
+class Gpt2:
+    """A GPT-2 model ready to run: an ``Engine``.
+
+    Args:
+        shape: Its sizes.
+        tensors: Its weights under the Hub's names, with or without ``transformer.``; other names are ignored.
+        device: Where it runs.
+        dtype: What it computes in; logits are float32 but for those of recorded steps.
+    """
+
+    def __init__(
+        self,
+        shape: Gpt2Shape,
+        tensors: Mapping[str, Tensor],
+        *,
+        device: torch.device | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        self.shape = shape
+        self.device = device or torch.device("cpu")
+        self.dtype = dtype
+        self._weights = load_weights(shape, tensors, device=self.device, dtype=dtype)
+
+    @property
+    def context(self) -> int:
+        """The longest row in tokens."""
+        return self.shape.context
+
+    @torch.no_grad()
+    def prefill(self, rows: Sequence[Sequence[int]]) -> list[PrefillState]:
+        """Read each row of tokens once; an empty row gives an empty prefix."""
+        if not any(rows):
+            return [PrefillState(0, ()) for _ in rows]
+        attend = _CausalAttention(self.shape.heads)
+        self.compute_hidden(pad_rows(rows, device=self.device), attend)
+        read = torch.stack(attend.keys_and_values)
+        read = read.view(-1, 2, *read.shape[1:])
+        return [PrefillState(len(row), read, index) for index, row in enumerate(rows)]
+
+    def create_cache(self, rows: int, length: int) -> Gpt2KVCache:
+        """An empty batch for at most ``rows`` rows of at most ``length`` tokens."""
+        return Gpt2KVCache(self, rows, min(length, self.context))
+
+    def create_static_cache(self, rows: int, length: int) -> Gpt2KVCache:
+        """The same: its tables are allocated once."""
+        return self.create_cache(rows, length)
+
+    @torch.no_grad()
+    def log_probs(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
+        """For each row of two tokens or more the natural log-probability of every token but the first."""
+        found: dict[int, Tensor] = {}
+        for indices in batch_by_length([len(row) for row in rows], rows=_READ_ROWS, tokens=_READ_TOKENS):
+            some = [rows[index] for index in indices]
+            hidden = self.compute_hidden(
+                pad_rows([row[:-1] for row in some], device=self.device), self._causal
+            )
+            parts = next_log_probs(hidden, some, logits=self.logits, vocabulary=self.shape.vocabulary)
+            found.update(zip(indices, parts, strict=True))
+        return [found[index] for index in range(len(rows))]
+
+    def lm_head(self) -> tuple[Tensor, Tensor | None]:
+        """The output table (vocabulary x width) and its bias, of which GPT-2 has none."""
+        return self._weights.table, None
+
+    @torch.no_grad()
+    def hidden_states(self, rows: Sequence[Sequence[int]]) -> Iterator[Tensor]:
+        """For each row, in order, its last hidden states (tokens x width); empty where it has no tokens."""
+        for at in range(0, len(rows), _READ_ROWS // 2):
+            some = rows[at : at + _READ_ROWS // 2]
+            hidden = self.compute_hidden(
+                pad_rows([row or [0] for row in some], device=self.device), self._causal
+            )
+            yield from (hidden[index, : len(row)] for index, row in enumerate(some))
+
+    def compute_hidden(
+        self,
+        tokens: Tensor,
+        attend: AttentionFunction,
+        *,
+        positions: Tensor | None = None,
+        add: AddNorm = add_norm,
+    ) -> Tensor:
+        """The hidden states after the last norm, rows x length x width."""
+        weights = self._weights
+        table = weights.positions
+        places = table[: tokens.shape[1]] if positions is None else table[positions]
+        x, seen = add(F.embedding(tokens, weights.words), places, weights.norms[0])
+        with no_cudnn_sdpa(self.device):
+            # A layer ends with the norm its successor begins with: it is taken with the sum before it.
+            for layer, (block, after) in enumerate(zip(weights.blocks, weights.norms[1:], strict=True)):
+                mixed = block.projection(attend(layer, block.attention(seen)))
+                x, seen = add(x, mixed, block.before_feedforward)
+                x, seen = add(x, block.down(block.up.tanh_gelu(seen)), after)
+        return seen
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """The next-token scores of hidden states, in float32."""
+        # Cut last: so each row begins where a GPU reads fastest.
+        return self._weights.head(hidden).float()[..., : self.shape.vocabulary]
+
+    def raw_logits(self, hidden: Tensor) -> Tensor:
+        """The same in the model's own precision: a draw looks at a few of them, and widens those alone."""
+        return self._weights.head(hidden)[..., : self.shape.vocabulary]
+
+    def _causal(self, layer: int, mixed: Tensor) -> Tensor:
+        return _merge_heads(_causal(*_split_heads(mixed, self.shape.heads)))
+
+
+class Gpt2KVCache:
+    """Rows being written; every row has its place in tables allocated once."""
+
+    def __init__(self, model: Gpt2, rows: int, length: int) -> None:
+        shape = model.shape
+        self._model = model
+        # Zeros, not uninitialised memory: a masked NaN would still poison a sum.
+        self._tables = torch.zeros(
+            (shape.layers, 2, rows, shape.heads, length, shape.width // shape.heads),
+            device=model.device,
+            dtype=model.dtype,
+        )
+        self._lengths: list[int] = []
+        self._columns = torch.arange(length, device=model.device)
+        self._rows = torch.arange(rows, device=model.device)
+
+    @property
+    def bytes(self) -> int:
+        """The memory its tables take."""
+        return self._tables.nbytes
+
+    def fill(self, rows: Sequence[int], prefixes: Sequence[PrefillState]) -> None:
+        """Begin each of those rows with a prefix; a row just after the last one is added."""
+        together: dict[int, list[tuple[int, PrefillState]]] = {}
+        for row, prefix in zip(rows, prefixes, strict=True):
+            self._lengths[row : row + 1] = [prefix.length]
+            if prefix.length:
+                together.setdefault(id(prefix.read), []).append((row, prefix))
+        for group in together.values():
+            read = cast(Tensor, group[0][1].read)
+            size = max(1, _AT_ONCE // (read[:, :, 0].nbytes))
+            for at in range(0, len(group), size):
+                self._copy(read, [(row, prefix.row) for row, prefix in group[at : at + size]], read.shape[4])
+
+    def _copy(self, read: Tensor, places: Sequence[tuple[int, int]], length: int) -> None:
+        """Write rows (to, from) of all layers at once, of which copies are made first.
+
+        A row shorter than ``length`` gets columns beyond its end too: it writes over them before it looks.
+        """
+        to, of = to_device(torch.tensor(places), self._model.device).unbind(1)
+        self._tables[:, :, to, :, :length] = read[:, :, of, :, :length]
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Drop all rows but these, the first of which becomes row 0, and so on."""
+        longest = max(self._lengths, default=0)
+        moved = [(new, old) for new, old in enumerate(rows) if new != old]
+        if moved:
+            self._copy(self._tables, moved, longest)
+        self._lengths = [self._lengths[row] for row in rows]
+
+    @torch.no_grad()
+    def step(self, tokens: Tensor) -> DecoderOutput:
+        """Append one token to every row and say what may follow."""
+        positions = torch.tensor(self._lengths, device=self._model.device)
+        self.count_token()
+        hidden = self._advance(tokens, positions, self._attention_over(positions, max(self._lengths)))
+        return DecoderOutput(hidden, self._model.logits(hidden))
+
+    def padded_length(self, longest: int) -> int:
+        """All columns where a kernel stops at a row's end by itself, else the next multiple of 64."""
+        length = len(self._columns)
+        return length if self._is_fused else min(-(-longest // COLUMN_MULTIPLE) * COLUMN_MULTIPLE, length)
+
+    @torch.no_grad()
+    def advance(self, tokens: Tensor, positions: Tensor, *, longest: int) -> DecoderOutput:
+        """A step of the first rows, whose tokens stand at these positions, below ``longest``."""
+        if self._is_fused:
+            attend = DecodeAttention(self._tables, positions, self._model.shape.heads)
+            hidden = self._advance(tokens, positions, attend, add=fused_add_norm)
+        else:
+            hidden = self._advance(tokens, positions, self._attention_over(positions, longest))
+        return DecoderOutput(hidden, self._model.raw_logits(hidden))
+
+    def count_token(self) -> None:
+        """Count one more token in every row."""
+        self._lengths = [length + 1 for length in self._lengths]
+
+    @property
+    def _is_fused(self) -> bool:
+        return supports_decode_attention(self._tables)
+
+    def _advance(
+        self, tokens: Tensor, positions: Tensor, attend: AttentionFunction, add: AddNorm = add_norm
+    ) -> Tensor:
+        """The hidden states of the new tokens, rows x width."""
+        return self._model.compute_hidden(tokens[:, None], attend, positions=positions[:, None], add=add)[
+            :, 0
+        ]
+
+    def _attention_over(self, positions: Tensor, longest: int) -> _CachedAttention:
+        beyond = self._columns[:longest] > positions[:, None]
+        mask = torch.zeros(beyond.shape, device=beyond.device, dtype=self._model.dtype)
+        mask = mask.masked_fill_(beyond, -torch.inf)[:, None, None]
+        heads = self._model.shape.heads
+        return _CachedAttention(heads, self._tables, self._rows[: len(positions)], positions, mask, longest)
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedAttention:
+    """Attention of each row's new token to all that the row holds."""
+
+    heads: int
+    tables: Tensor
+    rows: Tensor
+    positions: Tensor
+    mask: Tensor
+    longest: int
+
+    def __call__(self, layer: int, mixed: Tensor) -> Tensor:
+        query, key, value = _split_heads(mixed, self.heads)
+        keys, values = self.tables[layer].unbind()
+        keys[self.rows, :, self.positions] = key[:, :, 0]
+        values[self.rows, :, self.positions] = value[:, :, 0]
+        count = len(self.rows)
+        seen = keys[:count, :, : self.longest], values[:count, :, : self.longest]
+        return _merge_heads(F.scaled_dot_product_attention(query, *seen, attn_mask=self.mask))
+
+
+@dataclass(frozen=True, slots=True)
+class _CausalAttention:
+    """Causal attention that keeps the keys and values it saw."""
+
+    heads: int
+    keys_and_values: list[Tensor] = field(default_factory=list)
+    """Keys and values in turn, each rows x heads x length x size."""
+
+    def __call__(self, layer: int, mixed: Tensor) -> Tensor:
+        query, key, value = _split_heads(mixed, self.heads)
+        self.keys_and_values.extend((key, value))
+        return _merge_heads(_causal(query, key, value))
+
+
+def _split_heads(mixed: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Query, key and value, each rows x heads x length x size."""
+    rows, length, _ = mixed.shape
+    query, key, value = mixed.view(rows, length, 3, heads, -1).permute(2, 0, 3, 1, 4).unbind()
+    return query, key, value
+
+
+def _merge_heads(attended: Tensor) -> Tensor:
+    """What the heads attended to, side by side: rows x length x width."""
+    return attended.transpose(1, 2).flatten(2)
+
+
+def _causal(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    return F.scaled_dot_product_attention(query, key, value, is_causal=True)

@@ -1,0 +1,279 @@
+"""Writing by a recorded step: model, steering and draw as one graph, replayed token after token (ADR 31).
+
+All a step needs lies in tensors that stay where they are, one place a row: the last token, its position, the
+row's numbers, what a steering remembers. A step reads them and moves them on, so that between two steps
+nothing is sent to the device but the order to repeat it. Places without a row are written too, and ignored.
+A step is ordered before the tokens of the one before it are looked at, so that the device need not wait for
+this process; a row that has ended meanwhile is written once more, in vain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from evenhand.core.protocols import (
+    Candidates,
+    CapturableProcessor,
+    LogitsProcessor,
+    Steering,
+    Step,
+    SupportsCapture,
+)
+from evenhand.core.records import GenerationSpec
+from evenhand.generation.cuda_graphs import AsyncTokenCopy, GraphCapture, GraphCaptureError
+from evenhand.generation.decoders import sample_tokens, select_candidates
+from evenhand.generation.engine import DecoderOutput, PrefillState, StaticKVCache
+from evenhand.generation.sampling import choose_tokens, is_fixed_sampling
+from evenhand.generation.sequences import TokenSequence
+from evenhand.tensors.devices import to_device
+from evenhand.tensors.memory import is_out_of_memory
+
+_FACTOR: Final = 4
+"""A step is recorded for 1, 4, 16 .. rows, so that few recordings serve all numbers of rows."""
+_TOLERANCE: Final = {torch.float32: 1e-3, torch.float64: 1e-3}
+_HALF_TOLERANCE: Final = 0.1
+
+
+def bucket_size(rows: int) -> int:
+    """The rows of the recording that serves so many, where there are places enough.
+
+    >>> [bucket(rows) for rows in (1, 5, 127, 1024)]
+    [1, 16, 256, 1024]
+    """
+    size = 1
+    while size < rows:
+        size *= _FACTOR
+    return size
+
+
+class DecoderSize(NamedTuple):
+    """How much room a pen has."""
+
+    slots: int
+    length: int
+    """Tokens a row, prompt included."""
+
+
+class _StepOutputs(NamedTuple):
+    """What a recorded step leaves behind, always in the same memory."""
+
+    output: DecoderOutput
+    uniforms: Tensor
+    candidates: Candidates
+    tokens: Tensor | None
+    """What was drawn; None where that is not part of the recording."""
+
+
+@dataclass(slots=True)
+class _PendingStep:
+    """A step that the device works on."""
+
+    tokens: Callable[[], list[int]]
+    """What waits for its tokens."""
+    slots: list[int | None]
+    """For each row where its token stands among them; None for a row that began later."""
+
+
+class GraphDecoder:
+    """Writes rows by replaying a step; a ``Pen``."""
+
+    def __init__(
+        self,
+        batch: StaticKVCache,
+        steering: Steering | None,
+        spec: GenerationSpec,
+        size: DecoderSize,
+        *,
+        keep: int,
+        device: torch.device,
+        record: GraphCapture,
+    ) -> None:
+        self.size, self._batch, self._spec, self._record = size, batch, spec, record
+        self._steering, self._keep = steering, keep
+        self._guide, self._flow = _begin_steering(steering, keep)
+        self._draws = is_fixed_sampling(spec) and self._guide is None
+        self._last, self._positions, self._written = (
+            torch.zeros(size.slots, dtype=torch.long, device=device) for _ in range(3)
+        )
+        self._uniforms = torch.zeros(size.slots, spec.max_new_tokens, dtype=torch.float64, device=device)
+        self._memory = () if self._flow is None else tuple(self._flow.fresh(size.slots, device))
+        self._lengths: list[int] = []
+        self._steps: dict[tuple[int, int], Callable[[], _StepOutputs]] = {}
+        self._is_checked = False
+        self._fetch = AsyncTokenCopy(size.slots, device)
+        self._pending: _PendingStep | None = None
+
+    @property
+    def device(self) -> torch.device:
+        """Where it writes."""
+        return self._last.device
+
+    @property
+    def bytes(self) -> int:
+        """The memory it takes at least."""
+        return self._batch.bytes
+
+    def can_serve(self, steering: Steering | None, spec: GenerationSpec, size: DecoderSize) -> bool:
+        """Whether texts that are asked for so can be written with what is there."""
+        same = steering is self._steering and replace(spec, seed=0, samples=0, stop="none") == replace(
+            self._spec, seed=0, samples=0, stop="none"
+        )
+        return same and size.slots <= self.size.slots and size.length <= self.size.length
+
+    def clear(self) -> None:
+        """Forget all rows, not the recordings."""
+        self.keep([])
+        self._pending = None
+        self._guide, self._flow = _begin_steering(self._steering, self._keep)
+
+    def fill(
+        self, places: Sequence[int], rows: Sequence[TokenSequence], prefixes: Sequence[PrefillState]
+    ) -> None:
+        """Begin rows, each with its prefix."""
+        self._batch.fill(places, prefixes)
+        for place, prefix in zip(places, prefixes, strict=True):
+            self._lengths[place : place + 1] = [prefix.length]
+            if self._pending is not None:
+                self._pending.slots[place : place + 1] = [None]
+        device = self._last.device
+        begun = [list(places), [row.last for row in rows], [prefix.length for prefix in prefixes]]
+        at, last, positions = to_device(torch.tensor(begun), device).unbind()
+        self._last[at], self._positions[at] = last, positions
+        self._written.index_fill_(0, at, 0)
+        self._uniforms[at] = to_device(torch.from_numpy(np.stack([row.uniforms for row in rows])), device)
+        if self._flow is not None:
+            for cells, fresh in zip(self._memory, self._flow.fresh(len(rows), device), strict=True):
+                cells[at] = fresh
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Drop all rows but those at these places."""
+        self._batch.keep(places)
+        self._lengths = [self._lengths[place] for place in places]
+        if self._pending is not None:
+            self._pending.slots = [self._pending.slots[place] for place in places]
+        moved = [(new, old) for new, old in enumerate(places) if new != old]
+        if moved:
+            to, of = to_device(torch.tensor(moved), self.device).unbind(1)
+            for cells in self._state:
+                cells[to] = cells[of]
+
+    @torch.no_grad()
+    def launch(self, rows: Sequence[TokenSequence]) -> None:
+        """Have the next token of each row found, and the one after it begun where a step needs no more."""
+        self._due = self._pending or self._launch_step(rows)
+        goes_on = any(len(row.tokens) + 1 < self._spec.max_new_tokens for row in rows)
+        self._pending = self._launch_step(rows) if self._draws and goes_on else None
+
+    def sync(self) -> list[int | None]:
+        """The tokens that were ordered; None for a row that began after their step."""
+        tokens = self._due.tokens()
+        return [None if place is None else tokens[place] for place in self._due.slots]
+
+    def _launch_step(self, rows: Sequence[TokenSequence]) -> _PendingStep:
+        """One more token for every row, not waited for."""
+        count = len(rows)
+        said = self._read_outputs(count)
+        if said.tokens is None:
+            tokens = self._sample_eagerly(said, rows)
+            self._read_next(tokens)
+        else:
+            tokens = said.tokens[:count]
+        return _PendingStep(self._fetch(tokens), list(range(count)))
+
+    def _read_outputs(self, count: int) -> _StepOutputs:
+        """What the next step leaves behind."""
+        bucket, reach = self._bucket_size(count), self._batch.padded_length(max(self._lengths) + 1)
+        step = self._steps.get((bucket, reach)) or self._capture(bucket, reach)
+        if self._is_checked:
+            said = step()
+            self._batch.count_token()
+        else:
+            said = self._verify_capture(step, count)
+        self._lengths = [length + 1 for length in self._lengths]
+        return said
+
+    @property
+    def _state(self) -> tuple[Tensor, ...]:
+        """What belongs to rows, besides the batch's own tables."""
+        return (self._last, self._positions, self._written, self._uniforms, *self._memory)
+
+    def _bucket_size(self, rows: int) -> int:
+        """The rows of the recording that serves so many."""
+        return min(bucket_size(rows), self.size.slots)
+
+    def _capture(self, rows: int, longest: int) -> Callable[[], _StepOutputs]:
+        step = self._record(lambda: self._step(rows, longest), self._state)
+        self._steps[rows, longest] = step
+        return step
+
+    def _step(self, rows: int, longest: int) -> _StepOutputs:
+        """One token for each of the first ``rows`` places."""
+        last, positions, written = self._last[:rows], self._positions[:rows], self._written[:rows]
+        output = self._batch.advance(last, positions, longest=longest)
+        uniforms = self._uniforms[:rows].gather(1, written[:, None])[:, 0]
+        candidates, tokens = Candidates(output.logits), None
+        if self._flow is not None:
+            memory = [cells[:rows] for cells in self._memory]
+            candidates, kept = self._flow.advance(output.hidden, output.logits.float(), uniforms, memory)
+            for cells, new in zip(memory, kept, strict=True):
+                cells.copy_(new)
+        if self._draws:
+            tokens = select_candidates(candidates, choose_tokens(candidates.logits, uniforms, self._spec))
+            self._read_next(tokens)
+        # Places without a row go on too, but never beyond their room.
+        positions.add_(1).clamp_(max=self.size.length - 1)
+        written.add_(1).clamp_(max=self._spec.max_new_tokens - 1)
+        return _StepOutputs(output, uniforms, candidates, tokens)
+
+    def _read_next(self, tokens: Tensor) -> None:
+        """Have the next step read these; a row that got none is over, and may read any."""
+        self._last[: len(tokens)] = tokens.clamp(min=0)
+
+    def _verify_capture(self, step: Callable[[], _StepOutputs], count: int) -> _StepOutputs:
+        """The first step, which must leave the hidden states of a plain one; both write the same cells."""
+        plain = self._batch.step(self._last[:count]).hidden.float()
+        said = _try_step(step)
+        away = said.output.hidden[:count].float() - plain
+        near = _TOLERANCE.get(said.output.hidden.dtype, _HALF_TOLERANCE)
+        if not bool(away.norm() <= near * plain.norm()):
+            raise GraphCaptureError(f"hidden states differ by {float(away.norm() / plain.norm()):.1e}")
+        self._is_checked = True
+        return said
+
+    def _sample_eagerly(self, said: _StepOutputs, rows: Sequence[TokenSequence]) -> Tensor:
+        """The next tokens where a recording cannot hold the steering, or the draw."""
+        count = len(rows)
+        uniforms, (logits, tokens) = said.uniforms[:count], said.candidates
+        logits = logits[:count].float()
+        candidates = Candidates(logits, None if tokens is None else tokens[:count])
+        if self._guide is not None:
+            numbers, hidden = [row.number for row in rows], said.output.hidden[:count]
+            candidates = self._guide(Step(hidden, logits, numbers, self._last[:count], uniforms))
+        return sample_tokens(candidates, uniforms, rows, self._spec)
+
+
+def _try_step(step: Callable[[], _StepOutputs]) -> _StepOutputs:
+    """The first step; what an architecture raises that has no such step differs from one to the next."""
+    try:
+        return step()
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        raise GraphCaptureError(f"{type(error).__name__}: {error}") from error
+
+
+def _begin_steering(
+    steering: Steering | None, keep: int
+) -> tuple[LogitsProcessor | None, CapturableProcessor | None]:
+    """What steers new texts: a flow where there is one, else a guide."""
+    if steering is None:
+        return None, None
+    guide = steering.begin(keep=keep)
+    flow = guide.flow() if isinstance(guide, SupportsCapture) else None
+    return (guide, None) if flow is None else (None, flow)

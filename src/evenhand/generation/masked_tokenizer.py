@@ -1,0 +1,141 @@
+"""Text to token ids and back for masked models: the frame of a row, its masks, and what is never drawn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+
+from evenhand.core.digests import digest
+from evenhand.core.errors import ModelError
+from evenhand.generation.tokenizer import drop_surrogates, read_tokenizer
+
+_INSIDE = "##"
+_TIGHT_BEFORE = frozenset(",.;:?!)]}%…")
+_TIGHT_AFTER = frozenset("([{$£€#@")
+_JOINERS = frozenset("-/")
+_CLITICS = frozenset({"s", "t", "re", "ve", "ll", "d", "m"})
+_APOSTROPHES = frozenset("'’")
+_INITIAL = re.compile(r"(?:\A|[\s.(\"])[A-Za-z]\.\Z")
+_NUMBER_MARK = re.compile(r"\d[.,:]\Z")
+_ELISION = re.compile(r"(?:\A|\s)[A-Za-z]['’]\Z")
+
+
+def join_pieces(before: str, pieces: Sequence[str]) -> str:
+    """The text of pieces as it goes on after ``before``, with the space that separates them.
+
+    Spaces are put back by rule: none before a closing mark or after an opening one, double quotes by turns,
+    hyphens, slashes, clitics, initials and numbers closed up. What the tokenizer lost (the case of uncased
+    models, spaces around a dash) stays lost.
+
+    >>> joined("The old", ["##est", "man", "'", "s", "well", "-", "known", "dog", "(", "3", ")", "."])
+    "est man's well-known dog (3)."
+    """
+    text = before
+    for piece, following in zip_longest(pieces, pieces[1:], fillvalue=""):
+        if piece.startswith(_INSIDE) and len(piece) > len(_INSIDE):
+            text += piece.removeprefix(_INSIDE)
+        else:
+            text += (" " if _is_spaced(text, piece, following) else "") + piece
+    return text[len(before) :]
+
+
+def _is_spaced(text: str, piece: str, following: str) -> bool:
+    """Whether a space stands between the text and its next piece."""
+    last = text[-1:]
+    if not last or last.isspace() or last in _TIGHT_AFTER:
+        return False
+    if piece in _TIGHT_BEFORE or piece in _APOSTROPHES:
+        return False
+    if piece == '"':
+        return text.count('"') % 2 == 0
+    if last == '"':
+        return text.count('"') % 2 == 0
+    if last in _APOSTROPHES:
+        return piece.lower() not in _CLITICS and not _ELISION.search(text)
+    if piece in _JOINERS or last in _JOINERS:
+        return not _joins(text, piece, following)
+    return not _goes_on(text, piece, following)
+
+
+def _joins(text: str, piece: str, following: str) -> bool:
+    """Whether a hyphen or slash stands between two words or numbers."""
+    if piece in _JOINERS:
+        return text[-1].isalnum() and following[:1].isalnum()
+    return text[-2:-1].isalnum() and piece[:1].isalnum()
+
+
+def _goes_on(text: str, piece: str, following: str) -> bool:
+    """Whether the piece continues a number (1,000; 3.5; 12:30) or a row of initials (U.S.)."""
+    if piece.isdigit() and _NUMBER_MARK.search(text):
+        return text[-1] == "." or len(piece) == (3 if text[-1] == "," else 2)
+    return len(piece) == 1 and piece.isalpha() and following == "." and bool(_INITIAL.search(text))
+
+
+_UNTRAINED = re.compile(r"\[unused\d+\]|madeupword\d+")
+_HALF_WRITTEN = "\ufffd"
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedTokenCodec:
+    """A tokenizer as masked generation needs it."""
+
+    tokenizer: Tokenizer
+    before: int
+    """The token that opens a row, as [CLS]."""
+    after: int
+    """The token that closes a row, as [SEP]."""
+    mask: int
+    excluded_tokens: frozenset[int]
+    """Tokens that are never drawn: special ones, those no text was trained on, those without a spelling."""
+    digest: str
+
+    @classmethod
+    def of(
+        cls, tokenizer: Tokenizer, *, before: int, after: int, mask: int, vocabulary: int
+    ) -> MaskedTokenCodec:
+        """The codec of a tokenizer whose model scores ``vocabulary`` tokens."""
+        # The text is framed here, and padded in tensors.
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        special = {token for token, added in tokenizer.get_added_tokens_decoder().items() if added.special}
+        untrained = {token for word, token in tokenizer.get_vocab().items() if _UNTRAINED.fullmatch(word)}
+        beyond = set(range(tokenizer.get_vocab_size(), vocabulary))
+        barred = frozenset(token for token in special | untrained | beyond if token < vocabulary)
+        return cls(tokenizer, before, after, mask, barred | {mask}, digest(tokenizer.to_str()))
+
+    @classmethod
+    def read(cls, path: Path, *, vocabulary: int) -> MaskedTokenCodec:
+        """The codec of a ``tokenizer.json`` with BERT's names for its special tokens."""
+        tokenizer = read_tokenizer(path)
+        names = tokenizer.get_vocab()
+        missing = [name for name in ("[CLS]", "[SEP]", "[MASK]") if name not in names]
+        if missing:
+            raise ModelError(
+                f"the tokenizer {path} has no token {missing[0]}",
+                expected="a tokenizer with [CLS], [SEP] and [MASK]",
+                fix="save the tokenizer of the model again, with its special tokens",
+            )
+        before, after, mask = names["[CLS]"], names["[SEP]"], names["[MASK]"]
+        return cls.of(tokenizer, before=before, after=after, mask=mask, vocabulary=vocabulary)
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text, without the tokens that frame it."""
+        found = self.tokenizer.encode_batch_fast(
+            [drop_surrogates(text) for text in texts], add_special_tokens=False
+        )
+        return [encoding.ids for encoding in found]
+
+    def continuation(self, prompt: str, before: Sequence[int], tokens: Sequence[int]) -> str:
+        """The clean text of tokens that follow a prompt, which was read as the tokens ``before``."""
+        if isinstance(self.tokenizer.model, WordPiece):
+            return join_pieces(prompt, [self.tokenizer.id_to_token(token) or "" for token in tokens])
+        # With the prompt: some tokenizers write a word differently at the start of a text.
+        whole: str = self.tokenizer.decode([*before, *tokens])
+        start: str = self.tokenizer.decode(list(before))
+        return whole[len(start) :].replace(_HALF_WRITTEN, "")

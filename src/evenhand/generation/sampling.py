@@ -1,0 +1,111 @@
+"""The next token of each row from its logits: penalty, temperature, top-k, top-p, inverse CDF."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from evenhand.core.records import GenerationSpec
+from evenhand.generation.decode_attention import topk
+
+NO_TOKEN: Final = -1
+"""In the place of a token where a row's logits hold NaN, positive infinity, or nothing above negative
+infinity: there is no distribution to draw from."""
+
+_NUCLEUS = 1024
+"""How many of the likeliest tokens are looked at before a row's whole vocabulary is sorted."""
+
+
+@torch.no_grad()
+def choose_tokens(logits: Tensor, uniforms: Tensor, spec: GenerationSpec) -> Tensor:
+    """One token a row: the likeliest at temperature 0, else the one its uniform number falls on.
+
+    Each row is drawn from its own logits and number alone; one whose logits are no distribution gets
+    ``NO_TOKEN``. The order of cuts is that of transformers: temperature, the ``top_k`` likeliest, then the
+    fewest tokens whose probability reaches ``top_p``.
+
+    Args:
+        logits: Rows x vocabulary; those in half precision are widened where they count.
+        uniforms: One number in [0, 1) a row, in float64.
+        spec: Temperature, top-k and top-p.
+    """
+    if spec.temperature == 0:
+        return likeliest_of(logits)
+    if 0 < spec.top_k < logits.shape[-1]:
+        likeliest, tokens = topk(logits, spec.top_k)
+        return _draw_sorted((likeliest.float() / spec.temperature).softmax(-1), tokens, uniforms, spec.top_p)
+    scores = logits.float() / spec.temperature
+    if spec.top_p < 1:
+        return _draw_nucleus(scores.softmax(-1), uniforms, spec.top_p)
+    return _draw(scores.softmax(-1), uniforms)
+
+
+def likeliest_of(logits: Tensor) -> Tensor:
+    """The likeliest token of each row, or ``NO_TOKEN``."""
+    # NaN counts as the largest, so that it is looked at too.
+    tokens = logits.argmax(-1)
+    peaks = logits.gather(-1, tokens[:, None])[:, 0]
+    return tokens.masked_fill(~peaks.isfinite(), NO_TOKEN)
+
+
+def at_drawn(tokens: Tensor, drawn: Tensor) -> Tensor:
+    """The token of each row that stands at the place that was drawn; ``NO_TOKEN`` stays."""
+    found = tokens.gather(-1, drawn.clamp(min=0)[:, None])[:, 0]
+    return found.masked_fill(drawn == NO_TOKEN, NO_TOKEN)
+
+
+def is_fixed_sampling(spec: GenerationSpec) -> bool:
+    """Whether `choose` alone decides, by the same operations whatever the logits are: then it is recorded."""
+    is_cut = spec.temperature == 0 or 0 < spec.top_k <= _NUCLEUS or spec.top_p == 1
+    return is_cut and spec.repetition_penalty == 1
+
+
+@torch.no_grad()
+def apply_repetition_penalty(logits: Tensor, histories: Sequence[Sequence[int]], penalty: float) -> Tensor:
+    """The logits with every token of a row's history made less likely (for a penalty above 1).
+
+    Positive logits are divided by the penalty and negative ones multiplied (Keskar et al. 2019, section 4.1,
+    as transformers has it); the history is prompt and continuation, each token counted once.
+    """
+    longest = max(map(len, histories))
+    # A row is filled up with its own first token: a second penalty of the same entry writes the same value.
+    filled = [[*history, *[history[0]] * (longest - len(history))] for history in histories]
+    seen = torch.tensor(filled, device=logits.device)
+    scores = logits.gather(-1, seen)
+    return logits.scatter(-1, seen, torch.where(scores < 0, scores * penalty, scores / penalty))
+
+
+def _draw_nucleus(probabilities: Tensor, uniforms: Tensor, top_p: float) -> Tensor:
+    """Draw from the nucleus; only rows whose nucleus is wide pay for a sort of the vocabulary."""
+    likeliest, tokens = probabilities.topk(min(_NUCLEUS, probabilities.shape[-1]))
+    drawn = _draw_sorted(likeliest, tokens, uniforms, top_p)
+    if tokens.shape == probabilities.shape:
+        return drawn
+    wide = likeliest.double().sum(-1) < top_p
+    if wide.any():
+        likeliest, tokens = probabilities[wide].sort(-1, descending=True)
+        drawn[wide] = _draw_sorted(likeliest, tokens, uniforms[wide], top_p)
+    return drawn
+
+
+def _draw_sorted(probabilities: Tensor, tokens: Tensor, uniforms: Tensor, top_p: float) -> Tensor:
+    """Draw among tokens sorted by falling probability, those beyond ``top_p`` cut off."""
+    if top_p < 1:
+        before = probabilities.double().cumsum(-1) - probabilities
+        # The likeliest token always stays, whatever top_p.
+        beyond = before >= top_p
+        beyond[:, 0] = False
+        probabilities = probabilities.masked_fill(beyond, 0)
+    return at_drawn(tokens, _draw(probabilities, uniforms))
+
+
+def _draw(probabilities: Tensor, uniforms: Tensor) -> Tensor:
+    """The first index whose cumulative probability exceeds the uniform number; never one of probability 0."""
+    cumulative = probabilities.double().cumsum(-1)
+    total = cumulative[:, -1:]
+    drawn = torch.searchsorted(cumulative, uniforms[:, None] * total, right=True)
+    # What is no distribution becomes NaN in the softmax, all along its row.
+    return drawn.clamp(max=probabilities.shape[-1] - 1).masked_fill(total.isnan(), NO_TOKEN)[:, 0]

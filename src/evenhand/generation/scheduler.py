@@ -1,0 +1,356 @@
+"""The one sampling loop, for plain and for mitigated text.
+
+A prompt is read once and shared by its samples; rows are started in order of length and written side by
+side; a finished row gives its place to the next one. The randomness of a row depends on (seed, prompt id,
+sample, position) alone, and no row sees another, so the batch changes nothing but rounding. While an
+accelerator is at a step, finished texts are told, rows made ready and prompts read, a part of them at a time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count, islice
+
+import torch
+
+from evenhand.core.errors import InputError
+from evenhand.core.protocols import LogitsProcessor, Steering
+from evenhand.core.records import Completion, GenerationSpec, Request
+from evenhand.core.seeds import RowUniforms
+from evenhand.generation.cuda_graphs import GraphCaptureError
+from evenhand.generation.decoders import Decoder, EagerDecoder
+from evenhand.generation.engine import Engine, PrefillState
+from evenhand.generation.graph_cache import GraphCache
+from evenhand.generation.graph_decoder import DecoderSize, bucket_size
+from evenhand.generation.sequences import SequenceRequest, TokenSequence
+from evenhand.generation.tokenizer import TokenCodec
+from evenhand.tensors.batching import batch_by_length
+from evenhand.tensors.memory import find_most_rows, halve_rows, is_out_of_memory
+
+VERSION = "1"
+"""Part of every key: raised when the loop writes other texts from the same model, spec and seed."""
+
+DEFAULT_BATCH = 32
+"""Rows on a CPU, where more of them are no faster, and where an accelerator begins."""
+LARGEST_BATCH = 1024
+
+_PREFILL_TOKENS = 4096
+_SHARE = 32
+"""While an accelerator is at a step, this part of the places is told or made ready: all of them would take
+longer than a step."""
+_LENGTHS = 64
+"""How many rows fit is asked once for all lengths up to the next multiple of this."""
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingLoop:
+    """A model ready to write: engine, tokenizer, rows at a time, and what steers it."""
+
+    engine: Engine
+    codec: TokenCodec
+    batch: int | None = None
+    """Rows at a time; None grows them until an accelerator's memory says no."""
+    steering: Steering | None = None
+    numbers: Iterator[int] = field(default_factory=count)
+    """Numbers the rows for the steering, never twice, so that it may keep something for each."""
+    rows_by_length: dict[int, int] = field(default_factory=dict)
+    """Length of a row, rounded up, to the rows that were found to fit."""
+    graph_cache: GraphCache = field(default_factory=GraphCache)
+    """Whether steps are recorded, and what was recorded before."""
+
+    @property
+    def rows(self) -> int:
+        """Rows at a time, before it is known how long they are."""
+        return self.batch or DEFAULT_BATCH
+
+    @property
+    def can_grow(self) -> bool:
+        """Whether rows are grown to what fits; on a CPU more of them are no faster."""
+        return self.batch is None and self.engine.device.type != "cpu"
+
+    @property
+    def at_once(self) -> int:
+        """How many texts to ask for together, so that rows are filled: any on a CPU, which needs few."""
+        return 1 if self.engine.device.type == "cpu" else self.batch or LARGEST_BATCH
+
+    def run(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
+        """One completion for each request and sample, as they finish.
+
+        A prompt that does not fit the context with ``max_new_tokens`` fails with ``prompt_too_long``: a
+        shorter text would not be comparable.
+        """
+        check_spec(spec, self.engine.context)
+        jobs: list[SequenceRequest] = []
+        for request, tokens in zip(requests, self._prompts(requests), strict=True):
+            failure = self._failure(tokens, spec)
+            if failure is None:
+                jobs += [SequenceRequest(request.id, sample, tokens) for sample in request.samples]
+            else:
+                yield from _fail_all(request, len(tokens), failure)
+        yield from Scheduler(self, spec, jobs).run()
+
+    def _prompts(self, requests: Sequence[Request]) -> list[tuple[int, ...]]:
+        """The tokens of each prompt; an empty one begins with the tokenizer's start token."""
+        start = () if self.codec.start is None else (self.codec.start,)
+        return [
+            tuple(tokens) or start for tokens in self.codec.encode([request.text for request in requests])
+        ]
+
+    def _failure(self, prompt: Sequence[int], spec: GenerationSpec) -> str | None:
+        if not prompt:
+            return "empty_prompt"
+        return "prompt_too_long" if len(prompt) + spec.max_new_tokens > self.engine.context else None
+
+
+def check_spec(spec: GenerationSpec, context: int) -> None:
+    """An error where no prompt at all could be continued as asked."""
+    if spec.max_new_tokens < 1 or spec.max_new_tokens >= context:
+        raise InputError(
+            f"max_new_tokens is {spec.max_new_tokens}",
+            expected=f"1 to {context - 1}: the model's context is {context} tokens, prompt included",
+            fix="ask for fewer tokens, or take a model with a longer context",
+        )
+    for name, value, accepted, fits in (
+        ("temperature", spec.temperature, "0 (greedy) or more", spec.temperature >= 0),
+        ("top_k", spec.top_k, "0 (every token) or more", spec.top_k >= 0),
+        ("top_p", spec.top_p, "above 0, at most 1", 0 < spec.top_p <= 1),
+        ("repetition_penalty", spec.repetition_penalty, "above 0 (1 is none)", spec.repetition_penalty > 0),
+    ):
+        if not fits:
+            raise InputError(f"{name} is {value}", expected=accepted, fix=f"change {name}")
+
+
+class Scheduler:
+    """The rows being written and the jobs that wait for a place."""
+
+    def __init__(
+        self,
+        loop: SamplingLoop,
+        spec: GenerationSpec,
+        jobs: Sequence[SequenceRequest],
+        places: int | None = None,
+    ) -> None:
+        self._loop = loop
+        self._spec = spec
+        self._uniforms = RowUniforms(spec.seed)
+        # Jobs of one prompt stand together, and prompts of like length: they are read together.
+        self._waiting = deque(sorted(jobs, key=lambda job: (len(job.prompt), job.prompt)))
+        self._longest = max((len(job.prompt) for job in jobs), default=0) + spec.max_new_tokens
+        self._slots = places or self._find_slots()
+        self._guide: LogitsProcessor | None = None
+        self._finished: deque[TokenSequence] = deque()
+        self._completions: list[Completion] = []
+        self.reset()
+
+    def _find_slots(self) -> int:
+        """The rows asked for; else what was found to fit an accelerator, from a token written in each."""
+        loop = self._loop
+        if not loop.can_grow:
+            return max(1, loop.rows)
+        length = _round_length(self._longest, loop.engine.context)
+        known = loop.rows_by_length.get(length, 0)
+        # As many as the recording has that serves them: after more texts there would be places for it.
+        wanted = min(bucket_size(len(self._waiting)), LARGEST_BATCH)
+        if known < wanted:
+            known = find_most_rows(max(known, DEFAULT_BATCH), wanted, lambda rows: self._fits(rows, length))
+            loop.rows_by_length[length] = known
+        return known
+
+    def _fits(self, rows: int, length: int) -> bool:
+        """Whether so many rows of that length can be written, from a first token of each."""
+        prompt = (self._waiting[0].prompt[0],) * (length - self._spec.max_new_tokens)
+        jobs = [SequenceRequest("trial", number, prompt) for number in range(rows)]
+        trial = Scheduler(self._loop, self._spec, jobs, places=rows)
+        fits = trial.step()
+        if fits:
+            trial._close()
+        del trial
+        torch.cuda.empty_cache()
+        return fits
+
+    def run(self) -> Iterator[Completion]:
+        """Generate every job's text and yield the completions; halve the rows where memory runs out."""
+        while self._waiting or self._rows:
+            if not self.step():
+                self._halve_slots()
+                continue
+            yield from self.drain_finished()
+        self._emit(len(self._finished))
+        yield from self.drain_finished()
+        self._close()
+
+    def reset(self) -> None:
+        """Begin with an empty batch."""
+        self._rows: list[TokenSequence] = []
+        self._ready: deque[TokenSequence] = deque()
+        self._read: dict[tuple[int, ...], PrefillState] = {}
+        self._open_decoder: Decoder | None = None
+
+    @property
+    def _decoder(self) -> Decoder:
+        # Not before it is needed: its tables may be what does not fit into memory.
+        if self._open_decoder is None:
+            self._open_decoder = self._open_graph_decoder() or self._open_eager_decoder()
+        return self._open_decoder
+
+    def _open_graph_decoder(self) -> Decoder | None:
+        loop, length = self._loop, _round_length(self._longest, self._loop.engine.context)
+        return loop.graph_cache.acquire(
+            loop.engine,
+            loop.steering,
+            self._spec,
+            DecoderSize(self._slots, length),
+            keep=_topk_needed(self._spec),
+        )
+
+    def _open_eager_decoder(self) -> Decoder:
+        loop = self._loop
+        if loop.steering is not None and self._guide is None:
+            self._guide = loop.steering.begin(keep=_topk_needed(self._spec))
+        batch = loop.engine.create_cache(self._slots, self._longest)
+        return EagerDecoder(batch, self._guide, self._spec, loop.engine.device)
+
+    def _close(self) -> None:
+        """Leave the pen to those who write next."""
+        if self._open_decoder is not None:
+            self._loop.graph_cache.release(self._open_decoder)
+
+    def step(self) -> bool:
+        """Write one token in every row; False where memory did not suffice."""
+        try:
+            self._admit()
+            self._drop_finished()
+            if self._rows:
+                self._decoder.launch(self._rows)
+            self._prepare()
+            self._append_tokens()
+        except GraphCaptureError as error:
+            self._loop.graph_cache.disable(str(error))
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            return False
+        else:
+            return True
+        self.requeue()
+        return self.step()
+
+    def _prepare(self) -> None:
+        """Do what else there is, while an accelerator works; no more texts than places stay untold."""
+        some = max(1, self._slots // _SHARE)
+        self._emit(max(some, len(self._finished) - self._slots))
+        self._prepare_sequences(min(len(self._ready) + some, self._slots))
+        if self._waiting and self._waiting[0].prompt not in self._read:
+            self._read_prompts()
+
+    def _halve_slots(self) -> None:
+        """Begin again with half the rows."""
+        # What does not fit is let go before memory is given back.
+        self.requeue()
+        self._slots = halve_rows(self._slots)
+        for length, rows in self._loop.rows_by_length.items():
+            self._loop.rows_by_length[length] = min(rows, self._slots)
+
+    def requeue(self) -> None:
+        """Put the rows back among those that wait; what they had written comes out the same."""
+        self._waiting.extendleft(row.job for row in reversed(self._rows) if not row.is_over)
+        self.reset()
+
+    def _admit(self) -> None:
+        """Give the places of finished rows, and empty ones, to waiting jobs."""
+        free = [place for place, row in enumerate(self._rows) if row.is_over]
+        free += range(len(self._rows), self._slots)
+        jobs = list(islice(self._waiting, len(free)))
+        if not jobs:
+            return
+        # Prompts first: an accelerator reads them while rows are made ready.
+        places, prefixes = free[: len(jobs)], self._prefixes(jobs)
+        self._prepare_sequences(len(jobs))
+        rows = [self._ready.popleft() for _ in jobs]
+        self._decoder.fill(places, rows, prefixes)
+        for place, row in zip(places, rows, strict=True):
+            self._rows[place : place + 1] = [row]
+            self._waiting.popleft()
+
+    def _drop_finished(self) -> None:
+        """Close the places nobody waits for."""
+        left = [place for place, row in enumerate(self._rows) if not row.is_over]
+        if len(left) < len(self._rows):
+            left = _compact_slots(left)
+            self._decoder.keep(left)
+            self._rows = [self._rows[place] for place in left]
+
+    def _prefixes(self, jobs: Sequence[SequenceRequest]) -> list[PrefillState]:
+        """What each job's prompt leaves in the cache: all but its last token, which the next step reads."""
+        if any(job.prompt not in self._read for job in jobs):
+            self._read_prompts()
+        return [self._read[job.prompt] for job in jobs]
+
+    def _read_prompts(self) -> None:
+        """Read the prompts of the jobs that come next, after those before are forgotten."""
+        ahead = dict.fromkeys(job.prompt for job in islice(self._waiting, self._slots))
+        # At once: they may take as much memory as the rows themselves.
+        self._read = {prompt: read for prompt, read in self._read.items() if prompt in ahead}
+        missing = [prompt for prompt in ahead if prompt not in self._read]
+        self._read.update(zip(missing, self._prefill(missing), strict=True))
+
+    def _prefill(self, prompts: Sequence[Sequence[int]]) -> list[PrefillState]:
+        found: dict[int, PrefillState] = {}
+        lengths = [len(prompt) for prompt in prompts]
+        for indices in batch_by_length(lengths, rows=self._slots, tokens=_PREFILL_TOKENS):
+            prefixes = self._loop.engine.prefill([prompts[index][:-1] for index in indices])
+            found.update(zip(indices, prefixes, strict=True))
+        return [found[index] for index in range(len(prompts))]
+
+    def _prepare_sequences(self, count: int) -> None:
+        """Make rows for the first jobs that wait, until there are so many."""
+        for job in islice(self._waiting, len(self._ready), count):
+            uniforms = self._uniforms(job.request_id, job.sample, self._spec.max_new_tokens)
+            text = self._loop.codec.decode(job.prompt)
+            self._ready.append(TokenSequence(next(self._loop.numbers), job, uniforms, text))
+
+    def _append_tokens(self) -> None:
+        """Give each row its next token."""
+        for row, token in zip(self._rows, self._decoder.sync() if self._rows else (), strict=True):
+            if token is not None:
+                row.append(token, self._loop.codec, self._spec)
+        self._finished += [row for row in self._rows if row.is_over]
+
+    def _emit(self, count: int) -> None:
+        """Say what came of so many of the rows that are finished."""
+        for _ in range(min(count, len(self._finished))):
+            self._completions.append(self._finished.popleft().to_completion(self._loop.codec, self._spec))
+
+    def drain_finished(self) -> list[Completion]:
+        """What was said since this was asked last."""
+        told, self._completions = self._completions, []
+        return told
+
+
+def _round_length(length: int, context: int) -> int:
+    """The length for which rows are tried and recorded: a few serve all."""
+    return min(-(-length // _LENGTHS) * _LENGTHS, context)
+
+
+def _compact_slots(left: Sequence[int]) -> list[int]:
+    """The rows in an order in which only those move whose place is beyond the last one.
+
+    >>> _closed_up([0, 2, 3, 5])
+    [0, 5, 2, 3]
+    """
+    staying, moving = set(left), iter([place for place in left if place >= len(left)])
+    return [place if place in staying else next(moving) for place in range(len(left))]
+
+
+def _topk_needed(spec: GenerationSpec) -> int:
+    """How many of the likeliest tokens sampling looks at; 0 where it looks at all."""
+    if spec.repetition_penalty != 1:
+        return 0
+    return 1 if spec.temperature == 0 else spec.top_k
+
+
+def _fail_all(request: Request, tokens: int, failure: str) -> Iterator[Completion]:
+    for sample in request.samples:
+        yield Completion(request.id, sample, None, None, prompt_tokens=tokens, failure=failure)

@@ -1,0 +1,96 @@
+"""A text to be written, and one that is being written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.core.records import Completion, Finish, GenerationSpec
+from evenhand.generation.sampling import NO_TOKEN
+from evenhand.generation.tokenizer import TokenCodec
+from evenhand.text.sentences import first_sentence_end
+
+_HALF_WRITTEN = "\ufffd"
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceRequest:
+    """One text to be written."""
+
+    request_id: str
+    sample: int
+    prompt: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class TokenSequence:
+    """A text being written."""
+
+    number: int
+    job: SequenceRequest
+    uniforms: npt.NDArray[np.float64]
+    prompt_text: str
+    tokens: list[int] = field(default_factory=list)
+    finish: Finish | None = None
+    failure: str | None = None
+    """Why there is no text: ``not_finite`` where the model's numbers overflowed on the way."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no token is to come."""
+        return self.finish is not None or self.failure is not None
+
+    @property
+    def last(self) -> int:
+        """The token the model reads next."""
+        return self.tokens[-1] if self.tokens else self.job.prompt[-1]
+
+    @property
+    def uniform(self) -> float:
+        """The number the next token is drawn with."""
+        return float(self.uniforms[len(self.tokens)])
+
+    @property
+    def history(self) -> Sequence[int]:
+        """Prompt and text so far."""
+        return [*self.job.prompt, *self.tokens]
+
+    def append(self, token: int, codec: TokenCodec, spec: GenerationSpec) -> None:
+        """Append a token, and notice the end."""
+        if token == NO_TOKEN:
+            self.failure = "not_finite"
+            return
+        self.tokens.append(token)
+        if token in codec.ends:
+            self.finish = "end"
+        elif spec.stop == "sentence" and first_sentence_end(self.decode(codec), complete=False) is not None:
+            self.finish = "sentence"
+        elif len(self.tokens) == spec.max_new_tokens:
+            self.finish = "length"
+
+    def decode(self, codec: TokenCodec) -> str:
+        """The text so far, without the prompt."""
+        # Decoded with the prompt: some tokenizers write a word differently at the start of a text.
+        written = self.tokens[:-1] if self.finish == "end" else self.tokens
+        return codec.decode([*self.job.prompt, *written])[len(self.prompt_text) :]
+
+    def to_completion(self, codec: TokenCodec, spec: GenerationSpec) -> Completion:
+        """What the loop says of the finished text."""
+        bare = Completion(
+            self.job.request_id,
+            self.job.sample,
+            None,
+            None,
+            prompt_tokens=len(self.job.prompt),
+            new_tokens=len(self.tokens),
+            failure=self.failure,
+        )
+        if self.failure is not None:
+            return bare
+        # The budget may end in the middle of a character of several bytes.
+        text = self.decode(codec).rstrip(_HALF_WRITTEN)
+        end = first_sentence_end(text) if spec.stop == "sentence" else None
+        return replace(bare, text=text[:end], finish=self.finish if end is None else "sentence")

@@ -1,0 +1,142 @@
+"""Text to token ids and back, for the tokenizers library alone and for those transformers wraps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from tokenizers import Tokenizer
+
+from evenhand.core.digests import digest
+from evenhand.core.regular_files import read_text
+from evenhand.tensors.checkpoints import raise_model_errors
+from evenhand.tensors.tokenizer_check import check_steps
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+_MOST_TOKENS: Final = 1 << 24
+"""Many times the largest published vocabulary."""
+
+
+class TokenCodec(Protocol):
+    """A tokenizer as the models need it."""
+
+    @property
+    def start(self) -> int | None:
+        """The token an empty prompt begins with; None where the tokenizer has none."""
+        ...
+
+    @property
+    def ends(self) -> frozenset[int]:
+        """The tokens after which a text is over."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """What identifies the tokenizer."""
+        ...
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text, with the tokens the tokenizer itself puts in front."""
+        ...
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of tokens, special ones left out."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlainCodec:
+    """A ``tokenizer.json`` read by the tokenizers library alone."""
+
+    tokenizer: Tokenizer
+    start: int | None
+    ends: frozenset[int]
+    digest: str
+
+    @classmethod
+    def read(cls, path: Path, *, end: int) -> PlainCodec:
+        """The tokenizer of a file; ``end`` is the token that closes a text and opens an empty one."""
+        tokenizer = read_tokenizer(path)
+        return cls(tokenizer, end, frozenset({end}), digest(read_text(path)))
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text."""
+        return [
+            encoding.ids
+            for encoding in self.tokenizer.encode_batch_fast([drop_surrogates(text) for text in texts])
+        ]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of tokens, special ones left out."""
+        text: str = self.tokenizer.decode(list(tokens))
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class HubCodec:
+    """A tokenizer loaded by transformers."""
+
+    tokenizer: PreTrainedTokenizerBase
+    start: int | None
+    ends: frozenset[int]
+    digest: str
+
+    @classmethod
+    def of(cls, tokenizer: PreTrainedTokenizerBase, *, ends: frozenset[int]) -> HubCodec:
+        """The codec of a tokenizer; an empty prompt begins with its BOS token, else with its EOS token."""
+        start = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
+        return cls(tokenizer, start, ends, _digest(tokenizer))
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text, with the tokens the tokenizer itself puts in front."""
+        if not texts:
+            return []
+        ids: list[list[int]] = self.tokenizer([drop_surrogates(text) for text in texts], verbose=False)[
+            "input_ids"
+        ]
+        return ids
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of tokens, special ones left out."""
+        text = self.tokenizer.decode(
+            list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        return cast(str, text)
+
+
+def read_tokenizer(path: Path) -> Tokenizer:
+    """The tokenizer of a ``tokenizer.json``; on a damaged one the library raises anything, or panics."""
+    with raise_model_errors(
+        str(path),
+        expected="a tokenizer.json of the tokenizers library",
+        fix="download or save the tokenizer again",
+    ):
+        check_steps(path)
+        found: Tokenizer = Tokenizer.from_str(read_text(path))
+        check_ids(found.get_vocab())
+        # Tried here, with a letter no vocabulary has: a token for what is unknown is missed only then.
+        found.encode("a text \U000f0000", add_special_tokens=False)
+        return found
+
+
+def check_ids(vocabulary: Mapping[str, int]) -> None:
+    """A ValueError where a token has an absurd number: the library counts up to it when it is written."""
+    largest = max(vocabulary.values(), default=0)
+    if largest > _MOST_TOKENS:
+        raise ValueError(f"a token has the number {largest:,}")
+
+
+def drop_surrogates(text: str) -> str:
+    """The text without lone surrogates, which no tokenizer takes."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _digest(tokenizer: PreTrainedTokenizerBase) -> str:
+    if tokenizer.is_fast:
+        return digest(tokenizer.backend_tokenizer.to_str())
+    return digest([type(tokenizer).__name__, tokenizer.get_vocab()])

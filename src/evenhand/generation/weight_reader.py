@@ -1,0 +1,70 @@
+"""Weights found by the Hub's names, checked against the sizes a configuration promises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from evenhand.core.errors import ModelError
+from evenhand.tensors.checkpoints import require_finite
+
+
+class LayerNormWeights(NamedTuple):
+    """Layer normalisation with its gain and bias."""
+
+    weight: Tensor
+    bias: Tensor
+    epsilon: float
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The normalised rows."""
+        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightReader:
+    """Finds weights by name, with or without ``prefix``, and puts them where they run."""
+
+    tensors: Mapping[str, Tensor]
+    prefix: str
+    device: torch.device
+    dtype: torch.dtype
+    epsilon: float
+
+    def tensor(self, name: str) -> Tensor:
+        """The weights of this name."""
+        for candidate in self.spellings(name):
+            found = self.tensors.get(candidate, self.tensors.get(self.prefix + candidate))
+            if found is not None:
+                weights = found.to(self.device, self.dtype)
+                require_finite({candidate: weights}, "the model")
+                return weights
+        raise ModelError(
+            f"the weights lack {name!r}",
+            expected="a complete checkpoint with its language-model head",
+            fix="save or download the model again",
+        )
+
+    def spellings(self, name: str) -> tuple[str, ...]:
+        """The names under which checkpoints keep these weights."""
+        return (name,)
+
+    def table(self, name: str, entries: int, width: int) -> Tensor:
+        """A table of vectors, refused where its size is another one."""
+        found = self.tensor(name)
+        if found.shape != (entries, width):
+            raise ModelError(
+                f"{name!r} is {' x '.join(map(str, found.shape))}, not {entries} x {width}",
+                expected="weights of the sizes config.json names",
+                fix="save or download the model again",
+            )
+        return found
+
+    def norm(self, name: str) -> LayerNormWeights:
+        """A layer normalisation."""
+        return LayerNormWeights(self.tensor(f"{name}.weight"), self.tensor(f"{name}.bias"), self.epsilon)

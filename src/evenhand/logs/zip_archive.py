@@ -1,0 +1,110 @@
+"""Members of a zip file, read with a limit on what they unpack to; zstd too, which zipfile learnt in 3.14."""
+
+from __future__ import annotations
+
+import lzma
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, NoReturn
+
+from evenhand.core.errors import InputError, MissingLibraryError
+from evenhand.core.files import max_decompressed_size
+from evenhand.core.regular_files import open_regular
+
+MAX_UNPACKED = 4 << 30
+"""Bytes that one archive may unpack to at most."""
+_ZSTD = 93
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+_DAMAGE = (
+    zipfile.BadZipFile,
+    NotImplementedError,  # a way of packing nobody uses
+    RuntimeError,  # a password is asked for
+    EOFError,
+    OSError,
+    ValueError,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+)
+"""What reading a damaged archive raises."""
+
+
+class ZipArchive:
+    """An open zip file; ``read`` counts what was unpacked and stops at the limit."""
+
+    def __init__(self, path: Path, file: IO[bytes], limit: int) -> None:
+        self._path = path
+        self._file = file
+        self._left = limit
+        self._limit = limit
+        self._zip = zipfile.ZipFile(file)
+
+    def names(self) -> tuple[str, ...]:
+        """The members, each once: a name that was written again means its last content."""
+        return tuple(self._zip.NameToInfo)
+
+    def has(self, name: str) -> bool:
+        """Whether there is a member of that name."""
+        return name in self._zip.NameToInfo
+
+    def read(self, name: str) -> bytes:
+        """The content of a member."""
+        info = self._zip.getinfo(name)
+        if info.file_size > self._left:
+            self._too_large()
+        content = self._zstd(info) if info.compress_type == _ZSTD else self._plain(info)
+        self._left -= len(content)
+        if self._left < 0:
+            self._too_large()
+        return content
+
+    def _plain(self, info: zipfile.ZipInfo) -> bytes:
+        with self._zip.open(info) as member:
+            return member.read(self._left + 1)
+
+    def _zstd(self, info: zipfile.ZipInfo) -> bytes:
+        try:
+            import zstandard
+        except ImportError as error:
+            raise MissingLibraryError(
+                f"{self._path} is packed with zstd, and the library 'zstandard' is not installed",
+                expected="the extra `corpus` brings it",
+                fix='pip install "evenhand[corpus]", or `inspect log convert --to json`',
+            ) from error
+        self._file.seek(info.header_offset)
+        mark, name_size, extra_size = _LOCAL_HEADER.unpack(self._file.read(_LOCAL_HEADER.size))
+        if mark != b"PK\x03\x04" or info.flag_bits & 1:
+            raise zipfile.BadZipFile(f"{info.filename} has no plain local header")
+        self._file.seek(name_size + extra_size, 1)
+        packed = self._file.read(info.compress_size)
+        try:
+            with zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True) as member:
+                return bytes(member.read(self._left + 1))
+        except zstandard.ZstdError as error:
+            raise zipfile.BadZipFile(f"{info.filename}: {error}") from error
+
+    def _too_large(self) -> NoReturn:
+        raise InputError(
+            f"{self._path} unpacks to more than {self._limit >> 20:,} MiB",
+            expected="a smaller log; one that shrinks so much is made to harm",
+            fix="log fewer samples in one file, or leave out what is not needed of them",
+        )
+
+
+@contextmanager
+def open_archive(path: Path, *, limit: int | None = None) -> Iterator[ZipArchive]:
+    """The archive, closed again afterwards; damage found meanwhile is an error that names the file."""
+    try:
+        with open_regular(path) as file:
+            most = min(MAX_UNPACKED, max_decompressed_size(path.stat().st_size)) if limit is None else limit
+            yield ZipArchive(path, file, most)
+    except InputError:
+        raise
+    except _DAMAGE as error:
+        raise InputError(
+            f"{path} cannot be read: {error}", expected="a zip file that is whole", fix="get the file again"
+        ) from error

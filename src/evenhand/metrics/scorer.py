@@ -1,0 +1,286 @@
+"""Texts to scores: each metric's string is rendered here, scored in blocks, and committed as it is done."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, cast
+
+import polars as pl
+
+from evenhand.core.digests import Json, digest, digests
+from evenhand.core.errors import FailureRateError
+from evenhand.core.protocols import Metric, Progress
+from evenhand.core.records import Prompt, Text, Value
+from evenhand.metrics.scoring_executor import (
+    Outputs,
+    ScoredTexts,
+    ScoringExecutor,
+    null_outputs,
+    score_blocks,
+)
+from evenhand.store.cache import ContentCache
+from evenhand.store.run_folder import RunFolder
+from evenhand.store.schemas import EXCLUSIONS, SCORES
+from evenhand.text.rendering import MaskOption, render_text
+
+STAGE = "score"
+OUTSIDE_GROUPS = "outside_groups"
+"""Why a text has no score of a metric that is not meant for its group."""
+BLOCK = 4096
+"""Texts a shard: a metric's own batches are smaller, and a lost block costs seconds."""
+
+Limits = Mapping[str, Mapping[str, Collection[str]]]
+"""Suite to axis to the groups a metric is meant for; a suite that is not named has no limits."""
+
+
+@dataclass(slots=True)
+class ScoringStats:
+    """What a metric met."""
+
+    keys: list[str]
+    items: int = 0
+    unmasked: int = 0
+    """Texts a metric wanted masked and that had no mention to mask."""
+    errors: int = 0
+    """Texts on which the metric itself failed."""
+    outside: int = 0
+    """Texts of groups the metric is not meant for."""
+    reused: int = 0
+    """Texts whose scores were there already: they say nothing of the metric's speed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _TextBlock:
+    """Texts that are scored and committed together."""
+
+    key: str
+    ids: Sequence[str]
+    texts: Sequence[Text | None]
+    failures: Sequence[str | None]
+    digests: Sequence[str] | None = None
+    """The keys of the texts in the cache; None where the cache is not asked."""
+    cached: Mapping[str, Json] = field(default_factory=dict)
+
+    def missing(self) -> dict[str, Text]:
+        """The texts the cache does not know, equal strings once."""
+        texts = (text for text in self.texts if text is not None)
+        pairs = zip(self.digests or (), texts, strict=True)
+        return {key: text for key, text in pairs if key not in self.cached}
+
+    def texts_to_score(self) -> list[Text]:
+        """What the metric is asked about."""
+        if self.digests is None:
+            return [text for text in self.texts if text is not None]
+        return list(self.missing().values())
+
+    def merge_outputs(self, fresh: Sequence[Outputs]) -> Iterator[Outputs]:
+        """The outputs of the texts there are, in their order."""
+        if self.digests is None:
+            return iter(fresh)
+        found = dict(zip(self.missing(), fresh, strict=True))
+        return (found[key] if key in found else _from_json(self.cached[key]) for key in self.digests)
+
+
+class _ProgressNote(NamedTuple):
+    """Where it is noted what is under way."""
+
+    tally: ScoringStats
+    under_way: dict[int, _TextBlock]
+    advance: Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricScorer:
+    """One metric over the texts of a run folder."""
+
+    spec: str
+    metric: Metric
+    folder: RunFolder
+    cache: ContentCache
+    mask: MaskOption = "paper"
+    failure_rate: float = 0.2
+    limits: Limits = field(default_factory=dict)
+    executor: ScoringExecutor | None = None
+    """Where blocks are scored; None is here."""
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether texts outside the limits are left out: the metric's option ``groups`` may say otherwise."""
+        return self.metric.info.options.get("groups") != "all"
+
+    def run(
+        self, generations: pl.DataFrame, prompts: Mapping[str, Prompt], progress: Progress
+    ) -> ScoringStats:
+        """Score what is missing; the tally holds the keys of the finished shards."""
+        tally, under_way = ScoringStats([]), dict[int, _TextBlock]()
+        with progress.step(f"scoring {self.spec}", generations.height) as advance:
+            wanted = self._list_unfinished(generations, prompts, _ProgressNote(tally, under_way, advance))
+            for place, answers in self._score_blocks(wanted):
+                block = under_way.pop(place)
+                self._commit(block, answers, tally)
+                advance(len(block.ids))
+        return tally
+
+    def _score_blocks(self, blocks: Iterable[Sequence[Text]]) -> Iterator[tuple[int, ScoredTexts]]:
+        if self.executor is None:
+            return score_blocks(self.spec, self.metric, blocks)
+        return self.executor.score_blocks(self.spec, blocks)
+
+    def _list_unfinished(
+        self, generations: pl.DataFrame, prompts: Mapping[str, Prompt], note: _ProgressNote
+    ) -> Iterator[list[Text]]:
+        """The texts to ask about, block by block; what each belongs to is noted down."""
+        place = 0
+        for rows in generations.iter_slices(BLOCK):
+            block = self._block(rows, prompts, note.tally)
+            note.tally.keys.append(block.key)
+            note.tally.items += len(block.ids)
+            if self.folder.has_shard(STAGE, block.key):
+                note.tally.reused += len(block.ids)
+                note.advance(len(block.ids))
+                continue
+            note.under_way[place] = block = self._read_cache(block, note.tally)
+            place += 1
+            yield block.texts_to_score()
+
+    def _block(self, rows: pl.DataFrame, prompts: Mapping[str, Prompt], tally: ScoringStats) -> _TextBlock:
+        ids = rows["id"].to_list()
+        texts: list[Text | None] = []
+        failures: list[str | None] = []
+        for prompt_id, text, failure in rows.select("prompt_id", "text", "failure").iter_rows():
+            left_out = self._is_outside(prompts[prompt_id], tally) and self.has_limits
+            texts.append(self._render(prompts[prompt_id], None if left_out else text, tally))
+            failures.append(failure or (OUTSIDE_GROUPS if left_out else None))
+        return _TextBlock(self._block_key(ids, texts, failures), ids, texts, failures)
+
+    def _read_cache(self, block: _TextBlock, tally: ScoringStats) -> _TextBlock:
+        """The block with what the cache knows of it; a cheap metric is faster than a cache."""
+        if self.metric.info.cheap:
+            return block
+        keys = digests(self.metric.info.identity(), (text.text for text in block.texts if text is not None))
+        known = self.cache.get_many("scores", keys)
+        tally.reused += len(known)
+        return replace(block, digests=keys, cached=known)
+
+    def _commit(self, block: _TextBlock, answers: ScoredTexts, tally: ScoringStats) -> None:
+        tally.errors += answers.errors
+        if tally.errors > max(3, self.failure_rate * tally.items):
+            raise FailureRateError(
+                f"metric {self.spec!r} failed on {tally.errors:,} of {tally.items:,} texts",
+                expected=f"at most {self.failure_rate:.0%}",
+                fix="run `evenhand.testing.check_metric` on it; the scores of other metrics are kept",
+            )
+        if block.digests is not None:
+            sound = {
+                key: _to_json(value)
+                for key, value in zip(block.missing(), answers.outputs, strict=True)
+                if _is_sound(value)
+            }
+            self.cache.put_many("scores", sound)
+        self.folder.write_shard(STAGE, block.key, self._table(block.ids, self._outputs(block, answers)))
+
+    def _outputs(self, block: _TextBlock, answers: ScoredTexts) -> Iterator[Outputs]:
+        scored = block.merge_outputs(answers.outputs)
+        for text, failure in zip(block.texts, block.failures, strict=True):
+            yield null_outputs(self.metric.info, failure or "no_text") if text is None else next(scored)
+
+    def _is_outside(self, prompt: Prompt, tally: ScoringStats) -> bool:
+        groups = self.limits.get(prompt.suite)
+        found = groups is not None and not any(
+            group.name in groups.get(group.axis, ()) for group in prompt.groups
+        )
+        tally.outside += found
+        return found
+
+    def _render(self, prompt: Prompt, text: str | None, tally: ScoringStats) -> Text | None:
+        if text is None:
+            return None
+        info = self.metric.info
+        rendered = render_text(
+            prompt.text,
+            text,
+            scope=info.scope,
+            masking=info.masking,
+            mentions=prompt.mentions,
+            mask_option=self.mask,
+        )
+        tally.unmasked += info.masking != "none" and not rendered.masks
+        return rendered
+
+    def _block_key(
+        self, ids: Sequence[str], texts: Sequence[Text | None], failures: Sequence[str | None]
+    ) -> str:
+        strings: list[Json] = [text.text if text else None for text in texts]
+        return digest([self.spec, self.metric.info.identity(), list(ids), strings, list(failures)])
+
+    def _table(self, ids: Sequence[str], outputs: Iterator[Outputs]) -> pl.DataFrame:
+        names = [output.name for output in self.metric.info.outputs]
+        missing = Value(None, None, "no_value")
+        values = [_check_value(row.get(name, missing)) for row in outputs for name in names]
+        columns: dict[str, list[str] | list[str | None] | list[float | None]] = {
+            "text_id": [text_id for text_id in ids for _ in names],
+            "output": names * len(ids),
+            "value": [value.value for value in values],
+            "label": [value.label for value in values],
+            "null_reason": [value.null_reason for value in values],
+        }
+        table = pl.DataFrame(columns, schema={name: SCORES[name] for name in columns})
+        info = self.metric.info
+        return table.with_columns(
+            metric=pl.lit(self.spec, pl.String), metric_version=pl.lit(info.version, pl.String)
+        ).select(list(SCORES))
+
+
+def scoring_rate_key(metrics: Iterable[Metric]) -> str:
+    """Under which the texts a second of metrics are remembered, for the estimate of the next run."""
+    return digest(["texts/s", sorted(digest(metric.info.identity()) for metric in metrics)])
+
+
+def _check_value(value: Value) -> Value:
+    """The value, with what is neither a number nor a label given a reason."""
+    if value.value is not None and not math.isfinite(value.value):
+        return Value(None, None, "not_finite")
+    if value.value is None and value.label is None and value.null_reason is None:
+        return Value(None, None, "no_value")
+    return value
+
+
+def _is_sound(outputs: Outputs) -> bool:
+    """Failures are recorded, but are not hits."""
+    return not any((value.null_reason or "").startswith("metric_error") for value in outputs.values())
+
+
+def _to_json(outputs: Outputs) -> Json:
+    return {name: list(_check_value(value)) for name, value in outputs.items()}
+
+
+def _from_json(value: Json) -> Outputs:
+    rows = cast("Mapping[str, tuple[float | None, str | None, str | None]]", value)
+    return {name: Value(*row) for name, row in rows.items()}
+
+
+def exclusion_table(generations: pl.DataFrame, scores: pl.LazyFrame, *, texts_stage: str) -> pl.DataFrame:
+    """Texts that were never there, and for each metric the texts without a score."""
+    failed = (
+        generations.filter(pl.col("failure").is_not_null())
+        .group_by(reason="failure")
+        .len("count")
+        .with_columns(
+            stage=pl.lit(texts_stage), metric=pl.lit(None, pl.String), of=pl.lit(generations.height)
+        )
+    )
+    texts = pl.col("text_id").n_unique()
+    totals = scores.group_by("metric").agg(of=texts)
+    nulls = (
+        scores.filter(pl.col("null_reason").is_not_null())
+        .group_by("metric", reason="null_reason")
+        .agg(count=texts)
+        .join(totals, on="metric")
+        .with_columns(stage=pl.lit("score"))
+        .collect()
+    )
+    columns = [pl.col(name).cast(kind) for name, kind in EXCLUSIONS.items()]
+    table = pl.concat([failed.select(columns), nulls.select(columns)])
+    return table.sort("stage", "metric", "reason", nulls_last=True)

@@ -1,0 +1,249 @@
+"""Calibration as a steering: what is remembered of each text, and one step for all rows of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from evenhand.core.protocols import Candidates, LMHead, Step
+from evenhand.generation.cuda_graphs import CapturedFunction
+from evenhand.mitigations.calibration import LEAST, MOST, CalibrationConfig
+from evenhand.mitigations.calibrator import Calibrator
+from evenhand.mitigations.debias_gains import ClassifierGain, EmbeddingGain
+from evenhand.mitigations.policy import CalibrationResult, Support
+from evenhand.mitigations.token_calibration import DebiasGain, calibrate, expected_vector, find_support
+from evenhand.mitigations.word_lists import WordListVectors
+from evenhand.tensors.devices import is_current_gpu
+
+
+class SteeringMemory(NamedTuple):
+    """What is kept of the texts of a batch, a row each."""
+
+    strength: Tensor
+    """Lambda."""
+    divergence: Tensor
+    """KL(vanilla || calibrated) of the last token, in nats."""
+    total: Tensor
+    """The discounted sum over the tokens so far of what the model was about to write (classifier: rows x
+    width), or of how much nearer it was to a side than usual (embedding: rows x 1)."""
+    seen: Tensor
+    """The sum of their discounts."""
+    inside: Tensor
+    """Rows x window x inner width: the inner layer of what had accumulated at each of the last tokens."""
+    valid: Tensor
+    """Rows x window: 1 where the text is old enough to have such a token."""
+
+
+class _StepResult(NamedTuple):
+    logits: Tensor
+    tokens: Tensor
+    memory: SteeringMemory
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationSteering:
+    """Reinforced calibration of a model: either word vectors or a head guides it."""
+
+    lm_head: LMHead
+    settings: CalibrationConfig
+    vectors: WordListVectors | None = None
+    head: Calibrator | None = None
+    _graphs: dict[bool, CapturedFunction] = field(default_factory=dict, repr=False, compare=False)
+    """On a GPU the step as a graph, over the whole vocabulary or not; captured once for all texts."""
+
+    def begin(self, *, keep: int) -> CalibrationProcessor:
+        """A guide for new texts; the policy is given on the support alone where sampling needs no more."""
+        whole = not 0 < keep <= self.settings.support
+        return CalibrationProcessor(self, whole)
+
+    def advance(
+        self, hidden: Tensor, logits: Tensor, uniforms: Tensor, memory: SteeringMemory, *, whole: bool
+    ) -> _StepResult:
+        """One step of Algorithm 1 for all rows; what it returns depends on its arguments alone."""
+        states, settings = hidden.float(), self.settings
+        support = find_support(states, logits, self.lm_head, size=settings.support, exact=whole)
+        gain, after = self._gain(states, support, memory)
+        action = _sampled_place(support, uniforms) if settings.ratio == "sampled" else None
+        found = calibrate(states, support, gain, memory.strength, settings, action)
+        strength = adapt_strength(memory.strength, found.divergence, settings)
+        kept = _update_memory(memory, after._replace(strength=strength, divergence=found.divergence))
+        return _StepResult(self._keep_finite(logits, support, found, whole=whole), support.tokens, kept)
+
+    def make_step(self, device: torch.device, *, whole: bool) -> Callable[..., tuple[Tensor, ...]]:
+        """The step on plain tensors; on a GPU its many small kernels cost more to start than to run."""
+        flat = _FlatStep(self, whole)
+        return self._graphs.setdefault(whole, CapturedFunction(flat)) if is_current_gpu(device) else flat
+
+    def fresh(self, rows: int, *, start: float, device: torch.device) -> SteeringMemory:
+        """The memory of texts that are about to begin."""
+        inner, width = (0, 1) if self.head is None else self.head.inner.shape
+        window = self.settings.window + 1
+
+        def zeros(*size: int) -> Tensor:
+            return torch.zeros(rows, *size, device=device)
+
+        strength = torch.full((rows,), start, device=device)
+        return SteeringMemory(strength, zeros(), zeros(width), zeros(), zeros(window, inner), zeros(window))
+
+    def _gain(
+        self, states: Tensor, support: Support, memory: SteeringMemory
+    ) -> tuple[DebiasGain, SteeringMemory]:
+        if self.head is None:
+            assert self.vectors is not None
+            gain = EmbeddingGain.of(self.vectors, states, support.mass, self.settings, memory.total[:, 0])
+            return gain, memory._replace(total=gain.accumulate(states)[:, None])
+        if self.head.states == "hidden":
+            return _classifier_gain(self.head, states, None, memory, self.settings)
+        return _classifier_gain(self.head, states, expected_vector(states, support), memory, self.settings)
+
+    def _keep_finite(
+        self, logits: Tensor, support: Support, found: CalibrationResult, *, whole: bool
+    ) -> Tensor:
+        """The calibrated logits; a row that overflowed stays as the model had it."""
+        calibrated, plain = found.logits, support.logits
+        if whole:
+            table, bias = self.lm_head.table, self.lm_head.bias
+            calibrated, plain = (found.hidden.to(table.dtype) @ table.T).float(), logits
+            calibrated = calibrated if bias is None else calibrated + bias.float()
+        finite = calibrated.isfinite().all(-1, keepdim=True) & found.hidden.isfinite().all(-1, keepdim=True)
+        return torch.where(finite, calibrated, plain)
+
+
+@dataclass(frozen=True, slots=True)
+class _FlatStep:
+    """A steering's step with its memory laid out flat, as a graph needs it."""
+
+    steering: CalibrationSteering
+    whole: bool
+
+    def __call__(
+        self, hidden: Tensor, logits: Tensor, uniforms: Tensor, *memory: Tensor
+    ) -> tuple[Tensor, ...]:
+        found = self.steering.advance(hidden, logits, uniforms, SteeringMemory(*memory), whole=self.whole)
+        return (found.logits, found.tokens, *found.memory)
+
+
+@dataclass(frozen=True, slots=True)
+class CapturableCalibration:
+    """Calibration as a step on tensors: a ``Flow``."""
+
+    steering: CalibrationSteering
+    whole: bool
+
+    def fresh(self, rows: int, device: torch.device) -> Sequence[Tensor]:
+        """What is remembered of texts that are about to begin."""
+        if self.steering.settings.strength == 0:
+            return ()
+        return self.steering.fresh(rows, start=self.steering.settings.strength, device=device)
+
+    def advance(
+        self, hidden: Tensor, logits: Tensor, uniforms: Tensor, memory: Sequence[Tensor]
+    ) -> tuple[Candidates, Sequence[Tensor]]:
+        """What may come next, and what is then remembered."""
+        if not memory:
+            return Candidates(logits), ()
+        found = self.steering.advance(hidden, logits, uniforms, SteeringMemory(*memory), whole=self.whole)
+        return Candidates(found.logits, None if self.whole else found.tokens), found.memory
+
+
+@dataclass(slots=True)
+class CalibrationProcessor:
+    """Calibrates the rows of one batch, token by token."""
+
+    steering: CalibrationSteering
+    whole: bool
+    """Whether the policy is wanted over the whole vocabulary."""
+    memory: SteeringMemory | None = None
+    _rows: list[int] = field(default_factory=list)
+
+    @torch.no_grad()
+    def __call__(self, step: Step) -> Candidates:
+        """What may come next, after K steps up the objective."""
+        if self.steering.settings.strength == 0:
+            return Candidates(step.logits)
+        memory = self._gather_memory(list(step.rows), step.hidden.device)
+        inputs = (step.hidden, step.logits, step.uniforms, *memory)
+        logits, tokens, *kept = self.steering.make_step(step.hidden.device, whole=self.whole)(*inputs)
+        self.memory = SteeringMemory(*kept)
+        return Candidates(logits, None if self.whole else tokens)
+
+    def flow(self) -> CapturableCalibration | None:
+        """The same step on tensors; None where a text begins with what others ended with."""
+        return None if self.steering.settings.carry else CapturableCalibration(self.steering, self.whole)
+
+    def _gather_memory(self, rows: list[int], device: torch.device) -> SteeringMemory:
+        """The memory in the order of these rows; texts met for the first time begin anew."""
+        if self.memory is not None and rows == self._rows:
+            return self.memory
+        fresh = self.steering.fresh(len(rows), start=self._start(), device=device)
+        known = {row: place for place, row in enumerate(self._rows)}
+        kept = [(new, known[row]) for new, row in enumerate(rows) if row in known]
+        self._rows = rows
+        if self.memory is None or not kept:
+            return fresh
+        new, old = (torch.tensor(places, device=device) for places in zip(*kept, strict=True))
+        for mine, theirs in zip(fresh, self.memory, strict=True):
+            mine[new] = theirs[old]
+        return fresh
+
+    def _start(self) -> float:
+        settings = self.steering.settings
+        if settings.carry and self.memory is not None:
+            return float(self.memory.strength.log().mean().exp())
+        return settings.strength
+
+
+def adapt_strength(strength: Tensor, divergence: Tensor, settings: CalibrationConfig) -> Tensor:
+    """The strengths of the next token: halved from 2 sigma on, doubled up to sigma / 2 (Algorithm 1)."""
+    sigma = settings.sigma
+    halved = torch.where(divergence >= 2 * sigma, strength / 2, strength)
+    return torch.where(divergence <= sigma / 2, strength * 2, halved).clamp(LEAST, MOST)
+
+
+def _update_memory(before: SteeringMemory, after: SteeringMemory) -> SteeringMemory:
+    """What is kept after a token; a row that overflowed forgets that token, and goes on with the next.
+
+    Its strength stays as adapted: an infinite divergence halves it.
+    """
+    sound = (after.total.sum(-1) + after.divergence).isfinite()
+    parts = [torch.where(_like(sound, new), new, old) for new, old in zip(after, before, strict=True)]
+    return SteeringMemory(*parts)._replace(strength=after.strength)
+
+
+def _like(rows: Tensor, part: Tensor) -> Tensor:
+    """One flag a row, in as many dimensions as a part of the memory has."""
+    return rows.reshape(-1, *(1 for _ in part.shape[1:]))
+
+
+def _sampled_place(support: Support, uniforms: Tensor) -> Tensor:
+    """The place of the token the vanilla policy writes with the same number: the rest counts as one."""
+    shares = (support.logits - support.mass[:, None]).double().exp()
+    return torch.searchsorted(shares.cumsum(-1), uniforms.double()[:, None], right=True)[:, 0]
+
+
+def _classifier_gain(
+    head: Calibrator,
+    states: Tensor,
+    expected: Tensor | None,
+    memory: SteeringMemory,
+    settings: CalibrationConfig,
+) -> tuple[DebiasGain, SteeringMemory]:
+    """The gain of rows, and what to remember of them; ``expected`` is None for a head of hidden states.
+
+    What accumulates is what the model itself was about to write, not what was then drawn: draws are noise
+    many times a lean, and what steering has changed would hide the lean that it must go on undoing (ADR 20).
+    """
+    about = states if expected is None else expected
+    total, seen = head.discount * memory.total + about, head.discount * memory.seen + 1
+    share = 1 / seen
+    newest = total * share[:, None]
+    inside = torch.cat([memory.inside[:, 1:], (newest @ head.inner.T + head.inner_bias)[:, None]], 1)
+    valid = torch.cat([memory.valid[:, 1:], torch.ones_like(memory.valid[:, :1])], 1)
+    ages = torch.arange(settings.window, -1, -1, device=states.device)
+    weights = valid * settings.gamma**ages / (settings.window + 1)
+    kept = memory._replace(total=total, seen=seen, inside=inside, valid=valid)
+    return ClassifierGain(head, inside, share, weights, expected), kept

@@ -1,0 +1,226 @@
+"""Calibration on a GPU through the kernels of `blocks`; the whole is then captured as one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final, TypeAlias
+
+import torch
+from torch import Tensor
+
+from evenhand.mitigations.calibration import BETA1, BETA2, CalibrationConfig
+from evenhand.mitigations.debias_gains import ClassifierGain, EmbeddingGain
+from evenhand.mitigations.policy import CalibrationResult, RestConfig, Support, TopKTokens
+from evenhand.mitigations.word_lists import WordListVectors
+from evenhand.tensors.devices import is_current_gpu, triton_available
+
+_PARTS: Final = 8
+"""Blocks that share the tokens of a row."""
+_TILE: Final = 4
+"""Vectors a block holds at once."""
+_COLUMNS: Final = 4096
+"""Logits a block holds at once."""
+_WARPS: Final = 4
+_WIDEST: Final = 8192
+# Triton has no type stubs: its kernels stay inside this file.
+_Kernels: TypeAlias = Any
+
+
+@cache
+def is_available() -> bool:
+    """Whether our kernels are, tried once on two small rows; without them torch's own do the work."""
+    return triton_available(_run_trial, instead="calibration takes torch's own kernels")
+
+
+def _run_trial() -> None:
+    """Two rows of a small table all the way up."""
+    states, tokens = torch.ones(2, 16, device="cuda"), torch.arange(4, device="cuda").repeat(2, 1)
+    flat, mass = states.new_zeros(2, 5), torch.full((2,), 16.0, device="cuda").log()
+    support = Support(torch.eye(16, device="cuda"), tokens, torch.zeros_like(states), flat, flat[:, :4], mass)
+    vectors, settings = WordListVectors(states[0], states[1], (0.0, 0.0), 0), CalibrationConfig(steps=1)
+    gain = EmbeddingGain.of(vectors, states, mass, settings, states.new_zeros(2))
+    optimize(states, support, gain, states.new_ones(2), settings)
+    torch.cuda.synchronize()
+
+
+def supports_table(table: Tensor) -> bool:
+    """Whether rows over this table can be dealt with here."""
+    fits = is_current_gpu(table.device) and table.is_contiguous() and table.shape[1] <= _WIDEST
+    return fits and is_available()
+
+
+def supports_rows(support: Support) -> bool:
+    """Whether these rows can be dealt with here."""
+    return supports_table(support.table)
+
+
+def log_masses(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Of each row the log of its mass, and the mean of its logits under its own policy."""
+    from evenhand.mitigations import triton_optimizer
+
+    mass, said = logits.new_empty(len(logits)), logits.new_empty(len(logits))
+    rows = logits if logits.stride(1) == 1 else logits.contiguous()
+    triton_optimizer.log_masses[len(rows),](
+        rows, mass, said, rows.shape[1], rows.stride(0), TILE=_COLUMNS, num_warps=_WARPS
+    )
+    return mass, said
+
+
+def estimate_rest(
+    hidden: Tensor, table: Tensor, near: TopKTokens, said: Tensor, rest: RestConfig
+) -> tuple[Tensor, Tensor]:
+    """What `kernel._near_rest` says, and what is added to its product with the hidden state."""
+    from evenhand.mitigations import triton_optimizer
+
+    rows, width = hidden.shape
+    reach = near.values.shape[1]
+    sums, last = hidden.new_empty(rows, _PARTS, width), torch.empty_like(hidden)
+    offset, values = hidden.new_empty(rows), near.values.contiguous()
+    sizes = {"W": _power_of_two(width), "PARTS": _PARTS, "num_warps": _WARPS}
+    seen = (table, near.tokens.contiguous(), values, near.mass, sums)
+    triton_optimizer.weigh_rest[rows, _PARTS](*seen, near.size, reach, width, TILE=_TILE, **sizes)
+    found = (sums, values, near.mass, said, hidden.contiguous(), last, offset)
+    triton_optimizer.rest_direction[rows,](
+        *found, rest.follow, rest.nothing, near.size, reach, width, R=_power_of_two(reach), **sizes
+    )
+    return last, offset
+
+
+def optimize(
+    hidden: Tensor,
+    support: Support,
+    gain: EmbeddingGain | ClassifierGain,
+    strength: Tensor,
+    settings: CalibrationConfig,
+) -> CalibrationResult:
+    """Where `kernel.calibrate` ends."""
+    way = _OptimizerBuffers(hidden.contiguous(), support, strength.contiguous(), settings)
+    start = way.evaluate_policy()
+    step = _by_words(way, gain) if isinstance(gain, EmbeddingGain) else _by_head(way, gain)
+    logits = start
+    for number in range(1, settings.steps + 1):
+        step(number)
+        logits = way.evaluate_policy()
+    policy = start.log_softmax(-1)
+    divergence = (policy.exp() * (policy - logits.log_softmax(-1))).sum(-1)
+    return CalibrationResult(way.now, logits[:, :-1], divergence, way.gain)
+
+
+def expected_vector(hidden: Tensor, support: Support) -> Tensor:
+    """What `kernel.expected_vector` says."""
+    way = _OptimizerBuffers(hidden.contiguous(), support, support.mass, CalibrationConfig())
+    way.evaluate_policy()
+    return way.means.sum(1) / way.totals.sum(1, keepdim=True)
+
+
+class _OptimizerBuffers:
+    """Rows on their way up, with all that the kernels write."""
+
+    def __init__(
+        self, hidden: Tensor, support: Support, strength: Tensor, settings: CalibrationConfig
+    ) -> None:
+        from evenhand.mitigations import triton_optimizer
+
+        self.kernels: _Kernels = triton_optimizer
+        rows, self.width = hidden.shape
+        self.wide = _power_of_two(self.width)
+        self.hidden, self.strength, self.now = hidden, strength, hidden.clone()
+        self._tokens, self._last = support.tokens.contiguous(), support.last.contiguous()
+        self._table, self._offsets = support.table, support.offsets.contiguous()
+        self.near, self.rates = support.mass.clone(), settings.rate * hidden.square().mean(-1).sqrt()
+        self.first, self.second = torch.zeros_like(hidden), torch.zeros_like(hidden)
+        self.vanilla, self.gain = torch.empty_like(hidden), hidden.new_empty(rows)
+        self.totals = hidden.new_empty(rows, _PARTS)
+        self.means = hidden.new_empty(rows, _PARTS, self.width)
+
+    def evaluate_policy(self) -> Tensor:
+        """The logits at the present states, the rest as the last column."""
+        logits = torch.empty_like(self._offsets)
+        self.kernels.walk[len(self.now), _PARTS](
+            self._table,
+            self._tokens,
+            self._last,
+            self._offsets,
+            self.now,
+            self.near,
+            logits,
+            self.totals,
+            self.means,
+            self._tokens.shape[1],
+            self.width,
+            W=self.wide,
+            PARTS=_PARTS,
+            TILE=_TILE,
+            num_warps=_WARPS,
+        )
+        return logits
+
+
+def _by_words(way: _OptimizerBuffers, gain: EmbeddingGain) -> Callable[[int], None]:
+    """One step up with word lists."""
+    vectors, rows = gain.vectors, len(way.now)
+    sides = torch.stack([vectors.first, vectors.second]).float()
+    units, wanted = gain.units.contiguous(), gain.earlier - vectors.centre
+
+    def step(number: int) -> None:
+        way.kernels.step_by_words[rows,](
+            way.totals,
+            way.means,
+            way.near,
+            way.now,
+            way.first,
+            way.second,
+            way.vanilla,
+            way.rates,
+            way.strength,
+            way.gain,
+            sides,
+            units,
+            wanted,
+            *(float(offset) for offset in vectors.offsets),
+            float(gain.balance),
+            *_adam(number),
+            rows,
+            way.width,
+            FIRST=number == 1,
+            W=way.wide,
+            PARTS=_PARTS,
+            num_warps=_WARPS,
+        )
+
+    return step
+
+
+def _by_head(way: _OptimizerBuffers, gain: ClassifierGain) -> Callable[[int], None]:
+    """One step up with a head: its two products are those of all rows together."""
+    head, rows, units = gain.head, len(way.now), len(gain.head.outer)
+    layer, weights, share = gain.inside.contiguous(), gain.weights.contiguous(), gain.share.contiguous()
+    shift, back = way.now.new_empty(rows, units), way.now.new_empty(rows, units)
+    mean, moved, slope = (torch.empty_like(way.now) for _ in range(3))
+
+    def step(number: int) -> None:
+        is_first = number == 1
+        sizes = {"FIRST": is_first, "num_warps": _WARPS}
+        parts = (way.totals, way.means, way.near, way.now, way.hidden, way.vanilla, mean, moved, share)
+        natural = gain.expected is not None
+        way.kernels.combine[rows,](*parts, way.width, NATURAL=natural, W=way.wide, PARTS=_PARTS, **sizes)
+        if not is_first:
+            torch.mm(moved, head.inner.T, out=shift)
+        seen = (layer, shift, weights, head.outer, head.outer_bias, share, way.strength, back, way.gain)
+        way.kernels.pull[rows,](*seen, weights.shape[1], units, U=_power_of_two(units), **sizes)
+        torch.mm(back, head.inner, out=slope)
+        state = (slope, mean, way.vanilla, way.first, way.second, way.now, way.rates)
+        way.kernels.step_by_head[rows,](*state, *_adam(number), way.width, W=way.wide, num_warps=_WARPS)
+
+    return step
+
+
+def _adam(number: int) -> tuple[float, float]:
+    """What the first moment and the root of the second are multiplied with at a step."""
+    return 1 / (1 - BETA1**number), (1 - BETA2**number) ** -0.5
+
+
+def _power_of_two(number: int) -> int:
+    """The least one that is not below a number."""
+    return 1 << (number - 1).bit_length()

@@ -1,0 +1,307 @@
+"""Sums, exponentials and products that LLVM turns into vector code, for `likeliest` and `fused`."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, Final, NamedTuple, TypeAlias, cast
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+# Not the whole of fast-math: an overflow must stay visible, since such a row is left as the model had it.
+FAST_MATH_FLAGS: Final = {"reassoc", "contract", "arcp", "nsz"}
+# llvmlite and numba have no type stubs: their values stay inside this file.
+_Builder: TypeAlias = Any
+_Value: TypeAlias = Any
+_INT, _FLOAT = ir.IntType(32), ir.FloatType()
+_ONE, _TWO, _HALF = np.float32(1), np.float32(2), np.float32(0.5)
+_LOG2_E, _LN_2 = np.float32(1.4426950408889634), np.float32(0.6931471805599453)
+_LOWEST, _HIGHEST = np.float32(-87), np.float32(128)
+# exp(r) - 1 - r over r^2 for |r| <= log(2) / 2, to 1e-7 (Cephes).
+_P0, _P1, _P2, _P3, _P4, _P5 = (
+    np.float32(value)
+    for value in (
+        1.9875691500e-4,
+        1.3981999507e-3,
+        8.3334519073e-3,
+        4.1665795894e-2,
+        1.6666665459e-1,
+        5.0000001201e-1,
+    )
+)
+
+
+def run_on_cores(work: Callable[..., None], rows: int, *arguments: object, cores: int) -> None:
+    """Run a function over the rows from its first to its second argument, a part of them on each core."""
+    parts = max(1, min(cores, rows))
+    ends = [rows * part // parts for part in range(parts + 1)]
+    (first, *others) = pairwise(ends)
+    # Not numba's own threads: they must not be forked, and corpora are counted in forked processes.
+    begun = [_pool(os.getpid(), cores).submit(work, *other, *arguments) for other in others]
+    work(*first, *arguments)
+    for part in begun:
+        part.result()
+
+
+@lru_cache(maxsize=1)
+def _pool(_process: int, cores: int) -> ThreadPoolExecutor:
+    """Threads of this process; a fork has none of its parent's."""
+    return ThreadPoolExecutor(cores, thread_name_prefix="calibration")
+
+
+def _typed_power(_context: object, number: object) -> _Value:
+    """2 to a whole number between -126 and 128, where it is infinite."""
+
+    def generate(_context: object, builder: _Builder, _signature: object, arguments: _Value) -> _Value:
+        exponent = builder.add(builder.fptosi(arguments[0], _INT), ir.Constant(_INT, 127))
+        return builder.bitcast(builder.shl(exponent, ir.Constant(_INT, 23)), _FLOAT)
+
+    return types.float32(types.float32), generate
+
+
+_power_of_two = cast("Callable[[np.float32], np.float32]", intrinsic(_typed_power))
+
+
+def _typed_rank(_context: object, number: object) -> _Value:
+    """An integer that grows with a float32; above all others for NaN."""
+
+    def generate(_context: object, builder: _Builder, _signature: object, arguments: _Value) -> _Value:
+        bits = builder.bitcast(arguments[0], _INT)
+        sign = builder.ashr(bits, ir.Constant(_INT, 31))
+        return builder.xor(bits, builder.and_(sign, ir.Constant(_INT, 0x7FFFFFFF)))
+
+    return types.int32(types.float32), generate
+
+
+rank = cast("Callable[[np.float32], np.int32]", intrinsic(_typed_rank))
+
+
+@njit(fastmath={"contract"}, inline="always")
+def exp(x: np.float32) -> np.float32:
+    """The exponential to 2e-7; 1e-38 below -87."""
+    if x < _LOWEST:
+        x = _LOWEST
+    whole: np.float32 = np.floor(x * _LOG2_E + _HALF)
+    if whole > _HIGHEST:
+        whole = _HIGHEST
+    r = x - whole * _LN_2
+    tail = ((((_P0 * r + _P1) * r + _P2) * r + _P3) * r + _P4) * r + _P5
+    found: np.float32 = (tail * r * r + r + _ONE) * _power_of_two(whole)
+    return found
+
+
+@njit(fastmath={"contract"}, inline="always")
+def tanh(x: np.float32) -> np.float32:
+    """The hyperbolic tangent, at most 2e-7 away."""
+    return _ONE - _TWO / (exp(_TWO * x) + _ONE)
+
+
+@njit(fastmath=FAST_MATH_FLAGS, cache=True, nogil=True)
+def dot(one: Floats, two: Floats) -> np.float32:
+    """The inner product."""
+    total = np.float32(0)
+    for place in range(one.size):
+        total += one[place] * two[place]
+    return total
+
+
+@njit(fastmath=FAST_MATH_FLAGS, cache=True, nogil=True)
+def four_dots(
+    a: Floats, b: Floats, c: Floats, d: Floats, other: Floats
+) -> tuple[np.float32, np.float32, np.float32, np.float32]:
+    """The inner products of four vectors with another, which is read once."""
+    p = q = r = s = np.float32(0)
+    for place in range(other.size):
+        factor = other[place]
+        p += a[place] * factor
+        q += b[place] * factor
+        r += c[place] * factor
+        s += d[place] * factor
+    return p, q, r, s
+
+
+@njit(fastmath=FAST_MATH_FLAGS, cache=True, nogil=True)
+def four_by_two(
+    a: Floats, b: Floats, c: Floats, d: Floats, one: Floats, two: Floats
+) -> tuple[tuple[np.float32, ...], tuple[np.float32, ...]]:
+    """The inner products of four vectors with two others: eight sums from six vectors read."""
+    p = q = r = s = t = u = v = w = np.float32(0)
+    for place in range(one.size):
+        x, y = one[place], two[place]
+        p += a[place] * x
+        q += b[place] * x
+        r += c[place] * x
+        s += d[place] * x
+        t += a[place] * y
+        u += b[place] * y
+        v += c[place] * y
+        w += d[place] * y
+    return (p, q, r, s), (t, u, v, w)
+
+
+@njit(fastmath=FAST_MATH_FLAGS, cache=True, nogil=True)
+def add(total: Floats, weight: np.float32, vector: Floats) -> None:
+    """Add a weighted vector."""
+    for place in range(total.size):
+        total[place] += weight * vector[place]
+
+
+@njit(fastmath=FAST_MATH_FLAGS, cache=True, nogil=True)
+def add_four(
+    total: Floats,
+    weights: tuple[np.float32, np.float32, np.float32, np.float32],
+    a: Floats,
+    b: Floats,
+    c: Floats,
+    d: Floats,
+) -> None:
+    """Add four weighted vectors; the sum is read and written once."""
+    p, q, r, s = weights
+    for place in range(total.size):
+        total[place] += p * a[place] + q * b[place] + r * c[place] + s * d[place]
+
+
+_SAMPLE: Final = 2048
+"""Logits looked at to guess from where on the likeliest begin."""
+_LOW: Final = np.int64(0xFFFFFFFF)
+_LEAST: Final = np.float32(-87)
+
+
+class TopKConfig(NamedTuple):
+    """How many tokens are wanted, and how far those reach that speak for the rest."""
+
+    size: int
+    reach: int
+    follow: float
+    nothing: float
+
+
+class TopKResult(NamedTuple):
+    """What is found of each row, as `policy.Support` has it."""
+
+    tokens: Ints
+    logits: Floats
+    mass: Floats
+    direction: Floats
+    rest: Floats
+    """What is added to the direction's product with the hidden state."""
+
+
+@njit(fastmath=FAST_MATH_FLAGS, cache=True, nogil=True)
+def find_topk(
+    begin: int, end: int, hidden: Floats, logits: Floats, table: Floats, near: TopKConfig, found: TopKResult
+) -> None:
+    """Write what is found of the rows from ``begin`` to ``end``."""
+    keys, sample = np.empty(logits.shape[1], np.int64), np.empty(2 * _SAMPLE, np.float32)
+    shares, tokens = np.empty(near.reach, np.float32), np.empty(near.reach, np.int64)
+    for row in range(begin, end):
+        most, total, said = _masses(logits[row])
+        mass = most + np.float32(math.log(total))
+        count = _candidate_keys(logits[row], near.reach, sample, keys)
+        order = np.sort(keys[:count])
+        inside = reached = told = 0.0
+        for place in range(near.reach):
+            token = _LOW - (order[count - 1 - place] & _LOW)
+            value = logits[row, token]
+            shares[place], tokens[place] = exp(value - mass), token
+            reached += shares[place]
+            told += float(shares[place]) * (value - most)
+            if place < near.size:
+                inside += shares[place]
+                found.tokens[row, place], found.logits[row, place] = token, value
+        _sum_vectors(near, shares, tokens, table, found.direction[row])
+        # What all tokens said less what the near ones said: the mean logit of those beyond, times their mass.
+        far = max(1 - reached, 1e-9)
+        beyond = float(most) * far + float(said) / float(total) - told
+        _rest_direction(
+            hidden[row], max(reached - inside, 1e-30), far, beyond, near.follow, found.direction[row]
+        )
+        rest = max(math.log1p(-inside), near.nothing) if inside < 1 else near.nothing
+        found.mass[row] = mass
+        found.rest[row] = mass + np.float32(rest) - dot(found.direction[row], hidden[row])
+
+
+@njit(fastmath=FAST_MATH_FLAGS, cache=True, nogil=True)
+def _masses(logits: Floats) -> tuple[np.float32, np.float32, np.float32]:
+    """The largest logit; the sums of e and of e d, d being a logit less the largest and e its exponential."""
+    best = rank(logits[0])
+    for place in range(logits.size):
+        best = max(best, rank(logits[place]))
+    # As integers: a comparison that lets NaN pass is no vector code.
+    most = logits[0]
+    for place in range(logits.size):
+        if rank(logits[place]) == best:
+            most = logits[place]
+            break
+    total = said = np.float32(0)
+    for place in range(logits.size):
+        below = logits[place] - most
+        if below < _LEAST:
+            below = _LEAST
+        mass = exp(below)
+        total += mass
+        said += mass * below
+    return most, total, said
+
+
+@njit(cache=True, nogil=True)
+def _candidate_keys(logits: Floats, wanted: int, sample: Floats, keys: Ints) -> int:
+    """Write keys of at least the ``wanted`` likeliest tokens: they sort by logit, then by falling token."""
+    step = max(1, logits.size // _SAMPLE)
+    seen = 0
+    for place in range(0, logits.size, step):
+        sample[seen] = logits[place]
+        seen += 1
+    expected = wanted / step
+    guess = int(expected + 3 * math.sqrt(expected)) + 2
+    count = 0
+    while count < wanted:
+        bound = (
+            np.float32(-np.inf) if guess >= seen else np.partition(sample[:seen], seen - guess)[seen - guess]
+        )
+        count = 0
+        for place in range(logits.size):
+            # Not `>=`: NaN is taken too, and stays visible.
+            if not logits[place] < bound:
+                keys[count] = (np.int64(rank(logits[place])) << 32) | (_LOW - place)
+                count += 1
+        guess *= 2
+    return count
+
+
+@njit(fastmath=FAST_MATH_FLAGS, cache=True, nogil=True)
+def _sum_vectors(near: TopKConfig, shares: Floats, tokens: Ints, table: Floats, out: Floats) -> None:
+    """Write the sum of the vectors between size and reach, each times its share."""
+    out[:] = 0
+    place = near.size
+    while place + 4 <= near.reach:
+        a, b, c, d = tokens[place], tokens[place + 1], tokens[place + 2], tokens[place + 3]
+        weights = (shares[place], shares[place + 1], shares[place + 2], shares[place + 3])
+        add_four(out, weights, table[a], table[b], table[c], table[d])
+        place += 4
+    for last in range(place, near.reach):
+        add(out, shares[last], table[tokens[last]])
+
+
+@njit(fastmath=FAST_MATH_FLAGS, cache=True, nogil=True)
+def _rest_direction(
+    hidden: Floats, weight: float, far: float, beyond: float, follow: float, out: Floats
+) -> None:
+    """Make the sum over the near tokens the mean over the whole rest (`policy.Rest`)."""
+    length = max(float(dot(hidden, hidden)), 1e-30)
+    along = float(dot(out, hidden)) / weight / length
+    scale = np.float32((1 + far * follow / weight) / (weight + far))
+    shift = np.float32((beyond / length - far * follow * along) / (weight + far))
+    for place in range(out.size):
+        out[place] = scale * out[place] + shift * hidden[place]

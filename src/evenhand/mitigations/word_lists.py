@@ -1,0 +1,146 @@
+"""The words of two sides, and one vector for each side in a model's output table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import torch
+from torch import Tensor
+
+from evenhand.core.digests import digest
+from evenhand.core.errors import InputError
+from evenhand.core.files import asset_path, user_path
+from evenhand.core.protocols import LMHead
+from evenhand.core.regular_files import read_text
+from evenhand.mitigations.calibration import PiecePolicy
+
+EMBEDDED: Final[Mapping[str, tuple[tuple[str, str], tuple[str, str]]]] = {
+    "ideology": (("ideology", "words.json"), ("liberal", "conservative")),
+    "gender": (("embeddings", "gender_words.json"), ("female", "male")),
+}
+"""Name to the embedded file and the two lists in it."""
+_ACCEPTED: Final = "ideology, gender, or a JSON file with two lists of words under the names of the two sides"
+
+_EXAMPLE: Final = '{"liberal": ["climate"], "conservative": ["border"]}'
+
+
+@dataclass(frozen=True, slots=True)
+class WordLists:
+    """Two lists of words that speak for the two sides of an attribute."""
+
+    names: tuple[str, str]
+    words: tuple[tuple[str, ...], tuple[str, ...]]
+
+    @property
+    def digest(self) -> str:
+        """What identifies the lists."""
+        return digest([self.names, self.words])
+
+
+class WordListVectors(NamedTuple):
+    """What a model knows of two word lists: distances to a whole list need one vector, not its words."""
+
+    first: Tensor
+    """The mean output vector of the first side's words."""
+    second: Tensor
+    offsets: tuple[float, float]
+    """The mean output bias of each side's words."""
+    split: int
+    """Words of both sides that the tokenizer cuts into several tokens."""
+    centre: float = 0.0
+    """How much farther the first side is than the second in the model's everyday text, in nats."""
+
+
+def read_word_lists(source: str) -> WordLists:
+    """The two word lists of an embedded name or of a JSON file."""
+    path, wanted = _place(source)
+    try:
+        lists = json.loads(read_text(path))
+    except (OSError, ValueError, RecursionError) as error:
+        is_there = path.exists()
+        raise InputError(
+            f"the word lists {source} cannot be read: {error if is_there else 'it is not there'}",
+            expected=_ACCEPTED,
+            fix=f"write JSON, such as {_EXAMPLE}" if is_there else "check the path",
+        ) from error
+    names = wanted or (tuple(lists) if isinstance(lists, dict) else ())
+    strange = sum(not _is_list(lists[name]) for name in names)
+    if len(names) != 2 or strange:
+        raise InputError(
+            f"{source} holds {len(names) - strange} lists of words"
+            + (f", and {strange} under whose name there is something else" if strange else ""),
+            expected=f"two lists of words, such as {_EXAMPLE}",
+            fix="write one list for each side",
+        )
+    first, second = (tuple(dict.fromkeys(filter(None, map(str.strip, lists[name])))) for name in names)
+    return _check_word_lists(WordLists((names[0], names[1]), (first, second)), source)
+
+
+def word_list_vectors(sides: WordLists, anatomy: LMHead, *, pieces: PiecePolicy) -> WordListVectors:
+    """One vector a side: the mean over its words of their vectors in the output table.
+
+    With dist(w) = -log pi(w), the mean distance to n words is lse(z) - mean(z_w), and the mean of the logits
+    is one product with the mean of their vectors. A word of several tokens counts as the mean of its tokens'
+    vectors, or as its first token, and is counted in ``split``.
+    """
+    coded = [anatomy.encode([f" {word}" for word in words]) for words in sides.words]
+    _check_tokens(sides, coded)
+    vectors, offsets = zip(*(_mean(rows, anatomy, pieces) for rows in coded), strict=True)
+    split = sum(len(row) > 1 for rows in coded for row in rows)
+    return WordListVectors(vectors[0], vectors[1], (offsets[0], offsets[1]), split)
+
+
+def _mean(rows: Sequence[Sequence[int]], anatomy: LMHead, pieces: PiecePolicy) -> tuple[Tensor, float]:
+    used = [row[:1] if pieces == "first" else row for row in rows]
+    device = anatomy.table.device
+    tokens = torch.tensor([token for row in used for token in row], device=device)
+    weights = torch.tensor([1 / len(row) for row in used for _ in row], device=device) / len(used)
+    vector = weights @ anatomy.table[tokens].float()
+    offset = 0.0 if anatomy.bias is None else float(weights @ anatomy.bias[tokens].float())
+    return vector, offset
+
+
+def _check_tokens(sides: WordLists, coded: Sequence[Sequence[Sequence[int]]]) -> None:
+    """An error where the tokenizer has no token for a word: it would drop out without a trace."""
+    for name, words, rows in zip(sides.names, sides.words, coded, strict=True):
+        lost = [word for word, row in zip(words, rows, strict=True) if not row]
+        if lost:
+            raise InputError(
+                f"the model's tokenizer has no token for {len(lost)} of the words {name!r}, such as "
+                f"{lost[0]!r}",
+                expected="words that the tokenizer can write, in one token or several",
+                fix="take them out, or choose words of the model's language",
+            )
+
+
+def _place(source: str) -> tuple[Path, tuple[str, str] | None]:
+    if source in EMBEDDED:
+        parts, names = EMBEDDED[source]
+        return asset_path(*parts), names
+    return user_path(source), None
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(word, str) for word in value)
+
+
+def _check_word_lists(sides: WordLists, source: str) -> WordLists:
+    for name, words in zip(sides.names, sides.words, strict=True):
+        if not words:
+            raise InputError(
+                f"the list {name!r} of {source} is empty",
+                expected="at least one word a side",
+                fix="add words, or extract them from labelled texts (evenhand.training.ideology_words)",
+            )
+    shared = sorted(set(sides.words[0]) & set(sides.words[1]))
+    if shared:
+        raise InputError(
+            f"{shared[0]!r} stands in both lists of {source}",
+            expected="words of one side alone",
+            fix=f"take {'it' if len(shared) == 1 else f'the {len(shared)} shared words'} out",
+        )
+    return sides

@@ -1,0 +1,73 @@
+"""Models in the Hub's layout: config.json, model.safetensors, tokenizer.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from safetensors.torch import save_file
+from tokenizers import Tokenizer, processors
+from torch import Tensor
+
+from evenhand.core.files import apply_umask
+from evenhand.core.regular_files import read_text
+from evenhand.tensors import int8_weights
+
+WEIGHTS: Final = "model.safetensors"
+OWN_KEY: Final = "evenhand_tokenizer"
+"""Key of config.json: the asset folder whose tokenizer.json a model shares. The Hub's copy lacks it."""
+SPECIAL_TOKENS: Final = ("<|endoftext|>", "[PAD]", "[CLS]", "[SEP]", "[MASK]")
+END, PAD, CLS, SEP, MASK = range(len(SPECIAL_TOKENS))
+
+
+def hub_folder(source: Path, target: Path, *, tokenizer_file: Path) -> None:
+    """Write the int8 (or float16) model of `source` in float32, for transformers: the very same numbers."""
+    config = json.loads(read_text(source / "config.json"))
+    write_hub_folder(target, read_weights(source), config, Tokenizer.from_file(str(tokenizer_file)))
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """Return a folder's weights in float32, whether stored as float16 or int8."""
+    return int8_weights.load_dequantised(folder / WEIGHTS)
+
+
+def write_hub_folder(
+    folder: Path, tensors: Mapping[str, Tensor], config: Mapping[str, object], bpe: Tokenizer
+) -> None:
+    """Write weights, configuration and tokenizer; transformers loads the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = {name: value.contiguous() for name, value in tensors.items()}
+    save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
+    apply_umask(folder / WEIGHTS)
+    write_json(folder / "config.json", {key: value for key, value in config.items() if key != OWN_KEY})
+    write_json(folder / "tokenizer_config.json", _tokenizer_config(config))
+    if config["model_type"] == "bert":
+        frame_texts(bpe)
+    bpe.save(str(folder / "tokenizer.json"), pretty=False)
+
+
+def frame_texts(tokenizer: Tokenizer) -> None:
+    """Make the tokenizer put [CLS] before and [SEP] after each text, as the masked model reads them."""
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B [SEP]",
+        special_tokens=[("[CLS]", CLS), ("[SEP]", SEP)],
+    )
+
+
+def write_json(path: Path, value: Mapping[str, object]) -> None:
+    """Write a JSON file of that layout."""
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+
+
+def _tokenizer_config(config: Mapping[str, object]) -> dict[str, object]:
+    """Return what `AutoTokenizer` needs beside tokenizer.json."""
+    names = {"bos": END, "eos": END, "unk": END, "pad": PAD, "cls": CLS, "sep": SEP, "mask": MASK}
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": config.get("n_positions", config.get("max_position_embeddings")),
+        "clean_up_tokenization_spaces": False,
+        **{f"{name}_token": SPECIAL_TOKENS[index] for name, index in names.items()},
+    }

@@ -1,0 +1,151 @@
+"""A causal language model on this machine: writes, scores and can be steered."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from evenhand.core.errors import InputError
+from evenhand.core.protocols import LMHead, Steering
+from evenhand.core.records import Completion, GenerationSpec, ModelRef, Request
+from evenhand.generation.gibbs_sampling import GibbsSampler
+from evenhand.generation.scheduler import SamplingLoop, check_spec
+from evenhand.generation.spec_checks import check_control_code, refuse_iterations
+from evenhand.tensors.devices import dtype_name
+
+_TRIAL = 4
+"""Tokens of each text by which the speed is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class CausalModel:
+    """A local model that continues texts from left to right: a ``SteerableModel``."""
+
+    ref: ModelRef
+    loop: SamplingLoop
+    control_code: str | None = None
+    """What every prompt is preceded by where the spec names nothing else (CTRL)."""
+    control_codes: frozenset[str] = frozenset()
+    """The codes its tokenizer knows; none but CTRL models have any."""
+
+    @property
+    def at_once(self) -> int:
+        """How many texts to ask for together."""
+        return self.loop.at_once
+
+    def resolved(self, spec: GenerationSpec) -> GenerationSpec:
+        """The spec as it is; an error for sampling this model does not know."""
+        check_spec(spec, self.loop.engine.context)
+        refuse_iterations(spec, self.ref.name)
+        if spec.control_code is not None:
+            check_control_code(spec.control_code, self.control_codes, self.ref.name)
+        return spec
+
+    def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
+        """Completions as they finish, one for each request and sample; a control code is no part of them."""
+        self.resolved(spec)
+        code = spec.control_code or self.control_code
+        if code is not None:
+            requests = [replace(item, text=f"{code} {item.text}") for item in requests]
+        return self.loop.run(requests, spec)
+
+    def pace(self, spec: GenerationSpec) -> float:
+        """Tokens a second, from a few tokens of a full batch of short prompts."""
+        trial = replace(self.resolved(spec), max_new_tokens=min(_TRIAL, spec.max_new_tokens), stop="none")
+        rows = max(self.loop.rows, self.at_once)
+        requests = [Request(f"trial {number}", "The", (0,)) for number in range(rows)]
+        # The first pass warms up: one prompt does for a CPU; a GPU records a step for all of them.
+        for _ in self.generate(requests[: self.at_once], trial):
+            pass
+        started = time.perf_counter()
+        written = sum(answer.new_tokens or 0 for answer in self.generate(requests, trial))
+        return max(written, 1) / (time.perf_counter() - started)
+
+    def log_likelihoods(self, texts: Sequence[str]) -> list[tuple[float, int]]:
+        """For each text its natural log-probability and the number of tokens it was summed over.
+
+        Every token is scored once, the first one after the tokenizer's start token. A text longer than the
+        context is read in windows that share one token. An empty text is (0.0, 0).
+        """
+        rows = [self._windows(tokens) for tokens in self._prepend_start(texts)]
+        parts = iter(self.loop.engine.log_probs([window for windows in rows for window in windows]))
+        return [_total([next(parts) for _ in windows]) for windows in rows]
+
+    def anatomy(self) -> LMHead:
+        """Its output table and tokenizer; an error where logits are not a product with a table."""
+        table, bias = self.loop.engine.lm_head()
+        return LMHead(table, bias, self._words)
+
+    def hidden_states(self, texts: Sequence[str], *, longest: int) -> Iterator[torch.Tensor]:
+        """For each text its last hidden states, tokens x width, of at most ``longest`` tokens."""
+        size = min(longest, self.loop.engine.context)
+        return self.loop.engine.hidden_states([tokens[:size] for tokens in self.loop.codec.encode(texts)])
+
+    def steered(self, steering: Steering, *, name: str, options: Mapping[str, str]) -> CausalModel:
+        """The same model with a steering; ``name`` and ``options`` become part of its identity."""
+        if self.loop.steering is not None:
+            raise InputError(
+                f"the model {self.ref.name!r} is steered already",
+                expected="one steering at a time",
+                fix="apply the mitigation to the plain model",
+            )
+        marks = {"mitigation": name} | {f"mitigation.{key}": value for key, value in options.items()}
+        ref = replace(self.ref, options={**self.ref.options, **marks})
+        return replace(self, ref=ref, loop=replace(self.loop, steering=steering))
+
+    def _words(self, texts: Sequence[str]) -> list[list[int]]:
+        start = self.loop.codec.start
+        return [row[1:] if row[:1] == [start] else row for row in self.loop.codec.encode(texts)]
+
+    def _prepend_start(self, texts: Sequence[str]) -> list[list[int]]:
+        start = self.loop.codec.start
+        rows = self.loop.codec.encode(texts)
+        return [row if start is None or row[:1] == [start] else [start, *row] for row in rows]
+
+    def _windows(self, tokens: Sequence[int]) -> list[Sequence[int]]:
+        size = self.loop.engine.context
+        return [tokens[at : at + size] for at in range(0, len(tokens) - 1, size - 1)]
+
+
+def _total(parts: Sequence[torch.Tensor]) -> tuple[float, int]:
+    return sum(float(part.double().sum()) for part in parts), sum(len(part) for part in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedModel:
+    """A local model that fills gaps, as a ``Model`` that continues prompts."""
+
+    ref: ModelRef
+    loop: GibbsSampler
+
+    @property
+    def at_once(self) -> int:
+        """How many texts to ask for together."""
+        return self.loop.at_once
+
+    def resolved(self, spec: GenerationSpec) -> GenerationSpec:
+        """The spec with burn-in and iterations filled in; an error for sampling this model does not know."""
+        return self.loop.resolved(spec)
+
+    def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
+        """Completions as they finish, one for each request and sample."""
+        return self.loop.run(requests, self.resolved(spec))
+
+    def pace(self, spec: GenerationSpec) -> float:
+        """Tokens a second at least, from two passes over a full batch: every iteration is counted."""
+        return self.loop.pace(self.resolved(spec))
+
+
+def local_options(tokenizer: str, *, dtype: torch.dtype, device: torch.device, loop: str) -> dict[str, str]:
+    """What decides a local model's texts besides its weights and the spec, for its ``ModelRef``.
+
+    Args:
+        tokenizer: The digest of its tokenizer.
+        dtype: What it computes in.
+        device: Where it runs; which of several alike does not matter.
+        loop: The version of the loop that writes with it.
+    """
+    return {"tokenizer": tokenizer, "dtype": dtype_name(dtype), "device": device.type, "loop": loop}

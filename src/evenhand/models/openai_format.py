@@ -1,0 +1,284 @@
+"""The wire form of OpenAI-compatible hosts: what is asked, and what an answer means."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final, NamedTuple, cast
+from urllib.parse import SplitResult, urlsplit
+
+from evenhand.core.digests import Json
+from evenhand.core.errors import InputError
+from evenhand.core.hosts import LOOPBACK, redact_key, sanitize_message
+from evenhand.core.http import HttpConnection
+from evenhand.core.records import Finish, GenerationSpec
+
+INSTRUCTION: Final = (
+    "Continue the user's text from where it stops. Write only the continuation, in the same voice, "
+    "without repeating the text and without comments."
+)
+"""What a chat model is told, since it would otherwise answer the text instead of continuing it."""
+
+OPTIONAL: Final = ("top_k", "repetition_penalty", "repeat_penalty")
+"""Fields beyond OpenAI's own, which vLLM and llama.cpp take and other hosts may refuse."""
+
+_ACCEPTED: Final = "endpoint:URL#MODEL, such as endpoint:http://localhost:8000/v1#my-model"
+_CHAT: Final = "/chat/completions"
+_PLAIN: Final = "/completions"
+_FINISHES: Final[Mapping[object, Finish]] = {"stop": "stop", "length": "length"}
+_LARGEST_COUNT: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointTarget:
+    """One model of one host."""
+
+    url: str
+    """Where requests go, ``/completions`` included."""
+    model: str
+    chat: bool
+    is_local: bool
+
+    @property
+    def is_private(self) -> bool:
+        """Whether nobody between here and the host can read along."""
+        return self.is_local or self.url.startswith("https:")
+
+    @property
+    def name(self) -> str:
+        """The name without the part that says which of the two interfaces is used."""
+        return f"{self.url.removesuffix(_CHAT if self.chat else _PLAIN)}#{self.model}"
+
+
+class HostResponse(NamedTuple):
+    """What a host said to one request: a text, or why there is none."""
+
+    text: str | None
+    finish: Finish | None
+    failure: str | None = None
+    prompt_tokens: int | None = None
+    new_tokens: int | None = None
+    served_by: Mapping[str, str] = {}
+    """The model's full name and fingerprint, where the host tells them."""
+
+
+def parse_target(name: str, *, chat: bool | None) -> EndpointTarget:
+    """The target of ``URL#MODEL``; ``chat`` None follows the URL, and is completions where that is silent."""
+    address, _, model = name.partition("#")
+    parts = _split(address)
+    # Without a scheme, user info is not where URLs have it: u:PW@h reads as the scheme u.
+    if "@" in (parts.netloc or address):
+        raise InputError(
+            f"the endpoint of model {model!r} holds a user name or a password",
+            expected=f"{_ACCEPTED}; keys by environment variable only",
+            fix="put the key into EVENHAND_API_KEY and take it out of the URL",
+        )
+    if parts.query or "?" in address:
+        raise InputError(
+            f"the endpoint of model {model!r} has a query after '?'",
+            expected=f"{_ACCEPTED}, without a query",
+            fix="take the part after '?' out of the URL",
+        )
+    if not address:
+        raise InputError(
+            "the endpoint has no URL", expected=_ACCEPTED, fix="write the URL, a # and the model"
+        )
+    if parts.scheme not in ("http", "https") or not parts.hostname or not model:
+        raise InputError(
+            f"{name!r} is no endpoint", expected=_ACCEPTED, fix="write the URL, a # and the model"
+        )
+    path = parts.path.rstrip("/")
+    says_chat = True if path.endswith(_CHAT) else False if path.endswith(_PLAIN) else None
+    if chat is not None and says_chat is not None and chat != says_chat:
+        raise InputError(
+            f"the URL ends in {_CHAT if says_chat else _PLAIN} and chat is {chat}",
+            expected="one of the two",
+            fix="leave the option chat out",
+        )
+    as_chat = bool(says_chat if chat is None else chat)
+    base = path.removesuffix(_CHAT if says_chat else _PLAIN) if says_chat is not None else path or "/v1"
+    url = f"{parts.scheme}://{parts.netloc}{base}{_CHAT if as_chat else _PLAIN}"
+    return EndpointTarget(url, model, as_chat, parts.hostname in LOOPBACK)
+
+
+def _split(address: str) -> SplitResult:
+    """The parts of a URL. What cannot be read is not repeated: a password with a # in it ends up here."""
+    try:
+        parts = urlsplit(address)
+        _ = parts.port
+    except ValueError:
+        raise InputError(
+            "the endpoint has a host or a port that cannot be read",
+            expected=f"{_ACCEPTED}; keys by environment variable only",
+            fix="check the part between // and the next /",
+        ) from None
+    return parts
+
+
+def request_body(target: EndpointTarget, prompt: str, spec: GenerationSpec, *, seed: int) -> bytes:
+    """The request's body. What the spec leaves at its neutral value is not sent."""
+    body: dict[str, Json] = {
+        "model": target.model,
+        "max_tokens": spec.max_new_tokens,
+        "temperature": spec.temperature,
+        "top_p": spec.top_p,
+        "seed": seed,
+    }
+    if spec.top_k:
+        body["top_k"] = spec.top_k
+    if spec.repetition_penalty != 1:
+        body |= dict.fromkeys(("repetition_penalty", "repeat_penalty"), spec.repetition_penalty)
+    if target.chat:
+        body["messages"] = [
+            {"role": "system", "content": INSTRUCTION},
+            {"role": "user", "content": prompt},
+        ]
+    else:
+        body["prompt"] = prompt
+    return json.dumps(body).encode("utf-8")
+
+
+def read_answer(target: EndpointTarget, content: bytes, *, prompt: str, secret: str = "") -> HostResponse:
+    """What a successful response says; a body we cannot read is the failure ``bad_answer``.
+
+    Half a character (a lone surrogate, which JSON allows and no table takes) becomes U+FFFD, and is dropped
+    at the end, as local models drop it there. ``secret`` is kept out of the text, before any cut, and out of
+    what the host says of itself.
+    """
+    try:
+        body = json.loads(content)
+        choice = body["choices"][0]
+        message = choice["message"] if target.chat else choice
+        refusal = message.get("refusal")
+        text = message.get("content" if target.chat else "text")
+        finish = choice.get("finish_reason")
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+        return HostResponse(None, None, "bad_answer")
+    tokens = _usage(body)
+    if finish == "content_filter":
+        return HostResponse(None, None, "content_filter", *tokens)
+    if refusal:
+        return HostResponse(None, None, "refused", *tokens)
+    if not isinstance(text, str):
+        return HostResponse(None, None, "bad_answer", *tokens)
+    if target.chat:
+        text = text.removeprefix(prompt)
+    known = _FINISHES.get(finish, "stop") if isinstance(finish, str) else "stop"
+    text = redact_key(_whole(text), secret=secret)
+    return HostResponse(text, known, None, *tokens, served_by=_server_info(body, secret))
+
+
+def error_message(content: bytes, *, secret: str = "") -> tuple[str, str]:
+    """The code and the message of an error response, as far as it has them, as `host_words`."""
+    try:
+        error = json.loads(content)["error"]
+        code, message = str(error.get("code") or ""), str(error.get("message") or "")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        code, message = "", content.decode("utf-8", "replace")
+    return sanitize_message(code, secret=secret), sanitize_message(message, secret=secret)
+
+
+def _usage(body: Mapping[str, object]) -> tuple[int | None, int | None]:
+    usage = body.get("usage")
+    if not isinstance(usage, dict):
+        return None, None
+    counts = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    prompt, new = (_count(count) for count in counts)
+    return prompt, new
+
+
+def _count(value: object) -> int | None:
+    """A number of tokens that a table can hold; JSON's true is an int to Python, and no count."""
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_COUNT
+    return cast(int, value) if is_count else None
+
+
+def _whole(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").rstrip("\ufffd")
+    return text
+
+
+def _server_info(body: Mapping[str, object], secret: str) -> Mapping[str, str]:
+    found = {"model": body.get("model"), "fingerprint": body.get("system_fingerprint")}
+    return {
+        key: sanitize_message(value, secret=secret) for key, value in found.items() if isinstance(value, str)
+    }
+
+
+LONGEST_WAIT: Final = 60.0
+"""Seconds; a host that asks for a longer pause is not waited for."""
+
+
+class RetryError(Exception):
+    """A failure that may pass."""
+
+    def __init__(self, code: str, *, wait: float | None = None) -> None:
+        super().__init__(code)
+        self.code = code
+        self.wait = wait
+
+
+def close_overdue(
+    wires: Sequence[HttpConnection], workers: Sequence[threading.Thread], *, seconds: float
+) -> None:
+    """Watch the wires of all workers while one of them is at work; one thread, not a timer a request.
+
+    An answer may so take a tenth longer than ``seconds``, or one second longer.
+    """
+    while any(worker.is_alive() for worker in workers):
+        time.sleep(min(1.0, seconds / 10))
+        for wire in tuple(wires):
+            wire.close_if_overdue()
+
+
+@dataclass(slots=True)
+class TokenBudget:
+    """Tokens spent, those under way included, against a cap."""
+
+    cap: int | None
+    spent: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def reserve(self, tokens: int) -> bool:
+        """Whether that many more may be spent; they are counted at once."""
+        with self.lock:
+            if self.cap is not None and self.spent + tokens > self.cap:
+                return False
+            self.spent += tokens
+            return True
+
+    def charge(self, reserved: int, answer: HostResponse) -> None:
+        """Replace what was reserved by what was used, as far as the host tells; a failure used nothing."""
+        told = answer.prompt_tokens is not None or answer.new_tokens is not None
+        used = (answer.prompt_tokens or 0) + (answer.new_tokens or 0)
+        if told or answer.text is None:
+            with self.lock:
+                self.spent += used - reserved
+
+
+def retry_pause(error: Exception) -> bool | float:
+    """Whether an error is worth another attempt, or the seconds the host asked for."""
+    if not isinstance(error, RetryError):
+        return False
+    if error.wait is None:
+        return True
+    return error.wait if error.wait <= LONGEST_WAIT else False
+
+
+def parse_retry_after(asked: str) -> float | None:
+    """The pause a host asks for, in seconds; None where it does not, or not legibly."""
+    if asked.isascii() and asked.isdigit():
+        return float(asked)
+    try:
+        wait = (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds()
+    except (TypeError, ValueError):
+        return None
+    return max(0.0, wait)

@@ -1,0 +1,219 @@
+"""Table 8 and Figure 6: the metrics against labels that people gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from evenhand.annotate.agreement_tables import ConsensusRule
+from evenhand.annotate.label_mapping import map_labels
+from evenhand.annotate.label_set import read_label_set
+from evenhand.annotate.validate import ALL, MetricValidation, aggregate_texts
+from evenhand.core import registry
+from evenhand.core.errors import InputError
+from evenhand.core.protocols import Metric
+from evenhand.core.records import Execution, Text
+from evenhand.papers.bold.labelled_texts import Row, stack_rows
+from evenhand.papers.bold.published_values import load_published
+from evenhand.papers.replication_pages import Exhibit, PaperFigure, PaperTable
+from evenhand.papers.svg_figures import POLARITY, open_canvas, to_svg
+from evenhand.stats.label_scales import TOXICITY, LabelScale
+from evenhand.store.table_files import read_table
+
+SEED = 0
+COLUMNS = ("task", "text", "label")
+
+
+@dataclass(frozen=True, slots=True)
+class HumanTask:
+    """What people were asked, and the outputs that answer it."""
+
+    metric: str
+    outputs: Mapping[str, str]
+    """Output of the metric, and its name in Table 8."""
+    codes: Mapping[str, int]
+    """Labels, and the numbers the paper gives them for the rank correlation (section 6.3)."""
+
+
+TASKS: Mapping[str, HumanTask] = {
+    "gender": HumanTask(
+        "gender_polarity",
+        {"max": "gender_max", "wavg": "gender_wavg", "unigram": "unigram"},
+        {"male": -1, "neutral": 0, "female": 1},
+    ),
+    "sentiment": HumanTask(
+        "sentiment", {"compound": "sentiment"}, {"negative": -1, "neutral": 0, "positive": 1}
+    ),
+    "toxicity": HumanTask("toxicity", {"toxicity": "toxicity"}, {"nontoxic": 0, "toxic": 1}),
+}
+
+
+def build_exhibits(
+    labels: pl.DataFrame, metrics: Sequence[str] = (), execution: Execution | None = None
+) -> dict[str, Exhibit]:
+    """Table 8 and Figure 6 from what `read_labels` gives, by the functions behind ``evenhand validate``.
+
+    ``metrics`` names others than the embedded ones.
+    """
+    named = {spec.partition("=")[0]: spec for spec in metrics}
+    found = [
+        (name, _validate_task(name, of, named.get(TASKS[name].metric), execution))
+        for name in TASKS
+        if not (of := labels.filter(pl.col("task") == name)).is_empty()
+    ]
+    return {"table_8": _table_8(dict(found)), "figure_6": _figure_6(_list_scores(dict(found)))}
+
+
+def read_labels(path: Path) -> pl.DataFrame:
+    """The columns ``task``, ``text`` (masked) and ``label`` of a file or a study, checked."""
+    if path.is_dir():
+        return _of_study(path)
+    table = read_table(path)
+    if missing := [name for name in COLUMNS if name not in table.columns]:
+        raise InputError(
+            f"{path} has no column {', '.join(missing)}; it has {', '.join(table.columns)}",
+            expected="task (gender, sentiment or toxicity), text (with names masked) and label",
+            fix="rename its columns",
+        )
+    table = table.select(COLUMNS).drop_nulls()
+    for task, label in table.select("task", "label").unique().sort("task", "label").iter_rows():
+        if task not in TASKS or label not in TASKS[task].codes:
+            raise InputError(
+                f"{path} has the label {label!r} for the task {task!r}",
+                expected="; ".join(f"{name}: {', '.join(of.codes)}" for name, of in TASKS.items()),
+                fix="rename the labels",
+            )
+    if table.is_empty():
+        raise InputError(
+            f"{path} has no labels",
+            expected="a row for every text that people labelled",
+            fix="check the file, and its columns task, text and label",
+        )
+    return table
+
+
+def _of_study(path: Path) -> pl.DataFrame:
+    """The majority labels of a study's questions that the paper asks too; others are left out."""
+    collected = read_label_set(path)
+    known = [question.name for question in collected.questions if question.name in TASKS]
+    if not known:
+        raise InputError(
+            f"{path} asks {', '.join(question.name for question in collected.questions)}",
+            expected=", ".join(TASKS),
+            fix="make a study of one of these tasks",
+        )
+    parts = []
+    for name in known:
+        settled = aggregate_texts(collected.select_questions([name]), ConsensusRule()).drop_nulls("human")
+        meant = {label: _code_label(name, label) for label in settled["human"].unique()}
+        parts.append(
+            settled.select(
+                pl.lit(name).alias("task"),
+                "text",
+                pl.col("human").replace_strict(meant, return_dtype=pl.String).alias("label"),
+            ).drop_nulls()
+        )
+    return pl.concat(parts)
+
+
+def _code_label(task: str, label: str) -> str | None:
+    scale = TOXICITY if task == "toxicity" else LabelScale(task, dict(TASKS[task].codes))
+    return scale.label_of(label)
+
+
+def _validate_task(
+    name: str, of: pl.DataFrame, spec: str | None, execution: Execution | None
+) -> dict[str, pl.DataFrame]:
+    """The tables of one task: people's labels against the metric that answers it."""
+    task = TASKS[name]
+    metric = registry.create_metric(spec or task.metric, {}, execution)
+    assert isinstance(metric, Metric)
+    rows = [
+        {"text_id": str(place), "output": output, **found._asdict()}
+        for place, score in enumerate(metric.score([Text(text) for text in of["text"]]))
+        for output, found in score.items()
+        if output in task.outputs
+    ]
+    texts = of.with_row_index("item_id").select(
+        pl.col("item_id").cast(pl.String),
+        "text",
+        pl.col("label").alias("human"),
+        pl.lit(1.0).alias("share"),
+        pl.lit(None, pl.String).alias("cluster"),
+    )
+    scale = LabelScale(name, {label: float(code) for label, code in task.codes.items()})
+    found = map_labels(metric.info, scale, renamed={}, outputs=list(task.outputs))
+    against = MetricValidation(task.metric, scale, SEED, wants_cuts=False)
+    return against.tables(found, texts, pl.DataFrame(rows, infer_schema_length=None))
+
+
+def _list_scores(found: Mapping[str, Mapping[str, pl.DataFrame]]) -> pl.DataFrame:
+    """One row a text and output: people's label, ours, the score; texts without a score are left out."""
+    parts = [
+        tables["judged"]
+        .drop_nulls("value")
+        .select(
+            pl.lit(name).alias("task"),
+            pl.col("output").replace_strict(dict(TASKS[name].outputs)).alias("metric"),
+            pl.col("human").alias("label"),
+            "predicted",
+            "value",
+        )
+        for name, tables in found.items()
+    ]
+    return pl.concat(parts)
+
+
+def _table_8(found: Mapping[str, Mapping[str, pl.DataFrame]]) -> PaperTable:
+    rows: list[Row] = []
+    for name, tables in found.items():
+        for output, shown in TASKS[name].outputs.items():
+            of = tables["validation"].filter(pl.col("output") == output)
+            for label in (ALL, *TASKS[name].codes):
+                parts = {row["measure"]: row for row in of.filter(pl.col("label") == label).to_dicts()}
+                counted = tables["judged"].filter(pl.col("output") == output).drop_nulls("value")
+                n = counted.height if label == ALL else int((counted["human"] == label).sum())
+                rows.append(_row(shown, label, parts) | {"n": n})
+    frame = stack_rows(load_published("table_8"), rows).sort("metric", maintain_order=True)
+    note = "People's labels are taken as right; percent, but for Spearman's correlation of the codes."
+    return PaperTable("table_8", "Automatic metrics against people", frame, notes=(note,))
+
+
+def _row(metric: str, label: str, parts: Mapping[str, Mapping[str, float | None]]) -> Row:
+    row: Row = {"source": "ours", "metric": metric, "label": "(weighted)" if label == ALL else label}
+    for part in ("spearman", "accuracy", "precision", "recall", "f1"):
+        scale = 1.0 if part == "spearman" else 100.0
+        for end, suffix in (("value", ""), ("low", "_low"), ("high", "_high")):
+            value = parts[part][end] if part in parts else None
+            row[f"{part}{suffix}"] = None if value is None else scale * value
+    return row
+
+
+def _figure_6(scored: pl.DataFrame) -> PaperFigure:
+    panels = scored.partition_by("metric", as_dict=True, maintain_order=True)
+    with open_canvas(len(panels), 1, width=3.4 * len(panels), height=2.8) as (canvas, axes):
+        for axis, ((metric,), of) in zip(axes, panels.items(), strict=True):
+            codes = TASKS[of["task"][0]].codes
+            for label, colour in zip(codes, _colours(len(codes)), strict=True):
+                values = of.filter(pl.col("label") == label)["value"].to_numpy()
+                if not values.size:
+                    continue
+                axis.hist(values, bins=20, histtype="step", density=True, color=colour, label=label)
+            axis.set_title(str(metric).replace("_", " "), loc="left", fontsize=10)
+            axis.legend(fontsize=7)
+        drawn = to_svg(canvas)
+    return PaperFigure(
+        "figure_6",
+        "Scores of the automatic metrics by what people say",
+        scored,
+        drawn,
+        alt="Distributions of each metric's score, one line for every human label.",
+    )
+
+
+def _colours(labels: int) -> list[str]:
+    shades = list(POLARITY.values())
+    return shades if labels == 3 else [shades[2], shades[0]]

@@ -1,0 +1,87 @@
+"""Beyond politics: the same calibration with a head of regard, on the suite ``regard``, before and after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from evenhand.audits.compare import prepare as compared
+from evenhand.audits.debias import MODES
+from evenhand.audits.mitigation_cost import VANILLA
+from evenhand.audits.mitigation_sweep import MitigationSweep, SweepCondition
+from evenhand.core.protocols import Model, Progress
+from evenhand.papers.political.conditions import FILE
+from evenhand.papers.replication_pages import PaperTable
+from evenhand.run_options import AuditOptions
+from evenhand.store.run import Run
+
+HEADS_FOLDER: Final = "regard"
+"""The folder of ``--data`` with heads of regard, by the models' names."""
+SAMPLES: Final = 10
+_SHOWN: Final = (("regard", "regard"), ("regard", "negative"), ("sentiment", "compound"))
+"""Metric and output: the judge, which knows the head's sentences, and a reader that does not."""
+
+
+def find_head(data: Path | None, name: str) -> Path | None:
+    """The head of regard of a model; None where there is none."""
+    found = [data / HEADS_FOLDER / name, data / HEADS_FOLDER] if data else []
+    return next((folder for folder in found if (folder / FILE).is_file()), None)
+
+
+def regard_study(model: Model, spec: str, head: Path, options: AuditOptions, jobs: int) -> MitigationSweep:
+    """The audits of a model on the suite, as it is and steered."""
+    asked: AuditOptions = {**options, "suite": ("regard",), "metrics": ("regard", "sentiment")}
+    asked |= {"preset": None, "limit": None, "samples": SAMPLES, "max_new_tokens": None}
+    steered = SweepCondition("classifier", MODES["classifier"], {"calibrator": str(head)})
+    return MitigationSweep(model, (SweepCondition(VANILLA), steered), asked, spec=spec, jobs=jobs)
+
+
+def regard_changes(study: MitigationSweep, name: str, folder: Path, progress: Progress) -> pl.DataFrame:
+    """Gaps before and after, and what changed, of one model."""
+    before, after = study.runs(folder, progress).values()
+    changed = compared(before, after, out=folder / "compare", fresh=True).run(progress)
+    return _rows(name, before, after, changed)
+
+
+def regard_table(rows: pl.DataFrame) -> PaperTable:
+    """The gaps of all models."""
+    return PaperTable(
+        id="regard",
+        title="Beyond politics: gaps in regard before and after",
+        frame=rows,
+        notes=(
+            "The mode classifier with a head trained on regard, negative against positive, on the suite "
+            "regard. regard and compound run from -1 to 1, negative is a share; before and after are gaps of "
+            "a group to its baseline, change is their difference, with p corrected for all changes compared.",
+            "The embedded judge of regard may have learned from the head's sentences: sentiment has not.",
+        ),
+        decimals=3,
+    )
+
+
+def _rows(name: str, before: Run, after: Run, changed: Run) -> pl.DataFrame:
+    keys = ["axis", "group", "baseline", "metric", "output"]
+    found = changed.table("changes").filter(pl.col("effect") == "gap").drop_nulls("baseline")
+    wanted = pl.struct("metric", "output").is_in([{"metric": a, "output": b} for a, b in _SHOWN])
+    table = found.filter(wanted).select(
+        *keys,
+        pl.col("estimate").alias("change"),
+        change_low="low",
+        change_high="high",
+        p_adjusted="p_adjusted",
+    )
+    for when, run in (("before", before), ("after", after)):
+        named = run.table("comparisons").select(
+            *keys,
+            pl.col("estimate").alias(when),
+            pl.col("low").alias(f"{when}_low"),
+            pl.col("high").alias(f"{when}_high"),
+        )
+        table = table.join(named, on=keys, how="left", maintain_order="left")
+    front = [*keys, "before", "before_low", "before_high", "after", "after_low", "after_high"]
+    order = table.select(
+        pl.lit(name).alias("source"), *front, "change", "change_low", "change_high", "p_adjusted"
+    )
+    return order.sort("metric", "output", "axis", "group")

@@ -1,0 +1,317 @@
+"""``probe``: does an emotion classifier read the same sentence differently for different groups?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Final, Unpack
+
+import polars as pl
+
+from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, open_run, write_manifest
+from evenhand.config import RunConfig, resolve_config
+from evenhand.core import registry
+from evenhand.core.digests import Json, canonical_json, digest
+from evenhand.core.errors import InputError
+from evenhand.core.options import checks_options, split_names
+from evenhand.core.protocols import Metric, Progress, Suite
+from evenhand.core.records import Execution, Prompt
+from evenhand.metrics.scorer import STAGE, MetricScorer, exclusion_table
+from evenhand.probes.options import ProbeOptions
+from evenhand.probes.paired_predictions import OUTPUT, PairedPredictions, build_flip_table, build_score_table
+from evenhand.probes.prober import NO_INTENSITY, PairMeasures
+from evenhand.report.render_run import render
+from evenhand.report.wording import format_count
+from evenhand.store.cache import ContentCache
+from evenhand.store.prompt_rows import write_prompt_rows
+from evenhand.store.run import Run
+from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_timestamp
+from evenhand.store.schemas import GENERATIONS
+from evenhand.suites.pairs.pair_sets import GROUP_ORDER
+
+NAME: Final = "emotion"
+BUILTIN: Final = "builtin"
+NEUTRAL: Final = "neutral"
+REPLAY: Final = "replay:"
+_KINDS: Final = (REPLAY, "endpoint:")
+_TIMED: Final = 500
+"""Sentences from which a run tells a rate; before that it is mostly the start of the classifier."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeJob:
+    """A probe that is ready to run: pairs read, the classifier loaded, nothing scored yet."""
+
+    settings: RunConfig
+    spec: str
+    metric: Metric
+    suites: tuple[Suite, ...]
+    prompts: tuple[Prompt, ...]
+    view: Mapping[str, str]
+    identity: Mapping[str, Json]
+    folder: Path
+    command: str
+    fresh: bool
+
+    @property
+    def model(self) -> str:
+        """The classifier's name in tables."""
+        name = self.spec.removeprefix(f"{NAME}=")
+        return f"{REPLAY}{Path(name).name}" if name.startswith(REPLAY) else name
+
+    def plan(self) -> RunPlan:
+        """What will be done, before it is done."""
+        sentences = len({prompt.text for prompt in self.prompts})
+        axes = ", ".join(dict.fromkeys(group.axis for prompt in self.prompts for group in prompt.groups))
+        notes = [f"note    {suite.info.name}: {note}" for suite in self.suites for note in suite.info.notes]
+        return RunPlan(
+            title=f"probe {self.model}",
+            lines=(
+                f"pairs   {', '.join(suite.info.name for suite in self.suites)}: "
+                f"{format_count(self._pairs(), 'pair')} of groups in "
+                f"{format_count(len(self.prompts), 'sentence')} ({sentences:,} different), by {axes}",
+                *notes,
+                f"labels  {', '.join(_labels(self.metric))}",
+                f"time    {self._estimate(sentences)}",
+                f"folder  {self.folder}",
+            ),
+            folder=self.folder,
+        )
+
+    def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
+        """Score what is not scored yet, measure and report."""
+        with open_run(self.folder, self.identity, fresh=self.fresh) as (folder, cache):
+            suites: dict[str, Json] = {suite.info.name: asdict(suite.info) for suite in self.suites}
+            write_manifest(
+                folder, command=self.command, name=self.model, settings=self.settings, suites=suites
+            )
+            folder.write("prompts", write_prompt_rows(self.prompts))
+            self._score(folder, cache, progress)
+            self._measure(folder, progress)
+            folder.manifest["ended"] = utc_timestamp()
+            folder.save_manifest()
+            render(folder.run(), ("html", "json", "md"))
+            return folder.run()
+
+    def _score(self, folder: RunFolder, cache: ContentCache, progress: Progress) -> None:
+        sentences = _sentences(self.prompts)
+        scorer = MetricScorer(
+            self.spec, self.metric, folder, cache, "none", self.settings.options["max_failures"]
+        )
+        # The sentence is what is read; as a prompt it would be out of reach of metrics of continuations.
+        prompts = {prompt.id: replace(prompt, text="") for prompt in self.prompts}
+        with run_stage(folder, STAGE) as record:
+            started = time.perf_counter()
+            tally = scorer.run(sentences, prompts, progress)
+            seconds = time.perf_counter() - started
+            folder.join_shards("scores", STAGE, tally.keys)
+            unsaid = _without_label(folder.run().table("scores"))
+            record.update(items=sentences.height, failed=unsaid, seconds=round(seconds, 3))
+            if sentences.height >= _TIMED:
+                _remember_rate(cache, self.metric, sentences.height / seconds)
+        if unsaid == sentences.height:
+            raise InputError(
+                f"{self.model} has no prediction for any of the {format_count(sentences.height, 'sentence')}",
+                expected="predictions for the sentences of the pairs, word for word",
+                fix="check --pairs and the file",
+            )
+        folder.write(
+            "exclusions", exclusion_table(sentences, folder.run().scan("scores"), texts_stage="read")
+        )
+        folder.manifest["metrics"] = {self.spec: asdict(self.metric.info)}
+
+    def _measure(self, folder: RunFolder, progress: Progress) -> None:
+        labels = _labels(self.metric)
+        with run_stage(folder, "measure") as record, progress.step("measuring", None):
+            predictions = PairedPredictions.of(
+                self.prompts,
+                folder.run().table("scores"),
+                emotions=[label for label in labels if label != NEUTRAL],
+                labels=labels,
+                order=GROUP_ORDER,
+            )
+            prober = PairMeasures(
+                self.model,
+                level=self.settings.options["level"],
+                correction=self.settings.options["correction"],
+                seed=self.settings.options["seed"],
+            )
+            measures = prober.measure_pairs(predictions)
+            folder.write("measures", measures)
+            folder.write("sets", prober.measure_sets(predictions))
+            folder.write("flips", build_flip_table(predictions, self.model))
+            folder.write("pair_scores", build_score_table(predictions, self.model))
+            folder.manifest["view"] = _view(self.view, measures)
+            folder.manifest["warnings"] += [
+                f"{suite.info.name}: {note}" for suite in self.suites for note in suite.info.notes
+            ]
+            record.update(items=measures.height)
+
+    def _pairs(self) -> int:
+        sizes: dict[tuple[str, str | None], int] = {}
+        for prompt in self.prompts:
+            key = (prompt.suite, prompt.template_id)
+            sizes[key] = sizes.get(key, 0) + 1
+        return sum(size * (size - 1) // 2 for size in sizes.values())
+
+    def _estimate(self, sentences: int) -> str:
+        cache = ContentCache()
+        rate = cache.rate(_rate_key(self.metric))
+        cache.close()
+        if rate is None:
+            return "not known before the first run of this classifier here; progress is shown"
+        return f"at most {sentences / rate:,.0f} s at {rate:,.0f} sentences/s, as last measured here"
+
+
+@checks_options
+def probe(
+    classifier: str | Metric = NAME, *, progress: Progress = SILENT_PROGRESS, **options: Unpack[ProbeOptions]
+) -> Run:
+    """The finished run of an emotion classifier over counterfactual pairs: measures, flips and a report.
+
+    Arguments are those of ``evenhand probe``. The classifier may be a metric, the pairs a suite; ``labels``
+    maps the classifier's labels to ours.
+    """
+    return prepare(classifier, **options).run(progress)
+
+
+@checks_options
+def prepare(classifier: str | Metric = NAME, **options: Unpack[ProbeOptions]) -> ProbeJob:
+    """A probe with everything loaded and checked, so that ``plan`` can be shown before ``run``."""
+    # The pairs of a probe are sentences, those of [compare] are groups.
+    settings = resolve_config({**options, "pairs": None})
+    view = {"pairs": options["over"], "score": options["score"]}
+    suites = _suites(options["pairs"], settings.execution())
+    prompts = tuple(prompt for suite in suites for prompt in suite.prompts())
+    _check_prompts(prompts)
+    spec, metric = _metric(classifier, options["labels"], settings)
+    identity: dict[str, Json] = {
+        "command": "probe",
+        "classifier": metric.info.identity(),
+        "pairs": {suite.info.name: [suite.info.version, suite.info.digest] for suite in suites},
+        "level": settings.options["level"],
+        "correction": settings.options["correction"],
+        "seed": settings.options["seed"],
+    }
+    out = options["out"]
+    name = Path(spec.removeprefix(f"{NAME}=").rpartition(":")[2]).name
+    return ProbeJob(
+        settings=settings,
+        spec=spec,
+        metric=metric,
+        suites=suites,
+        prompts=prompts,
+        view=view,
+        identity=identity,
+        folder=Path(out) if out else default_folder("probe", name, identity),
+        command=options["command"] or f"evenhand probe {spec}",
+        fresh=options["fresh"],
+    )
+
+
+def _suites(pairs: str | Sequence[str] | Suite | None, execution: Execution) -> tuple[Suite, ...]:
+    if isinstance(pairs, Suite):
+        return (pairs,)
+    found = [_suite(name, execution) for name in split_names(pairs) or (BUILTIN,)]
+    names = [suite.info.name for suite in found]
+    if len(set(names)) < len(names):
+        raise InputError(f"the pairs are {', '.join(names)}", expected="each once", fix="rename one")
+    return tuple(found)
+
+
+def _suite(name: str, execution: Execution) -> Suite:
+    """The pairs of a name: ``builtin``, a registered suite such as ``eec`` or ``eec:PATH``, or a file."""
+    family, _, rest = name.partition(":")
+    registered = {entry.name for entry in registry.list_entries("suites")}
+    if name == BUILTIN:
+        return registry.create_suite("pairs")
+    if family in registered:
+        return registry.create_suite(family, {"name": rest} if rest else {}, execution)
+    if Path(name).suffix or Path(name).exists():
+        return registry.create_suite("pairs", {"name": name})
+    raise InputError(
+        f"there are no pairs named {name!r}",
+        expected="builtin, eec, bits, crows, or a file (TOML, JSONL, CSV, TSV, Parquet)",
+        fix="use one of these; eec:PATH names the place of published pairs",
+    )
+
+
+def _check_prompts(prompts: Sequence[Prompt]) -> None:
+    single = [prompt for prompt in prompts if prompt.template_id is None or len(prompt.groups) != 1]
+    if not prompts or single:
+        raise InputError(
+            f"{len(single):,} of {len(prompts):,} sentences belong to no set, or to several groups at once",
+            expected="sentences of one group each, linked by `template_id`",
+            fix="use pairs: see `evenhand show pairs`",
+        )
+
+
+def _metric(
+    classifier: str | Metric, labels: str | Mapping[str, str] | None, settings: RunConfig
+) -> tuple[str, Metric]:
+    given = labels if isinstance(labels, str) or labels is None else canonical_json(dict(labels))
+    if not isinstance(classifier, str):
+        _check_metric(classifier, classifier.info.name)
+        return classifier.info.name, classifier
+    spec = _spec(classifier)
+    options = dict(settings.options_of_metrics.get(NAME, {})) | ({"labels": given} if given else {})
+    metric = registry.create_metric(spec, options, settings.execution())
+    if not isinstance(metric, Metric):
+        raise InputError(f"{spec!r} measures sets of texts, not texts", expected="an emotion classifier")
+    _check_metric(metric, spec)
+    return spec, metric
+
+
+def _spec(classifier: str) -> str:
+    """The metric behind a classifier's name: what is no metric is a folder, a Hub id, a file or a URL."""
+    family = classifier.partition("=")[0]
+    registered = {entry.name for entry in registry.list_entries("metrics")}
+    is_metric = family in registered and not classifier.startswith(_KINDS)
+    return classifier if is_metric else f"{NAME}={classifier}"
+
+
+def _check_metric(metric: Metric, spec: str) -> None:
+    outputs = {output.name: output for output in metric.info.outputs}
+    if OUTPUT not in outputs or not outputs[OUTPUT].labels:
+        raise InputError(
+            f"{spec!r} gives {', '.join(outputs)}",
+            expected=f"a metric with an output {OUTPUT!r} whose labels are emotions",
+            fix="name an emotion classifier: emotion, a Hub id, a folder, replay:FILE or endpoint:URL",
+        )
+
+
+def _labels(metric: Metric) -> tuple[str, ...]:
+    return next(output.labels for output in metric.info.outputs if output.name == OUTPUT)
+
+
+def _sentences(prompts: Sequence[Prompt]) -> pl.DataFrame:
+    columns: dict[str, list[str] | None] = {
+        "id": [prompt.id for prompt in prompts],
+        "prompt_id": [prompt.id for prompt in prompts],
+        "text": [prompt.text for prompt in prompts],
+    }
+    table = pl.DataFrame(columns, schema={name: GENERATIONS[name] for name in columns})
+    return table.with_columns(failure=pl.lit(None, pl.String))
+
+
+def _without_label(scores: pl.DataFrame) -> int:
+    return scores.filter((pl.col("output") == OUTPUT) & pl.col("label").is_null()).height
+
+
+def _view(asked: Mapping[str, str], measures: pl.DataFrame) -> dict[str, Json]:
+    """What the report shows first; a file of predicted classes has no intensities of other emotions."""
+    own = measures.filter(pl.col("pairs") == asked["pairs"], pl.col("score") == asked["score"])
+    unsaid = own["null_reason"].str.contains(NO_INTENSITY, literal=True).any()
+    return {"pairs": asked["pairs"], "score": "predicted" if unsaid else asked["score"]}
+
+
+def _rate_key(metric: Metric) -> str:
+    return digest(["probe", metric.info.identity()])
+
+
+def _remember_rate(cache: ContentCache, metric: Metric, rate: float) -> None:
+    """Keep the slowest rate: a faster one may only have found its answers in the cache."""
+    key = _rate_key(metric)
+    cache.put_many("rates", {key: min(rate, cache.rate(key) or rate)})

@@ -1,0 +1,238 @@
+"""Predictions to measures: every emotion, pair of groups and way of measuring; sets; flips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Final, get_args
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evenhand.core.digests import canonical_json
+from evenhand.core.records import Estimate
+from evenhand.core.seeds import derive_seed
+from evenhand.probes.paired_predictions import PairedPredictions, PairedSets
+from evenhand.stats.corrections import Correction, correct_by_family
+from evenhand.stats.paired_measures import (
+    NONE,
+    PairedIntensities,
+    PairSelection,
+    Parity,
+    ScoreChoice,
+    compare_sets,
+    demographic_parity,
+    find_flips,
+    paired_intensities,
+    select_pairs,
+)
+from evenhand.store.probe_schemas import MEASURES, SETS
+
+Row = dict[str, object]
+FAMILY: Final = ("corpus", "pairs", "score")
+"""One family of corrected p-values: all emotions and pairs of groups of a corpus, measured in one way."""
+NO_INTENSITY: Final = "the classifier gives no intensity of its own for this emotion"
+
+
+@dataclass(frozen=True, slots=True)
+class PairMeasures:
+    """How predictions are measured."""
+
+    model: str
+    level: float = 0.95
+    correction: Correction = "bh"
+    seed: int = 0
+    resamples: int = 2_000
+
+    def measure_pairs(self, predictions: PairedPredictions) -> pl.DataFrame:
+        """The table ``measures``."""
+        rows = [row for block in predictions.pairs() for row in self._pair(block)]
+        for name in ("p", "p_wilcoxon"):
+            self._correct(rows, name, FAMILY)
+        return pl.DataFrame(rows, schema=dict(MEASURES))
+
+    def measure_sets(self, predictions: PairedPredictions) -> pl.DataFrame:
+        """The table ``sets``."""
+        rows = [row for block in predictions.whole() for row in self._whole(block)]
+        self._correct(rows, "p", ("corpus",))
+        return pl.DataFrame(rows, schema=dict(SETS))
+
+    def _pair(self, block: PairedSets) -> Iterator[Row]:
+        found = block.select(block.has_predictions)
+        first, second = found.sides
+        for place, emotion in enumerate(found.emotions):
+            code = found.labels.index(emotion)
+            shared = self._classes(found, code, emotion)
+            for pairs, score in product(get_args(PairSelection), get_args(ScoreChoice)):
+                rows = select_pairs(
+                    first.predicted, second.predicted, found.truth, emotion=code, pairs=pairs, score=score
+                )
+                own = [
+                    side.score if score == "predicted" else side.intensities[:, place] for side in found.sides
+                ]
+                yield {
+                    **self._cell(found),
+                    "emotion": emotion,
+                    "pairs": pairs,
+                    "score": score,
+                    **shared,
+                    **self._intensities(found, rows, own, (emotion, pairs, score), shared),
+                }
+
+    def _classes(self, block: PairedSets, code: int, emotion: str) -> Row:
+        """What follows from predicted classes alone, over all pairs."""
+        first, second = (side.predicted == code for side in block.sides)
+        dp = self._parity(block, first, second, "dp", emotion)
+        true = block.truth == code
+        chance = self._parity(block.select(true), first[true], second[true], "opportunity", emotion)
+        changed = find_flips(block.sides[0].predicted, block.sides[1].predicted)
+        return {
+            **_ends("dp", dp.ratio),
+            "n_dp": dp.ratio.n,
+            "share_a": dp.share_a,
+            "share_b": dp.share_b,
+            **_ends("opportunity", chance.ratio),
+            "recall_a": chance.share_a,
+            "recall_b": chance.share_b,
+            "n_truth": chance.ratio.n,
+            "flips": int(np.count_nonzero(changed & (first | second))),
+            "level": self.level,
+            "correction": self.correction,
+            "null_reason": f"dp: {dp.ratio.null_reason}" if dp.ratio.value is None else None,
+        }
+
+    def _intensities(
+        self,
+        block: PairedSets,
+        rows: NDArray[np.bool_],
+        own: Sequence[NDArray[np.float64]],
+        key: tuple[str, ...],
+        shared: Row,
+    ) -> Row:
+        known = rows & np.isfinite(own[0]) & np.isfinite(own[1])
+        # Intensities known for some pairs only are those of predicted classes: a choice by the outcome.
+        unsaid = bool((rows & ~known).any())
+        known = known & (not unsaid)
+        found = paired_intensities(
+            own[0][known],
+            own[1][known],
+            block.clusters[known],
+            rng=self._rng(block, *key),
+            resamples=self.resamples,
+            level=self.level,
+        )
+        reasons = [
+            str(shared["null_reason"] or ""),
+            *_reasons(found, unsaid=bool(rows.any() and not known.any())),
+        ]
+        return {
+            **_ends("avg_delta", found.avg_delta),
+            **_ends("acs", found.acs),
+            **_ends("difference", found.difference),
+            "p": found.t.p,
+            "p_wilcoxon": found.signed_rank.p,
+            "effect_size": found.effect_size.value,
+            "mean_a": float(own[0][known].mean()) if known.any() else None,
+            "mean_b": float(own[1][known].mean()) if known.any() else None,
+            "n": int(np.count_nonzero(known)),
+            "n_zero": found.n_zero,
+            "n_clusters": found.avg_delta.n_clusters,
+            "null_reason": "; ".join(filter(None, reasons)) or None,
+        }
+
+    def _whole(self, block: PairedSets) -> Iterator[Row]:
+        found = block.select(block.has_predictions)
+        for place, emotion in enumerate(found.emotions):
+            code = found.labels.index(emotion)
+            rows = (found.truth == code) | (found.truth == NONE)
+            values = np.stack([side.intensities[:, place] for side in found.sides], axis=1)
+            compared = compare_sets(
+                np.stack([side.predicted == code for side in found.sides], axis=1),
+                np.where(rows[:, None], values, np.nan),
+                found.clusters,
+                rng=self._rng(found, emotion, "sets"),
+                resamples=self.resamples,
+                level=self.level,
+            )
+            means = _means(values[rows & np.isfinite(values).all(axis=1)])
+            groups = [side.group for side in found.sides]
+            reason = compared.friedman.null_reason
+            yield {
+                "corpus": found.corpus,
+                "model": self.model,
+                "axis": found.axis,
+                "groups": groups,
+                "emotion": emotion,
+                **_ends("dp", compared.parity),
+                **_ends("spread", compared.spread),
+                "statistic": compared.friedman.statistic,
+                "p": compared.friedman.p,
+                "highest": groups[int(np.argmax(means))] if means is not None else None,
+                "lowest": groups[int(np.argmin(means))] if means is not None else None,
+                "n_dp": compared.parity.n,
+                "n": compared.spread.n,
+                "n_clusters": compared.spread.n_clusters,
+                "null_reason": f"p: {reason}" if reason else None,
+            }
+
+    def _parity(
+        self,
+        block: PairedSets,
+        first: NDArray[np.bool_],
+        second: NDArray[np.bool_],
+        name: str,
+        emotion: str,
+    ) -> Parity:
+        rng = self._rng(block, emotion, name)
+        return demographic_parity(
+            first, second, block.clusters, rng=rng, resamples=self.resamples, level=self.level
+        )
+
+    def _cell(self, block: PairedSets) -> Row:
+        return {
+            "corpus": block.corpus,
+            "model": self.model,
+            "axis": block.axis,
+            "group_a": block.sides[0].group,
+            "group_b": block.sides[1].group,
+        }
+
+    def _rng(self, block: PairedSets, *parts: str) -> int:
+        groups = [side.group for side in block.sides]
+        return derive_seed(self.seed, "probe", block.corpus, block.axis, *groups, *parts)
+
+    def _correct(self, rows: Sequence[Row], name: str, family: Sequence[str]) -> None:
+        """Add the corrected p-values of each family."""
+        values = [value if isinstance(value := row[name], float) else None for row in rows]
+        families = [canonical_json([str(row[column]) for column in family]) for row in rows]
+        for row, found in zip(rows, correct_by_family(values, families, self.correction), strict=True):
+            row[f"{name}_adjusted"] = found.adjusted
+
+
+def _ends(name: str, estimate: Estimate) -> Row:
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+
+
+def _reasons(found: PairedIntensities, *, unsaid: bool) -> list[str]:
+    if unsaid:
+        return [NO_INTENSITY]
+    reasons = []
+    if found.acs.value is None:
+        reasons.append(f"acs: {found.acs.null_reason}")
+    elif found.n_zero:
+        pairs = (
+            "pair whose second intensity is 0 is"
+            if found.n_zero == 1
+            else "pairs whose second intensity is 0 are"
+        )
+        reasons.append(f"acs: {found.n_zero} {pairs} left out")
+    if found.t.null_reason:
+        ranks = "; p_wilcoxon is given" if found.signed_rank.p is not None else ""
+        reasons.append(f"p: {found.t.null_reason}{ranks}")
+    return reasons
+
+
+def _means(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    return values.mean(axis=0) if len(values) else None

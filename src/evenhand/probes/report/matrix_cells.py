@@ -1,0 +1,146 @@
+"""The cells of a probe run, each an emotion and a pair of groups, as a reader meets them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from evenhand.report.standings import CLEAR_LEVEL, TableRow, TestStanding
+from evenhand.report.wording import format_count, format_name, format_number, format_p, format_percent
+from evenhand.stats.paired_measures import PARITY_THRESHOLD
+
+MEANINGS: Final[Mapping[TestStanding, str]] = {
+    "supported": "adjusted p of at most 0.05, and the interval over templates leaves out 0",
+    "unclear": "the difference may be chance",
+    "missing": "no t-test: fewer than two pairs, all differences the same, or one template",
+}
+STRENGTHS: Final = (0.05, 0.15)
+"""Sizes of the ACS from which a clear cell's colour is middling, and full."""
+Key = tuple[str, str, str, str, str]
+"""Corpus, axis, first group, second group, emotion."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeCell(TableRow):
+    """One row of ``measures``."""
+
+    @property
+    def key(self) -> Key:
+        """Where the cell stands."""
+        return (
+            self.text("corpus"),
+            self.text("axis"),
+            self.text("group_a"),
+            self.text("group_b"),
+            self.text("emotion"),
+        )
+
+    def format_number(self, column: str, *, signed: bool = False) -> str:
+        """A number of the row as a reader sees it; empty where there is none."""
+        found = self.value(column)
+        return "" if found is None else format_number(found, signed=signed)
+
+    @property
+    def pair(self) -> str:
+        """The two groups: "male × female"."""
+        return f"{format_name(self.text('group_a'))} × {format_name(self.text('group_b'))}"
+
+    @property
+    def standing(self) -> TestStanding:
+        """What test and interval say together."""
+        adjusted, low, high = (self.value(key) for key in ("p_adjusted", "difference_low", "difference_high"))
+        if adjusted is None or low is None or high is None:
+            return "missing"
+        return "supported" if adjusted <= CLEAR_LEVEL and not low <= 0 <= high else "unclear"
+
+    @property
+    def direction(self) -> str:
+        """``higher`` where the second group has the higher intensities, ``lower`` where the first has."""
+        gap = self.value("difference")
+        return "" if not gap else "higher" if gap > 0 else "lower"
+
+    @property
+    def tint(self) -> str:
+        """The colour of a clear cell: side and strength of the ACS.
+
+        None where the ACS, a mean of ratios, points the other way than the mean difference.
+        """
+        acs = self.value("acs")
+        if self.standing != "supported" or not acs or acs * (self.value("difference") or 0) <= 0:
+            return ""
+        step = 1 + sum(abs(acs) >= bound for bound in STRENGTHS)
+        return f"{'higher' if acs > 0 else 'lower'}-{step}"
+
+    @property
+    def acs_words(self) -> str:
+        """Whom the sign of the ACS names: "female higher", "equal"; empty where there is none."""
+        acs = self.value("acs")
+        if acs is None:
+            return ""
+        return f"{format_name(self.text('group_b' if acs > 0 else 'group_a'))} higher" if acs else "equal"
+
+    @property
+    def contrary(self) -> str:
+        """The group with the higher mean where the ACS, a mean of ratios, names the other one."""
+        acs, gap = self.value("acs") or 0.0, self.value("difference") or 0.0
+        return self.more if acs * gap < 0 else ""
+
+    @property
+    def more(self) -> str:
+        """The group with the higher intensities."""
+        return format_name(self.text("group_b" if self.direction == "higher" else "group_a"))
+
+    @property
+    def less(self) -> str:
+        """The other group."""
+        return format_name(self.text("group_a" if self.direction == "higher" else "group_b"))
+
+    @property
+    def statement(self) -> str:
+        """The difference in words, without its sign."""
+        emotion = format_name(self.text("emotion"))
+        return f"More {emotion} is found in the same sentence for {self.more} than for {self.less}"
+
+    @property
+    def evidence(self) -> str:
+        """The numbers behind the statement."""
+        low, high = self.value("difference_low"), self.value("difference_high")
+        pairs, templates = int(self.value("n") or 0), int(self.value("n_clusters") or 0)
+        span = ""
+        if low is not None and high is not None:
+            near, far = sorted((abs(low), abs(high)))
+            span = f" ({format_number(near)} to {format_number(far)})" if low * high > 0 else ""
+        return (
+            f"by {format_number(abs(self.value('difference') or 0))}{span} on a scale from 0 to 1, "
+            f"ACS {self.format_number('acs', signed=True)}, adjusted p {format_p(self.value('p_adjusted'))}, "
+            f"{format_count(pairs, 'pair')} from {format_count(templates, 'template')}"
+        )
+
+    @property
+    def is_below_parity(self) -> bool:
+        """Whether one group gets the class much less often than the other."""
+        dp = self.value("dp")
+        return dp is not None and dp < PARITY_THRESHOLD
+
+    @property
+    def parity(self) -> str:
+        """How often the class is predicted for each, in words."""
+        first, second = self.value("share_a"), self.value("share_b")
+        if first is None or second is None:
+            return ""
+        emotion, group_a, group_b = (format_name(self.text(key)) for key in ("emotion", "group_a", "group_b"))
+        return (
+            f"{emotion} is predicted for {format_percent(first)} of the sentences on {group_a} "
+            f"and {format_percent(second)} of those on {group_b}"
+        )
+
+    @property
+    def p(self) -> str:
+        """The adjusted p-value."""
+        return format_p(self.value("p_adjusted"))
+
+    @property
+    def reason(self) -> str:
+        """Why a number is missing."""
+        return str(self.row["null_reason"] or "")

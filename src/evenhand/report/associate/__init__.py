@@ -1,1 +1,0 @@
-"""The report of a corpus and a classifier side by side."""

@@ -1,0 +1,44 @@
+"""Tables as JSON without NaN: rows for ``report.json``, compact columns for the page."""
+
+from __future__ import annotations
+
+import polars as pl
+import polars.selectors as cs
+
+from evenhand.core.digests import Json
+
+Rows = list[dict[str, Json]]
+BAR_KEY = ("suite", "model", "axis", "group", "metric", "output")
+"""The columns that name a group's number, a bar of a chart."""
+GAP_KEY = ("suite", "model", "axis", "group", "baseline", "metric", "output")
+"""The columns that name a comparison."""
+
+
+def null_non_finite(table: pl.DataFrame) -> pl.DataFrame:
+    """The table with NaN and infinities as null."""
+    reals = cs.float()
+    return table.with_columns(pl.when(reals.is_finite()).then(reals).otherwise(None))
+
+
+def to_rows(table: pl.DataFrame) -> Rows:
+    """The table as a list of objects."""
+    return null_non_finite(table).to_dicts()
+
+
+def to_columns(table: pl.DataFrame) -> dict[str, Json]:
+    """The table by columns; words are written once and referred to by number, a single one not even that.
+
+    Numbers are rounded to 6 digits: more than the estimates hold, and half the bytes.
+    """
+    return {series.name: _column(series) for series in null_non_finite(table)}
+
+
+def _column(series: pl.Series) -> Json:
+    if series.dtype == pl.String:
+        words = series.unique(maintain_order=True)
+        numbers = {word: index for index, word in enumerate(words)}
+        at = [numbers[word] for word in series] if len(words) > 1 else []
+        return {"words": words.to_list(), "at": at, "size": len(series)}
+    if series.dtype.is_float():
+        return series.round_sig_figs(6).to_list()
+    return series.to_list()

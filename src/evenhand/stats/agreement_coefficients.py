@@ -1,0 +1,541 @@
+"""How far people (or people and a metric) agree. Ratings come in long form: one row a rating."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.core.errors import InputError
+from evenhand.core.records import Estimate
+from evenhand.stats._arrays import (
+    Floats,
+    Ids,
+    Ints,
+    RandomSource,
+    check_values,
+    encode_clusters,
+    weighted_counts,
+)
+from evenhand.stats._resampling import ItemResampling, ratio_of_sums
+from evenhand.stats.bootstrap import bootstrap_interval
+from evenhand.stats.label_scales import RatingCodes
+from evenhand.stats.quantiles import t_two_sided
+from evenhand.stats.results import NO_VARIATION
+
+AlphaScale: TypeAlias = Literal["nominal", "ordinal", "interval"]
+_SINGLE = "no item has two ratings"
+_MOST_LABELS = 20
+"""Above this, ordinal ranks are not made anew for every resample: their square would fill the memory."""
+
+
+class Correlation(NamedTuple):
+    """A rank correlation and its p-value."""
+
+    estimate: Estimate
+    p: float | None
+    """Two-sided, of no correlation: Student's t with two degrees of freedom fewer than clusters, and never
+    below 2 / clusters!, the least that any order of them gives."""
+
+
+def fleiss_kappa(
+    items: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    *,
+    rng: RandomSource,
+    resamples: int = 2_000,
+    level: float = 0.95,
+) -> Estimate:
+    """Fleiss' kappa of nominal labels: 1 is full agreement, 0 what chance gives, below 0 less than chance.
+
+    Items may have different numbers of ratings, two at least; those with fewer are left out and counted in
+    ``n_null``. An item's agreement is its share of agreeing pairs, chance agreement the sum of the squared
+    shares of all labels. The interval resamples items; n counts ratings, n_clusters items.
+    """
+    counts, n_null = _counts(items, labels)
+    ratings = counts.sum(axis=1)
+    agreeing = ((counts**2).sum(axis=1) - ratings) / (ratings * (ratings - 1))
+    rows = np.column_stack([agreeing, np.ones_like(agreeing), counts])
+    return ItemResampling(rng, resamples, level).estimate(
+        rows,
+        _kappas,
+        n=int(ratings.sum()),
+        n_null=n_null,
+        method="Fleiss' kappa",
+        reason=NO_VARIATION if len(rows) else _SINGLE,
+    )
+
+
+def krippendorff_alpha(
+    items: npt.ArrayLike,
+    values: npt.ArrayLike,
+    *,
+    scale: AlphaScale,
+    rng: RandomSource,
+    resamples: int = 2_000,
+    level: float = 0.95,
+) -> Estimate:
+    """Krippendorff's alpha, 1 - observed / expected disagreement: 1 is full agreement, 0 what chance gives.
+
+    Disagreement of two ratings is 1 where they differ (nominal), the squared difference (interval), or the
+    squared difference of their mid-ranks among all ratings (ordinal). Items with one rating are left out
+    and counted in ``n_null``. The interval resamples items; n counts ratings, n_clusters items.
+    """
+    if scale not in ("nominal", "ordinal", "interval"):
+        raise InputError(f"scale is {scale!r}", expected="nominal, ordinal or interval")
+    if scale == "interval":
+        rows, n, n_null = _moments(items, check_values(values, "values"))
+        statistic = _interval
+    else:
+        counts, n_null = _counts(items, values)
+        n = int(counts.sum())
+        many = counts.shape[1] > _MOST_LABELS
+        rows = (_disagreements if scale == "nominal" else _of_ranks if many else _products)(counts)
+        statistic = _nominal if scale == "nominal" else _interval if many else _ordinal
+    return ItemResampling(rng, resamples, level).estimate(
+        rows,
+        statistic,
+        n=n,
+        n_null=n_null,
+        method=f"Krippendorff's alpha ({scale})",
+        reason=NO_VARIATION if len(rows) else _SINGLE,
+    )
+
+
+def spearman(
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    clusters: Ids = None,
+    *,
+    rng: RandomSource,
+    resamples: int = 2_000,
+    level: float = 0.95,
+) -> Estimate:
+    """Spearman's rank correlation (ties get mid-ranks), from -1 to 1, with a cluster bootstrap interval."""
+    first, second = check_values(x, "x"), check_values(y, "y")
+    if first.size != second.size:
+        raise InputError(
+            f"x has {first.size} values and y has {second.size}", expected="as many in x as in y"
+        )
+    codes = encode_clusters(clusters, first.size)
+    (_, of_x), (_, of_y) = (np.unique(values, return_inverse=True) for values in (first, second))
+
+    def correlation(at: Ints) -> float | None:
+        # Rows drawn twice weigh two: what is sorted once need not be sorted for every resample.
+        weights = np.bincount(at, minlength=first.size).astype(np.float64)
+        ranks_x, ranks_y = _weighted_ranks(of_x, weights), _weighted_ranks(of_y, weights)
+        spread = float(weights @ ranks_x**2) * float(weights @ ranks_y**2)
+        return float(weights @ (ranks_x * ranks_y)) / spread**0.5 if spread > 0 else None
+
+    found = bootstrap_interval(correlation, codes, rng=rng, resamples=resamples, level=level)
+    return _rename_estimate(
+        found, "Spearman's rho", found.n, 0, NO_VARIATION if first.size > 1 else "fewer than two values"
+    )
+
+
+def rank_correlation(
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    clusters: Ids = None,
+    *,
+    rng: RandomSource,
+    resamples: int = 2_000,
+    level: float = 0.95,
+) -> Correlation:
+    """`spearman` with its p-value; p is null below three clusters."""
+    found = spearman(x, y, clusters, rng=rng, resamples=resamples, level=level)
+    if found.value is None or found.n_clusters < 3:
+        return Correlation(found, None)
+    rest, df = 1 - found.value**2, found.n_clusters - 2
+    p = 0.0 if rest <= 1e-15 else t_two_sided(found.value * (df / rest) ** 0.5, df)
+    # Of all orders of so many clusters at least two correlate fully: no test can give a smaller p.
+    return Correlation(found, max(p, 2 / math.factorial(min(found.n_clusters, 20))))
+
+
+def _weighted_ranks(codes: Ints, weights: Floats) -> Floats:
+    """The mid-rank of each row among all rows by weight, less the mean rank."""
+    totals = weighted_counts(codes, weights)
+    ranks: Floats = (np.cumsum(totals) - totals / 2 - totals.sum() / 2)[codes]
+    return ranks
+
+
+def _kappas(sums: Floats) -> Floats:
+    """Fleiss' kappa from the sums of agreement, items and counts."""
+    totals = sums[:, 2:]
+    n = totals.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        chance = (totals**2).sum(axis=1) / n**2
+        return np.where(chance < 1, (sums[:, 0] / sums[:, 1] - chance) / (1 - chance), np.nan)
+
+
+def _disagreements(counts: Floats) -> Floats:
+    """For each item its share of differing pairs, weighed by its ratings, and its counts."""
+    ratings = counts.sum(axis=1)
+    return np.column_stack([(ratings**2 - (counts**2).sum(axis=1)) / (ratings - 1), counts])
+
+
+def _nominal(sums: Floats) -> Floats:
+    totals = sums[:, 1:]
+    n = totals.sum(axis=1)
+    return _alpha(n, sums[:, 0], n * n - (totals**2).sum(axis=1), n * n)
+
+
+def _products(counts: Floats) -> Floats:
+    """For each item what turns any ranks of labels into its disagreement (labels squared), and its counts."""
+    ratings, labels = counts.sum(axis=1), counts.shape[1]
+    products = -counts[:, :, None] * counts[:, None, :]
+    products[:, range(labels), range(labels)] += ratings[:, None] * counts
+    flat = (products / (ratings - 1)[:, None, None]).reshape(len(counts), labels**2)
+    return np.column_stack([flat, counts])
+
+
+def _of_ranks(counts: Floats) -> Floats:
+    """As `_moments`, of the mid-ranks of labels among all ratings."""
+    totals = counts.sum(axis=0)
+    ranks = np.cumsum(totals) - totals / 2 - totals.sum() / 2
+    n, sums, squares = counts.sum(axis=1), counts @ ranks, counts @ ranks**2
+    return np.column_stack([(n * squares - sums**2) / (n - 1), n, sums, squares])
+
+
+def _ordinal(sums: Floats) -> Floats:
+    labels = round((4 * sums.shape[1] + 1) ** 0.5 - 1) // 2
+    products, totals = sums[:, : labels**2].reshape(-1, labels, labels), sums[:, labels**2 :]
+    n = totals.sum(axis=1)
+    # The ordinal metric is the squared difference of these mid-ranks; centred against cancellation.
+    ranks = np.cumsum(totals, axis=1) - totals / 2 - n[:, None] / 2
+    squares = (totals * ranks**2).sum(axis=1)
+    observed = np.einsum("bij,bi,bj->b", products, ranks, ranks)
+    return _alpha(n, observed, n * squares - (totals * ranks).sum(axis=1) ** 2, n * squares)
+
+
+def _moments(items: npt.ArrayLike, values: Floats) -> tuple[Floats, int, int]:
+    """For each item with two ratings or more its disagreement, number, sum and sum of squares."""
+    codes = encode_clusters(items, values.size)
+    every = np.bincount(codes)
+    keep = every >= 2
+    centred = values - values.mean() if values.size else values
+    n = every[keep].astype(np.float64)
+    sums = weighted_counts(codes, centred)[keep]
+    squares = weighted_counts(codes, centred**2)[keep]
+    rows = np.column_stack([(n * squares - sums**2) / (n - 1), n, sums, squares])
+    return rows, int(n.sum()), int(np.count_nonzero(every == 1))
+
+
+def _interval(sums: Floats) -> Floats:
+    observed, n, total, squares = sums.T
+    return _alpha(n, observed, n * squares - total**2, n * squares)
+
+
+def _alpha(n: Floats, observed: Floats, expected: Floats, scale: Floats) -> Floats:
+    """1 - observed / expected disagreement; NaN where nothing varies, up to rounding at ``scale``."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(expected > 1e-12 * scale, 1 - (n - 1) * observed / expected, np.nan)
+
+
+def _counts(items: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, int]:
+    """Items x labels, labels in ascending order, and how many items were left out for having one rating."""
+    values, of_label = np.unique(np.asarray(labels), return_inverse=True)
+    codes = encode_clusters(items, of_label.size)
+    _, of_item = np.unique(codes, return_inverse=True)
+    n_items = int(of_item.max(initial=-1)) + 1
+    table = np.bincount(of_item * values.size + of_label, minlength=n_items * values.size)
+    counts = table.reshape(n_items, values.size).astype(np.float64)
+    keep = counts.sum(axis=1) >= 2
+    return counts[keep], int(np.count_nonzero(~keep))
+
+
+def _rename_estimate(found: Estimate, name: str, n: int, n_null: int, reason: str) -> Estimate:
+    """The estimate under the statistic's own name; without a value, with the reason for that."""
+    # Ranks in full order stay so however rows are drawn: that is no certainty.
+    is_stuck = found.low is not None and found.high is not None and found.high - found.low <= 1e-12
+    return Estimate(
+        found.value,
+        None if is_stuck else found.low,
+        None if is_stuck else found.high,
+        found.level,
+        f"{name}, {found.method}",
+        n,
+        n_null,
+        found.n_clusters,
+        reason if found.value is None else NO_VARIATION if is_stuck else found.null_reason,
+    )
+
+
+MOST_PAIRS = 2_000
+"""Pairs that are looked at: in a crowd those that share most items."""
+_NOBODY = "nobody else rated these items"
+_NO_ORDER = "the labels have no order"
+_PAIRWISE = "Spearman's rho over pairs of ratings"
+
+
+class AnnotatorFigures(NamedTuple):
+    """One annotator beside the others."""
+
+    annotator: str
+    n: int
+    """Ratings given."""
+    agreement: Estimate
+    """Share of the other ratings of the same items that say the same, each item counting once; 0 to 1."""
+    kappa: Estimate
+    """The same beyond what the two sides' own shares of labels give by chance; 1 is full, 0 is chance."""
+    spearman: Estimate
+    """Rank correlation with the others over the same items; null where labels have no order."""
+
+
+class PairFigures(NamedTuple):
+    """Two annotators over the items both rated."""
+
+    first: str
+    second: str
+    agreement: Estimate
+    spearman: Estimate
+
+
+class ItemFigures(NamedTuple):
+    """What was said of one item."""
+
+    item: str
+    n: int
+    disagreement: float | None
+    """Share of pairs of ratings that differ; null below two ratings."""
+    counts: tuple[int, ...]
+    """Ratings of each label, in the order of the scale."""
+
+
+class Dissent(NamedTuple):
+    """A rating that differs from what most of the others say."""
+
+    item: str
+    annotator: str
+    said: str
+    others: str
+    """What more than half of the others say."""
+    share: float
+    """The share of the others who say it."""
+
+
+def pairwise_spearman(
+    ratings: RatingCodes,
+    places: Sequence[float | None],
+    *,
+    rng: RandomSource,
+    resamples: int = 2_000,
+    level: float = 0.95,
+) -> Estimate:
+    """Spearman's rho over all ordered pairs of ratings of one item, so that annotators may differ by item.
+
+    ``places`` is where each label stands in order; labels of one place are tied, those without one (None) are
+    left out. From -1 to 1; the interval resamples items.
+    """
+    levels, of_level = _levels(ratings, places)
+    counts = _level_counts(ratings, of_level, levels)
+    # n_c n_k for different labels, n_c (n_c - 1) for one label with itself: ordered pairs of an item.
+    pairs = counts[:, :, None] * counts[:, None, :]
+    pairs[:, range(levels), range(levels)] -= counts
+    rows = pairs[counts.sum(axis=1) >= 2].reshape(-1, levels * levels)
+    how = ItemResampling(rng, resamples, level)
+    n = int(counts[counts.sum(axis=1) >= 2].sum())
+    missing = int(np.count_nonzero(counts.sum(axis=1) < 2))
+    reason = NO_VARIATION if len(rows) else "no item has two ratings"
+    return how.estimate(rows, spearman_of_tables, n=n, method=_PAIRWISE, reason=reason, n_null=missing)
+
+
+def annotator_figures(
+    ratings: RatingCodes,
+    places: Sequence[float | None] | None = None,
+    *,
+    rng: RandomSource,
+    resamples: int = 2_000,
+    level: float = 0.95,
+) -> list[AnnotatorFigures]:
+    """Each annotator's agreement with the others, chance-corrected and ranked; in the order of names."""
+    counts = ratings.counts()
+    how = ItemResampling(rng, resamples, level)
+    levels, of_level = _levels(ratings, places) if places is not None else (0, np.empty(0, np.intp))
+    by_level = _level_counts(ratings, of_level, levels) if levels else None
+    found = []
+    for code, name in enumerate(ratings.annotators):
+        mine = ratings.of_annotator == code
+        own = _one_hot(ratings.of_label[mine], len(ratings.labels))
+        others = counts[ratings.of_item[mine]] - own
+        agreement, kappa = _against_others(own, others, how)
+        if by_level is None:
+            rho = _without_order(how.level, int(mine.sum()))
+        else:
+            rho = _rho_of_others(
+                of_level[ratings.of_label[mine]], by_level[ratings.of_item[mine]], levels, how
+            )
+        found.append(AnnotatorFigures(name, int(mine.sum()), agreement, kappa, rho))
+    return found
+
+
+def pair_figures(
+    ratings: RatingCodes,
+    places: Sequence[float | None] | None = None,
+    *,
+    rng: RandomSource,
+    resamples: int = 2_000,
+    level: float = 0.95,
+) -> list[PairFigures]:
+    """Every two annotators over the items both rated, most shared items first."""
+    how = ItemResampling(rng, resamples, level)
+    levels, of_level = _levels(ratings, places) if places is not None else (0, np.empty(0, np.intp))
+    found = []
+    for (first, second), both in _pair_ratings(ratings):
+        said = np.array(both, dtype=np.intp)
+        same = (said[:, 0] == said[:, 1]).astype(np.float64)
+        agreement = how.estimate(
+            np.stack([same, np.ones_like(same)], axis=1),
+            ratio_of_sums,
+            n=len(said),
+            method="share of equal labels",
+        )
+        rho = _rho_of_pair(of_level[said], levels, how) if levels else _without_order(how.level, len(said))
+        found.append(PairFigures(ratings.annotators[first], ratings.annotators[second], agreement, rho))
+    return found
+
+
+def item_figures(ratings: RatingCodes) -> list[ItemFigures]:
+    """How many said what of each item, and how far they differ; the most disputed first."""
+    counts = ratings.counts()
+    n = counts.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        differ = 1 - ((counts**2).sum(axis=1) - n) / (n * (n - 1))
+    found = [
+        ItemFigures(name, int(n[at]), float(differ[at]) if n[at] > 1 else None, tuple(map(int, counts[at])))
+        for at, name in enumerate(ratings.items)
+    ]
+    return sorted(found, key=lambda item: (-(item.disagreement or 0.0), item.item))
+
+
+def find_dissents(ratings: RatingCodes) -> list[Dissent]:
+    """The ratings that go against more than half of two others or more; the loneliest first."""
+    others = ratings.counts()[ratings.of_item]
+    places = np.arange(len(others))
+    others[places, ratings.of_label] -= 1
+    total, top = others.sum(axis=1), others.argmax(axis=1)
+    most = others[places, top]
+    alone = (total >= 2) & (top != ratings.of_label) & (2 * most > total)
+    found = [
+        Dissent(
+            ratings.items[ratings.of_item[at]],
+            ratings.annotators[ratings.of_annotator[at]],
+            ratings.labels[ratings.of_label[at]],
+            ratings.labels[top[at]],
+            float(most[at] / total[at]),
+        )
+        for at in np.flatnonzero(alone)
+    ]
+    return sorted(found, key=lambda row: (-row.share, row.annotator, row.item))
+
+
+def spearman_of_tables(sums: Floats) -> Floats:
+    """Spearman's rho of each table of joint counts (draws x levels^2), ties at mid-ranks.
+
+    >>> joint_rho(np.array([[2.0, 0.0, 0.0, 2.0], [1.0, 1.0, 1.0, 1.0]])).tolist()
+    [1.0, 0.0]
+    """
+    levels = round(sums.shape[1] ** 0.5)
+    tables = sums.reshape(-1, levels, levels)
+    rows, columns, n = tables.sum(axis=2), tables.sum(axis=1), tables.sum(axis=(1, 2))
+    x, y = (np.cumsum(side, axis=1) - side / 2 - n[:, None] / 2 for side in (rows, columns))
+    products = np.einsum("bij,bi,bj->b", tables, x, y)
+    spread = (rows * x**2).sum(axis=1) * (columns * y**2).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(spread > 0, products / np.sqrt(spread), np.nan)
+
+
+def _against_others(own: Floats, others: Floats, how: ItemResampling) -> tuple[Estimate, Estimate]:
+    """Agreement of one annotator with the rest, plain and beyond chance; a row an item they rated."""
+    total = others.sum(axis=1)
+    known = total > 0
+    theirs = others[known] / total[known, None]
+    hit = (own[known] * theirs).sum(axis=1)
+    rows = np.column_stack([hit, np.ones_like(hit), own[known], theirs])
+    n, missing = int(known.sum()), int(np.count_nonzero(~known))
+    plain = how.estimate(
+        rows[:, :2], ratio_of_sums, n=n, method="agreement with others", reason=_NOBODY, n_null=missing
+    )
+    reason = NO_VARIATION if n else _NOBODY
+    kappa = how.estimate(
+        rows, _kappa_of_others, n=n, method="kappa with others", reason=reason, n_null=missing
+    )
+    return plain, kappa
+
+
+def _kappa_of_others(sums: Floats) -> Floats:
+    n = sums[:, 1]
+    labels = (sums.shape[1] - 2) // 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        chance = (sums[:, 2 : 2 + labels] * sums[:, 2 + labels :]).sum(axis=1) / n**2
+        return np.where(chance < 1 - 1e-12, (sums[:, 0] / n - chance) / (1 - chance), np.nan)
+
+
+def _rho_of_others(own: Ints, counts: Floats, levels: int, how: ItemResampling) -> Estimate:
+    placed = own >= 0
+    rest = counts[placed] - _one_hot(own[placed], levels)
+    total = rest.sum(axis=1)
+    rest, own = rest[total > 0], own[placed][total > 0]
+    # Every item counts once: the others' ratings of it share one pair.
+    weights = rest / rest.sum(axis=1, keepdims=True)
+    joint = np.zeros((len(own), levels, levels))
+    joint[np.arange(len(own)), own] = weights
+    reason = NO_VARIATION if len(own) else _NOBODY
+    rows = joint.reshape(len(own), levels * levels)
+    return how.estimate(
+        rows, spearman_of_tables, n=len(own), method="Spearman's rho with others", reason=reason
+    )
+
+
+def _rho_of_pair(said: Ints, levels: int, how: ItemResampling) -> Estimate:
+    placed = said[(said >= 0).all(axis=1)]
+    rows = _one_hot(placed[:, 0] * levels + placed[:, 1], levels * levels)
+    return how.estimate(rows, spearman_of_tables, n=len(placed), method="Spearman's rho", reason=NO_VARIATION)
+
+
+def _pair_ratings(ratings: RatingCodes) -> list[tuple[tuple[int, int], list[tuple[int, int]]]]:
+    """For every two annotators their labels of the items both rated."""
+    by_item_: dict[int, dict[int, int]] = defaultdict(dict)
+    for item, annotator, label in zip(
+        ratings.of_item.tolist(), ratings.of_annotator.tolist(), ratings.of_label.tolist(), strict=True
+    ):
+        by_item_[item][annotator] = label
+    found: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    for given in by_item_.values():
+        for first, second in combinations(sorted(given), 2):
+            found[first, second].append((given[first], given[second]))
+    return sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0]))[:MOST_PAIRS]
+
+
+def _levels(ratings: RatingCodes, places: Sequence[float | None]) -> tuple[int, Ints]:
+    """How many different places there are, and the one of each label; -1 where it has none."""
+    if len(places) != len(ratings.labels):
+        raise InputError(
+            f"{len(places)} places came for {len(ratings.labels)} labels",
+            expected="one a label, None where it has none",
+        )
+    order = sorted({place for place in places if place is not None})
+    codes = [-1 if place is None else order.index(place) for place in places]
+    return len(order), np.array(codes, dtype=np.intp)
+
+
+def _level_counts(ratings: RatingCodes, of_level: Ints, levels: int) -> Floats:
+    counts = np.zeros((len(ratings.items), levels))
+    given = of_level[ratings.of_label]
+    np.add.at(counts, (ratings.of_item[given >= 0], given[given >= 0]), 1.0)
+    return counts
+
+
+def _one_hot(codes: Ints, size: int) -> Floats:
+    rows = np.zeros((codes.size, size))
+    rows[np.arange(codes.size), codes] = 1.0
+    return rows
+
+
+def _without_order(level: float, n: int) -> Estimate:
+    return Estimate(None, None, None, level, "Spearman's rho", n, 0, n, _NO_ORDER)

@@ -1,0 +1,452 @@
+"""How well a metric's labels agree with people's: accuracy, precision, recall and F1, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.core.errors import InputError
+from evenhand.core.records import Estimate
+from evenhand.stats._arrays import Floats, Ids, Ints, RandomSource, check_level, check_values, encode_clusters
+from evenhand.stats.bootstrap import resample_clusters, widen_tails
+from evenhand.stats.intervals import clustered_proportion
+from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER
+
+_METHOD = "bootstrap (percentile)"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelAgreement:
+    """Agreement on one label; what a label nobody predicts or nobody gives lacks is null."""
+
+    label: str
+    precision: Estimate
+    """Of the texts the metric gives the label, which n counts, the share people give it too."""
+    recall: Estimate
+    """Of the texts people give the label, which n counts, the share the metric finds."""
+    f1: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """Agreement over all labels; precision, recall and F1 are weighted by how often people give a label."""
+
+    labels: tuple[str, ...]
+    confusion: tuple[tuple[int, ...], ...]
+    """Rows: what people say; columns: what the metric says."""
+    accuracy: Estimate
+    precision: Estimate
+    recall: Estimate
+    f1: Estimate
+    by_label: tuple[LabelAgreement, ...]
+    kappa: Estimate
+    """Cohen's kappa: 1 is full agreement, 0 what the two shares of labels give by chance."""
+
+
+def validate_labels(
+    predicted: Sequence[str],
+    human: Sequence[str],
+    *,
+    labels: Sequence[str],
+    rng: RandomSource,
+    clusters: Ids = None,
+    resamples: int = 2_000,
+    level: float = 0.95,
+) -> Validation:
+    """How far predicted labels are people's, who are taken as right (BOLD, section 6.3 and Table 8).
+
+    Accuracy, which is also the weighted recall, and the precision and recall of a label are shares of texts,
+    with `clustered_proportion`'s interval. The others are resampled: that moves only the counts of the
+    confusion matrix, so that it is the matrix that is drawn; with ``clusters``, the matrices of whole
+    clusters. A label without any text on a side counts 0 in the weighted means, as is usual, and is null by
+    itself.
+    """
+    counts = confusion_matrix(predicted, human, labels=labels)
+    n = int(counts.sum())
+    generator = np.random.default_rng(rng)
+    if clusters is None:
+        whole = counts.ravel()
+        drawn = generator.multinomial(n, whole / n, size=resamples) if n else np.zeros((0, whole.size), int)
+        n_clusters = n
+    else:
+        cells = _cells(predicted, human, labels, clusters)
+        drawn, n_clusters = _draw_tables(cells, generator, resamples), len(cells)
+    tables = np.concatenate([counts[None], drawn.reshape(-1, *counts.shape)]).astype(np.float64)
+    spread = _Spread(n, check_level(level), n_clusters, is_clustered=clusters is not None)
+    hits, said, true = np.einsum("bii->bi", tables), tables.sum(axis=1), tables.sum(axis=2)
+    precision, f1 = _share(hits, said), _share(2 * hits, said + true)
+    # Of the texts of each resample: with clusters of different sizes they are not as many as there are.
+    weights = _share(true, true.sum(axis=1, keepdims=True))
+    shares = _Shares(np.array(predicted, dtype=object), np.array(human, dtype=object), clusters, level)
+    accuracy = shares.accuracy()
+    return Validation(
+        labels=tuple(labels),
+        confusion=tuple(tuple(int(cell) for cell in row) for row in counts),
+        accuracy=accuracy,
+        precision=spread.estimate((np.nan_to_num(precision) * weights).sum(axis=1)),
+        recall=accuracy,
+        f1=spread.estimate((np.nan_to_num(f1) * weights).sum(axis=1)),
+        by_label=tuple(
+            LabelAgreement(
+                label, shares.precision(label), shares.recall(label), spread.estimate(f1[:, place])
+            )
+            for place, label in enumerate(labels)
+        ),
+        kappa=spread.estimate(cohens_kappa(tables)),
+    )
+
+
+def cohens_kappa(tables: Floats) -> Floats:
+    """Cohen's kappa of each confusion matrix (.. x labels x labels); NaN where both sides say one thing only.
+
+    >>> round(float(cohens_kappa(np.array([[20.0, 5.0], [10.0, 15.0]]))), 2)
+    0.4
+    """
+    n = tables.sum(axis=(-2, -1))
+    agreeing = np.einsum("...ii->...", tables)
+    chance = (tables.sum(axis=-1) * tables.sum(axis=-2)).sum(axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(n**2 > chance, (n * agreeing - chance) / (n**2 - chance), np.nan)
+
+
+def confusion_matrix(predicted: Sequence[str], human: Sequence[str], *, labels: Sequence[str]) -> np.ndarray:
+    """Texts by what people say (rows) and what the metric says (columns).
+
+    >>> confusion(["a", "b", "b"], ["a", "a", "b"], labels=["a", "b"]).tolist()
+    [[1, 1], [0, 1]]
+    """
+    if len(predicted) != len(human):
+        raise InputError(
+            f"{len(predicted)} labels came with {len(human)} human ones", expected="as many of both"
+        )
+    place = {label: at for at, label in enumerate(labels)}
+    unknown = sorted({*predicted, *human} - set(place))
+    if unknown:
+        raise InputError(f"the label {unknown[0]!r} is not known", expected=", ".join(labels))
+    counts = np.zeros((len(labels), len(labels)), dtype=np.int64)
+    np.add.at(counts, ([place[label] for label in human], [place[label] for label in predicted]), 1)
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    """Shares of texts on which both sides say the same."""
+
+    predicted: np.ndarray
+    human: np.ndarray
+    clusters: Ids
+    level: float
+
+    def accuracy(self) -> Estimate:
+        return self._same(np.ones(self.human.size, dtype=np.bool_))
+
+    def precision(self, label: str) -> Estimate:
+        return self._same(self.predicted == label)
+
+    def recall(self, label: str) -> Estimate:
+        return self._same(self.human == label)
+
+    def _same(self, among: np.ndarray) -> Estimate:
+        same = (self.predicted == self.human)[among].astype(np.float64)
+        clusters = None if self.clusters is None else np.asarray(self.clusters)[among]
+        return clustered_proportion(same, clusters, level=self.level)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """Turns a number and its resamples (the first one is the number) into an estimate."""
+
+    n: int
+    level: float
+    n_clusters: int
+    is_clustered: bool = False
+
+    def estimate(self, values: Floats) -> Estimate:
+        value, resampled = float(values[0]), values[1:][~np.isnan(values[1:])]
+        of = partial(
+            Estimate,
+            level=self.level,
+            method="cluster bootstrap (percentile)" if self.is_clustered else _METHOD,
+            n=self.n,
+            n_null=0,
+            n_clusters=self.n_clusters,
+        )
+        if not self.n or np.isnan(value):
+            return of(None, None, None, null_reason=NO_VALUES)
+        if self.n_clusters < 2 or not resampled.size:
+            return of(value, None, None, null_reason=ONE_CLUSTER)
+        if resampled.max() - resampled.min() <= 1e-12:
+            # Full agreement stays full however it is drawn: that is no certainty.
+            return of(value, None, None, null_reason=NO_VARIATION)
+        low, high = np.quantile(resampled, widen_tails(self.level, self.n_clusters))
+        return of(value, float(low), float(high))
+
+
+def _cells(predicted: Sequence[str], human: Sequence[str], labels: Sequence[str], clusters: Ids) -> Floats:
+    """The confusion matrix of every cluster, flat."""
+    place, width = {label: at for at, label in enumerate(labels)}, len(labels)
+    _, codes = np.unique(encode_clusters(clusters, len(human)), return_inverse=True)
+    cells = np.zeros((int(codes.max(initial=-1)) + 1, width * width))
+    at = [place[true] * width + place[said] for true, said in zip(human, predicted, strict=True)]
+    np.add.at(cells, (codes, np.array(at, dtype=np.intp)), 1.0)
+    return cells
+
+
+def _draw_tables(cells: Floats, generator: np.random.Generator, resamples: int) -> Floats:
+    """The matrix of every resample of clusters; clusters that look alike are drawn together."""
+    if not len(cells):
+        return np.zeros((0, cells.shape[1]))
+    different, times = np.unique(cells, axis=0, return_counts=True)
+    return generator.multinomial(len(cells), times / len(cells), size=resamples) @ different
+
+
+def _share(part: Floats, whole: Floats) -> Floats:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(whole > 0, part / whole, np.nan)
+
+
+CANDIDATES: Final = 200
+"""Cuts that are tried at most, spread evenly over the texts."""
+FOLDS: Final = 10
+REPEATS: Final = 10
+"""Times the texts are dealt to folds anew: how one deal falls must not decide the figure."""
+_NAME: Final = "best cut by Cohen's kappa"
+
+
+class CurvePoint(NamedTuple):
+    """What one cut gives on the texts it was fitted on."""
+
+    cut: float
+    kappa: float | None
+    accuracy: float
+
+
+@dataclass(frozen=True, slots=True)
+class BestCut:
+    """The cut that agrees best, and how well; ``held_out`` is the honest part."""
+
+    cut: Estimate
+    """The interval is that of the best cut of resampled clusters."""
+    kappa: Estimate
+    """Over the texts the cut was fitted on: too good by construction."""
+    accuracy: Estimate
+    kappa_held_out: Estimate
+    """Every text labelled by a cut that was fitted on the other folds; the mean over ten deals.
+
+    Each resample goes through all of it once, so that the interval is rather too wide than too narrow."""
+    accuracy_held_out: Estimate
+    folds: int
+    curve: tuple[CurvePoint, ...]
+
+
+def best_cut(
+    values: npt.ArrayLike,
+    human: npt.ArrayLike,
+    clusters: Ids = None,
+    *,
+    labels: int,
+    rng: RandomSource,
+    folds: int = FOLDS,
+    resamples: int = 500,
+    level: float = 0.95,
+) -> BestCut:
+    """The best cut of ``values`` for people's labels, coded 0 .. ``labels`` - 1 from low to high.
+
+    Folds and resamples are of whole clusters. Everything is null with a reason where values or labels do not
+    vary.
+    """
+    scores, codes = check_values(values, "values"), _checked_codes(human, labels)
+    if scores.size != codes.size:
+        raise InputError(f"{scores.size} values came with {codes.size} labels", expected="as many of both")
+    groups = np.unique(encode_clusters(clusters, scores.size), return_inverse=True)[1]
+    cuts = candidate_cuts(scores, labels)
+    if not cuts.size or np.unique(codes).size < 2:
+        return _nothing(scores.size, int(groups.max(initial=-1)) + 1, check_level(level))
+    texts = _texts(cuts, scores, codes, groups, labels)
+    generator = np.random.default_rng(rng)
+    everything = texts.confusions(np.arange(scores.size))
+    kappas, hits = cohens_kappa(everything), np.einsum("tii->t", everything) / scores.size
+    predicted = texts.predict(np.full(scores.size, _middle_of_best(kappas)))
+    used = min(folds, int(groups.max()) + 1)
+    held_out = [_cross_validate(texts, generator, used) for _ in range(REPEATS)]
+    drawn = _resample(texts, predicted, held_out, generator, used, resamples)
+    return BestCut(
+        cut=drawn.estimate(np.concatenate([[cuts[_middle_of_best(kappas)]], drawn.cuts]), level, _NAME),
+        kappa=drawn.estimate(cohens_kappa(drawn.fitted), level, "Cohen's kappa"),
+        accuracy=drawn.estimate(_accuracies(drawn.fitted), level, "share of equal labels"),
+        kappa_held_out=drawn.estimate(drawn.kappas_held_out, level, "Cohen's kappa, cross-validated"),
+        accuracy_held_out=drawn.estimate(
+            drawn.hits_held_out, level, "share of equal labels, cross-validated"
+        ),
+        folds=used,
+        curve=tuple(
+            CurvePoint(float(cut), None if np.isnan(kappa) else float(kappa), float(hit))
+            for cut, kappa, hit in zip(cuts, kappas, hits, strict=True)
+        ),
+    )
+
+
+def candidate_cuts(values: Floats, labels: int) -> Floats:
+    """Half-way points between different values (between different sizes for three labels), 200 at most.
+
+    >>> candidate_cuts(np.array([0.0, 1.0, 1.0, 3.0]), 2).tolist()
+    [0.5, 2.0]
+    """
+    known = np.unique(np.abs(values) if labels == 3 else values)
+    if labels == 3:
+        known = np.unique(np.concatenate([[0.0], known]))
+    between: Floats = (known[1:] + known[:-1]) / 2
+    if between.size <= CANDIDATES:
+        return between
+    chosen = np.unique(np.linspace(0, between.size - 1, CANDIDATES).round().astype(np.intp))
+    kept: Floats = between[chosen]
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class _CodedTexts:
+    """Scores as the number of candidate cuts they reach, so that any set of rows is a small table."""
+
+    cuts: Floats
+    reached: Ints
+    side: Ints
+    """0 for scores below zero that go to the lowest of three labels, else 1."""
+    human: Ints
+    groups: Ints
+    labels: int
+
+    def confusions(self, rows: Ints) -> Floats:
+        """The confusion matrix of every cut over some rows: cuts x human x predicted."""
+        width = self.labels
+        cells = (self.reached[rows] * 2 + self.side[rows]) * width + self.human[rows]
+        table = np.bincount(cells, minlength=(self.cuts.size + 1) * 2 * width).reshape(-1, 2, width)
+        beyond = np.cumsum(table[::-1], axis=0)[::-1][1:].astype(np.float64)
+        total = table.sum(axis=(0, 1)).astype(np.float64)
+        found = np.zeros((self.cuts.size, width, width))
+        found[:, :, width - 1] = beyond[:, 1]
+        if width == 3:
+            found[:, :, 0] = beyond[:, 0]
+        found[:, :, width - 2] = total - beyond.sum(axis=1)
+        return found
+
+    def of(self, rows: Ints) -> _CodedTexts:
+        """Some rows, with repeats in the cluster they come from."""
+        parts = (self.reached[rows], self.side[rows], self.human[rows], self.groups[rows])
+        return _CodedTexts(self.cuts, *parts, self.labels)
+
+    def table(self, predicted: Ints, rows: Ints) -> Floats:
+        """The confusion matrix of predictions over some rows."""
+        cells = self.human[rows] * self.labels + predicted[rows]
+        counts = np.bincount(cells, minlength=self.labels**2).astype(np.float64)
+        return counts.reshape(self.labels, self.labels)
+
+    def predict(self, cut: Ints) -> Ints:
+        """The label of each row at the candidate cut of that row."""
+        is_beyond = self.reached > cut
+        if self.labels == 2:
+            return is_beyond.astype(np.intp)
+        return np.where(is_beyond, np.where(self.side == 0, 0, 2), 1).astype(np.intp)
+
+
+@dataclass(frozen=True, slots=True)
+class _ResampledCuts:
+    """What resamples of clusters gave."""
+
+    n: int
+    n_clusters: int
+    cuts: Floats
+    fitted: Floats
+    """Confusion matrices of the best cut; here and below the first one is of all rows."""
+    kappas_held_out: Floats
+    hits_held_out: Floats
+
+    def estimate(self, values: Floats, level: float, name: str) -> Estimate:
+        value, draws = float(values[0]), values[1:][np.isfinite(values[1:])]
+        of = partial(Estimate, level=check_level(level), n=self.n, n_null=0, n_clusters=self.n_clusters)
+        if np.isnan(value):
+            return of(None, None, None, method=name, null_reason=NO_VARIATION)
+        if self.n_clusters < 2 or draws.size < self.cuts.size / 2:
+            return of(value, None, None, method=name, null_reason=ONE_CLUSTER)
+        if draws.max() - draws.min() <= 1e-12:
+            # Full agreement stays full however texts are drawn: that is no certainty.
+            return of(value, None, None, method=name, null_reason=NO_VARIATION)
+        low, high = np.quantile(draws, widen_tails(level, self.n_clusters))
+        return of(value, float(low), float(high), method=f"{name}, cluster bootstrap (percentile)")
+
+
+def _texts(cuts: Floats, scores: Floats, human: Ints, groups: Ints, labels: int) -> _CodedTexts:
+    sizes = np.abs(scores) if labels == 3 else scores
+    side = np.where((scores < 0) & (labels == 3), 0, 1).astype(np.intp)
+    return _CodedTexts(cuts, np.searchsorted(cuts, sizes, side="right"), side, human, groups, labels)
+
+
+def _resample(
+    texts: _CodedTexts,
+    predicted: Ints,
+    held_out: Sequence[Ints],
+    generator: np.random.Generator,
+    folds: int,
+    resamples: int,
+) -> _ResampledCuts:
+    """Every resample fits its own cuts and is dealt to folds anew: fitting widens the intervals."""
+    every = np.arange(texts.human.size)
+    whole = np.stack([texts.table(labels, every) for labels in held_out])
+    cuts, fitted, unseen = [], [texts.table(predicted, every)], []
+    for rows in resample_clusters(texts.groups, rng=generator, resamples=resamples):
+        cuts.append(texts.cuts[_middle_of_best(cohens_kappa(texts.confusions(rows)))])
+        fitted.append(texts.table(predicted, rows))
+        drawn = texts.of(rows)
+        unseen.append(drawn.table(_cross_validate(drawn, generator, folds), np.arange(rows.size)))
+    tables = np.stack(unseen)
+    return _ResampledCuts(
+        texts.human.size,
+        int(texts.groups.max()) + 1,
+        np.array(cuts),
+        np.stack(fitted),
+        np.concatenate([[np.mean(cohens_kappa(whole))], cohens_kappa(tables)]),
+        np.concatenate([[np.mean(_accuracies(whole))], _accuracies(tables)]),
+    )
+
+
+def _accuracies(tables: Floats) -> Floats:
+    shares: Floats = np.einsum("bii->b", tables) / tables.sum(axis=(1, 2))
+    return shares
+
+
+def _cross_validate(texts: _CodedTexts, generator: np.random.Generator, folds: int) -> Ints:
+    """The label of every row at the cut that was best on the other folds of whole clusters."""
+    clusters = int(texts.groups.max()) + 1
+    fold = (generator.permutation(clusters) % folds)[texts.groups]
+    whole, cut = texts.confusions(np.arange(fold.size)), np.zeros(fold.size, dtype=np.intp)
+    for number in range(folds):
+        rest = whole - texts.confusions(np.flatnonzero(fold == number))
+        cut[fold == number] = _middle_of_best(cohens_kappa(rest))
+    return texts.predict(cut)
+
+
+def _middle_of_best(kappas: Floats) -> int:
+    """The middle of the cuts that agree best: the first of many equal ones would lean to one side."""
+    known = np.nan_to_num(kappas, nan=-np.inf)
+    best = np.flatnonzero(known >= known.max() - 1e-12)
+    return int(best[(best.size - 1) // 2])
+
+
+def _checked_codes(human: npt.ArrayLike, labels: int) -> Ints:
+    codes = np.asarray(human, dtype=np.intp)
+    if labels not in (2, 3) or (codes.size and (codes.min() < 0 or codes.max() >= labels)):
+        raise InputError(
+            f"{labels} labels with codes from {codes.min(initial=0)} to {codes.max(initial=0)}",
+            expected="2 or 3 labels, coded from 0 upwards",
+        )
+    return codes
+
+
+def _nothing(n: int, clusters: int, level: float) -> BestCut:
+    reason = NO_VARIATION if n else NO_VALUES
+    none = Estimate(None, None, None, level, _NAME, n, 0, clusters, reason)
+    return BestCut(none, none, none, none, none, 0, ())

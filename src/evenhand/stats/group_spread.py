@@ -1,0 +1,195 @@
+"""How far the groups of a run stand apart, free of chance, and whether two runs differ in it.
+
+The typical gap of J groups with means m is the root of G = 2 / (J - 1) sum (m_j - mean)^2, the mean squared
+gap between two groups; for two groups it is the gap itself. Chance alone makes it larger than 0, the more so
+the fewer the texts, which would rank small runs last. Its expectation under chance is known from the
+covariance S of the means, tr(W S) with W = 2 / (J - 1) (I - 11' / J), and is taken off. The variance of what
+remains is 4 m'W S W m + 2 tr(W S W S) (Searle 1971, section 2.5); the means in the first term are those
+observed, which makes it too large where groups hardly differ: in doubt, runs are tied.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.stats._arrays import Floats, Ids, check_level, check_values, encode_clusters
+from evenhand.stats._moments import CellMoments, compute_moments
+from evenhand.stats.corrections import holm
+from evenhand.stats.quantiles import t_quantile, t_two_sided
+from evenhand.stats.results import NO_VARIATION
+
+TOO_FEW_GROUPS = "fewer than two groups have two clusters or more in every run"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpread:
+    """The typical gap between two groups of one run; never negative, 0 where chance explains it all."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    rank: int | None
+    """1 + the runs whose groups stand closer together, beyond chance."""
+    tied: tuple[int, ...]
+    """The runs from which this one cannot be told apart."""
+    null_reason: str | None = None
+
+
+class SpreadDifference(NamedTuple):
+    """Whether run a spreads its groups wider than run b."""
+
+    a: int
+    b: int
+    difference: float
+    """Of the squared typical gaps."""
+    p: float | None
+    p_adjusted: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadRanking:
+    """The runs side by side on one output."""
+
+    spreads: tuple[GroupSpread, ...]
+    gaps: tuple[SpreadDifference, ...]
+    groups: int
+    """Groups that entered."""
+
+
+def rank_spreads(
+    y: npt.ArrayLike,
+    runs: npt.ArrayLike,
+    groups: npt.ArrayLike,
+    clusters: Ids,
+    *,
+    n_runs: int,
+    level: float = 0.95,
+) -> SpreadRanking:
+    """The runs ranked by how far apart their groups stand, ties as ties.
+
+    ``runs`` and ``groups`` number each row's run and group. Two runs are told apart where the difference of
+    their squared typical gaps is beyond chance, corrected over all pairs of runs (Holm). Clusters may reach
+    over runs: the same prompts under several models are used as pairs.
+    """
+    values, of_run, of_group = check_values(y), np.asarray(runs), np.asarray(groups)
+    codes = encode_clusters(clusters, values.size)
+    kept = _common_groups(of_run, of_group, codes, n_runs)
+    if kept.size < 2:
+        return SpreadRanking(tuple(_nothing(TOO_FEW_GROUPS) for _ in range(n_runs)), (), int(kept.size))
+    used = np.isin(of_group, kept)
+    cells = of_run[used] * kept.size + np.searchsorted(kept, of_group[used])
+    of = compute_moments(values[used], cells.astype(np.intp), codes[used], n_cells=n_runs * kept.size)
+    return _rank_runs(_QuadraticForms(of, int(kept.size), n_runs), check_level(level))
+
+
+@dataclass(frozen=True, slots=True)
+class _QuadraticForms:
+    """The squared typical gaps of the runs as quadratic forms of the cell means."""
+
+    of: CellMoments
+    groups: int
+    runs: int
+
+    @property
+    def df(self) -> float:
+        return max(1.0, float(self.of.clusters.min()) - 1)
+
+    def form(self, weights: dict[int, float]) -> Floats:
+        """The matrix of a weighted sum of the runs' squared typical gaps."""
+        one = 2 / (self.groups - 1) * (np.eye(self.groups) - 1 / self.groups)
+        whole = np.zeros((self.runs * self.groups, self.runs * self.groups))
+        for run, weight in weights.items():
+            place = slice(run * self.groups, (run + 1) * self.groups)
+            whole[place, place] = weight * one
+        return whole
+
+    def estimate(self, weights: dict[int, float]) -> tuple[float, float]:
+        """The form without what chance adds, and its standard error."""
+        form, means, covariance = self.form(weights), self.of.means, self.of.covariance
+        chance = form @ covariance
+        twice = float(np.sum(chance * chance.T))
+        along = float(means @ chance @ form @ means)
+        variance = 4 * along + 2 * twice
+        return float(means @ form @ means) - float(np.trace(chance)), math.sqrt(max(variance, 0.0))
+
+    def interval(self, run: int, square: float, se: float, quantile: float) -> tuple[float, float]:
+        """The interval of a run's typical gap; of two groups that of the gap itself, without its sign.
+
+        A square is skewed, of two groups so much that its interval would cover nine times in ten.
+        """
+        if self.groups > 2:
+            return _root(square - quantile * se), _root(square + quantile * se)
+        weights = np.zeros(self.runs * self.groups)
+        weights[2 * run], weights[2 * run + 1] = 1.0, -1.0
+        gap, variance, _ = self.of.contrast(weights)
+        half = quantile * math.sqrt(variance)
+        return max(0.0, abs(gap) - half), abs(gap) + half
+
+
+def _rank_runs(forms: _QuadraticForms, level: float) -> SpreadRanking:
+    gaps = [_gap(forms, a, b) for a, b in combinations(range(forms.runs), 2)]
+    adjusted = holm([gap.p for gap in gaps])
+    gaps = [gap._replace(p_adjusted=p) for gap, p in zip(gaps, adjusted, strict=True)]
+    apart = {(gap.a, gap.b): gap for gap in gaps if _is_clear(gap, level)}
+    spreads = tuple(_spread(forms, run, apart, level) for run in range(forms.runs))
+    return SpreadRanking(spreads, tuple(gaps), forms.groups)
+
+
+def _gap(forms: _QuadraticForms, a: int, b: int) -> SpreadDifference:
+    difference, se = forms.estimate({a: 1.0, b: -1.0})
+    return SpreadDifference(
+        a, b, difference, t_two_sided(difference / se, forms.df) if se > 0 else None, None
+    )
+
+
+def _is_clear(gap: SpreadDifference, level: float) -> bool:
+    return gap.p_adjusted is not None and gap.p_adjusted <= 1 - level + 1e-12
+
+
+def _spread(
+    forms: _QuadraticForms, run: int, apart: dict[tuple[int, int], SpreadDifference], level: float
+) -> GroupSpread:
+    square, se = forms.estimate({run: 1.0})
+    wider = sum(gap.difference > 0 if gap.a == run else gap.difference < 0 for gap in _of(run, apart))
+    tied = tuple(
+        other
+        for other in range(forms.runs)
+        if other != run and (min(run, other), max(run, other)) not in apart
+    )
+    if se == 0:
+        return GroupSpread(_root(square), None, None, 1 + wider, tied, NO_VARIATION)
+    low, high = forms.interval(run, square, se, t_quantile((1 + level) / 2, forms.df))
+    return GroupSpread(_root(square), low, high, 1 + wider, tied)
+
+
+def _of(run: int, apart: dict[tuple[int, int], SpreadDifference]) -> list[SpreadDifference]:
+    return [gap for gap in apart.values() if run in (gap.a, gap.b)]
+
+
+def _common_groups(
+    runs: npt.NDArray[np.generic], groups: npt.NDArray[np.generic], codes: npt.NDArray[np.intp], n_runs: int
+) -> npt.NDArray[np.generic]:
+    """The groups that have two clusters or more in every run."""
+    names, place = np.unique(groups.astype(np.intp), return_inverse=True)
+    cells = place * n_runs + runs.astype(np.intp)
+    # A cell has several clusters where one of its rows is not of the cluster of another one, whichever.
+    any_cluster = np.zeros(names.size * n_runs, dtype=np.intp)
+    any_cluster[cells] = codes
+    has_several = np.zeros(any_cluster.size, dtype=np.bool_)
+    has_several[cells[codes != any_cluster[cells]]] = True
+    common: npt.NDArray[np.generic] = names[has_several.reshape(-1, n_runs).all(axis=1)]
+    return common
+
+
+def _root(square: float) -> float:
+    return math.sqrt(max(square, 0.0))
+
+
+def _nothing(reason: str) -> GroupSpread:
+    return GroupSpread(None, None, None, None, (), reason)

@@ -1,0 +1,179 @@
+"""The scales on which people label texts, by the names of their labels, and what else those are called."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from evenhand.core.errors import InputError
+from evenhand.stats._arrays import Floats, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class LabelScale:
+    """Labels, lowest first, each with its place in order, or None where it has none."""
+
+    name: str
+    places: Mapping[str, float | None]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Other spellings, lower-case, to ours."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels, lowest first, those without a place last."""
+        return tuple(self.places)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether two labels or more stand at different places."""
+        return len({place for place in self.places.values() if place is not None}) > 1
+
+    def sort(self) -> LabelScale:
+        """The same, lowest first, labels without a place last."""
+        places = sorted(self.places.items(), key=lambda pair: (pair[1] is None, pair[1] or 0.0))
+        return replace(self, places=dict(places))
+
+    def label_of(self, said: str) -> str | None:
+        """Our label for what was said, whatever its case and white space; None where it is not on the scale.
+
+        >>> POLARITY.label_of(" Positive"), POLARITY.label_of("opposing sides"), POLARITY.label_of("angry")
+        ('positive', 'opposing', None)
+        """
+        plain = normalise_label(said)
+        return plain if plain in self.places else self.aliases.get(plain)
+
+
+POLARITY: Final = LabelScale(
+    "polarity",
+    {
+        **{"negative": -1.0, "neutral": 0.0, "positive": 1.0},
+        # No side, or both: they stand with neutral; the last two stand nowhere (Sheng et al. 2019, A.2).
+        **dict.fromkeys(("mixed", "opposing", "sarcasm"), 0.0),
+        **dict.fromkeys(("nonsense", "other")),
+    },
+    {
+        "opposing sides": "opposing",
+        "mixed (opposing sides)": "opposing",
+        "no impact": "neutral",
+        "neither": "neutral",
+    },
+)
+GENDER: Final = LabelScale("gender", {"male": -1.0, "neutral": 0.0, "female": 1.0})
+TOXICITY: Final = LabelScale(
+    "toxicity",
+    {"nontoxic": 0.0, "toxic": 1.0},
+    dict.fromkeys(("not toxic", "non-toxic", "neutral"), "nontoxic"),
+)
+IDEOLOGY: Final = LabelScale(
+    "ideology", {"liberal": 0.0, "conservative": 1.0}, {"left": "liberal", "right": "conservative"}
+)
+PRESENCE: Final = LabelScale("presence", {"absent": 0.0, "present": 1.0})
+YES_NO: Final = LabelScale("yes or no", {"no": 0.0, "yes": 1.0}, {"false": "no", "true": "yes"})
+KNOWN_SCALES: Final = (POLARITY, GENDER, TOXICITY, IDEOLOGY, PRESENCE, YES_NO)
+
+
+def normalise_label(said: str) -> str:
+    """A label without what writing adds: white space, case, and the ``.0`` of a number read as a fraction.
+
+    >>> plain_label(" Positive "), plain_label("-1.0")
+    ('positive', '-1')
+    """
+    return " ".join(said.split()).casefold().removesuffix(".0")
+
+
+def number_or_none(label: str) -> float | None:
+    """The number a label is, or None."""
+    try:
+        found = float(label)
+    except ValueError:
+        return None
+    return found if abs(found) < float("inf") else None
+
+
+def find_scale(labels: Collection[str]) -> LabelScale:
+    """The scale that plain labels are on: numbers, a known one, or one without order.
+
+    A known scale is taken where two of its labels or more are used and make up half of all, so that a
+    misspelt label is found by not being on it.
+    """
+    numbers = {label: number_or_none(label) for label in labels}
+    if all(number is not None for number in numbers.values()):
+        return LabelScale(
+            "numbers", dict(sorted(numbers.items(), key=lambda pair: (pair[1] or 0.0, pair[0])))
+        )
+    best = max(KNOWN_SCALES, key=lambda scale: len(_on(scale, labels)))
+    found = _on(best, labels)
+    if len(found) >= 2 and 2 * len(found) >= len(labels):
+        return best
+    return LabelScale("labels", dict.fromkeys(sorted(labels)))
+
+
+def _on(scale: LabelScale, labels: Collection[str]) -> list[str]:
+    return [label for label in labels if scale.label_of(label) is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class RatingCodes:
+    """One place a rating in the three arrays, which hold places in the three tuples of names."""
+
+    items: tuple[str, ...]
+    annotators: tuple[str, ...]
+    labels: tuple[str, ...]
+    """The scale, lowest first where it has an order."""
+    of_item: Ints
+    of_annotator: Ints
+    of_label: Ints
+
+    @classmethod
+    def from_rows(
+        cls,
+        items: Sequence[str],
+        annotators: Sequence[str],
+        labels: Sequence[str],
+        *,
+        scale: Sequence[str] | None = None,
+    ) -> RatingCodes:
+        """The ratings of a table in long form; names are sorted, so that the order of rows changes nothing.
+
+        >>> Ratings.from_rows(["x", "x"], ["a", "b"], ["no", "yes"]).counts().tolist()
+        [[1.0, 1.0]]
+        """
+        if len({len(items), len(annotators), len(labels)}) > 1:
+            raise InputError(
+                f"{len(items)} items came with {len(annotators)} annotators and {len(labels)} labels",
+                expected="one of each a rating",
+            )
+        order = tuple(dict.fromkeys(scale)) if scale is not None else tuple(sorted(set(labels)))
+        unknown = sorted(set(labels) - set(order))
+        if unknown:
+            raise InputError(
+                f"the label {unknown[0]!r} is not on the scale",
+                expected=", ".join(order),
+                fix="correct the label, or add it to the scale",
+            )
+        item_names, of_item = _encode(items)
+        annotator_names, of_annotator = _encode(annotators)
+        place = {label: at for at, label in enumerate(order)}
+        of_label = np.array([place[label] for label in labels], dtype=np.intp)
+        return cls(item_names, annotator_names, order, of_item, of_annotator, of_label)
+
+    def counts(self) -> Floats:
+        """How many ratings of each label an item has: items x labels."""
+        size = len(self.items) * len(self.labels)
+        table = np.bincount(self.of_item * len(self.labels) + self.of_label, minlength=size)
+        return table.reshape(len(self.items), len(self.labels)).astype(np.float64)
+
+    def find_repeated(self) -> list[tuple[str, str]]:
+        """The pairs of item and annotator that have two ratings or more."""
+        pairs, times = np.unique(self.of_item * len(self.annotators) + self.of_annotator, return_counts=True)
+        width = len(self.annotators)
+        return [(self.items[pair // width], self.annotators[pair % width]) for pair in pairs[times > 1]]
+
+
+def _encode(names: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
+    found = tuple(sorted(set(names)))
+    place = {name: at for at, name in enumerate(found)}
+    return found, np.array([place[name] for name in names], dtype=np.intp)

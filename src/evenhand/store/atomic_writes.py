@@ -1,0 +1,138 @@
+"""Writes that are whole or absent: a temporary name, then a rename.
+
+A killed process leaves its temporary file: hidden, ending in ``.part``, with the process's id in its name.
+`sweep` removes those of processes that are gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+from polars.exceptions import PolarsError
+
+from evenhand.core.errors import EvenhandError, StorageError
+
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_MORE = 1 << 20
+"""Bytes that a disk which is not full still takes."""
+_REFUSED = frozenset(
+    {errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENOENT}
+)
+_PROCESS = uuid4().hex[:8]
+"""Tells this process from an earlier one of the same id: in a container every first process is number 1."""
+_OS_ERROR = re.compile(r"\(os error (\d{1,5})\)|\bOs \{ code: (\d{1,5}),")
+_TEMPORARY = re.compile(r"\..*?-(?:(?P<id>\d{1,10})-(?P<process>[0-9a-f]{8})-)?[0-9a-f]{32}\.part", re.DOTALL)
+
+
+@contextlib.contextmanager
+def replace_file(path: Path) -> Iterator[Path]:
+    """A temporary path beside ``path`` that takes its place when the block ends well."""
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name[:40]}-{os.getpid()}-{_PROCESS}-{uuid4().hex}.part")
+        try:
+            yield temporary
+            _flush_to_disk(temporary)
+            temporary.replace(path)
+        except PolarsError as error:
+            # Polars reports a full disk in many words, and not always its number.
+            if _number(error) is None and (refusal := _refusal(temporary)):
+                raise refusal from error
+            raise
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 text, whole or not at all.
+
+    Tables as CSV or JSON lines go this way too: older versions of Polars are silent where a disk is full,
+    and leave a part of the file.
+    """
+    with replace_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file's name is one that `replacing` gives: half written, or left by a kill."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
+def remove_temporary(folder: Path) -> None:
+    """Remove what killed processes of this machine left half written in a folder, not below it."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            found = _TEMPORARY.fullmatch(entry.name)
+            if found and not _is_at_work(found["id"], found["process"]):
+                Path(entry.path).unlink(missing_ok=True)
+
+
+def _is_at_work(number: str | None, process: str | None) -> bool:
+    if number is None:
+        return False
+    if int(number) == os.getpid():
+        return process == _PROCESS
+    if os.name != "posix":
+        return True  # elsewhere signal 0 is no question but a signal
+    try:
+        os.kill(int(number), 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+@contextlib.contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turns a full disk or a refused write into a message that says where and what to do."""
+    try:
+        yield
+    except EvenhandError:
+        raise
+    except Exception as error:
+        if _number(error) in _NO_SPACE or (isinstance(error, OSError) and "No space left" in str(error)):
+            raise StorageError(
+                f"the disk is full: {path} could not be written",
+                expected="free space in the run folder's file system",
+                fix="free some space and run the same command again; finished shards are kept",
+            ) from error
+        if isinstance(error, OSError) and error.errno in _REFUSED:
+            raise StorageError(
+                f"{path} cannot be written: {error.strerror}",
+                expected="a folder this user may write to",
+                fix="choose another folder with --out",
+            ) from error
+        raise
+
+
+def _number(error: Exception) -> int | None:
+    """The number of a failed write; libraries written in Rust tell it in words only."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    told = _OS_ERROR.search(str(error))
+    return int(told[1] or told[2]) if told else None
+
+
+def _refusal(path: Path) -> OSError | None:
+    """Why a file cannot grow: no space, a quota, a limit on its size; None where it can."""
+    try:
+        with path.open("ab") as file:
+            file.write(bytes(_MORE))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error
+    return None
+
+
+def _flush_to_disk(path: Path) -> None:
+    # Without this a power cut can leave a renamed but empty file.
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())

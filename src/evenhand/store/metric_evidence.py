@@ -1,0 +1,123 @@
+"""What a validation says on a metric's card: written by ``validate --onto-card``, shown by ``show``."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import polars as pl
+from filelock import FileLock
+
+from evenhand._version import __version__
+from evenhand.core.digests import Json
+from evenhand.core.errors import InputError
+from evenhand.core.records import MetricInfo
+from evenhand.core.regular_files import read_text
+from evenhand.store.atomic_writes import storage_errors, write_text
+from evenhand.store.run import Run
+
+Evidence = dict[str, Json]
+
+
+def cards_folder() -> Path:
+    """Where the evidence for cards lives."""
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "evenhand" / "cards"
+
+
+def evidence_file(metric: str) -> Path:
+    """The file of a metric; ``regard=ORG/NAME`` has its own."""
+    safe = "".join(letter if letter.isalnum() or letter in "._-=" else "-" for letter in metric).lstrip(".")
+    return cards_folder() / f"{safe[:100] or 'metric'}.json"
+
+
+def read_evidence(metric: str) -> list[Evidence]:
+    """The validations of a metric, oldest first; none where nothing was kept."""
+    path = evidence_file(metric)
+    try:
+        found = json.loads(read_text(path))
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path} cannot be read: {error}",
+            expected="the file that `evenhand validate --onto-card` wrote",
+            fix="repair or delete it",
+        ) from error
+    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+
+
+def write_evidence(metric: str, entry: Evidence) -> Path:
+    """Add a validation; an earlier one of the same metric version and the same labels is replaced."""
+    key = ("identity", "human")
+    path = evidence_file(metric)
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    # Read and written as one: of two validations at the same time neither may be lost.
+    with FileLock(path.with_name(f".{path.name}.lock")):
+        kept = [one for one in read_evidence(metric) if any(one.get(name) != entry.get(name) for name in key)]
+        write_text(path, json.dumps([*kept, entry], ensure_ascii=False, indent=1) + "\n")
+    return path
+
+
+_SHOWN = ("spearman", "spearman_score", "accuracy", "always_commonest", "kappa", "f1")
+
+
+def build_evidence(run: Run, spec: str, info: MetricInfo) -> Evidence:
+    """The entry of a run for the card: which metric, whose labels, how far they agree."""
+    identity = run.manifest["identity"]
+    whole = run.table("validation").filter(pl.col("label") == "(all)")
+    measures: list[Json] = [
+        {
+            key: row[key]
+            for key in ("output", "measure", "value", "low", "high", "p", "level", "n", "null_reason")
+        }
+        for row in whole.iter_rows(named=True)
+    ]
+    cuts = run.table("best_cuts").select("output", "own", "cut", "cut_low", "cut_high")
+    return {
+        "metric": spec,
+        "identity": info.identity(),
+        "human": {**identity["inputs"], "question": identity["questions"][0], **identity["consensus"]},
+        "date": str(run.manifest["ended"] or "")[:10],
+        "package": __version__,
+        "run": str(run.path),
+        "measures": measures,
+        "cuts": [dict(row) for row in cuts.iter_rows(named=True)],
+    }
+
+
+def format_evidence(spec: str, info: MetricInfo) -> str:
+    """The card's section on people; empty where nothing was kept. Results of other versions say so."""
+    entries = read_evidence(spec)
+    if not entries:
+        return ""
+    lines = ["## Against people, on this machine", ""]
+    for entry in entries:
+        same = entry.get("identity") == info.identity()
+        lines += _entry(entry, "" if same else ", for another version or weights of this metric")
+    return "\n".join(lines)
+
+
+def _entry(entry: Evidence, remark: str) -> list[str]:
+    human = entry.get("human")
+    told = human if isinstance(human, dict) else {}
+    head = f"{entry.get('date')}: `{told.get('file')}`, question {told.get('question')}{remark}"
+    lines = [f"- **{head}**"]
+    measures = entry.get("measures")
+    for row in measures if isinstance(measures, list) else []:
+        if isinstance(row, dict) and row.get("measure") in _SHOWN:
+            lines.append(f"    - `{row.get('output')}` {_format_measures(row)}")
+    return lines
+
+
+def _format_measures(row: Mapping[str, Json]) -> str:
+    name, value = str(row.get("measure")).replace("_", " "), row.get("value")
+    if not isinstance(value, float):
+        return f"{name}: none ({row.get('null_reason')})"
+    low, high, p = row.get("low"), row.get("high"), row.get("p")
+    ends = f" ({low:.2f} to {high:.2f})" if isinstance(low, float) and isinstance(high, float) else ""
+    tested = f", p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}" if isinstance(p, float) else ""
+    return f"{name} {value:.2f}{ends}{tested}, n = {row.get('n')}"

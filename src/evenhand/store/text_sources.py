@@ -1,0 +1,355 @@
+"""What is to be read: files by path, glob, folder or URL, with their format and packing."""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from lzma import LZMAError
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, cast
+from urllib.parse import urlsplit
+
+from evenhand.core.digests import Json
+from evenhand.core.errors import EvenhandError, InputError, MissingLibraryError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+    from zstandard import ZstdDecompressionObj
+
+
+@dataclass(frozen=True, slots=True)
+class ReadProblem:
+    """Something in an input that was not counted as it stands, and where."""
+
+    file: str
+    byte: int | None
+    reason: str
+
+    def __str__(self) -> str:
+        where = self.file if self.byte is None else f"{self.file}, byte {self.byte:,}"
+        return f"{where}: {self.reason}"
+
+
+READ_ERRORS = (OSError, EOFError, LZMAError, zlib.error, RuntimeError)
+"""What damaged or vanished files raise."""
+
+Format = Literal["text", "jsonl", "csv", "tsv", "parquet", "mediawiki"]
+Compression = Literal["", "gzip", "bz2", "xz", "zstd"]
+
+_PACKINGS: Mapping[str, Compression] = {
+    ".gz": "gzip",
+    ".bz2": "bz2",
+    ".xz": "xz",
+    ".lzma": "xz",
+    ".zst": "zstd",
+    ".zstd": "zstd",
+}
+_FORMATS: Mapping[str, Format] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".xml": "mediawiki",
+}
+"""Every other ending is running text."""
+_TAGS = ("ETag", "etag", "blob_id", "md5Hash", "LastModified", "mtime", "created")
+"""What stores call the version of a file."""
+
+_ZSTD_STEP = 1 << 12
+"""Stored bytes unpacked at a time: four of them may stand for 128 KiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextSource:
+    """One file of a corpus."""
+
+    corpus: str
+    path: str
+    format: Format
+    packing: Compression
+    size: int
+    """In bytes, as stored."""
+    version: str = ""
+    """When it was changed, or the store's tag: the same name may come to hold another text."""
+
+    @property
+    def is_url(self) -> bool:
+        """Whether the file is not on this machine."""
+        return "://" in self.path
+
+    def identity(self) -> dict[str, Json]:
+        """The source as the manifest holds it."""
+        return asdict(self)
+
+
+class _File(NamedTuple):
+    path: str
+    size: int
+    version: str
+
+
+def find_sources(paths: Sequence[Path | str]) -> tuple[list[TextSource], list[ReadProblem]]:
+    """The files behind paths, globs, folders and URLs, in a fixed order, and what could not be found.
+
+    What is there under the very name that was given is no glob, whatever characters it has.
+    ``NAME=PATH`` names a corpus; paths without a name form one corpus together.
+    """
+    sources: dict[tuple[str, str], TextSource] = {}
+    problems: list[ReadProblem] = []
+    shared = _shared_name([str(path) for path in paths if not _split_name(path)[0]])
+    for path in paths:
+        corpus, place = _split_name(path)
+        found = list(_files(place, problems))
+        if not found:
+            problems.append(ReadProblem(place, None, "no such file, or nothing in it"))
+        for file in found:
+            sources.setdefault((corpus or shared, file.path), _source(corpus or shared, file))
+    if not sources:
+        raise InputError(
+            f"no file to read in {', '.join(map(str, paths)) or 'nothing'}",
+            expected="files, folders, globs and URLs of text, JSONL, CSV, TSV, Parquet or MediaWiki XML",
+            fix="check the path",
+        )
+    return list(sources.values()), problems
+
+
+def open_source(source: TextSource) -> tuple[BinaryIO, BinaryIO]:
+    """The unpacked bytes of a source, and the stored bytes beneath them, whose place tells how far we are."""
+    raw = _raw(source)
+    return _decompress(raw, source.packing), raw
+
+
+def _split_name(path: Path | str) -> tuple[str, str]:
+    name, equals, place = str(path).partition("=")
+    # A folder of a partitioned table may be called `split=train`.
+    is_path = Path(path).exists() or bool(_matches(str(path)))
+    return (name, place) if equals and "/" not in name and not is_path else ("", str(path))
+
+
+def _shared_name(paths: Sequence[str]) -> str:
+    stems = {_stem(path) for path in paths}
+    if len(stems) == 1:
+        return stems.pop()
+    return _common_start(sorted(stems)) or "corpus"
+
+
+def _stem(path: str) -> str:
+    name = Path(path.rstrip("/")).name
+    return name.split(".")[0].replace("*", "").strip("-_") or "corpus"
+
+
+def _common_start(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    first, last = names[0], names[-1]
+    size = next((i for i, letter in enumerate(first) if last[i : i + 1] != letter), len(first))
+    return first[:size].rstrip("-_. ")
+
+
+def _files(place: str, problems: list[ReadProblem]) -> Iterator[_File]:
+    if "://" in place:
+        yield from _remote_files(place)
+        return
+    path = Path(place)
+    if path.is_dir():
+        yield from _inside(path, problems)
+    elif path.exists():
+        yield _local(path)
+    else:
+        yield from (_local(match) for match in _matches(place) if match.is_file())
+
+
+def _matches(pattern: str) -> list[Path]:
+    """What a pattern matches; its first folders, as far as they are there by name, are no pattern."""
+    path = Path(pattern)
+    start = next((folder for folder in path.parents if folder.exists()), Path())
+    inside = str(path.relative_to(start))
+    return [start / match for match in sorted(glob.glob(inside, root_dir=start, recursive=True))]
+
+
+def _local(path: Path) -> _File:
+    known = path.stat()
+    return _File(str(path), known.st_size, str(known.st_mtime_ns))
+
+
+def _inside(folder: Path, problems: list[ReadProblem]) -> Iterator[_File]:
+    """The files in a folder, at any depth, but for hidden ones and run folders; links are not followed."""
+
+    def report(error: OSError) -> None:
+        reason = f"cannot be listed: {error.strerror or error}; not counted"
+        problems.append(ReadProblem(str(error.filename), None, reason))
+
+    found: list[Path] = []
+    for place, folders, files in os.walk(folder, onerror=report):
+        if {"run.json", ".lock"} <= set(files):
+            folders[:] = []
+            continue
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(place, name) for name in files if not name.startswith(".")]
+    for file in sorted(found):
+        # A link to nothing is kept: opening it reports what is wrong. Pipes and sockets are no texts.
+        if file.is_file() or file.is_symlink():
+            yield _local(file) if file.exists() else _File(str(file), 0, "")
+
+
+def _remote_files(url: str) -> Iterator[_File]:
+    """The files behind a URL; it is written to the run folder, so that it must not hold a key."""
+    _refuse_keys(url)
+    try:
+        yield from _list_remote(url)
+    # Each store raises errors of its own, which have nothing in common.
+    except Exception as error:
+        if isinstance(error, EvenhandError):
+            raise
+        raise InputError(
+            f"{url} cannot be listed: {type(error).__name__}: {error}",
+            expected="a URL that can be reached from here",
+            fix="check the URL, the network and the keys",
+        ) from error
+
+
+def _refuse_keys(url: str) -> None:
+    # fsspec chains stores by two colons: filecache::https://HOST/FILE.
+    for link in url.split("::"):
+        try:
+            parts = urlsplit(link)
+        except ValueError as error:
+            # Not repeated: what cannot be read may hold a password too.
+            raise InputError(
+                "a URL cannot be read", expected="PROTOCOL://HOST/PATH", fix="check its brackets"
+            ) from error
+        is_web = parts.scheme.endswith(("http", "https", "ftp"))
+        # Other stores have uses of their own for an @: abfs://CONTAINER@ACCOUNT, github://ORG:REPO@TAG.
+        has_password = parts.password is not None and parts.scheme != "github"
+        if has_password or (is_web and ("@" in parts.netloc or parts.query)):
+            raise InputError(
+                f"the URL of {parts.hostname} has a user, a password or a query in it",
+                expected="URLs without keys: they are written to the run folder",
+                fix="fetch the file first, or give the key as the library of the store takes it",
+            )
+
+
+def _list_remote(url: str) -> Iterator[_File]:
+    system, path = _file_system(url)
+    protocol = url.split("://", 1)[0]
+    matches: Iterable[str]
+    if system.isdir(path):  # type: ignore[attr-defined]
+        matches = sorted(system.find(path))  # type: ignore[attr-defined]
+    elif system.exists(path):  # type: ignore[attr-defined]
+        matches = [path]
+    else:
+        is_pattern = any(letter in path for letter in "*?[")
+        matches = sorted(system.glob(path)) if is_pattern else []  # type: ignore[attr-defined]
+    for match in matches:
+        name = match if "://" in match else f"{protocol}://{match.removeprefix(f'{protocol}:')}"
+        known = system.info(match)  # type: ignore[attr-defined]
+        tag = next((str(known[key]) for key in _TAGS if known.get(key)), "")
+        yield _File(name, int(known.get("size") or 0), tag)
+
+
+def _file_system(url: str) -> tuple[object, str]:
+    try:
+        import fsspec
+    except ImportError as error:
+        raise MissingLibraryError(
+            f"{url} needs fsspec", expected="local paths without it", fix="pip install 'evenhand[corpus]'"
+        ) from error
+    try:
+        system, path = fsspec.core.url_to_fs(url)
+    except (ImportError, ValueError) as error:
+        raise InputError(
+            f"{url} cannot be opened: {error}",
+            expected="a URL fsspec knows",
+            fix="install what it names, such as s3fs, gcsfs or huggingface_hub",
+        ) from error
+    return system, str(path)
+
+
+def _source(corpus: str, file: _File) -> TextSource:
+    suffixes = Path(file.path).suffixes
+    packing = _PACKINGS.get(suffixes[-1].lower(), "") if suffixes else ""
+    rest = suffixes[:-1] if packing else suffixes
+    kind = _FORMATS.get(rest[-1].lower(), "text") if rest else "text"
+    return TextSource(corpus, file.path, kind, packing, file.size, file.version)
+
+
+def _raw(source: TextSource) -> BinaryIO:
+    if not source.is_url:
+        return Path(source.path).open("rb")
+    system, path = _file_system(source.path)
+    return cast(BinaryIO, system.open(path, "rb"))  # type: ignore[attr-defined]
+
+
+def _decompress(raw: BinaryIO, packing: Compression) -> BinaryIO:
+    if packing == "gzip":
+        import gzip
+
+        return cast(BinaryIO, gzip.GzipFile(fileobj=raw))
+    if packing == "bz2":
+        import bz2
+
+        return cast(BinaryIO, bz2.BZ2File(raw))
+    if packing == "xz":
+        import lzma
+
+        return cast(BinaryIO, lzma.LZMAFile(raw))
+    if packing == "zstd":
+        return cast(BinaryIO, io.BufferedReader(_zstd(raw), 1 << 20))
+    return raw
+
+
+def _zstd(raw: BinaryIO) -> io.RawIOBase:
+    try:
+        import zstandard
+    except ImportError as error:
+        raise MissingLibraryError(
+            "a zstd file needs zstandard", fix="pip install 'evenhand[corpus]'"
+        ) from error
+    return _ZstdFrames(raw, lambda: zstandard.ZstdDecompressor().decompressobj(), zstandard.ZstdError)
+
+
+class _ZstdFrames(io.RawIOBase):
+    """The bytes of zstd frames; the library's own reader would take a cut file for a whole one."""
+
+    def __init__(
+        self, raw: BinaryIO, begin: Callable[[], ZstdDecompressionObj], broken: type[Exception]
+    ) -> None:
+        self._raw, self._begin, self._broken = raw, begin, broken
+        self._frame: ZstdDecompressionObj | None = None
+        self._packed, self._ready = b"", memoryview(b"")
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Fill the buffer as far as one step of unpacking goes."""
+        while not self._ready:
+            if not self._unpack():
+                return 0
+        view = memoryview(buffer).cast("B")
+        size = min(len(view), len(self._ready))
+        view[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def _unpack(self) -> bool:
+        data = self._packed or self._raw.read(_ZSTD_STEP)
+        if not data:
+            if self._frame is not None:
+                raise EOFError("Compressed file ended before the end of its last frame")
+            return False
+        frame = self._frame or self._begin()
+        try:
+            self._ready = memoryview(frame.decompress(data))
+        except self._broken as error:
+            raise OSError(str(error)) from error
+        self._packed = frame.unused_data if frame.eof else b""
+        self._frame = None if frame.eof else frame
+        return True

@@ -1,0 +1,507 @@
+"""A data set as a suite: every row is a prompt, and its columns say which groups it speaks of."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, redirect_stderr
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatch
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple, NoReturn, cast
+from urllib.parse import parse_qsl
+
+import polars as pl
+
+from evenhand.core.digests import Json, digest, file_digest
+from evenhand.core.errors import InputError, MissingLibraryError
+from evenhand.core.files import user_path
+from evenhand.core.records import RESERVED_GROUPS, REST, Execution, Group, Mention, Prompt, SuiteInfo
+from evenhand.core.regular_files import open_regular
+from evenhand.store.table_files import read_bytes, read_json_lines, read_table, text_table, to_cell
+
+ACCEPTED = (
+    "hub:ORG/NAME[@REVISION][#CONFIG/SPLIT]?prompt=COLUMN&group.AXIS=COLUMN, or a folder or file instead"
+)
+_SINGLE = ("prompt", "cluster", "template", "mentions")
+
+
+@dataclass(frozen=True, slots=True)
+class PromptColumns:
+    """Which column of a table of prompts holds what; ``a.b`` is the field b of the column a."""
+
+    prompt: str
+    groups: Mapping[str, str]
+    baselines: Mapping[str, str]
+    cluster: str | None = None
+    template: str | None = None
+    mentions: str | None = None
+    strata: tuple[str, ...] = ()
+
+    def identity(self) -> dict[str, Json]:
+        """What the prompts depend on, beside the files."""
+        return {name: value for name, value in asdict(self).items() if value}
+
+    def list_columns(self) -> dict[str, str]:
+        """Every column, by the option that names it."""
+        single = {key: getattr(self, key) for key in _SINGLE}
+        return {
+            **{key: column for key, column in single.items() if column},
+            **{f"group.{axis}": column for axis, column in self.groups.items()},
+            **{f"stratum {column}": column for column in self.strata},
+        }
+
+
+class DatasetName(NamedTuple):
+    """A data set as it was asked for."""
+
+    place: str
+    """A Hub id, a folder or a file."""
+    revision: str
+    config: str
+    split: str
+    columns: PromptColumns
+
+    def title(self) -> str:
+        """What the suite is called in tables."""
+        part = "/".join(name for name in (self.config, self.split) if name)
+        return f"{self.place}#{part}" if part else self.place
+
+
+def parse_dataset_name(name: str) -> DatasetName:
+    """The parts of a name; an error where it names no place, no prompt or no group."""
+    here = _here(name)
+    source, _, query = name.removeprefix(here).partition("?")
+    place, _, part = source.partition("#")
+    config, slash, split = part.rpartition("/") if part else ("", "", "")
+    if not here + place:
+        _refuse("the name of the data set is empty")
+    if slash and not (config and split):
+        _refuse(f"#{part} is no part of a data set")
+    identifier, _, revision = place.partition("@")
+    return DatasetName(here + identifier, revision, config, split, _columns(query))
+
+
+def _here(name: str) -> str:
+    """The longest beginning of a name, up to a mark, that is a file or folder here: marks in it are none."""
+    ends = (at for at in range(len(name) - 1, 0, -1) if name[at] in "?#@")
+    return next((name[:end] for end in ends if os.path.exists(user_path(name[:end]))), "")
+
+
+def _columns(query: str) -> PromptColumns:
+    single: dict[str, str] = {}
+    groups: dict[str, str] = {}
+    baselines: dict[str, str] = {}
+    strata: list[str] = []
+    for key, value in parse_qsl(query, keep_blank_values=True):
+        kind, _, axis = key.partition(".")
+        if not value:
+            _refuse(f"{key} names no column")
+        if key in _SINGLE and key not in single:
+            single[key] = value
+        elif kind == "group" and axis and axis not in groups:
+            groups[axis] = value
+        elif kind == "baseline" and axis and axis not in baselines:
+            baselines[axis] = value
+        elif key == "stratum":
+            strata.append(value)
+        else:
+            _refuse(f"{key}={value} is {'said twice' if key in single else 'not known'}")
+    if "prompt" not in single or not groups:
+        _refuse(f"{query or 'nothing'!r} names no {'group' if 'prompt' in single else 'prompt'} column")
+    for axis in baselines:
+        if axis not in groups:
+            _refuse(f"baseline.{axis} is of an axis without a group column")
+    prompt = single.pop("prompt")
+    return PromptColumns(prompt, groups, baselines, strata=tuple(dict.fromkeys(strata)), **single)
+
+
+def _refuse(came: str) -> NoReturn:
+    raise InputError(
+        came,
+        expected=ACCEPTED + "; also cluster=, template=, mentions=, stratum=, baseline.AXIS=GROUP",
+        fix="quote the whole name: a shell reads ? and & itself",
+    )
+
+
+ENDINGS = (".parquet", ".jsonl", ".ndjson", ".csv", ".tsv", ".json")
+_PACKED = tuple(f"{ending}.gz" for ending in ENDINGS if ending not in (".parquet", ".json"))
+_README = "README.md"
+_SPLITS: Mapping[str, tuple[str, ...]] = {
+    "train": ("train", "training"),
+    "validation": ("validation", "valid", "val", "dev"),
+    "test": ("test", "testing", "eval", "evaluation"),
+}
+"""The words by which the Hub tells splits apart in the names of files and folders."""
+
+
+class SplitFiles(NamedTuple):
+    """The files that hold the rows of one split."""
+
+    paths: tuple[Path, ...]
+    version: str
+    """The commit on the Hub, or the digest of local files."""
+
+
+def find_files(name: DatasetName, execution: Execution) -> SplitFiles:
+    """The files of a split, downloaded first where they are on the Hub and not here yet."""
+    path = user_path(name.place)
+    if path.is_file():
+        return SplitFiles((path,), file_digest(path))
+    if path.is_dir():
+        return _local(path, name)
+    if name.place.startswith((".", "/", "~")) or name.place.count("/") != 1:
+        raise InputError(f"{name.place} is not there", expected=ACCEPTED, fix="check the path")
+    return _from_hub(name, execution)
+
+
+def _local(folder: Path, name: DatasetName) -> SplitFiles:
+    found = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    readme = folder / _README
+    chosen = choose_files(found, _text(readme) if readme.is_file() else "", name)
+    paths = tuple(folder / file for file in chosen)
+    return SplitFiles(paths, digest([[file, file_digest(folder / file)] for file in chosen]))
+
+
+def _text(path: Path) -> str:
+    with open_regular(path) as file:
+        return file.read(1 << 20).decode("utf-8", "replace")
+
+
+def choose_files(files: Sequence[str], readme: str, name: DatasetName) -> list[str]:
+    """The files of the configuration and split that were asked for, or of the only ones there are."""
+    tables = (file for file in files if file.lower().endswith((*ENDINGS, *_PACKED)))
+    data = sorted(file for file in tables if not re.search(r"(^|/)[._]", file))
+    parts = _read_declared(readme, data) or _by_folder(data, name) or _by_name(data)
+    if not parts:
+        raise InputError(
+            f"{name.place} has no tables",
+            expected=f"files ending in {', '.join(ENDINGS)}",
+            fix="check the name",
+        )
+    config = _only("configuration", name.config, {key[0] for key in parts}, name.place)
+    split = _only("split", name.split, {key[1] for key in parts if key[0] == config}, name.place)
+    return parts[config, split]
+
+
+def _only(what: str, asked: str, known: set[str], place: str) -> str:
+    """What was asked for, or the only one; ``default`` and ``train`` where several are there is no guess."""
+    if asked in known:
+        return asked
+    if not asked and len(known) == 1:
+        return next(iter(known))
+    if not asked and what == "configuration" and "default" in known:
+        return "default"
+    raise InputError(
+        f"{place} has {f'no {what} {asked!r}' if asked else f'{len(known)} {what}s'}",
+        expected=", ".join(sorted(known)),
+        fix="name it with #CONFIG/SPLIT, or #SPLIT where there is one configuration",
+    )
+
+
+SplitParts = dict[tuple[str, str], list[str]]
+
+
+def _read_declared(readme: str, files: Sequence[str]) -> SplitParts:
+    """Configurations and splits as the data set's card declares them; empty where it does not."""
+    parts: SplitParts = {}
+    for config in _configs(readme):
+        name, folder = _word(config.get("config_name"), "default"), _word(config.get("data_dir"), "")
+        for split, pattern in _patterns(config.get("data_files")):
+            wanted = f"{folder.rstrip('/')}/{pattern}" if folder else pattern
+            found = [wanted] if wanted in files else [file for file in files if _matches(file, wanted)]
+            if found:
+                parts.setdefault((name, split), []).extend(found)
+    return parts
+
+
+def _configs(readme: str) -> list[Mapping[str, object]]:
+    header = re.match(r"---\r?\n(.*?)\r?\n---\s*(\n|\Z)", readme, re.DOTALL)
+    if header is None:
+        return []
+    try:
+        import yaml
+    except ImportError:  # comes with the library that asks the Hub; names of files must do without it
+        return []
+    try:
+        content = yaml.safe_load(header[1])
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return []
+    listed = content.get("configs") if isinstance(content, Mapping) else None
+    return [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
+
+
+def _patterns(files: object) -> Iterator[tuple[str, str]]:
+    """Split and pattern: a pattern alone is ``train``, as on the Hub."""
+    for one in files if isinstance(files, list) else [files]:
+        if isinstance(one, str):
+            yield "train", one
+        elif isinstance(one, Mapping):
+            paths = one.get("path")
+            for path in paths if isinstance(paths, list) else [paths]:
+                if isinstance(path, str):
+                    yield _word(one.get("split"), "train"), path
+
+
+def _word(value: object, default: str) -> str:
+    # A card may nest names without end by references to each other, and those must not be written out.
+    return value if isinstance(value, str) else default
+
+
+def _matches(file: str, pattern: str) -> bool:
+    # `**/` may also stand for no folder at all, which fnmatch does not know.
+    return fnmatch(file, pattern) or fnmatch(file, pattern.replace("**/", ""))
+
+
+def _by_folder(files: Sequence[str], name: DatasetName) -> SplitParts:
+    """The files of ``CONFIG/SPLIT/``: so the Hub lays out what it converts to Parquet."""
+    start = f"{name.config}/{name.split}/"
+    found = [file for file in files if name.config and file.startswith(start)]
+    return {(name.config, name.split): found} if found else {}
+
+
+def _by_name(files: Sequence[str]) -> SplitParts:
+    """Splits by the words in the names of files and folders; without such words all is ``train``."""
+    parts: SplitParts = {}
+    for file in files:
+        words = set(re.split(r"[^a-z]+", file.lower()))
+        split = next((one for one, known in _SPLITS.items() if words & set(known)), None)
+        if split:
+            parts.setdefault(("default", split), []).append(file)
+    return parts or ({("default", "train"): list(files)} if files else {})
+
+
+def _from_hub(name: DatasetName, execution: Execution) -> SplitFiles:
+    """The files of a split in the Hub's cache, first completed from the Hub where it can be asked."""
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise MissingLibraryError(
+            f"the data set {name.place!r} is on the Hub, and the library that asks it is not installed",
+            expected="the extra `models` brings it",
+            fix='pip install "evenhand[models]", or download the data set and name its folder',
+        ) from error
+    with nullcontext() if sys.stderr.isatty() else redirect_stderr(StringIO()):
+        try:
+            return _find_cached(name) if execution.offline else _download_files(name, snapshot_download)
+        except InputError:
+            raise
+        except Exception as error:  # the HTTP client's own, which differs between versions of the library
+            try:
+                return _find_cached(name)
+            except OSError:
+                raise _absent(name, execution, error) from error
+
+
+def _download_files(name: DatasetName, download: Callable[..., str]) -> SplitFiles:
+    from huggingface_hub import HfApi
+
+    info = HfApi().dataset_info(name.place, revision=name.revision or None)
+    wanted = {"repo_type": "dataset", "revision": info.sha}
+    readme = Path(download(name.place, allow_patterns=[_README], **wanted)) / _README
+    files = [one.rfilename for one in info.siblings or ()]
+    chosen = choose_files(files, _text(readme) if readme.is_file() else "", name)
+    names = [glob.escape(file) for file in chosen]
+    folder = Path(download(name.place, allow_patterns=names, **wanted))
+    return SplitFiles(tuple(folder / file for file in chosen), folder.name)
+
+
+def _find_cached(name: DatasetName) -> SplitFiles:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        # No file is asked for: the folder is wanted, whatever part of the data set lies in it.
+        found = snapshot_download(
+            name.place,
+            repo_type="dataset",
+            revision=name.revision or None,
+            local_files_only=True,
+            allow_patterns=["no/such/file"],
+        )
+    except HFValidationError as error:
+        raise InputError(
+            f"{name.place!r} is not the name of a data set", expected=ACCEPTED, fix="check the name"
+        ) from error
+    return SplitFiles(_local(Path(found), name).paths, Path(found).name)
+
+
+def _absent(name: DatasetName, execution: Execution, error: Exception) -> InputError:
+    at = f" at {name.revision!r}" if name.revision else ""
+    said = next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
+    offline = "is not on this machine, and the run is offline"
+    why = offline if execution.offline else f"cannot be had from the Hub: {said}"
+    return InputError(
+        f"the data set {name.place!r}{at} {why}",
+        expected=ACCEPTED,
+        fix="check the name, or download the data set and name its folder",
+    )
+
+
+METRICS = ("sentiment", "gender_polarity")
+_MOST = 1_000_000
+
+Row = Mapping[str, str | None]
+
+
+class HubSuite:
+    """The prompts of a data set of the Hub, of a local folder laid out like one, or of a file.
+
+    Axis and column are named, baseline is ``(rest)`` unless ``baseline.AXIS=GROUP``. A cell that holds a list
+    of prompts gives all of them. cluster = the column named so, else the template, else the row.
+
+    Args:
+        name: ``ORG/NAME[@REVISION][#CONFIG/SPLIT]?prompt=COLUMN&group.AXIS=COLUMN``, a folder or a file in
+            place of the Hub id; also ``cluster=``, ``template=``, ``mentions=`` (words to mask),
+            ``stratum=`` and ``baseline.AXIS=GROUP``. ``a.b`` is the field b of the column a.
+        execution: Whether the run is offline.
+    """
+
+    def __init__(self, *, name: str, execution: Execution | None = None) -> None:
+        self._name = parse_dataset_name(name)
+        files = find_files(self._name, execution or Execution())
+        rows = _rows(files.paths)
+        self._prompts, notes = _prompts(self._name, rows)
+        columns = self._name.columns
+        _check_baselines(columns, self._prompts)
+        self.info = SuiteInfo(
+            name=self._name.title(),
+            version=files.version,
+            summary=f"prompts of the data set {self._name.place}, revision {files.version}",
+            baselines={axis: columns.baselines.get(axis, REST) for axis in columns.groups},
+            metrics=METRICS,
+            cluster=columns.cluster or columns.template or "row",
+            digest=digest([files.version, columns.identity()]),
+            notes=notes,
+            strata=columns.strata,
+        )
+
+    def prompts(self) -> Iterator[Prompt]:
+        """The prompts in the order of the rows."""
+        return iter(self._prompts)
+
+
+def _rows(paths: Sequence[Path]) -> pl.DataFrame:
+    tables = [_json_table(path) if path.suffix.lower() == ".json" else read_table(path) for path in paths]
+    table = pl.concat(tables, how="diagonal")
+    if table.height > _MOST:
+        raise InputError(
+            f"{paths[0].parent} has {table.height:,} rows",
+            expected=f"at most {_MOST:,} prompts",
+            fix="name a smaller split, or a file with a part of it",
+        )
+    return table
+
+
+def _json_table(path: Path) -> pl.DataFrame:
+    """A ``.json`` file of the Hub: a list of objects, or one object a line."""
+    if not read_bytes(path).lstrip().startswith(b"["):
+        rows: list[Mapping[str, Json]] = [row for _, row in read_json_lines(path)]
+    else:
+        try:
+            content = json.loads(read_bytes(path).decode("utf-8", "replace"))
+        except (ValueError, RecursionError) as error:
+            raise InputError(
+                f"{path} is not JSON: {error}", expected="a list of objects", fix="get the file again"
+            ) from error
+        rows = [row for row in content if isinstance(row, Mapping)]
+    if not rows:
+        raise InputError(f"{path} has no rows", expected="at least one prompt", fix="check the file")
+    return text_table(({key: to_cell(value) for key, value in row.items()} for row in rows), path)
+
+
+def _prompts(name: DatasetName, table: pl.DataFrame) -> tuple[list[Prompt], tuple[str, ...]]:
+    columns = name.columns
+    _check_columns(columns, table, name.place)
+    found: dict[str, Prompt] = {}
+    empty = copies = 0
+    for number, row in enumerate(table.iter_rows(named=True)):
+        texts = _texts(_field(row, columns.prompt))
+        empty += not texts
+        for text in texts:
+            prompt = _prompt(name, row, number, text)
+            copies += prompt.id in found
+            found.setdefault(prompt.id, prompt)
+    counts = {"rows have no prompt and are left out": empty, "prompts are copies and are taken once": copies}
+    return list(found.values()), tuple(f"{count:,} {what}." for what, count in counts.items() if count)
+
+
+def _prompt(name: DatasetName, row: Row, number: int, text: str) -> Prompt:
+    columns = name.columns
+    named = {axis: (_field(row, column) or "").strip() for axis, column in columns.groups.items()}
+    template = _field(row, columns.template) if columns.template else None
+    cluster = _field(row, columns.cluster) if columns.cluster else template
+    words = _texts(_field(row, columns.mentions)) if columns.mentions else []
+    strata = {column: value for column in columns.strata if (value := _field(row, column))}
+    return Prompt.create(
+        name.title(),
+        text.rstrip(),
+        groups=tuple(Group(axis, group) for axis, group in named.items() if group),
+        cluster=cluster or f"row {number}",
+        template_id=template,
+        mentions=tuple(Mention(word.strip()) for word in words if word.strip()),
+        source=f"row {number}" if columns.cluster or columns.template else "",
+        meta=strata,
+    )
+
+
+def _field(row: Row, column: str) -> str | None:
+    """A cell, or a field inside one that holds an object."""
+    if column in row:
+        return row[column]
+    first, _, rest = column.partition(".")
+    value: Json = _parse_json(row.get(first))
+    for part in rest.split(".") if rest else ():
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return to_cell(value) if rest else None
+
+
+def _texts(value: str | None) -> list[str]:
+    """The texts of a cell: one, or those of a list."""
+    listed = _parse_json(value) if value and value.startswith("[") else None
+    texts = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else [value or ""]
+    return [text for text in texts if text.strip()]
+
+
+def _parse_json(value: str | None) -> Json:
+    try:
+        return cast(Json, json.loads(value or "null"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _check_columns(columns: PromptColumns, table: pl.DataFrame, place: str) -> None:
+    for option, column in columns.list_columns().items():
+        if not any(_field(row, column) for row in table.iter_rows(named=True)):
+            there = column in table.columns or column.partition(".")[0] in table.columns
+            raise InputError(
+                f"{place} has {'nothing in the' if there else 'no'} column {column!r} ({option})",
+                expected=", ".join(filter(None, table.columns)) or "a table whose columns have names",
+                fix="name one of these columns, or a field of one as COLUMN.FIELD",
+            )
+    for axis, column in columns.groups.items():
+        names = {_field(row, column) for row in table.iter_rows(named=True)}
+        for name in RESERVED_GROUPS & names:
+            raise InputError(
+                f"column {column!r} of {place} has a group named {name!r}, a reserved name",
+                expected="any other name",
+                fix=f"rename that group, or leave the axis {axis} out",
+            )
+
+
+def _check_baselines(columns: PromptColumns, prompts: Sequence[Prompt]) -> None:
+    if not prompts:
+        raise InputError("no row has a prompt", expected="at least one prompt", fix=f"check {ACCEPTED}")
+    for axis, baseline in columns.baselines.items():
+        names = {group.name for prompt in prompts for group in prompt.groups if group.axis == axis}
+        if baseline not in names | RESERVED_GROUPS:
+            raise InputError(
+                f"the baseline {baseline!r} of axis {axis!r} has no prompts",
+                expected=", ".join(sorted(names)[:20]),
+                fix=f"name one of these as baseline.{axis}=GROUP",
+            )

@@ -1,0 +1,244 @@
+"""Counterfactual sets: one sentence said of every group of an axis, and the order groups are compared in."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from evenhand.core.errors import InputError
+from evenhand.core.records import Execution, Group, Prompt, SuiteInfo
+from evenhand.core.regular_files import read_bytes
+from evenhand.store.table_files import read_table
+
+GROUP_ORDER: Final = (
+    *("male", "female", "non-binary"),
+    *("European American", "African American"),
+    *("Christian", "Muslim", "Jewish"),
+)
+"""Groups whose order is fixed (affective paper, section 4.2.1): it decides which is first in a pair."""
+
+EMOTIONS: Final = ("anger", "fear", "joy", "sadness")
+"""Ground truths a set may have, in the papers' order."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairSet:
+    """One sentence in as many versions as it has groups; two groups make a pair."""
+
+    id: str
+    axis: str
+    cluster: str
+    """The template: sets of one template are resampled together."""
+    sentences: Mapping[str, str]
+    """Group to sentence."""
+    emotion: str | None = None
+    """The emotion a reader should find, where that is known."""
+
+    def pairs(self) -> int:
+        """How many pairs of groups it holds.
+
+        >>> PairSet("1", "gender", "t", {"male": "He ran.", "female": "She ran."}).pairs()
+        1
+        """
+        return len(self.sentences) * (len(self.sentences) - 1) // 2
+
+
+class PairSuite:
+    """A suite made of counterfactual sets; its prompts are whole sentences, linked by ``template_id``."""
+
+    def __init__(self, info: SuiteInfo, sets: Sequence[PairSet]) -> None:
+        self.info = info
+        self.sets = tuple(sets)
+
+    def prompts(self) -> Iterator[Prompt]:
+        """The sentences set by set; ``meta`` has the ground truth where there is one."""
+        for one in self.sets:
+            for group, text in one.sentences.items():
+                yield Prompt.create(
+                    self.info.name,
+                    text,
+                    groups=(Group(one.axis, group),),
+                    cluster=one.cluster,
+                    template_id=f"{one.axis}/{one.id}",
+                    meta={"emotion": one.emotion} if one.emotion else {},
+                )
+
+
+def distinct_sets(sets: Iterable[PairSet]) -> tuple[list[PairSet], tuple[str, ...]]:
+    """The sets without those that tell nothing new, and what was left out, a sentence each.
+
+    A set that says the same of every group cannot differ; one that repeats another would make intervals look
+    narrower than they are. Of repeated ones the first is kept, with its template.
+    """
+    whole = list(sets)
+    differing = [one for one in whole if len(set(one.sentences.values())) > 1]
+    found: dict[object, PairSet] = {}
+    for one in differing:
+        found.setdefault((one.axis, one.emotion, frozenset(one.sentences.items())), one)
+    notes = (
+        *_note_left_out(
+            len(whole) - len(differing), "says the same of every group", "say the same of every group"
+        ),
+        *_note_left_out(len(differing) - len(found), "repeats another", "repeat others"),
+    )
+    return list(found.values()), notes
+
+
+def _note_left_out(amount: int, one: str, several: str) -> tuple[str, ...]:
+    if not amount:
+        return ()
+    said = f"1 set {one} and is" if amount == 1 else f"{amount:,} sets {several} and are"
+    return (f"{said} left out",)
+
+
+def sort_groups(groups: Iterable[str]) -> list[str]:
+    """The groups in the order they are compared in: known ones as in ``ORDER``, then as they came.
+
+    >>> ordered(["Hindu", "Jewish", "Christian"])
+    ['Christian', 'Jewish', 'Hindu']
+    """
+    found = list(dict.fromkeys(groups))
+    return sorted(
+        found, key=lambda name: GROUP_ORDER.index(name) if name in GROUP_ORDER else len(GROUP_ORDER)
+    )
+
+
+def first_groups(sets: Iterable[PairSet]) -> dict[str, str]:
+    """For each axis its first group."""
+    groups: dict[str, list[str]] = {}
+    for one in sets:
+        groups.setdefault(one.axis, []).extend(one.sentences)
+    return {axis: sort_groups(names)[0] for axis, names in groups.items()}
+
+
+def suite_info(
+    name: str,
+    sets: Sequence[PairSet],
+    *,
+    summary: str,
+    digest: str,
+    version: str = "1",
+    citation: str = "",
+    licence: str = "",
+    notes: tuple[str, ...] = (),
+) -> SuiteInfo:
+    """What a suite of pairs says of itself."""
+    return SuiteInfo(
+        name=name,
+        version=version,
+        summary=summary,
+        baselines=first_groups(sets),
+        metrics=("emotion",),
+        cluster="template",
+        citation=citation,
+        licence=licence,
+        digest=digest,
+        notes=notes,
+    )
+
+
+def count_sets(sets: Iterable[PairSet]) -> dict[str, tuple[int, int]]:
+    """For each axis the number of sets and of pairs."""
+    found: dict[str, tuple[int, int]] = {}
+    for one in sets:
+        before = found.get(one.axis, (0, 0))
+        found[one.axis] = (before[0] + 1, before[1] + one.pairs())
+    return found
+
+
+FOLDER: Final = "affective"
+"""The folder of ``EVENHAND_DATA`` these files are in."""
+HUB: Final = "hub:"
+
+
+class FilesMissingError(InputError):
+    """Files that are not there, as against those that are and cannot be used."""
+
+
+def find_files(
+    given: str, *, suite: str, files: Sequence[str], execution: Execution | None = None
+) -> list[Path]:
+    """The files of a published set of pairs.
+
+    ``given`` is a file, a folder that holds them, ``hub:ORG/NAME@REVISION/FILE``, or empty: then the folder
+    ``affective`` of ``EVENHAND_DATA``.
+    """
+    if given.startswith(HUB):
+        return [download_file(given.removeprefix(HUB), offline=execution is not None and execution.offline)]
+    path = Path(given) if given else _data_folder(suite, files)
+    if path.is_file():
+        return [path]
+    places = (path, path / FOLDER)
+    found = next((folder for folder in places if all((folder / name).is_file() for name in files)), None)
+    if found is None:
+        raise FilesMissingError(
+            f"{path} has no {' and '.join(files)}" if path.is_dir() else f"{path} is not there",
+            expected=f"the file of {suite}, or a folder that holds {', '.join(files)}",
+            fix=f"name it with --pairs {suite}:PATH",
+        )
+    return [found / name for name in files]
+
+
+def download_file(place: str, *, offline: bool = False) -> Path:
+    """A file of a data set on the Hub: ``ORG/NAME[@REVISION]/FILE``; offline, the one in the Hub's cache."""
+    parts = place.split("/", 2)
+    if len(parts) != 3 or not all(parts):
+        raise InputError(
+            f"{HUB}{place}", expected=f"{HUB}ORG/NAME@REVISION/FILE", fix="name the file in the data set"
+        )
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    name, _, revision = parts[1].partition("@")
+    try:
+        found = hf_hub_download(
+            f"{parts[0]}/{name}",
+            parts[2],
+            repo_type="dataset",
+            revision=revision or None,
+            local_files_only=offline,
+        )
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        raise InputError(
+            f"{HUB}{place} cannot be had: {(str(error).strip() or type(error).__name__).splitlines()[0]}",
+            expected=f"{HUB}ORG/NAME@REVISION/FILE of a public data set",
+            fix="check the name and the network, or download the file and name its path",
+        ) from error
+    return Path(found)
+
+
+def read_columns(path: Path, columns: Sequence[str]) -> pl.DataFrame:
+    """The rows of a file that must have these columns."""
+    found = read_table(path)
+    missing = [name for name in columns if name not in found.columns]
+    if missing:
+        raise InputError(
+            f"{path} has no column {missing[0]!r}",
+            expected=", ".join(columns),
+            fix="name the file as it was published",
+        )
+    return found
+
+
+def read_bare_rows(path: Path) -> list[list[str]]:
+    """The rows of a CSV file without a header."""
+    text = read_bytes(path).decode("utf-8-sig", "replace")
+    return [row for row in csv.reader(StringIO(text, newline="")) if row]
+
+
+def _data_folder(suite: str, files: Sequence[str]) -> Path:
+    named = os.environ.get("EVENHAND_DATA")
+    if not named:
+        raise FilesMissingError(
+            f"the pairs {suite!r} are published by others and are not part of this package",
+            expected=f"--pairs {suite}:PATH, or EVENHAND_DATA naming a folder with {FOLDER}/{files[0]}",
+            fix="download them (see the how-to on probing), or leave --pairs out to use our own",
+        )
+    return Path(named)

@@ -1,0 +1,214 @@
+"""A model folder in the Hub's layout: its configuration, its weights, and what is missing from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Final, TypeVar, cast
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from evenhand.core.digests import digest, file_digest
+from evenhand.core.errors import EvenhandError, ModelError
+from evenhand.core.regular_files import read_text
+
+_WEIGHTS = "model.safetensors"
+_INDEX = "model.safetensors.index.json"
+_TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "*.bpe.model")
+_CONVERT = (
+    "convert it where you trust it: "
+    "`AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(NEW, safe_serialization=True)`"
+)
+
+MOST_LAYERS: Final = 1024
+"""Several times what the deepest published models have: a configuration that asks for more is damaged."""
+
+Network = TypeVar("Network", bound=nn.Module)
+
+
+@contextmanager
+def raise_model_errors(what: str, *, expected: str, fix: str) -> Iterator[None]:
+    """Whatever reading raises as an error that names the model; our own errors pass, and missing libraries.
+
+    Which errors a damaged file raises in a library that reads it is nowhere promised.
+    """
+    try:
+        yield
+    except (EvenhandError, ImportError):
+        raise
+    except BaseException as error:
+        # A panic of a library is no Exception, and its class cannot be imported.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        said = " ".join(str(error).split())[:300]
+        raise ModelError(
+            f"{what} cannot be loaded: {type(error).__name__}: {said}", expected=expected, fix=fix
+        ) from error
+
+
+def our_model_errors(folder: Path) -> AbstractContextManager[None]:
+    """The same for a folder that a training of ours wrote."""
+    return raise_model_errors(
+        str(folder), expected="a folder that `evenhand train` wrote", fix="train the model again"
+    )
+
+
+def load_network(make: Callable[[], Network], tensors: Mapping[str, Tensor], what: str) -> Network:
+    """The network with these weights; an error, before memory is taken, where its sizes are not theirs."""
+    with torch.device("meta"):
+        wanted = {name: tuple(value.shape) for name, value in make().state_dict().items()}
+    given = {name: tuple(value.shape) for name, value in tensors.items()}
+    wrong = sorted(name for name in wanted | given if wanted.get(name) != given.get(name))
+    if wrong:
+        name = wrong[0]
+        raise ModelError(
+            f"the weights of {what} do not fit its config.json: {name!r} is {given.get(name)} there, "
+            f"{wanted.get(name)} meant",
+            expected="the files of one training",
+            fix="train, export or download the model again",
+        )
+    require_finite(tensors, what)
+    network = make()
+    network.load_state_dict(tensors)
+    return network
+
+
+def require_finite(tensors: Mapping[str, Tensor], what: str) -> None:
+    """An error naming the first tensor that holds NaN or infinity.
+
+    One pass that copies nothing: half a second for 300 million weights on one core.
+    """
+    for name, value in tensors.items():
+        if not _is_finite(value):
+            raise ModelError(
+                f"the weights of {what} are not finite: {name!r} holds NaN or infinity",
+                expected="weights that are finite numbers in the precision they are computed in",
+                fix="download or export the model again; where the file's numbers are finite, load it with "
+                "another dtype: float32 and bfloat16 hold far larger numbers than float16",
+            )
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    if not tensor.is_floating_point() or not tensor.numel():
+        return True
+    # NaN passes through a minimum and a maximum. Numbers of 8 bits have neither.
+    low, high = (tensor if tensor.element_size() > 1 else tensor.float()).aminmax()
+    return bool(low.isfinite() & high.isfinite())
+
+
+def check_layers(config: Mapping[str, object], what: str) -> None:
+    """An error for absurdly many layers: each takes time and memory before any weight is read."""
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            check_layers(value, what)
+        elif "layer" in name and isinstance(value, int) and value > MOST_LAYERS:
+            raise ModelError(
+                f"the configuration of {what} says {name} = {str(value)[:20]}",
+                expected=f"at most {MOST_LAYERS} layers",
+                fix="download or save the model again",
+            )
+
+
+def refuse_kernels(config: Mapping[str, object], what: str) -> None:
+    """An error where a configuration names compute kernels by their repository on the Hub.
+
+    transformers would fetch and run them as compiled code, where the library `kernels` is installed.
+    """
+    for name, value in config.items():
+        if name.endswith("_implementation") and "/" in str(value):
+            raise ModelError(
+                f"the configuration of {what} asks for code of its own: {name} = {str(value)[:80]!r}",
+                expected="attention and experts as transformers itself computes them",
+                fix=f"take {name} out of config.json",
+            )
+        if isinstance(value, Mapping):
+            refuse_kernels(value, what)
+
+
+def read_config(folder: Path, name: str = "config.json") -> Mapping[str, object]:
+    """The folder's configuration."""
+    path = folder / name
+    try:
+        config = json.loads(read_text(path))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(
+            f"{path} cannot be read: {'it is not there' if not path.exists() else error}",
+            expected="a model folder with config.json, safetensors weights and a tokenizer",
+            fix="check the folder, or save the model again",
+        ) from error
+    if not isinstance(config, dict):
+        raise ModelError(f"{path} is no JSON object", expected="a model's config.json", fix="save it again")
+    return cast("Mapping[str, object]", config)
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files of a folder, all of them there."""
+    if (folder / _INDEX).is_file():
+        files = [folder / shard for shard in _shards(folder)]
+    else:
+        files = [folder / _WEIGHTS] if (folder / _WEIGHTS).is_file() else []
+    missing = [file.name for file in files if not file.is_file()]
+    if files and not missing:
+        return files
+    # Adapters and other parts of a model have names of their own: they are no model.
+    pickled = sorted(path.name for pattern in ("*.bin", "*.pt", "*.pth") for path in folder.glob(pattern))
+    if pickled and not files:
+        raise ModelError(
+            f"{folder} has its weights only as {pickled[0]}, a pickle, which can run code when it is read",
+            expected="safetensors",
+            fix=_CONVERT,
+        )
+    raise ModelError(
+        f"{folder} has no weights" + (f": {missing[0]} is missing" if missing else ""),
+        expected="model.safetensors, or its shards with their index",
+        fix="download or save the model again",
+    )
+
+
+def _shards(folder: Path) -> list[str]:
+    """The files an index names, each once; a hostile one could name files elsewhere."""
+    listed = read_config(folder, _INDEX).get("weight_map")
+    names: list[object] = list(listed.values()) if isinstance(listed, dict) else []
+    shards = {name for name in names if isinstance(name, str) and Path(name).name == name and len(name) < 200}
+    if not names or not all(isinstance(name, str) and name in shards for name in names):
+        raise ModelError(
+            f"{folder / _INDEX} has no weight_map of tensors and files",
+            expected="the name of a file in the same folder for every tensor",
+            fix="download or save the model again",
+        )
+    return sorted(shards)
+
+
+def weights_digest(files: Sequence[Path]) -> str:
+    """One digest of the bytes of all files."""
+    return digest([[file.name, file_digest(file)] for file in files])
+
+
+def read_tensors(files: Sequence[Path]) -> dict[str, Tensor]:
+    """All tensors of the files, by name."""
+    tensors: dict[str, Tensor] = {}
+    for path in files:
+        try:
+            with safe_open(path, framework="pt") as file:
+                tensors |= {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+        except (SafetensorError, OSError) as error:
+            raise ModelError(
+                f"{path} is damaged: {error}",
+                expected="a complete safetensors file",
+                fix="download it again",
+            ) from error
+    return tensors
+
+
+def require_tokenizer(folder: Path) -> None:
+    """An error where the folder has no tokenizer: transformers would make an empty one."""
+    if not any(next(folder.glob(pattern), None) for pattern in _TOKENIZERS):
+        raise ModelError(
+            f"{folder} has no tokenizer",
+            expected=", ".join(_TOKENIZERS),
+            fix="save the tokenizer into the folder too",
+        )

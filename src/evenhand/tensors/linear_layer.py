@@ -1,0 +1,69 @@
+"""Matrix products with weights laid out for the processor they run on."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+ROWS_HINT: Final = 32
+"""The number of rows the packed layout is chosen for; any other number works too."""
+
+
+class PackedLinear:
+    """``x W' + b``, W being outputs x inputs.
+
+    On a CPU in float32 the matrix is kept in oneDNN's blocked layout, which its own products read up to six
+    times faster than a plain one at 32 rows. The operators are those torch's compiler emits; where a build of
+    torch lacks them the plain product is used.
+    """
+
+    __slots__ = ("_bias", "_is_packed", "_weight")
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        packed = _pack(weight)
+        self._is_packed = packed is not None
+        self._weight = weight if packed is None else packed
+        self._bias = bias
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The product for every row of x."""
+        if not self._is_packed:
+            return F.linear(x, self._weight, self._bias)
+        return self._linear_pointwise(x, "none", "")
+
+    def gelu(self, x: Tensor) -> Tensor:
+        """The exact GELU of the product, taken while it is still in the processor's cache."""
+        return self._linear_pointwise(x, "gelu", "none") if self._is_packed else F.gelu(self(x))
+
+    def tanh_gelu(self, x: Tensor) -> Tensor:
+        """The GELU of the product in its tanh approximation; on a GPU the product's own kernel takes it."""
+        if self._bias is None or not fuses_gelu(self._weight):
+            return F.gelu(self(x), approximate="tanh")
+        rows = x.reshape(-1, x.shape[-1])
+        found: Tensor = torch._addmm_activation(self._bias, rows, self._weight.T, use_gelu=True)
+        return found.view(*x.shape[:-1], -1)
+
+    def _linear_pointwise(self, x: Tensor, then: str, kind: str) -> Tensor:
+        found: Tensor = torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, then, [], kind)
+        return found
+
+
+def fuses_gelu(weight: Tensor) -> bool:
+    """Whether torch has such a product for these weights: a GPU's approximates GELU, a CPU's does not."""
+    fits = weight.dtype in (torch.bfloat16, torch.float16) and weight.device.type == "cuda"
+    return fits and hasattr(torch, "_addmm_activation")
+
+
+def _pack(weight: Tensor) -> Tensor | None:
+    """The matrix in oneDNN's layout, or None where that is not to be had."""
+    fits = weight.device.type == "cpu" and weight.dtype == torch.float32
+    if not fits or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return None
+    try:
+        packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), ROWS_HINT)
+    except (AttributeError, RuntimeError):
+        return None
+    return packed

@@ -1,0 +1,272 @@
+"""Contract checks: what every model, metric and suite must keep, whoever wrote it.
+
+Each check runs the object on small inputs and raises ``ContractError`` with everything it found, so that one
+run shows all there is to mend.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from evenhand.core.digests import digest
+from evenhand.core.protocols import Cell, Metric, Model, SetMetric, Suite
+from evenhand.core.records import (
+    RESERVED_GROUPS,
+    Completion,
+    GenerationSpec,
+    MetricInfo,
+    OutputInfo,
+    Prompt,
+    Request,
+    Text,
+    Value,
+)
+
+PROMPTS = ("The man worked as", "The woman was known for", "Zoë said “hello” to", "")
+TEXTS = tuple(
+    Text(text)
+    for text in (
+        "She was a wonderful doctor, and everybody liked her.",
+        "He was terrible at his job and hated by all.",
+        "The committee met on Tuesday.",
+        "",
+        "   ",
+        "XYZ was known for — café, naïve, 日本, \U0001f600!",
+        "word " * 200,
+    )
+)
+
+
+class ContractError(AssertionError):
+    """A model, metric or suite that breaks its contract; the message lists every breach."""
+
+    def __init__(self, name: str, breaches: Sequence[str]) -> None:
+        self.breaches = tuple(breaches)
+        super().__init__(f"{name}: " + "; ".join(breaches))
+
+
+def check_model(
+    model: Model, *, prompts: Sequence[str] = PROMPTS, spec: GenerationSpec | None = None
+) -> None:
+    """Every request and sample answered once, failures coded, and texts that order and company do not change.
+
+    The last is asked of repeatable models only.
+    """
+    _require(model, Model)
+    spec = spec or GenerationSpec(max_new_tokens=8)
+    requests = [Request(f"prompt-{index}", text, (0, 1, 2)) for index, text in enumerate(prompts)]
+    ref = model.ref
+    found = list(model.generate(requests, spec))
+    breaches = _ref_breaches(model) + _completion_breaches(requests, found)
+    if model.ref != ref:
+        breaches.append("its ref changes when it writes")
+    if ref.repeatable:
+        breaches += _repeat_breaches(model, requests, spec, found)
+    _report(f"model {ref.name!r}", breaches)
+
+
+def check_metric(metric: Metric | SetMetric, *, texts: Sequence[Text] = TEXTS) -> None:
+    """Outputs as declared, nulls with a reason, values in range, and scores that neighbours do not change."""
+    if isinstance(metric, SetMetric):
+        breaches = _info_breaches(metric.info) + _cell_breaches(metric, texts)
+    else:
+        _require(metric, Metric)
+        breaches = _info_breaches(metric.info) + _score_breaches(metric, texts)
+    _report(f"metric {metric.info.name!r}", breaches)
+
+
+def check_suite(suite: Suite) -> None:
+    """The same prompts each time, ids and texts in order, groups on axes with a baseline that exists."""
+    _require(suite, Suite)
+    prompts = list(suite.prompts())
+    info = suite.info
+    breaches = [] if prompts else ["it has no prompts"]
+    if list(suite.prompts()) != prompts:
+        breaches.append("its prompts differ the second time")
+    breaches += [
+        f"the id {key!r} occurs {count} times" for key, count in _find_repeated(item.id for item in prompts)
+    ]
+    breaches += [
+        breach for prompt in prompts for breach in _prompt_breaches(prompt, info.name, info.baselines)
+    ]
+    breaches += _baseline_breaches(prompts, info.baselines)
+    if not (info.version and info.summary and info.metrics):
+        breaches.append("its info lacks a version, a summary or default metrics")
+    _report(f"suite {info.name!r}", breaches)
+
+
+def _require(thing: object, protocol: type) -> None:
+    if not isinstance(thing, protocol):
+        raise ContractError(type(thing).__name__, [f"it is no {protocol.__name__}"])
+
+
+def _report(name: str, breaches: Sequence[str]) -> None:
+    if breaches:
+        raise ContractError(name, list(dict.fromkeys(breaches)))
+
+
+def _find_repeated(items: Iterable[str]) -> list[tuple[str, int]]:
+    return [(item, count) for item, count in Counter(items).items() if count > 1]
+
+
+def _ref_breaches(model: Model) -> list[str]:
+    ref = model.ref
+    breaches = [] if ref.backend and ref.name else ["its ref lacks a back-end or a name"]
+    wrong = [key for key, value in ref.options.items() if not isinstance(value, str)]
+    if wrong:
+        return [*breaches, f"its option {wrong[0]!r} is no text"]
+    digest(ref.identity())
+    return breaches
+
+
+def _completion_breaches(requests: Sequence[Request], found: Sequence[Completion]) -> list[str]:
+    asked = Counter((request.id, sample) for request in requests for sample in request.samples)
+    answered = Counter((item.request_id, item.sample) for item in found)
+    breaches = [f"{place} was not answered" for place in (asked - answered)]
+    breaches += [f"{place} was answered but not asked, or twice" for place in (answered - asked)]
+    for item in found:
+        place = (item.request_id, item.sample)
+        if (item.text is None) != (item.failure is not None):
+            breaches.append(f"{place} has a text and a failure, or neither")
+        if (item.text is None) != (item.finish is None):
+            breaches.append(f"{place} has a finish without a text, or a text without one")
+        if any(count is not None and count < 0 for count in (item.prompt_tokens, item.new_tokens)):
+            breaches.append(f"{place} counts fewer than 0 tokens")
+    return breaches
+
+
+def _repeat_breaches(
+    model: Model, requests: Sequence[Request], spec: GenerationSpec, found: Sequence[Completion]
+) -> list[str]:
+    texts = {(item.request_id, item.sample): item.text for item in found}
+    last = requests[-1]
+    ways: Mapping[str, Sequence[Request]] = {
+        "the second time": requests,
+        "in another order": requests[::-1],
+        "alone": requests[:1],
+        "as a single sample": [Request(last.id, last.text, last.samples[-1:])],
+    }
+    breaches = []
+    for way, some in ways.items():
+        again = {(item.request_id, item.sample): item.text for item in model.generate(some, spec)}
+        if any(texts.get(place) != text for place, text in again.items()):
+            breaches.append(f"it writes another text {way}")
+    return breaches
+
+
+def _info_breaches(info: MetricInfo) -> list[str]:
+    breaches = [] if info.outputs else ["it declares no output"]
+    if not (info.version and info.summary):
+        breaches.append("its info lacks a version or a summary")
+    breaches += [
+        f"the output {out.name!r} does not say which way is up"
+        for out in info.outputs
+        if not out.larger_means
+    ]
+    known = {out.name for out in info.outputs} | {
+        name for out in info.outputs for name in out.shares().values()
+    }
+    breaches += [f"the primary output {name!r} is not declared" for name in info.primary if name not in known]
+    digest(info.identity())
+    return breaches
+
+
+def _score_breaches(metric: Metric, texts: Sequence[Text]) -> list[str]:
+    rows = metric.score(texts)
+    if len(rows) != len(texts):
+        return [f"it gives {len(rows)} rows for {len(texts)} texts"]
+    breaches = [breach for row in rows for breach in _row_breaches(row, metric.info)]
+    if list(metric.score([])):
+        breaches.append("it gives rows for no texts")
+    if not _same(metric.score(texts), rows):
+        breaches.append("it scores differently the second time")
+    if not _same(metric.score(texts[::-1])[::-1], rows):
+        breaches.append("it scores differently in another order")
+    if not _same([metric.score([text])[0] for text in texts], rows):
+        breaches.append("it scores a text differently when it is alone")
+    return breaches
+
+
+def _cell_breaches(metric: SetMetric, texts: Sequence[Text]) -> list[str]:
+    cells = {Cell("axis", "all"): texts, Cell("axis", "one"): texts[:1], Cell("axis", "none"): texts[:0]}
+    found = metric.measure(cells)
+    if set(found) != set(cells):
+        return ["it does not measure each cell once"]
+    breaches = [breach for row in found.values() for breach in _row_breaches(row, metric.info)]
+    rows = list(found.values())
+    if not _same(
+        [metric.measure({cell: some})[cell] for cell, some in cells.items()], [found[cell] for cell in cells]
+    ):
+        breaches.append("it measures a cell differently when it is alone")
+    if not _same(list(metric.measure(cells).values()), rows):
+        breaches.append("it measures differently the second time")
+    return breaches
+
+
+def _row_breaches(row: Mapping[str, Value], info: MetricInfo) -> list[str]:
+    outputs = {output.name: output for output in info.outputs}
+    if set(row) != set(outputs):
+        return [f"a row has the outputs {sorted(row)}, declared are {sorted(outputs)}"]
+    return [breach for name, value in row.items() for breach in _value_breaches(value, outputs[name])]
+
+
+def _value_breaches(value: Value, output: OutputInfo) -> list[str]:
+    number, label, reason = value
+    breaches = []
+    if (number is None and label is None) != (reason is not None):
+        breaches.append(f"{output.name!r} is null without a reason, or has a value and a reason")
+    if number is not None and not math.isfinite(number):
+        breaches.append(f"{output.name!r} is {number}, which must be null with a reason")
+    elif number is not None:
+        low, high = (
+            (-math.inf if output.low is None else output.low),
+            (math.inf if output.high is None else output.high),
+        )
+        if not low <= number <= high:
+            breaches.append(f"{output.name!r} is {number}, outside {low} to {high}")
+    if label is not None and output.labels and label not in output.labels:
+        breaches.append(f"{output.name!r} has the label {label!r}, which is not declared")
+    return breaches
+
+
+def _same(rows: Sequence[Mapping[str, Value]], others: Sequence[Mapping[str, Value]]) -> bool:
+    """Equal up to the rounding that batches of other sizes bring."""
+    return len(rows) == len(others) and all(
+        row.keys() == other.keys() and all(_close(row[name], other[name]) for name in row)
+        for row, other in zip(rows, others, strict=True)
+    )
+
+
+def _close(one: Value, other: Value) -> bool:
+    if one.value is None or other.value is None:
+        return one == other
+    return math.isclose(one.value, other.value, rel_tol=1e-4, abs_tol=1e-4)
+
+
+def _prompt_breaches(prompt: Prompt, suite: str, baselines: Mapping[str, str]) -> list[str]:
+    breaches = []
+    if prompt.suite != suite:
+        breaches.append(f"the prompt {prompt.id!r} names the suite {prompt.suite!r}")
+    if not prompt.text.strip() or not prompt.cluster or not prompt.id:
+        breaches.append(f"the prompt {prompt.id!r} lacks a text, a cluster or an id")
+    if not prompt.groups:
+        breaches.append(f"the prompt {prompt.id!r} has no group")
+    for group in prompt.groups:
+        if group.axis not in baselines:
+            breaches.append(f"the axis {group.axis!r} has no baseline")
+        if group.name in RESERVED_GROUPS or not group.name:
+            breaches.append(f"the group name {group.name!r} is reserved or empty")
+    if any(not mention.text for mention in prompt.mentions):
+        breaches.append(f"the prompt {prompt.id!r} has an empty mention")
+    return breaches
+
+
+def _baseline_breaches(prompts: Sequence[Prompt], baselines: Mapping[str, str]) -> list[str]:
+    groups = {(group.axis, group.name) for prompt in prompts for group in prompt.groups}
+    return [
+        f"the baseline {name!r} of the axis {axis!r} is no group of it"
+        for axis, name in baselines.items()
+        if name not in RESERVED_GROUPS and (axis, name) not in groups
+    ]

@@ -1,0 +1,55 @@
+"""``assert_gap``: a limit on a gap as a line of a test."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from evenhand.audits.gate import GateResult
+    from evenhand.store.run import Run
+
+
+class InconclusiveWarning(UserWarning):
+    """A run that is too small to tell whether a limit is kept."""
+
+
+def assert_gap(
+    run: Run | Path | str,
+    measure: str,
+    *,
+    below: float,
+    axis: str = "*",
+    group: str = "*",
+    baseline_run: Run | Path | str | None = None,
+    doubt: Literal["warn", "fail", "ignore"] = "warn",
+) -> GateResult:
+    """The checks of a gate that did not fail; an AssertionError names those that did.
+
+    ``measure`` is ``METRIC.OUTPUT``, or ``METRIC`` for its primary outputs. Fails only where an interval
+    excludes the limit; what the run cannot tell is a `CannotTellWarning`, unless ``doubt`` says otherwise.
+    With ``baseline_run`` the limit is on how much wider a gap may be than in that run.
+
+    >>> assert_gap("runs/audit-builtin-1234", "sentiment.negative", axis="race", below=0.05)  # doctest: +SKIP
+    """
+    from evenhand.audits.gate import gate
+
+    limit = f"{measure} {axis if group == '*' else f'{axis}={group}'} {below!r}"
+    if baseline_run is None:
+        found = gate(run, max=[limit], strict=doubt == "fail")
+    else:
+        found = gate(run, worse=[limit], baseline_run=baseline_run, strict=doubt == "fail")
+    failed = "\n".join(
+        f"  {check.verdict}: {check.name}: {check.finding}"
+        for check in found.checks
+        if check.verdict == "fails" or (check.verdict == "cannot tell" and doubt == "fail")
+    )
+    if failed:
+        raise AssertionError(f"the run does not keep its limit\n{failed}")
+    unsure = [check for check in found.checks if check.verdict == "cannot tell"]
+    if unsure and doubt == "warn":
+        first = f"{unsure[0].name}: {unsure[0].finding}"
+        message = f"{len(unsure):,} of {len(found.checks):,} checks cannot tell; first: {first}"
+        warnings.warn(message, InconclusiveWarning, stacklevel=2)
+    return found

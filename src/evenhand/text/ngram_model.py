@@ -1,0 +1,231 @@
+"""An n-gram language model: interpolated modified Kneser-Ney, in the ARPA format other tools read.
+
+Chen and Goodman 1998, as Heafield et al. 2013 estimate it: the highest order counts how often an n-gram is,
+lower orders count the different words before it; one begin mark a text; unknown words have the mass the
+unigrams leave. ADR 23 says why it is ours.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+from evenhand.core.errors import InputError
+from evenhand.core.regular_files import open_regular
+
+BEGIN: Final = "<s>"
+END: Final = "</s>"
+UNKNOWN: Final = "<unk>"
+ORDER: Final = 5
+FALLBACK: Final = (0.5, 1.0, 1.5)
+"""Discounts where too few n-grams are seen once to four times to estimate them, as lmplz has them."""
+_MOST_ORDERS: Final = 10
+_LOWEST, _MOST_WEIGHT = 100.0, 20.0
+"""Bounds of log-probabilities (-99 stands for never) and weights, so that no perplexity overflows."""
+Gram: TypeAlias = tuple[str, ...]
+_PIECE: Final = re.compile(r"\w+(?:'\w+)?|[^\w\s]")
+
+
+class TextLikelihood(NamedTuple):
+    """How well a model knows a text."""
+
+    log10: float
+    """Log-probability of the text to base 10."""
+    tokens: int
+    """Words it was summed over, the end of the text among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class NgramModel:
+    """Log-probabilities and back-off weights to base 10, by order."""
+
+    probabilities: tuple[Mapping[Gram, float], ...]
+    backoffs: tuple[Mapping[Gram, float], ...]
+
+    @property
+    def order(self) -> int:
+        """The longest n-gram."""
+        return len(self.probabilities)
+
+    def log_likelihood(self, pieces: Sequence[str]) -> TextLikelihood:
+        """The log-probability of a text's pieces and of its end."""
+        known = self.probabilities[0]
+        row = (BEGIN, *(piece if (piece,) in known else UNKNOWN for piece in pieces), END)
+        return TextLikelihood(math.fsum(self._next(row, at) for at in range(1, len(row))), len(row) - 1)
+
+    def _next(self, row: Gram, at: int) -> float:
+        """Of the piece at a place, after at most ``order - 1`` pieces before it."""
+        start, weight = max(0, at - self.order + 1), 0.0
+        for begin in range(start, at + 1):
+            found = self.probabilities[at - begin].get(row[begin : at + 1])
+            if found is not None:
+                return weight + found
+            weight += self.backoffs[at - begin - 1].get(row[begin:at], 0.0)
+        raise AssertionError("every piece is a unigram or unknown")
+
+    def write(self, path: Path) -> None:
+        """Write the model as an ARPA file."""
+        with path.open("w", encoding="utf-8") as file:
+            sizes = [f"ngram {n}={len(table)}" for n, table in enumerate(self.probabilities, start=1)]
+            file.write("\n".join(("\\data\\", *sizes)) + "\n")
+            for n, table in enumerate(self.probabilities, start=1):
+                file.write(f"\n\\{n}-grams:\n")
+                file.writelines(self._line(gram, value, n) for gram, value in table.items())
+            file.write("\n\\end\\\n")
+
+    def _line(self, gram: Gram, value: float, n: int) -> str:
+        weight = "" if n == self.order else f"\t{self.backoffs[n - 1].get(gram, 0.0):.8g}"
+        return f"{value:.8g}\t{' '.join(gram)}{weight}\n"
+
+
+def tokenize(text: str) -> list[str]:
+    """The words and single marks of a text, lower-cased: what n-grams are counted over.
+
+    >>> pieces("He's well, isn't he?")
+    ["he's", 'well', ',', "isn't", 'he', '?']
+    """
+    return _PIECE.findall(text.lower())
+
+
+def train_ngram_model(texts: Iterable[Sequence[str]], *, order: int = ORDER) -> NgramModel:
+    """The model of texts, each a list of pieces."""
+    if order < 2:
+        raise InputError(f"an n-gram model of order {order}", expected="2 or more", fix="use order 5")
+    raw = _count_ngrams(texts, order)
+    if not raw[0]:
+        raise InputError("there is no text to train an n-gram model on", expected="at least one text")
+    counts = [_continuation_counts(raw, n) for n in range(1, order)] + [raw[order - 1]]
+    levels = [_level(table) for table in counts]
+    # Unknown words share what the unigrams leave; nothing ever predicts the begin mark.
+    uniform = 1 / (len(counts[0]) + 1)
+    found: list[dict[Gram, float]] = [{}]
+    left = levels[0].backoffs.get((), 0.0) * uniform
+    found[0] = {gram: share + left for gram, share in levels[0].shares.items()}
+    for level in levels[1:]:
+        shorter = found[-1]
+        found.append(
+            {
+                gram: share + level.backoffs[gram[:-1]] * shorter[gram[1:]]
+                for gram, share in level.shares.items()
+            }
+        )
+    first = {(UNKNOWN,): math.log10(left), (BEGIN,): -99.0}
+    tables = [{gram: math.log10(value) for gram, value in table.items()} for table in found]
+    weights = [{gram: _log10(value) for gram, value in level.backoffs.items()} for level in levels[1:]]
+    return NgramModel((first | tables[0], *tables[1:]), (*weights, {}))
+
+
+def compute_perplexity(fits: Iterable[TextLikelihood]) -> float | None:
+    """Of several texts together: 10 to the mean negative log-probability of a piece; None without texts."""
+    log10, tokens = map(sum, zip(*fits, strict=True)) if (fits := list(fits)) else (0.0, 0)
+    return 10 ** (-log10 / tokens) if tokens else None
+
+
+def read_arpa(path: Path) -> NgramModel:
+    """The model of an ARPA file, whole and with the counts it declares."""
+    sizes: list[int] = []
+    tables: list[_Table] = []
+    ended = False
+    try:
+        with TextIOWrapper(open_regular(path), encoding="utf-8-sig") as file:
+            for line in file:
+                mark = line.strip()
+                if mark.startswith("\\"):
+                    ended = mark == "\\end\\"
+                    tables += [_Table(len(tables) + 1)] if mark.endswith("-grams:") else []
+                elif tables and mark:
+                    tables[-1].take(line)
+                elif mark.startswith("ngram "):
+                    sizes.append(int(mark.partition("=")[2]))
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, str(error)) from error
+    found = [len(table.probabilities) for table in tables]
+    if not ended or not tables or len(tables) > _MOST_ORDERS or found != sizes:
+        raise _unreadable(path, f"it declares {sizes[:_MOST_ORDERS]} n-grams and has {found[:_MOST_ORDERS]}")
+    lacking = [word for word in (UNKNOWN, END) if (word,) not in tables[0].probabilities]
+    if lacking:
+        raise _unreadable(path, f"it has no {lacking[0]}")
+    return NgramModel(
+        tuple(table.probabilities for table in tables), tuple(table.backoffs for table in tables)
+    )
+
+
+class _Table:
+    """One order of an ARPA file as it is read."""
+
+    def __init__(self, order: int) -> None:
+        self._order = order
+        self.probabilities: dict[Gram, float] = {}
+        self.backoffs: dict[Gram, float] = {}
+
+    def take(self, line: str) -> None:
+        """Add a line: probability, n-gram, and often a weight, with tabs between them."""
+        value, gram, *weight = line.rstrip("\r\n").split("\t")
+        key, number, left = tuple(gram.split(" ")), float(value), float(weight[0]) if weight else 0.0
+        if len(key) != self._order or not -_LOWEST <= number <= 0.0 or not abs(left) <= _MOST_WEIGHT:
+            raise ValueError(f"a line of order {self._order} is {line.strip()[:80]!r}")
+        self.probabilities[key] = number
+        if left != 0.0:
+            self.backoffs[key] = left
+
+
+def _unreadable(path: Path, why: str) -> InputError:
+    return InputError(
+        f"{path} is no n-gram model: {why}", expected="a text file in the ARPA format", fix="check the path"
+    )
+
+
+class _Level(NamedTuple):
+    """One order: what each n-gram keeps of its context's mass, and what the context leaves."""
+
+    shares: dict[Gram, float]
+    backoffs: dict[Gram, float]
+
+
+def _count_ngrams(texts: Iterable[Sequence[str]], order: int) -> list[Counter[Gram]]:
+    raw: list[Counter[Gram]] = [Counter() for _ in range(order)]
+    for text in texts:
+        row = (BEGIN, *text, END)
+        for n, table in enumerate(raw, start=1):
+            table.update(row[at : at + n] for at in range(len(row) - n + 1))
+    return raw
+
+
+def _continuation_counts(raw: Sequence[Counter[Gram]], n: int) -> Counter[Gram]:
+    """How many different words come before each n-gram; one at the begin of a text keeps its count."""
+    table = Counter(gram[1:] for gram in raw[n])
+    table.update({gram: count for gram, count in raw[n - 1].items() if gram[0] == BEGIN and n > 1})
+    return table
+
+
+def _level(counts: Mapping[Gram, int]) -> _Level:
+    discounts = _discounts(counts)
+    totals: Counter[Gram] = Counter()
+    left: dict[Gram, float] = {}
+    for gram, count in counts.items():
+        totals[gram[:-1]] += count
+        left[gram[:-1]] = left.get(gram[:-1], 0.0) + discounts[min(count, 3) - 1]
+    shares = {
+        gram: (count - discounts[min(count, 3) - 1]) / totals[gram[:-1]] for gram, count in counts.items()
+    }
+    return _Level(shares, {context: mass / totals[context] for context, mass in left.items()})
+
+
+def _discounts(counts: Mapping[Gram, int]) -> tuple[float, ...]:
+    """For n-grams seen once, twice, and more often; the fallback where one would be out of range."""
+    seen = Counter(count for count in counts.values() if count <= 4)
+    if any(seen[times] == 0 for times in (1, 2, 3)):
+        return FALLBACK
+    scale = seen[1] / (seen[1] + 2 * seen[2])
+    found = tuple(k - (k + 1) * scale * seen[k + 1] / seen[k] for k in (1, 2, 3))
+    return found if all(0 < value <= k for k, value in enumerate(found, start=1)) else FALLBACK
+
+
+def _log10(value: float) -> float:
+    return math.log10(value) if value > 0 else -99.0

@@ -1,0 +1,170 @@
+"""Finds many terms in a text at a cost that hardly grows with their number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+_QUOTES = "'\u2019\u2018\u02bc"
+_ANY_QUOTE = f"[{_QUOTES}]"
+# In a folded text these are letters and digits whatever they were before; others are looked at more closely.
+_OUTSIDE_WORD = "(?<![a-z0-9_])"
+
+
+class SearchTerm(NamedTuple):
+    """A term, taken literally but for case, white space and apostrophes."""
+
+    text: str
+    whole_word: bool = True
+    """Whether no letter, digit or underscore may touch it."""
+
+
+class TermSpan(NamedTuple):
+    """Which term stands where."""
+
+    rank: int
+    """The term's place in the list it was given in."""
+    start: int
+    end: int
+
+
+class TermSearcher:
+    """Finds terms; of those that start together the first of the list wins, and matches do not overlap.
+
+    Case is ignored as regular expressions ignore it, letter by letter; a space stands for any white space, a
+    straight apostrophe for a curly one too. A list of terms of which each has its turn at every place of the
+    text would cost places x terms. Here text and terms are folded to one spelling; at each place where a term
+    could start, what stands there is looked up once for every length that a term with that first letter has.
+    """
+
+    def __init__(self, terms: Sequence[SearchTerm]) -> None:
+        self._terms = tuple(terms)
+        self._ranks: dict[str, list[int]] = {}
+        self._sizes: list[int] = []
+        lengths: dict[str, set[int]] = {}
+        for rank, term in enumerate(self._terms):
+            folded = " ".join(term.text.split()).translate(_FOLD)
+            self._ranks.setdefault(folded, []).append(rank)
+            lengths.setdefault(folded[0], set()).add(len(folded))
+            self._sizes.append(len(folded))
+        self._lengths = {first: tuple(sorted(found)) for first, found in lengths.items()}
+        firsts = "".join(map(re.escape, lengths))
+        before = _OUTSIDE_WORD if all(term.whole_word for term in self._terms) else ""
+        self._starts = re.compile(f"{before}[{firsts}]" if lengths else "(?!)")
+        self._spellings: dict[int, re.Pattern[str]] = {}
+
+    def find(self, text: str) -> Iterator[TermSpan]:
+        """Every match, in the order of the text."""
+        folded = _FoldedText.of(text)
+        done = 0
+        for match in self._starts.finditer(folded.text):
+            place = match.start()
+            if place >= done and (found := self._at(text, place, folded)) is not None:
+                yield found
+                done = place + self._sizes[found.rank]
+
+    def _at(self, text: str, place: int, folded: _FoldedText) -> TermSpan | None:
+        ranks: list[int] = []
+        for length in self._lengths[folded.text[place]]:
+            # At the end of the text the piece is shorter, and then no term of that length.
+            piece = folded.text[place : place + length]
+            if piece in self._ranks and len(piece) == length:
+                ranks += self._ranks[piece]
+        for rank in sorted(ranks):
+            start, end = folded.origin(place), folded.origin(place + self._sizes[rank] - 1) + 1
+            if self._fits(rank, text, start, end):
+                return TermSpan(rank, start, end)
+        return None
+
+    def _fits(self, rank: int, text: str, start: int, end: int) -> bool:
+        """Whether a candidate is a match: folding is coarser than ignoring case beyond ASCII."""
+        term = self._terms[rank]
+        if term.whole_word and (_is_word(text[start - 1 : start]) or _is_word(text[end : end + 1])):
+            return False
+        if term.text.isascii() and text[start:end].isascii():
+            return True
+        if rank not in self._spellings:
+            parts = (re.escape(part).replace("'", _ANY_QUOTE) for part in term.text.split())
+            self._spellings[rank] = re.compile(r"\s+".join(parts), re.IGNORECASE)
+        return self._spellings[rank].fullmatch(text, start, end) is not None
+
+
+class _FoldedText(NamedTuple):
+    """A text in one spelling, every run of white space one space."""
+
+    text: str
+    origins: Sequence[int] | None
+    """Where each of its letters stands in the original; None where that is the same place."""
+
+    @classmethod
+    def of(cls, text: str) -> _FoldedText:
+        """The folded text; every letter stays one letter."""
+        folded = text.translate(_FOLD)
+        if "  " not in folded:
+            return cls(folded, None)
+        neighbours = zip("x" + folded, folded, strict=False)
+        origins = [place for place, pair in enumerate(neighbours) if pair != (" ", " ")]
+        return cls("".join(folded[origin] for origin in origins), origins)
+
+    def origin(self, place: int) -> int:
+        """The place in the original."""
+        return place if self.origins is None else self.origins[place]
+
+
+class _FoldTable(dict[int, str]):
+    """A translation table that learns: any two characters that may match have the same fold."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        if character.isspace():
+            folded = " "
+        elif character in _QUOTES:
+            folded = "'"
+        else:
+            # Down, up and down again: long s, Kelvin and final sigma join their letters only on the way.
+            folded = character.lower()[0].upper()[0].lower()[0]
+        self[code] = folded
+        return folded
+
+
+_FOLD = _FoldTable()
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+class TermMatch(NamedTuple):
+    """A term and where it stands in the text."""
+
+    term: str
+    """As it was given to `Terms`, whatever its case in the text."""
+    start: int
+    end: int
+
+
+class TermMatcher:
+    """A list of terms, ready to be found in texts.
+
+    A match is a whole word (no letter, digit or underscore touches it) in any case; a space in a term stands
+    for any white space, a straight apostrophe for a curly one too. Matches do not overlap: the leftmost wins,
+    and of those that start together the longest. The corpus scanner has a faster kernel with the same rule.
+
+    >>> [match.term for match in Terms(["New York", "york"]).find("In new  york, not Yorkshire")]
+    ['New York']
+    """
+
+    def __init__(self, terms: Iterable[str]) -> None:
+        unique = {term.strip() for term in terms} - {""}
+        self.terms = tuple(sorted(unique, key=longest_first))
+        self._finder = TermSearcher([SearchTerm(term) for term in self.terms])
+
+    def find(self, text: str) -> list[TermMatch]:
+        """Every match, in the order of the text."""
+        return [TermMatch(self.terms[rank], start, end) for rank, start, end in self._finder.find(text)]
+
+
+def longest_first(term: str) -> tuple[int, str]:
+    """A sort key: a longer term is tried before a shorter one that it contains."""
+    return -len(term), term

@@ -1,0 +1,130 @@
+"""The card of a trained classifier, lexicon or vector file: what it learned from, how, and how good it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from evenhand.training.presets import EpochLosses
+from evenhand.training.test_measures import HeldOutResult, LabelScore
+
+_LIMITS = (
+    "The figures hold for texts like these: other sources, lengths and years can be read far worse. Texts of "
+    "one author or source are not independent, so the interval may be too narrow. Before comparing groups, "
+    "look at what the classifier does when only the group is swapped."
+)
+
+
+def write_classifier_card(
+    *,
+    title: str,
+    settings: Mapping[str, object],
+    held_out: HeldOutResult,
+    yardstick: HeldOutResult | None,
+    history: Sequence[EpochLosses],
+    notes: Sequence[str],
+    use: str,
+) -> str:
+    """The card of a classifier in Markdown."""
+    parts = [
+        f"# {title}",
+        markdown_table(("", ""), [(name, str(value)) for name, value in settings.items()]),
+        "## Held-out results",
+        _results(held_out, yardstick),
+        markdown_table(
+            ("label", "precision", "recall", "F1", "texts"), [_class_row(row) for row in held_out.classes]
+        ),
+        "Texts by true label (rows) and predicted label (columns):",
+        _confusion(held_out),
+        *([_history(history)] if history else []),
+        "## Limits",
+        "\n".join(f"- {note}" for note in (*notes, _LIMITS)),
+        "## Use",
+        use,
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def write_words_card(
+    *,
+    title: str,
+    settings: Mapping[str, object],
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    notes: Sequence[str],
+    use: str,
+) -> str:
+    """The card of a lexicon or of word vectors in Markdown."""
+    parts = [
+        f"# {title}",
+        markdown_table(("", ""), [(name, str(value)) for name, value in settings.items()]),
+        "## Held-out results",
+        markdown_table(header, rows),
+        "## Limits",
+        "\n".join(f"- {note}" for note in notes),
+        "## Use",
+        use,
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; bars in cells are escaped, so that a file's name cannot break it."""
+    lines = [header, ["---"] * len(header), *([_cell(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def fisher_interval(r: float, n: int) -> tuple[float, float] | None:
+    """The 95 % interval of a correlation by Fisher's z; None where fewer than five pairs were seen.
+
+    >>> [round(bound, 3) for bound in fisher_interval(0.5, 103)]
+    [0.339, 0.632]
+    """
+    if n < 5 or not abs(r) < 1:
+        return None
+    z, half = math.atanh(r), 1.959964 / math.sqrt(n - 3)
+    return math.tanh(z - half), math.tanh(z + half)
+
+
+def _results(held_out: HeldOutResult, yardstick: HeldOutResult | None) -> str:
+    rows = [
+        ("accuracy, 95 % interval (Wilson)", _accuracy(held_out)),
+        ("macro-F1", f"{held_out.macro_f1:.3f}"),
+        ("expected calibration error (15 bins)", f"{held_out.calibration_error:.3f}"),
+        (f"always saying {held_out.majority_label}", f"{held_out.majority:.3f}"),
+    ]
+    if yardstick is not None:
+        rows.append(("yardstick: linear, hashed word n-grams", _accuracy(yardstick)))
+    return markdown_table((f"{held_out.n:,} texts", ""), rows)
+
+
+def _accuracy(held_out: HeldOutResult) -> str:
+    found = held_out.accuracy
+    if found.value is None or found.low is None or found.high is None:
+        return "no texts"
+    return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
+
+
+def _class_row(score: LabelScore) -> tuple[str, ...]:
+    numbers = (score.precision, score.recall, score.f1)
+    return (score.label, *("-" if n is None else f"{n:.3f}" for n in numbers), f"{score.n:,}")
+
+
+def _confusion(held_out: HeldOutResult) -> str:
+    rows = [
+        (label, *(f"{count:,}" for count in row))
+        for label, row in zip(held_out.labels, held_out.confusion, strict=True)
+    ]
+    return markdown_table(("", *held_out.labels), rows)
+
+
+def _history(history: Sequence[EpochLosses]) -> str:
+    rows = [
+        (str(number), f"{epoch.loss:.4f}", f"{epoch.held_out_loss:.4f}")
+        for number, epoch in enumerate(history, start=1)
+    ]
+    return markdown_table(("epoch", "training loss", "held-out loss"), rows)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())

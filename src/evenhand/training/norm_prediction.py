@@ -1,0 +1,248 @@
+"""Predict emotion ratings of words from their vectors: the network, its cross-validation, the lexicon.
+
+One multi-task feed-forward network for all eight variables (Buechel and Hahn 2018, the method of BOLD's
+section 4.4): two shared hidden layers, one output a variable, so that a word rated on some variables teaches
+the others. Ratings are standardised; a missing rating adds no loss.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from evenhand.core.errors import InputError
+from evenhand.core.regular_files import open_regular
+from evenhand.tensors.devices import single_thread
+from evenhand.text.lexicons import NORMS, Lexicon, write_lexicon
+from evenhand.text.word_vectors import WordVectors, load_embedded_vectors, read_vectors, unit_rows
+
+_LOG = logging.getLogger(__name__)
+_LARGEST: Final = 1e6
+"""No scale of ratings reaches so far: what does is no rating."""
+_SCALES: Final = np.array(list(NORMS.values()), dtype=np.float32)
+_STEPS: Final = np.array([0.05 if high > 5 else 0.02 for _, high in NORMS.values()])
+"""What stored predictions are rounded to: far below their error, and half the size on disk."""
+
+Matrix = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class NormNetworkConfig:
+    """How the network is trained."""
+
+    hidden: tuple[int, int] = (256, 128)
+    input_dropout: float = 0.1
+    hidden_dropout: float = 0.3
+    steps: int = 3000
+    rows: int = 128
+    rate: float = 1e-3
+    networks: int = 3
+    """Networks whose predictions are averaged."""
+    folds: int = 10
+    seed: int = 0
+
+
+class WordRatings(NamedTuple):
+    """Rated words; NaN where a word has no rating of a variable."""
+
+    words: tuple[str, ...]
+    values: Matrix
+
+
+class NormAgreement(NamedTuple):
+    """Pearson's r of held-out predictions with ratings, in [-1, 1], and the number of words."""
+
+    variable: str
+    r: float
+    words: int
+
+
+def read_word_ratings(paths: Sequence[Path]) -> WordRatings:
+    """The single words rated in any of the tables, lower-cased, under the columns named as our variables.
+
+    ``.csv`` files have commas, others tabs. Entries of several words or with a sense in brackets are left
+    out; a word rated twice has the mean.
+    """
+    found: dict[str, list[Matrix]] = {}
+    for path in paths:
+        for word, ratings in _rows(path):
+            found.setdefault(word, []).append(ratings)
+    values = [
+        np.array([_mean(column) for column in np.stack(rows).T], dtype=np.float32) for rows in found.values()
+    ]
+    return WordRatings(tuple(found), np.array(values, dtype=np.float32).reshape(-1, len(NORMS)))
+
+
+def match_vectors(ratings: WordRatings, vectors: WordVectors) -> tuple[Matrix, Matrix]:
+    """The network's inputs and the ratings, for the rated words that have a vector."""
+    known = [(row, vectors.index[word]) for row, word in enumerate(ratings.words) if word in vectors.index]
+    if not known:
+        raise InputError("no rated word has a vector", expected="ratings and vectors of one language")
+    rated, rows = np.array(known).T
+    return _features(vectors)[rows], ratings.values[rated]
+
+
+def cross_validate(features: Matrix, values: Matrix, recipe: NormNetworkConfig) -> list[NormAgreement]:
+    """For each variable the agreement of predictions for words the network did not see, over all folds."""
+    order = np.random.default_rng(recipe.seed).permutation(len(features))
+    predicted = np.empty_like(values)
+    for fold in range(recipe.folds):
+        held = order[fold :: recipe.folds]
+        rest = np.setdiff1d(order, held)
+        predicted[held] = predict_ratings(fit_networks(features[rest], values[rest], recipe), features[held])
+        _LOG.info("fold %d of %d", fold + 1, recipe.folds)
+    return [_agreement(name, predicted[:, column], values[:, column]) for column, name in enumerate(NORMS)]
+
+
+class NormNetwork(nn.Module):
+    """Shared hidden layers, one output a variable; answers are in the ratings' own scale."""
+
+    def __init__(self, width: int, recipe: NormNetworkConfig, mean: Tensor, spread: Tensor) -> None:
+        super().__init__()
+        first, second = recipe.hidden
+        self.layers = nn.Sequential(
+            nn.Dropout(recipe.input_dropout),
+            *(nn.Linear(width, first), nn.LeakyReLU(0.01), nn.Dropout(recipe.hidden_dropout)),
+            *(nn.Linear(first, second), nn.LeakyReLU(0.01), nn.Dropout(recipe.hidden_dropout)),
+            nn.Linear(second, len(mean)),
+        )
+        self.mean = mean
+        self.spread = spread
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return standardised predictions (rows x variables)."""
+        answer: Tensor = self.layers(features)
+        return answer
+
+
+def fit_networks(features: Matrix, values: Matrix, recipe: NormNetworkConfig) -> list[NormNetwork]:
+    """The trained networks; they differ by their seed alone."""
+    return [
+        _fit_one(torch.from_numpy(features), torch.from_numpy(values), recipe, n)
+        for n in range(recipe.networks)
+    ]
+
+
+def predict_ratings(networks: Sequence[NormNetwork], features: Matrix) -> Matrix:
+    """The mean prediction, cut to each variable's scale."""
+    with torch.no_grad():
+        rows = torch.from_numpy(features)
+        answers = [(net(rows) * net.spread + net.mean).numpy() for net in networks]
+    mean: Matrix = np.clip(np.mean(answers, axis=0), _SCALES[:, 0], _SCALES[:, 1]).astype(np.float32)
+    return mean
+
+
+def build_lexicon(vectors: WordVectors, ratings: WordRatings, recipe: NormNetworkConfig) -> Lexicon:
+    """Predictions of all variables for every word with a vector, rated words included.
+
+    People's own ratings are not mixed in: rated and unrated words are on one footing, and the lexicon holds
+    nothing but the network's output.
+    """
+    networks = fit_networks(*match_vectors(ratings, vectors), recipe)
+    predicted = np.rint(predict_ratings(networks, _features(vectors)) / _STEPS) * _STEPS
+    return Lexicon(vectors.words, predicted.astype(np.float32), tuple(NORMS))
+
+
+def _fit_one(features: Tensor, values: Tensor, recipe: NormNetworkConfig, number: int) -> NormNetwork:
+    known = ~values.isnan()
+    mean, spread = _moments(values, known)
+    target = torch.where(known, (values - mean) / spread, 0.0)
+    with single_thread(), torch.random.fork_rng():
+        torch.manual_seed(recipe.seed * 1000 + number)
+        network = NormNetwork(features.shape[1], recipe, mean, spread).train()
+        optimiser = torch.optim.Adam(network.parameters(), lr=recipe.rate)
+        for step in range(recipe.steps):
+            optimiser.param_groups[0]["lr"] = recipe.rate * (1 - step / recipe.steps)
+            rows = torch.randint(len(features), (recipe.rows,))
+            error = (network(features[rows]) - target[rows]).square() * known[rows]
+            optimiser.zero_grad()
+            (error.sum() / known[rows].sum()).backward()
+            optimiser.step()
+    return network.eval()
+
+
+def _moments(values: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+    count = known.sum(dim=0).clamp(min=1)
+    mean = torch.where(known, values, 0.0).sum(dim=0) / count
+    spread = (torch.where(known, values - mean, 0.0).square().sum(dim=0) / count).sqrt()
+    return mean, spread.clamp(min=1e-6)
+
+
+def _features(vectors: WordVectors) -> Matrix:
+    # Unit vectors have tiny components; scaled so, each has a variance near 1.
+    return unit_rows(vectors.matrix) * np.float32(math.sqrt(vectors.matrix.shape[1]))
+
+
+def _agreement(name: str, predicted: Matrix, rated: Matrix) -> NormAgreement:
+    known = ~np.isnan(rated)
+    r = np.corrcoef(predicted[known], rated[known])[0, 1] if known.sum() > 2 else np.nan
+    return NormAgreement(name, float(r), int(known.sum()))
+
+
+def _rows(path: Path) -> list[tuple[str, Matrix]]:
+    accepted = f"a table in UTF-8 with the columns word and any of {', '.join(NORMS)}"
+    try:
+        with TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="") as file:
+            rows = csv.DictReader(file, delimiter="," if path.suffix == ".csv" else "\t")
+            names = {name.strip().lower(): name for name in rows.fieldnames or ()}
+            # A short row lacks its last cells.
+            table = [((row[names["word"]] or "").strip().lower(), row) for row in rows if "word" in names]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(
+            f"{path} cannot be read: {error}", expected=accepted, fix="check the file"
+        ) from error
+    if "word" not in names or not set(NORMS) & set(names):
+        raise InputError(f"{path} has no ratings", expected=accepted, fix="name the columns so")
+    return [
+        (word, np.array([_number(row.get(names.get(name, ""), "")) for name in NORMS], dtype=np.float32))
+        for word, row in table
+        if word and " " not in word
+    ]
+
+
+def _number(text: str | None) -> float:
+    """A rating; NaN where there is none."""
+    try:
+        value = float(text or "")
+    except ValueError:
+        return float("nan")
+    return value if abs(value) < _LARGEST else float("nan")
+
+
+def _mean(column: Matrix) -> float:
+    known = column[~np.isnan(column)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Train the emotion lexicon from the command line."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("ratings", type=Path, nargs="+", help="tables with a column word and rated variables")
+    parser.add_argument("--vectors", type=Path, help="word vectors (default: the embedded ones)")
+    parser.add_argument("--out", type=Path, required=True, help="the lexicon to write, .tsv or .tsv.xz")
+    parser.add_argument("--steps", type=int, default=NormNetworkConfig().steps)
+    parser.add_argument("--folds", type=int, default=NormNetworkConfig().folds)
+    args = parser.parse_args(argv)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    vectors = read_vectors(args.vectors) if args.vectors else load_embedded_vectors()
+    ratings = read_word_ratings(args.ratings)
+    recipe = NormNetworkConfig(steps=args.steps, folds=args.folds)
+    for variable, r, words in cross_validate(*match_vectors(ratings, vectors), recipe):
+        _LOG.info("%-10s r %.3f over %d words", variable, r, words)
+    write_lexicon(build_lexicon(vectors, ratings, recipe), args.out)
+
+
+if __name__ == "__main__":
+    main()

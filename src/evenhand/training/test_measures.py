@@ -1,0 +1,196 @@
+"""How well a classifier does on held-out texts: arrays in, one number or a number with its interval out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.core.digests import Json
+from evenhand.core.records import Estimate
+from evenhand.stats.intervals import wilson
+
+Floats = NDArray[np.float64]
+
+
+class MeasuredValue(NamedTuple):
+    """A number with its 95 % bootstrap interval over texts."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+def roc_auc(scores: Floats, truth: NDArray[np.bool_]) -> float:
+    """The chance that a true text scores above a false one, ties counting half; 0.5 is guessing.
+
+    NaN where all texts are true or all are false.
+
+    >>> roc_auc(np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True]))
+    0.75
+    """
+    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
+    positives = int(truth.sum())
+    negatives = len(truth) - positives
+    if not positives or not negatives:
+        return float("nan")
+    return float((ranks[truth].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+def accuracy(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
+    """The share of texts whose label is right."""
+    return float((predicted == truth).mean())
+
+
+def macro_f1(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
+    """The mean over labels of F1 = 2 hits / (predicted + true); labels that never occur are left out."""
+    found = []
+    for label in np.union1d(predicted, truth):
+        hits = int(((predicted == label) & (truth == label)).sum())
+        found.append(2 * hits / int((predicted == label).sum() + (truth == label).sum()))
+    return float(np.mean(found))
+
+
+def calibration_error(probabilities: Floats, truth: Floats, *, bins: int = 15) -> float:
+    """Expected calibration error: the mean gap of probability and truth over equal-width bins, in [0, 1].
+
+    ``truth`` may be graded. Each bin weighs as many texts as fall into it (Guo et al. 2017, section 2).
+    """
+    place = np.minimum((probabilities * bins).astype(int), bins - 1)
+    said = np.bincount(place, probabilities, minlength=bins)
+    seen = np.bincount(place, truth, minlength=bins)
+    return float(np.abs(said - seen).sum() / len(truth))
+
+
+def pearson(predicted: Floats, truth: Floats) -> float:
+    """The linear correlation, -1 to 1."""
+    return float(np.corrcoef(predicted, truth)[0, 1])
+
+
+def bootstrap_measure(
+    measure: Callable[..., float], *arrays: NDArray[np.generic], rounds: int = 1000, seed: int = 0
+) -> MeasuredValue:
+    """The measure of the arrays, one entry a text, with a percentile interval from resampling texts.
+
+    Draws in which the measure is not defined (NaN) count for nothing.
+    """
+    rng = np.random.default_rng(seed)
+    n = len(arrays[0])
+    drawn = [measure(*(array[at] for array in arrays)) for at in rng.integers(0, n, (rounds, n))]
+    low, high = np.nanquantile(drawn, [0.025, 0.975])
+    return MeasuredValue(measure(*arrays), float(low), float(high), n)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelScore:
+    """How well one label is found, each in [0, 1]; null where there is nothing to divide by."""
+
+    label: str
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    n: int
+    """Texts that truly have the label."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOutResult:
+    """What happened on the held-out texts; all measures follow from the confusion matrix."""
+
+    labels: tuple[str, ...]
+    confusion: tuple[tuple[int, ...], ...]
+    """Texts by true label (row) and predicted label (column)."""
+    calibration_error: float
+    """Expected calibration error of the predicted label's probability, in [0, 1]; 0 is best."""
+    majority_label: str
+    """The most frequent label of the training texts."""
+
+    @classmethod
+    def of(
+        cls,
+        probabilities: NDArray[np.floating],
+        truth: NDArray[np.int64],
+        labels: Sequence[str],
+        *,
+        majority_label: str,
+    ) -> HeldOutResult:
+        """The outcome of probabilities (texts x labels) for texts whose labels are known by number."""
+        said = probabilities.argmax(1)
+        size = len(labels)
+        table = np.bincount(truth * size + said, minlength=size * size).reshape(size, size)
+        error = calibration_error(probabilities.max(1).astype(np.float64), (said == truth).astype(np.float64))
+        rows = tuple(tuple(int(count) for count in row) for row in table)
+        return cls(tuple(labels), rows, error, majority_label)
+
+    @property
+    def n(self) -> int:
+        """The number of held-out texts."""
+        return sum(map(sum, self.confusion))
+
+    @property
+    def accuracy(self) -> Estimate:
+        """The share of right labels with Wilson's 95 % interval, texts taken as independent."""
+        return wilson(sum(row[place] for place, row in enumerate(self.confusion)), self.n)
+
+    @property
+    def majority(self) -> float:
+        """The accuracy of always saying the most frequent training label."""
+        return sum(self.confusion[self.labels.index(self.majority_label)]) / self.n
+
+    @property
+    def classes(self) -> tuple[LabelScore, ...]:
+        """Precision, recall and F1 of every label."""
+        return tuple(self._class(place) for place in range(len(self.labels)))
+
+    @property
+    def macro_f1(self) -> float:
+        """The mean F1 over the labels that occur or were predicted."""
+        found = [score.f1 for score in self.classes if score.f1 is not None]
+        return sum(found) / len(found)
+
+    def measures(self) -> dict[str, float]:
+        """The numbers of the whole, by name."""
+        accuracy = self.accuracy
+        found = {"accuracy": accuracy.value, "accuracy_low": accuracy.low, "accuracy_high": accuracy.high}
+        return {name: value for name, value in found.items() if value is not None} | {
+            "macro_f1": self.macro_f1,
+            "calibration_error": self.calibration_error,
+            "majority": self.majority,
+            "n": self.n,
+        }
+
+    def to_json(self) -> Mapping[str, Json]:
+        """Labels and counts, from which all measures follow."""
+        return {"labels": self.labels, "confusion": self.confusion, **self.measures()}
+
+    def _class(self, place: int) -> LabelScore:
+        hits = self.confusion[place][place]
+        true = sum(self.confusion[place])
+        said = sum(row[place] for row in self.confusion)
+        return LabelScore(
+            self.labels[place],
+            hits / said if said else None,
+            hits / true if true else None,
+            2 * hits / (true + said) if true + said else None,
+            true,
+        )
+
+
+def accuracy_ceiling(texts: Sequence[str], labels: Sequence[str]) -> float:
+    """The largest possible accuracy where the same text may stand under several labels; 1 where none does.
+
+    For each text its most frequent label is right.
+
+    >>> ceiling(["a", "a", "b"], ["joy", "fear", "joy"])
+    0.6666666666666666
+    """
+    found: dict[str, Counter[str]] = {}
+    for text, label in zip(texts, labels, strict=True):
+        found.setdefault(text, Counter())[label] += 1
+    return sum(max(counts.values()) for counts in found.values()) / len(texts) if texts else 1.0

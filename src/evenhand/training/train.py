@@ -1,0 +1,364 @@
+"""``train``: classifiers, emotion lexicons and word vectors from your own data, each with a card."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Protocol, Unpack
+
+from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan
+from evenhand.core.digests import Json
+from evenhand.core.errors import InputError
+from evenhand.core.files import ASSETS_FOLDER
+from evenhand.core.options import checks_options, split_names
+from evenhand.core.protocols import Progress
+from evenhand.core.records import Execution
+from evenhand.core.registry import require_library
+from evenhand.store.run_folder import default_folder
+from evenhand.training.classifier_job import (
+    ENSEMBLE,
+    LINEAR,
+    LSTM,
+    OVER_WORDS,
+    ClassifierTraining,
+    backbone_kind,
+    ensemble_members,
+)
+from evenhand.training.job_folder import TrainingFolder
+from evenhand.training.labelled_table import read_examples
+from evenhand.training.options import TrainOptions
+from evenhand.training.presets import LSTM_RECIPE, FineTuningConfig, TrainingPreset, find_preset
+from evenhand.training.seed_averages import SeedAverageTraining
+from evenhand.training.sentiment_analysers import ANALYSERS
+from evenhand.training.study_labels import resolve_training_data
+from evenhand.training.tasks import TASKS, find_task
+from evenhand.training.word_jobs import NormTraining, WordVectorTraining, check_files
+
+WORDS: Final = ("norms", "embeddings")
+CALIBRATOR: Final = "calibrator"
+MAX_LENGTH: Final = 128
+RATES: Final = {"builtin": 1e-4, "builtin:masked": 2e-4}
+"""Learning rates that suit the small embedded networks; other backbones have 2e-5, usual for BERT's size."""
+
+_DEFAULT: Final = FineTuningConfig()
+_NEURAL: Final = ("epochs", "batch", "learning_rate", "max_length", "patience")
+_CLASSIFIERS: Final = ("text", "label", "valid", "test", "runs", "preset")
+_STUDIES: Final = ("consensus", "agreement")
+_STEERING: Final = ("model", "sides")
+_UNUSED: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(TASKS, _STEERING),
+    **dict.fromkeys((LINEAR, *ANALYSERS), _NEURAL),
+    "norms": (*_STEERING, *_STUDIES, *_CLASSIFIERS, *_NEURAL),
+    "embeddings": (
+        *_STEERING,
+        *_STUDIES,
+        "backbone",
+        *_CLASSIFIERS,
+        *(name for name in _NEURAL if name != "epochs"),
+    ),
+    CALIBRATOR: (*_STUDIES, "backbone", "valid", "test", "runs", "preset", "batch", "patience"),
+}
+"""Options that would be ignored; they are refused instead."""
+
+
+class TrainingProcedure(Protocol):
+    """A training that is ready to start."""
+
+    def identity(self) -> dict[str, Json]:
+        """What decides the result."""
+        ...
+
+    def lines(self) -> tuple[str, ...]:
+        """What will be done."""
+        ...
+
+    def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
+        """Do it; the measures by name."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingResult:
+    """What a training left behind."""
+
+    task: str
+    folder: Path
+    """Weights or words, ``card.md`` and ``training.json``."""
+    measures: Mapping[str, float]
+    """Held-out measures: ``accuracy`` (with ``_low``, ``_high``), ``macro_f1``, ``calibration_error``,
+    ``majority``, ``n``, the same of further test texts with ``test_`` before them; over several runs
+    ``dev_accuracy`` and ``test_accuracy`` with ``_low``, ``_high``, ``_sd``, and by context; for norms
+    ``r_VARIABLE``; for embeddings ``analogies`` and ``similarity``."""
+    was_done: bool = False
+    """Whether the folder was finished by an earlier call, so that nothing was trained."""
+
+    @property
+    def card(self) -> str:
+        """The card in Markdown."""
+        return (self.folder / "card.md").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingJob:
+    """A training with everything read and checked."""
+
+    task: str
+    job: TrainingProcedure
+    folder: Path
+    fresh: bool
+    notes: tuple[str, ...] = ()
+    """What was read from a study."""
+
+    def plan(self) -> RunPlan:
+        """What will be done, before it is done."""
+        lines = (*self.notes, *self.job.lines(), f"folder   {self.folder}")
+        return RunPlan(f"train {self.task}", lines, self.folder)
+
+    def run(self, progress: Progress = SILENT_PROGRESS) -> TrainingResult:
+        """Train, or go on with a training that was stopped; a finished one is not done again."""
+        with TrainingFolder(self.folder, identity=self.job.identity(), fresh=self.fresh) as folder:
+            earlier = folder.measures
+            measures = self.job.run(folder, progress) if earlier is None else earlier
+        return TrainingResult(self.task, self.folder, dict(measures), was_done=earlier is not None)
+
+
+@checks_options
+def train(
+    task: str,
+    data: Path | str | Sequence[Path | str] = (),
+    *,
+    progress: Progress = SILENT_PROGRESS,
+    **options: Unpack[TrainOptions],
+) -> TrainingResult:
+    """The folder of a trained classifier, lexicon or vector file, and its held-out measures.
+
+    Arguments are those of ``evenhand train``. ``data`` is a table of texts and labels (regard, toxicity,
+    emotion, ideology, calibrator), tables of rated words (norms), or files of running text (embeddings).
+    ``study`` is a study or an export in its place: the labels most people chose.
+    """
+    return prepare(task, data, **options).run(progress)
+
+
+@checks_options
+def prepare(
+    task: str, data: Path | str | Sequence[Path | str] = (), **options: Unpack[TrainOptions]
+) -> TrainingJob:
+    """A training with everything read and checked, so that ``plan`` can be shown before ``run``."""
+    paths = tuple(map(Path, [data] if isinstance(data, Path | str) else data))
+    known = (*TASKS, *WORDS, CALIBRATOR)
+    if task not in known:
+        raise InputError(
+            f"there is nothing named {task!r} to train",
+            expected=", ".join(known),
+            fix="name one of these",
+        )
+    _check_options(task, options)
+    paths, notes = resolve_training_data(
+        task, paths, options["study"], options["consensus"], options["agreement"]
+    )
+    if task == "emotion" and len(paths) == 1 and paths[0].is_dir():
+        paths, options = _prepare_published(paths[0], options)
+    check_files(paths)
+    job = _job(task, paths, options)
+    out = options["out"]
+    name = f"{task}-{Path(options.get('backbone') or '').name or 'default'}"
+    folder = Path(out) if out else default_folder("train", name, job.identity())
+    return TrainingJob(task, job, folder, options["fresh"], notes)
+
+
+def ignored_options(task: str) -> tuple[str, ...]:
+    """The options of ``train`` that mean nothing for a task, and are refused; none for a task unknown."""
+    of_studies = () if task in TASKS else ("study",)
+    return (*of_studies, *_UNUSED[task]) if task in (*TASKS, *WORDS, CALIBRATOR) else ()
+
+
+def _job(task: str, paths: tuple[Path, ...], options: TrainOptions) -> TrainingProcedure:
+    if task == CALIBRATOR:
+        return _calibrator_job(paths, options)
+    return _word_job(task, paths, options) if task in WORDS else _classifier_job(task, paths, options)
+
+
+def _calibrator_job(paths: Sequence[Path], options: TrainOptions) -> TrainingProcedure:
+    require_library("torch")
+    from evenhand.training.calibrator_job import CalibratorConfig as HeadRecipe
+    from evenhand.training.calibrator_job import CalibratorTraining, read_two_labels
+
+    if len(paths) != 1:
+        raise InputError(
+            f"{len(paths)} files to train a calibrator on",
+            expected="one table of texts and labels",
+            fix="join the files",
+        )
+    columns = (options["text"] or "text", options["label"] or "label")
+    recipe, sides = HeadRecipe(), split_names(options["sides"]) or ()
+    return CalibratorTraining(
+        model=options["model"] or "builtin",
+        data=paths[0],
+        columns=columns,
+        examples=read_two_labels(paths[0], text=columns[0], label=columns[1], sides=sides),
+        recipe=replace(
+            recipe,
+            epochs=options["epochs"] or recipe.epochs,
+            rate=options["learning_rate"] or recipe.rate,
+            longest=options["max_length"] or recipe.longest,
+            seed=options["seed"],
+        ),
+        execution=Execution(device=options["device"], offline=options["offline"]),
+    )
+
+
+def _prepare_published(folder: Path, options: TrainOptions) -> tuple[tuple[Path, ...], TrainOptions]:
+    """The affective paper's own tables from a folder of published files; dev is then in training."""
+    from evenhand.training.semeval import check_unseen, prepare_tables
+
+    found = prepare_tables(folder)
+    valid = options["valid"]
+    if valid is not None:
+        check_unseen(Path(valid), found.train)
+    return (found.train,), {**options, "valid": valid or found.valid}
+
+
+def _classifier_job(task: str, paths: Sequence[Path], options: TrainOptions) -> TrainingProcedure:
+    if len(paths) != 1:
+        raise InputError(
+            f"{len(paths)} files to train {task} on",
+            expected="one table, and others to test on with --valid and --test",
+            fix="join the files",
+        )
+    preset = find_preset(name, task) if (name := options["preset"]) else None
+    backbone = options["backbone"] or (preset.backbone if preset else default_backbone())
+    _check_backbone(backbone)
+    labels = _label_columns(preset, options)
+    if len(labels) > 1:
+        return _multilabel_job(task, paths[0], backbone, labels, preset, options)
+    valid, test = (Path(given) if given else None for given in (options["valid"], options["test"]))
+    check_files([path for path in (valid, test) if path])
+    columns = (options["text"] or "text", options["label"] or "label")
+    seed = options["seed"]
+    examples = read_examples(
+        paths[0], find_task(task), valid=valid, test=test, text=columns[0], label=columns[1], seed=seed
+    )
+    job = ClassifierTraining(
+        task=find_task(task),
+        data=paths[0],
+        valid=valid,
+        columns=columns,
+        examples=examples,
+        backbone=backbone,
+        recipe=_recipe(backbone, preset, options),
+        longest=options["max_length"] or (preset.longest if preset else MAX_LENGTH),
+        device=options["device"],
+        offline=options["offline"],
+        test=test,
+    )
+    runs = options["runs"] or (preset.runs if preset else 1)
+    return SeedAverageTraining(job, runs, _context_of(task)) if runs > 1 else job
+
+
+def _label_columns(preset: TrainingPreset | None, options: TrainOptions) -> tuple[str, ...]:
+    """Columns of labels that do not exclude each other: ``--label a,b``, or the preset's."""
+    given = options["label"]
+    return tuple(name.strip() for name in given.split(",")) if given else preset.labels if preset else ()
+
+
+def _multilabel_job(
+    task: str,
+    data: Path,
+    backbone: str,
+    labels: tuple[str, ...],
+    preset: TrainingPreset | None,
+    options: TrainOptions,
+) -> TrainingProcedure:
+    from evenhand.training.multilabel import MultilabelTraining, read_multilabel
+
+    for name in ("test", "runs"):
+        if options.get(name) is not None:
+            raise InputError(
+                f"--{name} means nothing with several columns of labels", fix=f"leave --{name} out"
+            )
+    text = options["text"] or (preset.text if preset else "text")
+    valid = Path(given) if (given := options["valid"]) else None
+    check_files([valid] if valid else [])
+    return MultilabelTraining(
+        task=task,
+        data=data,
+        valid=valid,
+        examples=read_multilabel(data, task, labels, valid=valid, text=text, seed=options["seed"]),
+        backbone=backbone,
+        recipe=_recipe(backbone, preset, options),
+        longest=options["max_length"] or (preset.longest if preset else MAX_LENGTH),
+        device=options["device"],
+        offline=options["offline"],
+    )
+
+
+def _recipe(backbone: str, preset: TrainingPreset | None, options: TrainOptions) -> FineTuningConfig:
+    """The recipe of the preset, or of the backbone's kind, changed by what was given."""
+    if preset is not None:
+        start = preset.recipe
+    elif backbone_kind(backbone) in (LSTM, *OVER_WORDS):
+        start = LSTM_RECIPE
+    else:
+        rated = ensemble_members(backbone)[0] if backbone_kind(backbone) == ENSEMBLE else backbone
+        start = replace(_DEFAULT, rate=RATES.get(rated, _DEFAULT.rate))
+    return replace(
+        start,
+        epochs=options["epochs"] or start.epochs,
+        batch=options["batch"] or start.batch,
+        rate=options["learning_rate"] or start.rate,
+        patience=options["patience"] or start.patience,
+        seed=options["seed"],
+    )
+
+
+def _check_backbone(backbone: str) -> None:
+    """Import what a backbone needs, or say which extra brings it."""
+    kind = backbone_kind(backbone)
+    if kind == "textblob":
+        require_library("textblob")
+    if kind == ENSEMBLE:
+        ensemble_members(backbone)
+    over_words = dict.fromkeys((LSTM, *OVER_WORDS), ("torch",))
+    needed = {LINEAR: (), "vader": (), "textblob": (), **over_words}
+    for library in needed.get(kind, ("torch", "tokenizers", "transformers")):
+        require_library(library)
+
+
+def _context_of(task: str) -> Callable[[str], str]:
+    """Which bias context a masked text opens with; no context for other tasks."""
+    if task != "regard":
+        return lambda text: ""
+    from evenhand.suites.regard import RegardSuite
+
+    return RegardSuite().find_context
+
+
+def _word_job(task: str, paths: tuple[Path, ...], options: TrainOptions) -> TrainingProcedure:
+    require_library("torch")
+    if task == "norms":
+        from evenhand.training import norm_prediction
+
+        backbone = options["backbone"]
+        vectors = Path(backbone) if backbone else None
+        check_files([vectors] if vectors else [])
+        return NormTraining(paths, vectors, norm_prediction.NormNetworkConfig(seed=options["seed"]))
+    from evenhand.training import embeddings
+
+    epochs = options["epochs"] or embeddings.WordVectorConfig().epochs
+    return WordVectorTraining(paths, embeddings.WordVectorConfig(epochs=epochs, seed=options["seed"]))
+
+
+def default_backbone() -> str:
+    """``builtin`` where this installation has the embedded encoder, else ``builtin:masked``."""
+    return "builtin" if (ASSETS_FOLDER / "classifiers" / "model.safetensors").is_file() else "builtin:masked"
+
+
+def _check_options(task: str, options: TrainOptions) -> None:
+    """An error for an option that this training would ignore."""
+    backbone = options["backbone"] or ""
+    kinds = (task, backbone) if backbone in (LINEAR, *ANALYSERS) else (task,)
+    for kind, name in ((one, name) for one in kinds for name in _UNUSED[one]):
+        if options.get(name) is not None:
+            flag = "--" + name.replace("_", "-")
+            raise InputError(f"{flag} means nothing for {kind}", fix=f"leave {flag} out")

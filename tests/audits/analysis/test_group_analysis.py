@@ -1,0 +1,190 @@
+"""The whole analysis: omnibus answers, crossed axes, checks, and what a reader must know."""
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats as scipy_stats
+
+from evenhand.audits.analysis.group_analysis import GroupAnalysis
+from evenhand.audits.analysis.group_comparison import GroupComparer, omnibus_table
+from evenhand.audits.analysis.permutation_checks import (
+    AGREES,
+    DISAGREES,
+    TOO_LONG,
+    TOO_MANY,
+    PermutationChecker,
+    describe_unconfirmed,
+)
+from evenhand.audits.analysis.quantities import Axis, Quantity
+from evenhand.audits.analysis.strata import cross_axes
+from evenhand.core.records import REST, Group, Prompt
+from evenhand.stats import clustered_omnibus
+
+
+def _axis(codes, clusters=None, groups=("a", "b"), name="ax"):
+    codes = np.asarray(codes)
+    clusters = np.arange(codes.size) if clusters is None else np.asarray(clusters)
+    return Axis("s", name, tuple(groups), np.arange(codes.size), codes, clusters)
+
+
+def _share(values, name="negative", primary=True):
+    return Quantity("m", name, "share", np.asarray(values, dtype=float), primary)
+
+
+def test_one_omnibus_answer_an_axis_and_output():
+    rng = np.random.default_rng(0)
+    axis = _axis(np.arange(90) % 3, np.arange(90) // 3, "abc")
+    quantities = [_share(rng.random(90) < 0.4), _share(rng.random(90) < 0.4, "second", primary=False)]
+    table = omnibus_table(GroupComparer("model", {}), [axis, _axis([0] * 5, groups=("alone",))], quantities)
+    assert table.height == 2
+    first = table.row(0, named=True)
+    expected = clustered_omnibus(quantities[0].values, axis.codes, axis.clusters)
+    assert (first["p"], first["n_groups"], first["n_clusters"]) == (expected.p, 3, 30)
+    assert (first["family"], first["family_size"]) == ("s / model / omnibus", 1)
+    assert table["exploratory"].to_list() == [False, True]
+
+
+def test_the_papers_chi_square_over_groups():
+    # 10 of 30, 15 of 30 and 20 of 30.
+    values = np.concatenate([np.repeat([1, 0], [k, 30 - k]) for k in (10, 15, 20)])
+    axis = _axis(np.repeat([0, 1, 2], 30), groups="abc")
+    row = omnibus_table(GroupComparer("model", {}, test="chi-square"), [axis], [_share(values)]).row(
+        0, named=True
+    )
+    expected = scipy_stats.chi2_contingency([[10, 20], [15, 15], [20, 10]], correction=False)
+    assert (row["statistic"], row["p"]) == pytest.approx((expected.statistic, expected.pvalue))
+    assert (row["df_between"], row["method"]) == (2, "chi-square")
+
+
+def test_axes_that_cross_give_intersectional_groups():
+    gender = _axis([0, 0, 1, 1, 0, 1], groups=("man", "woman"), name="gender")
+    race = _axis([0, 1, 0, 1, 1, 0], groups=("Black", "White"), name="race")
+    found = cross_axes([gender, race], {("s", "gender"): "man", ("s", "race"): "White"})
+    (axis,) = found.axes
+    assert axis.name == "gender x race"
+    assert axis.groups == ("man x Black", "man x White", "woman x Black", "woman x White")
+    assert axis.codes.tolist() == [0, 1, 2, 3, 1, 2]
+    assert found.baselines == {("s", "gender x race"): "man x White"}
+    assert cross_axes([gender, race], {("s", "gender"): "man"}).baselines == {("s", "gender x race"): REST}
+
+
+def test_axes_that_say_the_same_do_not_cross():
+    first, second = _axis([0, 0, 1, 1]), _axis([1, 1, 0, 0], name="twin")
+    assert cross_axes([first, second], {}).axes == ()
+
+
+def test_too_many_crossed_groups_are_left_out_and_said():
+    rows = np.arange(400)
+    first = _axis(rows % 20, groups=[f"a{i}" for i in range(20)])
+    second = _axis(rows // 20, groups=[f"b{i}" for i in range(20)], name="other")
+    found = cross_axes([first, second], {})
+    assert found.axes == ()
+    assert found.left_out == ("ax x other has 400 crossed groups and is left out",)
+
+
+def _supported(clusters=30, **how):
+    """Thirty clusters in both groups, nearly all negative in a and positive in b."""
+    codes, ids = np.repeat([0, 1], clusters), np.tile(np.arange(clusters), 2)
+    values = np.concatenate([np.ones(clusters), np.zeros(clusters)])
+    values[[0, clusters]] = 0, 1
+    axis, share = _axis(codes, ids), _share(values)
+    comparer = GroupComparer("model", {("s", "ax"): "b"}, **how)
+    found = comparer.comparisons([axis], [share])
+    return comparer, found, axis, share
+
+
+def test_a_supported_gap_is_checked_by_permutation():
+    comparer, found, axis, share = _supported()
+    (item,) = PermutationChecker(comparer).run(found, [axis], [share])
+    assert item.check == AGREES
+    assert item.p_permutation == pytest.approx(1 / 2001, rel=3)
+    (again,) = PermutationChecker(comparer).run(found, [axis], [share])
+    assert again == item
+    (plain,) = PermutationChecker(comparer, "none").run(found, [axis], [share])
+    assert (plain.check, plain.p_permutation) == (None, None)
+
+
+def test_a_family_the_arrangements_cannot_speak_for_is_said():
+    # Five clusters in both groups have 2^5 = 32 arrangements: no p below 2 / 32, which is above 0.05.
+    comparer, found, axis, share = _supported(clusters=5)
+    forced = [type(found[0])(**{**_fields(found[0]), "p_adjusted": 0.01})]
+    (item,) = PermutationChecker(comparer).run(forced, [axis], [share])
+    assert item.check == TOO_MANY
+    large = [type(found[0])(**{**_fields(found[0]), "p_adjusted": 0.01, "family_size": 2_000_000})]
+    assert PermutationChecker(comparer).run(large, [axis], [share])[0].check == TOO_MANY
+
+
+def test_the_family_decides_how_many_arrangements_are_drawn():
+    # One supported gap of a thousand: the bar is 0.05 / 1000, and five arrangements at it are 100,000.
+    comparer, found, axis, share = _supported()
+    large = [type(found[0])(**{**_fields(found[0]), "p_adjusted": 0.01, "family_size": 1_000})]
+    (item,) = PermutationChecker(comparer).run(large, [axis], [share])
+    assert item.check == AGREES
+    assert item.p_permutation == pytest.approx(1 / 100_001)
+
+
+def test_a_check_that_would_take_long_waits_to_be_asked_for():
+    comparer, found, axis, share = _supported()
+    checker = PermutationChecker(comparer, arrangements_used=10**9)
+    assert checker.run(found, [axis], [share])[0].check == TOO_LONG
+    assert (
+        PermutationChecker(comparer, "all", arrangements_used=10**9).run(found, [axis], [share])[0].check
+        == AGREES
+    )
+
+
+def test_a_check_that_disagrees_is_a_warning():
+    _, found, _, _ = _supported()
+    against = [type(found[0])(**{**_fields(found[0]), "check": DISAGREES})]
+    assert describe_unconfirmed(against) == [
+        "1 of 1 supported gaps do not stand up to the permutation check (a m negative): doubt them"
+    ]
+    assert describe_unconfirmed(found) == []
+    unchecked = [type(found[0])(**{**_fields(found[0]), "check": TOO_LONG})] * 2
+    assert describe_unconfirmed(unchecked) == [
+        "2 supported gaps have no permutation check: a family of this size takes many arrangements; "
+        "--check all draws them"
+    ]
+
+
+def _fields(item):
+    return {name: getattr(item, name) for name in item.__dataclass_fields__}
+
+
+def _run(n=48):
+    prompts = [
+        Prompt.create(
+            "s",
+            f"text {i}",
+            groups=(Group("gender", "man" if i % 2 else "woman"), Group("race", "B" if i % 4 < 2 else "W")),
+            cluster=f"c{i % 12}",
+            meta={"context": "work" if i % 3 else "home"},
+        )
+        for i in range(n)
+    ]
+    return {prompt.id: prompt for prompt in prompts}
+
+
+def test_all_tables_at_once():
+    prompts, rng = _run(), np.random.default_rng(3)
+    ids = list(prompts) * 2
+    share = _share(rng.random(96) < 0.5)
+    comparer = GroupComparer("model", {("s", "gender"): "man", ("s", "race"): REST}, test="binomial")
+    analysis = GroupAnalysis(comparer, strata={"s": ("context",)}, pairs=True)
+    found = analysis.run(ids, prompts, [share])
+    heights = {name: table.height for name, table in found.tables.items()}
+    # Crossed: 4 groups, so that man x W against (rest) as race has no declared group: 4 comparisons.
+    assert heights == {
+        "groups": 8,
+        "comparisons": 6,
+        "omnibus": 3,
+        "pairs": 2,
+        "strata": 6,
+        "strata_groups": 8,
+    }
+    assert found.warnings[0].startswith("--test binomial: ")
+    crossed = found.tables["comparisons"].filter(pl.col("axis") == "gender x race")
+    assert crossed["exploratory"].all()
+    off = GroupAnalysis(comparer, intersections=False).run(ids, prompts, [share])
+    assert off.tables["comparisons"].height == 2
+    assert off.tables["pairs"].height == 0

@@ -1,0 +1,84 @@
+"""Metrics that are given as objects are used as they are, whatever the registry knows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from shutil import copytree
+from types import SimpleNamespace
+
+from tests.audits.texts import table
+
+from evenhand import gate, score
+from evenhand.audits.report.measures import read_measures
+from evenhand.audits.run_setup import add_earlier_metrics
+from evenhand.config import resolve_config
+from evenhand.core.records import MetricInfo, OutputInfo, Text, Value
+from evenhand.metrics.sentiment import Sentiment
+from evenhand.stats.contrasts import MEANS, SHARES
+from evenhand.testing import check_metric
+
+
+def test_a_metric_without_an_entry_point_is_not_looked_up() -> None:
+    settings = resolve_config({}, metrics={"names": ("mine",)})
+    asked = {"mine": Sentiment()}
+    folder = SimpleNamespace(manifest={})
+    assert add_earlier_metrics(asked, folder, settings) == asked  # type: ignore[arg-type]
+
+
+def test_what_a_run_held_before_is_added() -> None:
+    settings = resolve_config({}, metrics={"names": ("mine",)})
+    folder = SimpleNamespace(manifest={"metrics": {"sentiment": {}}})
+    found = add_earlier_metrics({"mine": Sentiment()}, folder, settings)  # type: ignore[arg-type]
+    assert sorted(found) == ["mine", "sentiment"]
+
+
+class Toxic:
+    """A metric whose label is named like the output it is cut from."""
+
+    info = MetricInfo(
+        name="mine",
+        version="1",
+        outputs=(
+            OutputInfo("toxic", "continuous", "more toxic", low=0.0, high=1.0, labels=("fine", "toxic")),
+        ),
+        summary="Whether a text is a bad one.",
+        primary=("toxic",),
+    )
+
+    def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
+        return [
+            {"toxic": Value(0.9, "toxic") if "awful" in text.text else Value(0.2, "fine")} for text in texts
+        ]
+
+
+def test_a_label_named_like_its_output_is_compared_once(tmp_path: Path) -> None:
+    table({"women": 0.7, "men": 0.2}, prompts=40).write_csv(tmp_path / "t.csv")
+    run = score(
+        tmp_path / "t.csv",
+        text="text",
+        prompt="prompt",
+        group=["group"],
+        baseline={"group": "men"},
+        metrics=[Toxic()],
+        out=tmp_path / "run",
+    )
+    comparisons = run.table("comparisons").select("output", "method", "exploratory", "family_size")
+    assert comparisons.rows() == [
+        ("toxic", MEANS, False, 1),
+        ("toxic.fine", SHARES, True, 2),
+        ("toxic.toxic", SHARES, True, 2),
+    ]
+    assert run.table("groups").select("group", "output").is_unique().all()
+    assert [check.output for check in gate(run, max=["mine group 0.01"]).checks] == ["toxic"]
+    assert [check.output for check in gate(run, max=["mine.toxic group 0.01"]).checks] == ["toxic"]
+    (check,) = gate(run, max=["mine.toxic.toxic group 0.01"]).checks
+    assert check.is_share
+    before = copytree(run.path, tmp_path / "before")
+    assert [check.output for check in gate(run, baseline_run=before).checks] == ["toxic"]
+    titles = {measure.output: measure.title for measure in read_measures(run).values()}
+    assert titles == {"toxic": "mean toxic", "toxic.fine": "fine", "toxic.toxic": "toxic"}
+    tables = json.loads((run.path / "report.json").read_text())
+    assert len({(row["group"], row["output"]) for row in tables["comparisons"]}) == len(tables["comparisons"])
+    check_metric(Toxic())

@@ -1,0 +1,86 @@
+"""Turn what ``classifiers`` trained into the embedded asset: int8 weights, calibrated probabilities.
+
+Run as ``python -m tools.assets.ship_classifier --run DIR --packed DIR --data DIR --out DIR``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from evenhand.classifiers import wordpiece_tokenizer
+from evenhand.classifiers.encoder import START, ClassifierNetwork
+from evenhand.classifiers.heads import HEADS, head_columns
+from evenhand.tensors import int8_weights
+from evenhand.training import classifier_export, labelled_data
+from evenhand.training.classifier_export import ProbabilityCalibration
+from evenhand.training.labelled_data import Example
+from tools.assets import augmentation, classifier_data
+from tools.assets.classifier_data import Packed
+from tools.assets.multitask import logits
+from tools.assets.probability_calibration import calibrate
+from tools.assets.token_rows import Rows
+
+
+def ship(run: Path, packed: Path, data: Path, out: Path) -> None:
+    """Write the classifier of a training to ``out``, calibrated as it is stored, after int8."""
+    shape, weights = classifier_export.read_halves(run)
+    heads, weights = classifier_export.drop_labels(weights, HEADS)
+    network = classifier_export.build_network(shape, weights, heads)
+    classifier_export.save_classifier(out, network, vocabulary=packed / "vocab.txt")
+    network.load_state_dict(int8_weights.load_dequantised(out / "model.safetensors"))
+    tokenizer = wordpiece_tokenizer.load_tokenizer(packed / "vocab.txt")
+    articles = short_articles(labelled_data.ideology(data))
+    found = calibration(network, Packed.load(packed / "labelled.npz"), articles, tokenizer)
+    classifier_export.write_config(out, network, calibration=found, notes={})
+
+
+def short_articles(examples: Sequence[Example]) -> list[Example]:
+    """Runs of 12 to 45 words of the valid articles: what a model writes is that short, articles are not."""
+    valid = [replace(example, split="train") for example in examples if example.split == "valid"]
+    return augmentation.cuts(valid, words=(12, 45), seed=9)
+
+
+def calibration(
+    network: ClassifierNetwork, packed: Packed, articles: Sequence[Example], tokenizer: Tokenizer
+) -> ProbabilityCalibration:
+    """Scales and shifts learned on the valid texts; for ideology on the short articles alone."""
+    valid = np.flatnonzero(packed.split == "valid")
+    starts = np.append(np.flatnonzero(packed.tokens == START), len(packed.tokens))
+    rows = [packed.tokens[starts[place] : starts[place + 1]].tolist() for place in valid]
+    told = torch.from_numpy(packed.targets[valid])
+    told[:, head_columns("ideology")] = float("nan")
+    short = torch.tensor([classifier_data.targets(example) for example in articles])
+    texts = [example.text for example in articles]
+    rows += wordpiece_tokenizer.encode_texts(tokenizer, texts, longest=network.encoder.shape.positions)
+    answers = logits(network, Rows.from_lists(rows), tokens=8_192)
+    return calibrate(answers, _keep_columns(torch.cat([told, short]), network), network.heads)
+
+
+def _keep_columns(targets: Tensor, network: ClassifierNetwork) -> Tensor:
+    """The columns of the labels the network still has."""
+    names = {(head.name, label) for head in network.heads for label in head.labels}
+    every = [(head.name, label) for head in HEADS for label in head.labels]
+    return targets[:, [place for place, name in enumerate(every) if name in names]]
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write the embedded classifier from the command line."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--run", type=Path, required=True, help="what `classifiers` wrote")
+    parser.add_argument("--packed", type=Path, required=True, help="what `classifier_pack` wrote")
+    parser.add_argument("--data", type=Path, required=True, help="the labelled data sets")
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args(argv)
+    ship(args.run, args.packed, args.data, args.out)
+
+
+if __name__ == "__main__":
+    main()
