@@ -29,11 +29,12 @@ def read_labels(study: Study, url: str | None = None) -> pl.DataFrame:
     the study's own ``labels.db``; a study nobody has answered gives an empty table.
     """
     # Imported here: a study without answers can be read without the extra `annotate`.
-    from evenhand.annotate.answer_log import latest_answers
     from evenhand.annotate.database import Database, has_labels
 
     if not has_labels(study, url):
         return pl.DataFrame(schema=dict(LABEL_COLUMNS))
+    from evenhand.annotate.answer_log import latest_answers
+
     with Database(study, url) as db:
         rows = latest_answers(db)
     names = ("annotator", "item_id", "question", "label", "at")
