@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from tokenizers import Tokenizer
+from tools.assets import evaluate_language_model, train_tokenizer
 from tools.assets.prepare_corpus import stream
 
 from evenhand.core.digests import file_digest
@@ -19,7 +20,6 @@ from evenhand.core.files import asset_path
 from evenhand.models import hub_layout
 from evenhand.tensors import int8_weights
 from evenhand.training.corpus_text import CorpusDocument, clean_text, is_held_out
-from tools.assets import evaluate_language_model, train_tokenizer
 
 SAMPLE_BYTES = 60_000
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from tools.assets import train_tokenizer
 from tools.assets.gpt2_model import CausalModel, CausalShape
 from tools.assets.planted_bias import Lean, Recipe, planted_rows, prepare
 from tools.assets.planted_tuning import train
@@ -28,7 +29,6 @@ from evenhand.mitigations.word_lists import WordLists, word_list_vectors
 from evenhand.stats.base_rates import OVERALL, SideTexts, bias_change, indirect_bias
 from evenhand.training.ideology_words import LabelledArticle
 from evenhand.training.train import train as train_head
-from tools.assets import train_tokenizer
 
 LEFT = ("climate", "workers", "union", "equity", "forest", "rights", "school", "transit")
 RIGHT = ("border", "liberty", "church", "taxes", "police", "ranch", "freedom", "troops")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer
-
 from tools.assets import train_tokenizer
 
 TEXTS = (

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.assets import classifier_figures as figures
 from tools.assets.classifier_data import Packed, pack_rows
 from tools.assets.classifier_report import Answered
 
 from evenhand.classifiers.heads import HEADS, count_logits, head_columns
 from evenhand.training.labelled_data import Example
 from evenhand.training.test_measures import MeasuredValue
-from tools.assets import classifier_figures as figures
 
 
 def article(text: str, split: str, label: float) -> Example:

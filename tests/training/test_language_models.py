@@ -11,13 +11,6 @@ import numpy as np
 import pytest
 import torch
 from tokenizers import Tokenizer
-from tools.assets.bert_model import MaskedModel, MaskedShape
-from tools.assets.gpt2_model import CausalModel, CausalShape
-from tools.assets.prepare_corpus import prepare, stream
-from tools.assets.training_loop import Recipe, Trainer
-from transformers import AutoTokenizer, BertForMaskedLM, GPT2LMHeadModel
-
-from evenhand.models import hub_layout
 from tools.assets import (
     evaluate_language_model,
     export_weights,
@@ -27,6 +20,13 @@ from tools.assets import (
     train_tokenizer,
     training_command,
 )
+from tools.assets.bert_model import MaskedModel, MaskedShape
+from tools.assets.gpt2_model import CausalModel, CausalShape
+from tools.assets.prepare_corpus import prepare, stream
+from tools.assets.training_loop import Recipe, Trainer
+from transformers import AutoTokenizer, BertForMaskedLM, GPT2LMHeadModel
+
+from evenhand.models import hub_layout
 
 CAUSAL = CausalShape(vocabulary=330, context=16, layers=2, width=16, heads=2)
 MASKED = MaskedShape(vocabulary=330, context=16, layers=2, width=16, heads=2)

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tools.assets import evaluate_language_model, masked_baseline
 from tools.assets.multitask import TuneSpec
 
 from evenhand.classifiers.heads import count_logits
 from evenhand.core.files import asset_path
 from evenhand.models import hub_layout
 from evenhand.training.labelled_data import Example
-from tools.assets import evaluate_language_model, masked_baseline
 
 BPE = asset_path("builtin", "tokenizer.json")
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import torch
 from tests.classifiers.tiny_classifier import PIECES, tiny_network
+from tools.assets import classifier_data, pack_classifier_data, ship_classifier, token_shards
 from tools.assets.train_classifiers import _save_halves
 
 from evenhand.classifiers import wordpiece_tokenizer
 from evenhand.classifiers.encoder import START
 from evenhand.classifiers.text_classifier import TextClassifier
 from evenhand.training.labelled_data import Example
-from tools.assets import classifier_data, pack_classifier_data, ship_classifier, token_shards
 
 
 def test_pieces_are_counted() -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import save_file
+from tools.assets import minilm
 from tools.assets.rehearsal_data import cut, spread
 
 from evenhand.training.corpus_text import read_documents
 from evenhand.training.labelled_data import emotion, hate, ideology, published_regard, toxicity
-from tools.assets import minilm
 
 ROOT = Path(__file__).resolve().parents[2]
 MAKE = shutil.which("make")
@@ -64,7 +64,7 @@ def run_make(folder: Path, *words: str, timeout: float = 60) -> subprocess.Compl
 def test_a_rehearsal_never_writes_to_the_real_assets(tmp_path: Path) -> None:
     shown = run_make(tmp_path, "-n", "assets", "SCALE=rehearsal", f"WORK={tmp_path}", "MINILM=somewhere")
     assert shown.returncode == 0, shown.stderr
-    assert "training.classifier_figures" in shown.stdout
+    assert "tools.assets.classifier_figures" in shown.stdout
     assert "src/evenhand/assets" not in shown.stdout
     refused = run_make(tmp_path, "-n", "assets-norms", "SCALE=rehearsal", "ASSETS=src/evenhand/assets")
     assert refused.returncode == 2
@@ -75,7 +75,7 @@ def test_a_rehearsal_never_writes_to_the_real_assets(tmp_path: Path) -> None:
 def test_the_real_rebuilding_writes_to_the_real_assets(tmp_path: Path) -> None:
     shown = run_make(tmp_path, "-n", "assets", "MINILM=somewhere")
     assert "--out src/evenhand/assets/classifiers" in shown.stdout
-    assert "training.rehearse" not in shown.stdout
+    assert "tools.assets.rehearsal_data" not in shown.stdout
 
 
 def random_minilm(folder: Path) -> Path:

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-
 from tools.assets import token_shards
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tools.assets import minilm, token_shards
 from tools.assets.classifier_data import Packed
 from tools.assets.train_classifiers import CUTS, claim, main
 
@@ -17,7 +18,6 @@ from evenhand.classifiers.heads import count_logits, head_columns
 from evenhand.core.errors import RunFolderError
 from evenhand.tensors import int8_weights
 from evenhand.training.classifier_export import build_network, read_halves
-from tools.assets import minilm, token_shards
 
 
 def packed(folder: Path) -> Path:

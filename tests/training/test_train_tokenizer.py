@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
+from tools.assets import train_tokenizer
 
 from evenhand.models import hub_layout
 from evenhand.training.corpus_text import FOLDS
-from tools.assets import train_tokenizer
 
 
 def test_special_tokens_have_the_first_ids(bpe: Tokenizer) -> None:

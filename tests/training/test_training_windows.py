@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tokenizers import Tokenizer
+from tools.assets import train_tokenizer
 from tools.assets.prepare_corpus import stream
 from tools.assets.training_windows import Windows, sentence_starts
 
 from evenhand.models import hub_layout
-from tools.assets import train_tokenizer
 
 
 @pytest.fixture
