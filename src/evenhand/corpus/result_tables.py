@@ -18,7 +18,7 @@ from evenhand.corpus.tokenisation import CountingMode
 from evenhand.stats.corrections import benjamini_hochberg
 from evenhand.stats.intervals import wilson_interval
 from evenhand.stats.quantiles import t_quantile, t_two_sided
-from evenhand.store.corpus_schemas import CORPUS_SCHEMAS
+from evenhand.store.schemas import EVERY_SCHEMA
 
 Floats = npt.NDArray[np.float64]
 Column = npt.NDArray[np.int64]
@@ -382,7 +382,7 @@ def _rate(events: I64, units: I64, documents: int, counting: CountingMode, level
 
 
 def _table(name: str, rows: Sequence[Row]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=dict(CORPUS_SCHEMAS[name]))
+    return pl.DataFrame(rows, schema=dict(EVERY_SCHEMA[name]))
 
 
 def _add_adjusted_p(table: pl.DataFrame) -> pl.DataFrame:

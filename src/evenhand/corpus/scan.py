@@ -43,9 +43,9 @@ from evenhand.corpus.term_lists import TermList, builtin_terms, find_unmatchable
 from evenhand.corpus.tokenisation import ClusterUnit, CountingMode, CountingUnit
 from evenhand.report.render_run import render
 from evenhand.report.wording import format_count
-from evenhand.store.corpus_schemas import PROBLEMS
 from evenhand.store.run import Run
 from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_timestamp
+from evenhand.store.schemas import PROBLEMS
 from evenhand.store.text_sources import ReadProblem, TextSource, find_sources
 
 STAGE = "count"
