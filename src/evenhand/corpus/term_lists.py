@@ -14,6 +14,7 @@ from evenhand.core.files import asset_path
 from evenhand.core.regular_files import read_bytes
 from evenhand.core.toml import parse_toml
 from evenhand.corpus.tokenisation import WordRule, split_words
+from evenhand.store.atomic_writes import write_text
 from evenhand.store.text_sources import ReadProblem
 
 _COMMENT = re.compile(r"(?:^|\s)#(?:\s|$)")
@@ -67,6 +68,14 @@ class TermList:
     def size(self) -> tuple[int, int]:
         """How many emotion terms and group terms there are."""
         return sum(map(len, self.emotions.values())), sum(len(group.terms) for group in self.groups)
+
+    def write(self, path: Path) -> None:
+        """Write the lists as JSON that `load_terms` reads."""
+        groups: dict[str, dict[str, Sequence[str]]] = {}
+        for group in self.groups:
+            groups.setdefault(group.axis, {})[group.name] = group.terms
+        content = {"emotions": dict(self.emotions), "groups": groups}
+        write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
     def identity(self) -> dict[str, Json]:
         """What belongs to a run's identity: the digest of the lists, and their names."""
