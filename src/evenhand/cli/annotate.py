@@ -22,7 +22,7 @@ from evenhand.annotate.options import (
     StudyOptions,
 )
 from evenhand.cli.commands import Argument, takes
-from evenhand.core.hosts import LOOPBACK
+from evenhand.core.http import LOOPBACK
 from evenhand.core.options import Option
 
 if TYPE_CHECKING:

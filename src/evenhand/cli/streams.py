@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from typing import Any, TextIO, cast
 
-from evenhand.core.workflow_commands import escape_commands
+from evenhand.core.printable import escape_commands
 
 
 class OutputStream:

@@ -138,18 +138,15 @@ class Field(NamedTuple):
 @cache
 def fields_of(options: type) -> Mapping[str, Field]:
     """The options a typed dictionary declares, by name."""
-    hints = get_type_hints(options, include_extras=True)
-    return {name: _field(options, name, hint) for name, hint in hints.items()}
-
-
-def _field(options: type, name: str, hint: Any) -> Field:
-    if get_origin(hint) is Annotated:
-        kind, *extras = get_args(hint)
-        for extra in extras:
-            if isinstance(extra, Option):
-                is_off = kind is bool and extra.default is None
-                return Field(name, kind, replace(extra, default=False) if is_off else extra)
-    raise TypeError(f"{options.__name__}.{name} is no Annotated[type, Option(...)]")
+    fields: dict[str, Field] = {}
+    for name, hint in get_type_hints(options, include_extras=True).items():
+        option = next((extra for extra in get_args(hint)[1:] if isinstance(extra, Option)), None)
+        if get_origin(hint) is not Annotated or option is None:
+            raise TypeError(f"{options.__name__}.{name} is no Annotated[type, Option(...)]")
+        kind = get_args(hint)[0]
+        is_off = kind is bool and option.default is None
+        fields[name] = Field(name, kind, replace(option, default=False) if is_off else option)
+    return fields
 
 
 def checks_options(function: F) -> F:
@@ -164,7 +161,12 @@ def checks_options(function: F) -> F:
         accepted = keywords_of(function)
         for name in given:
             if name not in accepted:
-                raise _unknown(function, name, accepted)
+                near = get_close_matches(name, accepted, n=1)
+                raise UnknownKeywordError(
+                    f"{function.__name__}() has no argument {name!r}",
+                    expected=", ".join(accepted),
+                    fix=f"did you mean {near[0]!r}?" if near else "use one of these",
+                )
         fields = fields_of(options_of(function))
         for name, field in fields.items():
             is_resolved = bool(field.option.section) and SETTINGS_FILE in fields
@@ -234,12 +236,3 @@ def split_names(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
         return None
     parts = [names] if isinstance(names, str) else names
     return tuple(name.strip() for part in parts for name in part.split(",") if name.strip()) or None
-
-
-def _unknown(function: Callable[..., object], name: str, accepted: tuple[str, ...]) -> UnknownKeywordError:
-    near = get_close_matches(name, accepted, n=1)
-    return UnknownKeywordError(
-        f"{function.__name__}() has no argument {name!r}",
-        expected=", ".join(accepted),
-        fix=f"did you mean {near[0]!r}?" if near else "use one of these",
-    )
