@@ -71,11 +71,11 @@ class Entry:
         except Exception:
             # A plug-in that is broken, or has no source, is still there to be listed.
             return ""
-        kinds = (ast.ClassDef, ast.FunctionDef)
-        text = next(
-            (ast.get_docstring(item) for item in body if isinstance(item, kinds) and item.name == name), ""
-        )
-        return (text or "").partition("\n")[0].replace("`", "").replace("*", "")
+        for item in body:
+            if isinstance(item, ast.ClassDef | ast.FunctionDef) and item.name == name:
+                text = ast.get_docstring(item) or ""
+                return text.partition("\n")[0].replace("`", "").replace("*", "")
+        return ""
 
 
 def list_entries(kind: Kind) -> tuple[Entry, ...]:

@@ -7,38 +7,23 @@ from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from evenhand.corpus.term_matcher import I64, U64, TermVocabulary
 
-(
-    MASK,
-    UNIT,
-    HITS,
-    HAS_WORDS,
-    AT_LINE_START,
-    UNITS,
-    WORDS,
-    BAD_BYTES,
-    FIRST_BAD,
-    UNIT_START,
-    UNIT_FIRST,
-    EXTRA,
-    DOCUMENTS,
-    DOCUMENT_KEY,
-    DOCUMENT_UNITS,
-    DOCUMENT_BLOCK,
-    DOCUMENT_FIRST,
-    NOTED,
-    ENDED,
-    SIZE,
-) = range(20)
-"""Places in `Tally.state`."""
+_STATE = (
+    "mask unit hits has_words at_line_start units words bad_bytes first_bad unit_start unit_first extra "
+    "documents document_key document_units document_block document_first noted ended"
+)
+STATE = np.dtype([(name, np.int64) for name in _STATE.split()])
+"""What the kernel remembers from one stretch of bytes to the next."""
 
 
 class KernelTally(NamedTuple):
     """What the kernel writes; it goes on from one stretch of bytes to the next."""
 
-    state: I64
+    state: npt.NDArray[np.void]
+    """One record of `STATE`."""
     histogram: I64
     """Units by the set of their categories; one cell where there are too many categories for that."""
     pairs: I64
@@ -165,9 +150,9 @@ def read_tally(tally: KernelTally, vocabulary: TermVocabulary) -> UnitCounts:
     """The counts behind a kernel's tally."""
     pairs, axes = _from_histogram(tally, vocabulary) if vocabulary.is_dense else (tally.pairs, tally.axes)
     return UnitCounts(
-        units=int(tally.state[UNITS]),
-        words=int(tally.state[WORDS]),
-        documents=int(tally.state[DOCUMENTS]),
+        units=int(tally.state["units"][0]),
+        words=int(tally.state["words"][0]),
+        documents=int(tally.state["documents"][0]),
         emotions=pairs[:-1, -1].copy(),
         groups=pairs[-1, :-1].copy(),
         flags=pairs[:-1, :-1].copy(),

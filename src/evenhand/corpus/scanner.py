@@ -94,7 +94,7 @@ class Scanner:
         self._document_end = _DOCUMENT_ENDS[ending]
         if ending == "file" and way.blocks:
             # A file may be counted in several shards, which must meet in one block.
-            self._tally.state[counts.DOCUMENT_BLOCK] = key % self._tally.blocks.shape[0]
+            self._tally.state["document_block"] = key % self._tally.blocks.shape[0]
         self._texts: dict[tuple[int, int], tuple[int, str]] = {}
         self._offset_map = OffsetMap(start)
         self._places: Sequence[int] = ()
@@ -142,7 +142,7 @@ class Scanner:
     @property
     def bad_bytes(self) -> int:
         """How many bytes are not UTF-8."""
-        return int(self._tally.state[counts.BAD_BYTES])
+        return int(self._tally.state["bad_bytes"][0])
 
     def _apply_paper_rule(self, data: bytes | memoryview, *, is_last: bool = False) -> bytes | memoryview:
         """The bytes to count; under the paper's rule a stop at the very end waits for what follows it."""
@@ -172,7 +172,7 @@ class Scanner:
                 buffer, matcher, self._tally, self._unit, way.is_distinct, end, *here, self._key
             )
         if self._first_bad is None and self.bad_bytes:
-            self._first_bad = self._in_file(int(self._tally.state[counts.FIRST_BAD]))
+            self._first_bad = self._in_file(int(self._tally.state["first_bad"][0]))
         if way.samples:
             self._keep_texts(buffer)
         self._rest = buffer[end:stop].tobytes()
@@ -239,9 +239,8 @@ def new_tally(vocabulary: TermVocabulary, way: CountingConfig, start: int = 0) -
     emotions, groups, axes = (int(size) for size in matcher.sizes[:3])
     pairs = emotions * (groups + 1)
     width = BlockLayout(emotions, groups, axes).size
-    state = np.zeros(counts.SIZE, dtype=np.int64)
-    state[counts.UNIT], state[counts.AT_LINE_START], state[counts.UNIT_START] = 1, 1, start
-    state[counts.DOCUMENT_BLOCK] = -1
+    state = np.zeros(1, dtype=counts.STATE)
+    state["unit"], state["at_line_start"], state["unit_start"], state["document_block"] = 1, 1, start, -1
     terms = matcher.term_bits.size
     return counts.KernelTally(
         state=state,
