@@ -32,11 +32,10 @@ class RecordText(NamedTuple):
     text: str
 
 
-def join_texts(texts: Sequence[RecordText]) -> Iterator[ByteBlock]:
-    """The texts as one block; none where there are none."""
-    if texts:
-        data = b"".join(_encode(text) + RECORD_END for _, text in texts)
-        yield ByteBlock(data, [place for place, _ in texts])
+def join_texts(texts: Sequence[RecordText]) -> ByteBlock:
+    """The texts as one block."""
+    data = b"".join(_encode(text) + RECORD_END for _, text in texts)
+    return ByteBlock(data, [place for place, _ in texts])
 
 
 def read_pieces(file: BinaryIO, span: tuple[int, int] | None = None) -> Iterator[bytes]:
