@@ -39,7 +39,7 @@ from evenhand.corpus.shards import (
     run_ray,
     write_shard_tables,
 )
-from evenhand.corpus.term_lists import TermList, builtin_terms, find_unmatchable, load_terms
+from evenhand.corpus.term_lists import builtin_terms, find_unmatchable, load_terms
 from evenhand.corpus.tokenisation import ClusterUnit, CountingMode, CountingUnit
 from evenhand.report.render_run import render
 from evenhand.report.wording import format_count
@@ -51,8 +51,6 @@ from evenhand.store.text_sources import ReadProblem, TextSource, find_sources
 STAGE = "count"
 COUNTER = 4
 """The version of what a shard holds: raised when finished shards can no longer be added to new ones."""
-
-
 _CLUSTERS: Mapping[ClusterUnit | None, str] = {
     None: "documents: records, texts between empty lines, or lines where a file has no empty line",
     "document": "documents: records, or texts between empty lines",
@@ -141,15 +139,13 @@ class CorpusScan:
                 compile_kernel(self.task.vocabulary(), self.task.config)
         with progress.step("counting", max(1, total >> 20)) as advance:
             advance((total - sum(shard.size for shard in left)) >> 20)
-            for shard, counted in self._engine(left):
+            for shard, counted in self._count_shards(left) if left else ():
                 tables = write_shard_tables(counted)
                 for name in TABLES:
                     folder.write_shard(name, shard.key, tables[name])
                 advance(shard.size >> 20)
 
-    def _engine(self, shards: Sequence[CorpusShard]) -> Iterator[tuple[CorpusShard, ShardResult]]:
-        if not shards:
-            return iter(())
+    def _count_shards(self, shards: Sequence[CorpusShard]) -> Iterator[tuple[CorpusShard, ShardResult]]:
         if self.engine == "ray":
             return run_ray(shards, self.task, workers=self.workers, address=self.address)
         return run_local(shards, self.task, workers=self.workers)
@@ -158,9 +154,9 @@ class CorpusScan:
         totals, problems = dict[str, CorpusTotal](), list(self.problems)
         for shard in self.shards:
             tables = {name: folder.read_shards(name, [shard.key]).collect() for name in TABLES}
-            found = read_shard_tables(tables, self.task)
-            totals.setdefault(shard.source.corpus, CorpusTotal.of(self.task)).add(shard, found)
-            problems += found.problems
+            result = read_shard_tables(tables, self.task)
+            totals.setdefault(shard.source.corpus, CorpusTotal.of(self.task)).add(shard, result)
+            problems += result.problems
         return totals, problems
 
     def _write(
@@ -199,7 +195,8 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
     """A scan with inputs found and terms read, so that ``plan`` can be shown before ``run``."""
     sources, missing = find_sources([paths] if isinstance(paths, Path | str) else paths)
     is_paper = options["preset"] == "paper"
-    terms = _terms(options["terms"])
+    lists = options["terms"]
+    terms = load_terms([lists] if isinstance(lists, Path | str) else lists) if lists else builtin_terms()
     counting = options["counting"] or ("distinct" if is_paper else "flag")
     unit = options["unit"] or _unit(is_paper, sources)
     cluster, seed = options["cluster"], options["seed"]
@@ -229,8 +226,8 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
     of_terms = () if is_paper else terms.problems
     notes = [str(problem) for problem in terms.problems] if is_paper else []
     if lost:
-        found = f"{format_count(len(lost), 'term')} cannot be found under the rule {way.rule!r}"
-        notes.append(f"{found}, such as {lost[0]!r}")
+        terms_lost = f"{format_count(len(lost), 'term')} cannot be found under the rule {way.rule!r}"
+        notes.append(f"{terms_lost}, such as {lost[0]!r}")
     return CorpusScan(
         sources=tuple(sources),
         shards=tuple(plan_shards(sources, way)),
@@ -249,12 +246,6 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
     )
 
 
-def _terms(given: Path | str | Sequence[Path | str] | None) -> TermList:
-    if not given:
-        return builtin_terms()
-    return load_terms([given] if isinstance(given, Path | str) else given)
-
-
 def _unit(is_paper: bool, sources: Sequence[TextSource]) -> CountingUnit:
     """The unit where none is given; the paper counted rows of tables whole, and sentences of running text."""
     has_rows = all(source.format in ("csv", "tsv", "jsonl", "parquet") for source in sources)
@@ -269,7 +260,7 @@ def _facts(total: CorpusTotal) -> dict[str, Json]:
         "bytes": total.bytes,
         "files": len(total.files),
         "units_without_group": counts.units - int(counts.axes[-1]),
-        "documents": {str(ending): found for ending, found in total.documents.items()},
+        "documents": {str(ending): count for ending, count in total.documents.items()},
     }
 
 

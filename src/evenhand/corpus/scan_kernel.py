@@ -6,7 +6,7 @@ categories of their unit; at the unit's end one cell of a histogram grows. No Py
 word. The rule is in `tokenisation.py`, a slow twin in the tests.
 
 Compiled code is kept in ``__pycache__`` (or where ``NUMBA_CACHE_DIR`` says), so that only the first run of
-an installation compiles; `kernel_cache.py` removes it when one of the files it was made from has changed.
+an installation compiles; `scanner.py` removes it when one of the files it was made from has changed.
 """
 
 from __future__ import annotations
