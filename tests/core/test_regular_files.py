@@ -21,7 +21,7 @@ from evenhand.corpus.term_lists import load_terms
 from evenhand.logs.zip_archive import open_archive
 from evenhand.mitigations.word_lists import read_word_lists
 from evenhand.store import table_files
-from evenhand.store.parquet_check import check_parquet
+from evenhand.store.parquet import check_parquet
 from evenhand.store.run import read_manifest
 from evenhand.suites.pairs.pair_sets import read_bare_rows
 from evenhand.suites.regard import read_regard

@@ -37,8 +37,7 @@ from evenhand.corpus.text_blocks import (
     read_dump_articles,
     read_pieces,
 )
-from evenhand.store.parquet import scan_parquet
-from evenhand.store.parquet_check import Page, check_parquet
+from evenhand.store.parquet import Page, check_parquet, scan_parquet
 from evenhand.store.table_files import PARQUET_ERRORS, first_error_line, text_sizes, to_text_table
 from evenhand.store.text_sources import READ_ERRORS, Format, ReadProblem, TextSource, open_source
 

@@ -29,8 +29,7 @@ from evenhand.store.atomic_writes import (
     storage_errors,
     write_text,
 )
-from evenhand.store.parquet import scan_parquet, write_parquet
-from evenhand.store.parquet_check import check_parquet
+from evenhand.store.parquet import check_parquet, scan_parquet, write_parquet
 from evenhand.store.run import FORMAT, MANIFEST, REPORTS, Manifest, Run, is_run_folder, read_manifest
 from evenhand.store.schemas import EVERY_SCHEMA, check_table, empty_table
 from evenhand.store.table_files import PARQUET_ERRORS

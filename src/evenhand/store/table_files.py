@@ -21,8 +21,7 @@ from evenhand.core.digests import Json, canonical_json
 from evenhand.core.errors import InputError
 from evenhand.core.files import MAX_RATIO, max_decompressed_size
 from evenhand.stats.label_scales import number_or_none
-from evenhand.store.parquet import read_parquet
-from evenhand.store.parquet_check import ParquetHeaders, check_parquet
+from evenhand.store.parquet import ParquetHeaders, check_parquet, read_parquet
 
 _LARGEST = 4 << 30
 """Bytes of text read into memory at most."""
@@ -142,7 +141,7 @@ def read_bytes(path: Path) -> bytes:
         raise InputError(
             f"{path} unpacks to more than {most >> 20:,} MiB",
             expected=f"at most {_LARGEST >> 30} GiB, and {MAX_RATIO} times the packed size: "
-            "more is made to harm",
+            "higher ratios suggest a decompression bomb",
             fix="split it, convert it to Parquet, or unpack it yourself where you trust it",
         )
     if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
@@ -182,20 +181,13 @@ def _read_jsonl(path: Path) -> pl.DataFrame:
 
 
 def _parse_line(line: str, number: int, path: Path) -> Mapping[str, Json]:
+    advice = {"expected": "one JSON object per line", "fix": "repair that line"}
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{path} line {number} is not JSON: {error}",
-            expected="one JSON object a line",
-            fix="repair that line",
-        ) from error
+        raise InputError(f"{path} line {number} is not JSON: {error}", **advice) from error
     if not isinstance(row, dict):
-        raise InputError(
-            f"{path} line {number} holds a {type(row).__name__}",
-            expected="one JSON object a line",
-            fix="repair that line",
-        )
+        raise InputError(f"{path} line {number} holds a {type(row).__name__}", **advice)
     return row
 
 
@@ -253,14 +245,14 @@ def _require_room(path: Path, headers: ParquetHeaders, names: Sequence[str]) -> 
     wanted = [headers.columns[name] for name in names]
     cells = sum(column.values * (_PART_OF_LIST if column.is_nested else 1) for column in wanted)
     size = sum(column.size for column in wanted)
-    if headers.rows > _MOST_ROWS:
-        raise _too_large(path, f"{headers.rows:,} rows")
-    if len(headers.columns) > _WIDEST:
-        raise _too_large(path, f"{len(headers.columns):,} columns")
-    if cells > _MOST_CELLS:
-        raise _too_large(path, f"{cells:,} cells in {len(names):,} columns")
-    if size > _LARGEST:
-        raise _too_large(path, f"{size >> 20:,} MiB")
+    for amount, limit, words in (
+        (headers.rows, _MOST_ROWS, f"{headers.rows:,} rows"),
+        (len(headers.columns), _WIDEST, f"{len(headers.columns):,} columns"),
+        (cells, _MOST_CELLS, f"{cells:,} cells in {len(names):,} columns"),
+        (size, _LARGEST, f"{size >> 20:,} MiB"),
+    ):
+        if amount > limit:
+            raise _too_large(path, words)
 
 
 def _too_large(path: Path, size: str) -> InputError:
