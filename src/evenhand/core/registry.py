@@ -16,7 +16,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from evenhand.core.deprecation import resolve_former_names
 from evenhand.core.errors import InputError, MissingLibraryError, UnknownNameError
@@ -36,8 +36,8 @@ EXTRAS: Mapping[str, str] = {
     "stamina": "api",
     "ray": "ray",
     "textblob": "train",
-    "pyarrow": "corpus",
     "fsspec": "corpus",
+    "lemminflect": "corpus",
     "mwparserfromhell": "corpus",
     "umap": "viz",
     "zstandard": "corpus",
@@ -177,10 +177,10 @@ def _create(
     return create_plugin(kind, name, {**(options or {}), **({option: value} if value else {})}, execution)
 
 
-def require_library(library: str) -> None:
-    """Import an optional library, or say which extra brings it."""
-    with _name_missing_library("this step"):
-        import_module(library)
+def require_library(library: str, who: str = "this step") -> Any:
+    """An optional library, imported; an error that names the extra where it is not installed."""
+    with _name_missing_library(who):
+        return import_module(library)
 
 
 @contextmanager

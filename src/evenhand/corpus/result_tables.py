@@ -74,7 +74,7 @@ def log_odds_ratio(both: Column, group: Column, base_both: Column, base: Column)
     a, b, c, d = sizes
     influence = parts[0] / a - parts[1] / b - parts[2] / c + parts[3] / d
     log = math.log(a) + math.log(d) - math.log(b) - math.log(c)
-    return LogRatio(log, influence, np.count_nonzero(group + base), min(_kish(group), _kish(base)) - 1)
+    return LogRatio(log, influence, int(np.count_nonzero(group + base)), min(_kish(group), _kish(base)) - 1)
 
 
 def log_mutual_information(both: Column, emotion: Column, group: Column, units: Column) -> LogRatio | None:
@@ -86,7 +86,7 @@ def log_mutual_information(both: Column, emotion: Column, group: Column, units: 
     n_both, n_emotion, n_group, n = sizes
     influence = both / n_both - emotion / n_emotion - group / n_group + units / n
     log = math.log(n_both) + math.log(n) - math.log(n_emotion) - math.log(n_group)
-    return LogRatio(log, influence, np.count_nonzero(units), min(_kish(group), _kish(units)) - 1)
+    return LogRatio(log, influence, int(np.count_nonzero(units)), min(_kish(group), _kish(units)) - 1)
 
 
 def log_rate(events: Column, units: Column) -> LogRatio | None:
@@ -96,7 +96,7 @@ def log_rate(events: Column, units: Column) -> LogRatio | None:
         return None
     n_events, n = sizes
     influence = events / n_events - units / n
-    return LogRatio(math.log(n_events / n), influence, np.count_nonzero(units), _kish(units) - 1)
+    return LogRatio(math.log(n_events / n), influence, int(np.count_nonzero(units)), _kish(units) - 1)
 
 
 def to_ratio(link: LogRatio | None, *, level: float = 0.95) -> AssociationEstimate:

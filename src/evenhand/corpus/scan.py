@@ -28,7 +28,6 @@ from evenhand.corpus.shards import (
     TABLES,
     CorpusShard,
     CorpusTotal,
-    Engine,
     ScanTask,
     ShardResult,
     ShardTiming,
@@ -68,17 +67,17 @@ class CorpusScan:
     shards: tuple[CorpusShard, ...]
     task: ScanTask
     counting: CountingMode
-    level: float
-    engine: Engine
-    workers: int
-    address: str | None
+    options: CorpusOptions
     problems: tuple[ReadProblem, ...]
     """Found before counting: in the paths and in the term files."""
     notes: tuple[str, ...]
     identity: Mapping[str, Json]
     folder: Path
-    command: str
-    fresh: bool
+
+    @property
+    def workers(self) -> int:
+        """Shards counted at a time."""
+        return self.options["workers"] or os.cpu_count() or 1
 
     def plan(self) -> RunPlan:
         """What will be done, before it is done."""
@@ -95,8 +94,8 @@ class CorpusScan:
                 f"{groups:,} for {format_count(len(self.task.terms.groups), 'group')}",
                 f"count   {self.counting}, a unit is a {way.unit}, rule {way.rule}",
                 f"apart   {_CLUSTERS[self.task.cluster]}",
-                f"engine  {self.engine}, {format_count(self.workers, 'worker')}; plain text takes about "
-                f"{max(1, round(size / 4e8 / self.workers)):,} s",
+                f"engine  {self.options['engine']}, {format_count(self.workers, 'worker')}; plain text takes "
+                f"about {max(1, round(size / 4e8 / self.workers)):,} s",
                 f"folder  {self.folder}",
             ),
             folder=self.folder,
@@ -104,7 +103,7 @@ class CorpusScan:
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
         """Count what is not counted yet, then write tables and report."""
-        with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
+        with RunFolder(self.folder, identity=self.identity, fresh=self.options["fresh"]) as folder:
             self._begin(folder)
             with run_stage(folder, STAGE) as record:
                 started = time.perf_counter()
@@ -121,10 +120,14 @@ class CorpusScan:
     def _begin(self, folder: RunFolder) -> None:
         corpora = dict.fromkeys(source.corpus for source in self.sources)
         folder.manifest.update(
-            command=self.command,
+            command=self.options["command"] or "evenhand corpus",
             name=", ".join(corpora),
-            config={"counting": self.counting, "level": self.level},
-            execution={"engine": self.engine, "workers": self.workers, "address": self.address},
+            config={"counting": self.counting, "level": self.options["level"]},
+            execution={
+                "engine": self.options["engine"],
+                "workers": self.workers,
+                "address": self.options["address"],
+            },
             shards=describe_plan(self.shards),
             warnings=list(self.notes),
             ended=None,
@@ -134,7 +137,7 @@ class CorpusScan:
     def _count(self, folder: RunFolder, progress: Progress) -> None:
         left = [shard for shard in self.shards if not folder.has_shard(TABLES[-1], shard.key)]
         total = sum(shard.size for shard in self.shards)
-        if left and self.engine == "local":
+        if left and self.options["engine"] == "local":
             with progress.step("compiling the counter (once an installation)", None):
                 compile_kernel(self.task.vocabulary(), self.task.config)
         with progress.step("counting", max(1, total >> 20)) as advance:
@@ -146,8 +149,8 @@ class CorpusScan:
                 advance(shard.size >> 20)
 
     def _count_shards(self, shards: Sequence[CorpusShard]) -> Iterator[tuple[CorpusShard, ShardResult]]:
-        if self.engine == "ray":
-            return run_ray(shards, self.task, workers=self.workers, address=self.address)
+        if self.options["engine"] == "ray":
+            return run_ray(shards, self.task, workers=self.workers, address=self.options["address"])
         return run_local(shards, self.task, workers=self.workers)
 
     def _total(self, folder: RunFolder) -> tuple[dict[str, CorpusTotal], list[ReadProblem]]:
@@ -162,7 +165,7 @@ class CorpusScan:
     def _write(
         self, folder: RunFolder, totals: Mapping[str, CorpusTotal], problems: Sequence[ReadProblem]
     ) -> None:
-        terms, level = self.task.terms, self.level
+        terms, level = self.task.terms, self.options["level"]
         corpora = {
             name: build_corpus_counts(total.counts, total.blocks, documents=sum(total.documents.values()))
             for name, total in totals.items()
@@ -233,16 +236,11 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
         shards=tuple(plan_shards(sources, way)),
         task=ScanTask(terms, way, options["text"], seed, cluster),
         counting=counting,
-        level=options["level"],
-        engine=options["engine"],
-        workers=options["workers"] or os.cpu_count() or 1,
-        address=options["address"],
+        options=options,
         problems=(*missing, *of_terms),
         notes=tuple(notes),
         identity=identity,
         folder=Path(out) if out else default_folder("corpus", name, identity),
-        command=options["command"] or "evenhand corpus",
-        fresh=options["fresh"],
     )
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from evenhand.core.digests import Json, digest
-from evenhand.core.errors import InputError, MissingLibraryError
+from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path
+from evenhand.core.registry import require_library
 from evenhand.core.regular_files import read_bytes
 from evenhand.core.toml import parse_toml
 from evenhand.corpus.tokenisation import WordRule, split_words
@@ -360,14 +361,9 @@ def _new_forms(lists: Mapping[Name, Sequence[str]]) -> dict[Name, tuple[str, ...
 
 def _inflect(word: str) -> list[str]:
     """The forms of a word that is itself a lemma, in a fixed order."""
-    try:
-        from lemminflect import getAllInflections, getAllLemmas
-    except ImportError as error:
-        raise MissingLibraryError(
-            "inflections need lemminflect", fix="pip install 'evenhand[corpus]'"
-        ) from error
+    library = require_library("lemminflect", "adding inflections")
     word, forms = word.lower(), set[str]()
     for part in _PARTS_OF_SPEECH:
-        if word in getAllLemmas(word, upos=part).get(part, ()):
-            forms.update(*getAllInflections(word, upos=part).values())
+        if word in library.getAllLemmas(word, upos=part).get(part, ()):
+            forms.update(*library.getAllInflections(word, upos=part).values())
     return sorted({form.lower() for form in forms} - {word})

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from operator import attrgetter
+from typing import Any
 
 import polars as pl
 
@@ -18,9 +19,9 @@ def write_prompt_rows(prompts: Iterable[Prompt]) -> pl.DataFrame:
     """One row per prompt."""
     # By columns: a million prompts of a file take seconds so, and minutes as a million rows.
     of_fields = list(zip(*map(attrgetter(*PROMPTS), prompts), strict=True)) or [()] * len(PROMPTS)
-    columns: dict[str, Sequence[object] | pl.Series] = dict(zip(PROMPTS, of_fields, strict=True))
+    columns: dict[str, Any] = dict(zip(PROMPTS, of_fields, strict=True))
     for name in ("groups", "mentions"):
-        columns[name] = _lists(columns[name], name)  # type: ignore[arg-type]
+        columns[name] = _lists(columns[name], name)
     for name in ("fills", "meta"):
         columns[name] = [canonical_json(dict(values)) if values else "{}" for values in columns[name]]
     return pl.DataFrame(columns, schema=dict(PROMPTS))

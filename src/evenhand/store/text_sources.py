@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from evenhand.core.digests import Json
-from evenhand.core.errors import EvenhandError, InputError, MissingLibraryError
+from evenhand.core.errors import EvenhandError, InputError
+from evenhand.core.registry import require_library
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -245,12 +246,7 @@ def _list_remote(url: str) -> Iterator[_File]:
 
 
 def _file_system(url: str) -> tuple[Any, str]:
-    try:
-        import fsspec
-    except ImportError as error:
-        raise MissingLibraryError(
-            f"{url} needs fsspec", expected="local paths without it", fix="pip install 'evenhand[corpus]'"
-        ) from error
+    fsspec = require_library("fsspec", url)
     try:
         system, path = fsspec.core.url_to_fs(url)
     except (ImportError, ValueError) as error:
@@ -288,13 +284,7 @@ class _ZstdFrames(io.RawIOBase):
     """The bytes of zstd frames; the library's own reader would take a cut file for a whole one."""
 
     def __init__(self, raw: BinaryIO) -> None:
-        try:
-            import zstandard
-        except ImportError as error:
-            raise MissingLibraryError(
-                "a zstd file needs zstandard", fix="pip install 'evenhand[corpus]'"
-            ) from error
-        self._raw, self._library = raw, zstandard
+        self._raw, self._library = raw, require_library("zstandard", "a zstd file")
         self._frame: ZstdDecompressionObj | None = None
         self._packed, self._ready = b"", memoryview(b"")
 
