@@ -24,7 +24,7 @@ class TaskHelpCommand(TyperCommand):
     """``train``, whose help after a task has the options of that task alone."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Note the task before ``--help`` is met, which ends the reading of arguments."""
+        """Note the task before ``--help`` ends the reading of arguments."""
         ctx.meta[_TASK] = next((word for word in args if word in CHOICES["tasks"]), "")
         return super().parse_args(ctx, args)
 

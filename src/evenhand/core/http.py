@@ -28,7 +28,7 @@ _SHORTEST_KEY: Final = 8
 
 
 def read_api_key(variable: str) -> str:
-    """The key an environment variable holds, fit for a header; empty where it is unset."""
+    """The key an environment variable holds, fit for a header; empty if it is unset."""
     key = os.environ.get(variable, "").strip()
     if key and not (key.isascii() and key.isprintable() and " " not in key):
         raise InputError(
@@ -147,7 +147,7 @@ def make_client(
 
 
 def read_content(response: httpx.Response, *, most: int) -> bytes | None:
-    """The body of a response; None where it is larger than ``most`` bytes."""
+    """The body of a response; None if it is larger than ``most`` bytes."""
     packing = response.headers.get("Content-Encoding", "identity").strip().lower()
     if packing != "identity":
         raise CompressedResponseError(packing)

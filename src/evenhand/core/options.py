@@ -52,9 +52,9 @@ class Option:
     section: str = ""
     """Of the settings file; empty for an option that is not in it."""
     key: str = ""
-    """In the section, where it is not the name of the option."""
+    """In the section, if it differs from the name of the option."""
     flag: str = ""
-    """On the command line, where it is not the name of the option."""
+    """On the command line, if it differs from the name of the option."""
     panel: str = ""
     """The heading of the help it stands under."""
     complete: str = ""
@@ -73,8 +73,8 @@ class Option:
         """The help, with the default."""
         if self.default is None or isinstance(self.default, bool) or self.default in ((), {}):
             return self.help
-        shown = ", ".join(map(str, self.default)) if isinstance(self.default, tuple) else self.default
-        return f"{self.help.removesuffix('.')} (default {shown})."
+        default = ", ".join(map(str, self.default)) if isinstance(self.default, tuple) else self.default
+        return f"{self.help.removesuffix('.')} (default {default})."
 
 
 class Field(NamedTuple):
@@ -101,7 +101,7 @@ class Field(NamedTuple):
         return tuple(kind for kind in union if kind is not NoneType)
 
     def checked(self, value: object) -> object:
-        """The value, parsed; an error where it is out of bounds or none of the choices."""
+        """The value, parsed; an error if it is out of bounds or none of the choices."""
         if value is None:
             return self.option.default
         choices = [choice for kind in self.kinds if get_origin(kind) is Literal for choice in get_args(kind)]
@@ -231,7 +231,7 @@ def pairs(what: str, example: str, *, last: bool = False) -> Callable[[Any], Map
 
 
 def split_names(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    """Names from a repeated or comma-separated option; None where it was not given."""
+    """Names from a repeated or comma-separated option; None if it was not given."""
     if names is None:
         return None
     parts = [names] if isinstance(names, str) else names

@@ -66,8 +66,8 @@ def _in_neutral_folder() -> AbstractContextManager[None]:
     workers may.
     """
     folder = Path.cwd()
-    seen = any(Path(entry or ".").resolve() == folder for entry in sys.path)
-    return nullcontext() if seen else chdir(files.ASSETS_FOLDER)
+    is_imported_from = any(Path(entry or ".").resolve() == folder for entry in sys.path)
+    return nullcontext() if is_imported_from else chdir(files.ASSETS_FOLDER)
 
 
 def enter_folder(folder: str) -> None:

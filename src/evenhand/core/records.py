@@ -130,7 +130,7 @@ class Execution:
 
     device: str = "auto"
     batch: int | None = None
-    """Rows at a time; None lets the back-end choose."""
+    """Sequences per batch; None lets the back-end choose."""
     workers: int = 1
     offline: bool = False
 

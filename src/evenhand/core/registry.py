@@ -1,7 +1,7 @@
 """Finds suites, models, metrics and mitigations by name, through entry points only.
 
 Built-ins register in ``pyproject.toml`` exactly as plug-ins do. Names are listed without importing anything;
-an object is imported when it is asked for.
+an object is imported when it is requested.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _create(
 
 
 def require_library(library: str, who: str = "this step") -> Any:
-    """An optional library, imported; an error that names the extra where it is not installed."""
+    """An optional library, imported; an error that names the extra if it is not installed."""
     with _name_missing_library(who):
         return import_module(library)
 

@@ -263,10 +263,10 @@ def sample_table(drawn: Mapping[str, Mapping[int, Sequence[SampledUnit]]], terms
     for corpus, cells in drawn.items():
         for cell in sorted(cells):
             emotion, group = divmod(cell, groups + 1)
-            named = terms.groups[group] if group < groups else None
+            term_group = terms.groups[group] if group < groups else None
             place = {"emotion": emotions[emotion], "axis": "", "group": NONE}
-            if named:
-                place |= {"axis": named.axis, "group": named.name}
+            if term_group:
+                place |= {"axis": term_group.axis, "group": term_group.name}
             for _, file, sample, is_row in cells[cell]:
                 at = {"byte": None, "row": sample.place} if is_row else {"byte": sample.place, "row": None}
                 rows.append({"corpus": corpus, **place, "file": file, **at, "text": sample.text})

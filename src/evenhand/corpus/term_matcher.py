@@ -179,7 +179,7 @@ def _append(spelling: bytearray, data: bytes) -> int:
 
 
 def _ends(word: bytes) -> tuple[int, int]:
-    """The first eight bytes of a word, and its last eight where it is longer, as numbers."""
+    """The first eight bytes of a word, and its last eight if it is longer, as numbers."""
     return int.from_bytes(word[:8], "little"), int.from_bytes(word[-8:] if len(word) > 8 else b"", "little")
 
 

@@ -75,10 +75,10 @@ class FolderLock:
         """Who holds the folder, as far as they said so."""
         try:
             with open_regular(self._folder / HOLDER) as file:
-                said = file.readline(_LONGEST).decode("utf-8", "replace").strip()
+                holder = file.readline(_LONGEST).decode("utf-8", "replace").strip()
         except OSError:
             return ""
-        return f" ({said})" if said.isprintable() and said else ""
+        return f" ({holder})" if holder.isprintable() and holder else ""
 
 
 def foreign_names(folder: Path) -> set[str]:
@@ -197,7 +197,7 @@ class RunFolder:
                     remove_temporary(folder)
 
     def _clear(self, identity: Mapping[str, Json]) -> None:
-        """Remove what a run writes, and nothing else a user may have put beside it.
+        """Remove what a run writes, and no file that a user may have added.
 
         The manifest is there at any moment, and says that the run is unfinished before the first table goes.
         """

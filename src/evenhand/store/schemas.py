@@ -114,7 +114,7 @@ EXAMPLES = _columns("""
     real: value
     text: label
 """)
-"""The texts behind a bar of the report; ``why`` is ``lowest``, ``highest`` or ``drawn``."""
+"""Texts that a bar of the report counts; ``why`` is ``lowest``, ``highest`` or ``drawn``."""
 
 EXPLANATIONS = _columns("""
     text: text_id metric output read
@@ -387,7 +387,7 @@ BEST_CUTS = _columns("""
     estimate: cut kappa accuracy kappa_held_out accuracy_held_out
     count: folds n
 """)
-"""The cut that agrees best: ``kappa`` and ``accuracy`` where it was fitted, ``_held_out`` elsewhere."""
+"""The cut that agrees best: ``kappa`` and ``accuracy`` on the fitted part, ``_held_out`` elsewhere."""
 
 CUT_CURVES = _columns("""
     text: metric output

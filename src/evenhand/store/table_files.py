@@ -51,7 +51,7 @@ def read_table(path: Path, columns: Mapping[str, str | None] | None = None) -> p
     Args:
         path: The file.
         columns: The wanted columns by the option that names each; a missing one is an error. Of a Parquet
-            file no other column is read. All columns where it is left out.
+            file no other column is read. All columns by default.
     """
     if not path.is_file():
         raise InputError(
@@ -124,7 +124,7 @@ def read_cells(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a file, unpacked where it is packed (.gz), without a byte order mark."""
+    """The bytes of a file, unpacked if it ends in .gz, without a byte order mark."""
     try:
         most = _LARGEST
         if path.suffix.lower() == ".gz":
