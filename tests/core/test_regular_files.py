@@ -13,7 +13,7 @@ from evenhand.adapters.lm_eval_task import LmEvalTask
 from evenhand.annotate.label_formats import read_json
 from evenhand.annotate.study import read_study, task_text
 from evenhand.collection.group_rules import read_groups
-from evenhand.config import _read as read_settings
+from evenhand.config import resolve_config
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import EvenhandError
 from evenhand.core.regular_files import UnfitFileError, open_regular, read_bytes, read_text
@@ -107,7 +107,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a manifest": ("run.json", lambda path: read_manifest(path.parent)),
     "a study": ("study.toml", lambda path: read_study(path.parent)),
     "a task": ("task.toml", task_text),
-    "settings": ("evenhand.toml", read_settings),
+    "settings": ("evenhand.toml", lambda path: resolve_config({"config": path})),
     "groups": ("groups.toml", read_groups),
     "labels": ("labels.json", read_json),
     "terms": ("terms.toml", lambda path: load_terms([path], needs_both=False)),

@@ -109,7 +109,7 @@ class CorpusScan:
                 started = time.perf_counter()
                 self._count(folder, progress)
                 totals, problems = self._total(folder)
-                record.update(_speed(totals.values(), time.perf_counter() - started))
+                record.update(describe_speed(totals.values(), time.perf_counter() - started))
                 record.update(items=len(self.shards), failed=len(problems))
             self._write(folder, totals, problems)
             folder.manifest["ended"] = utc_timestamp()
@@ -262,7 +262,7 @@ def _facts(total: CorpusTotal) -> dict[str, Json]:
     }
 
 
-def _speed(totals: Collection[CorpusTotal], seconds: float) -> dict[str, Json]:
+def describe_speed(totals: Collection[CorpusTotal], seconds: float) -> dict[str, Json]:
     """Where the time went, and which stage was the limit."""
     clock = sum((total.clock for total in totals), ShardTiming())
     limit = "reading and unpacking" if clock.reading > clock.counting else "counting"

@@ -194,7 +194,7 @@ def _inside(folder: Path, problems: list[ReadProblem]) -> Iterator[_File]:
 
 def _remote_files(url: str) -> Iterator[_File]:
     """The files behind a URL; it is written to the run folder, so that it must not hold a key."""
-    _refuse_keys(url)
+    refuse_keys(url)
     try:
         yield from _list_remote(url)
     # Each store raises errors of its own, which have nothing in common.
@@ -208,7 +208,8 @@ def _remote_files(url: str) -> Iterator[_File]:
         ) from error
 
 
-def _refuse_keys(url: str) -> None:
+def refuse_keys(url: str) -> None:
+    """An error for a URL that holds a user, a password or a query."""
     # fsspec chains stores by two colons: filecache::https://HOST/FILE.
     for link in url.split("::"):
         try:
