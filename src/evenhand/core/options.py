@@ -58,7 +58,7 @@ class Option:
     panel: str = ""
     """The heading of the help it stands under."""
     complete: str = ""
-    """What ``cli.completion`` completes it with, such as ``models``."""
+    """What the shell completes it with, such as ``models``."""
     flag_type: Any = None
     """The type on the command line, where it does not follow from the one in Python."""
     is_required: bool = False
@@ -104,6 +104,13 @@ class Field(NamedTuple):
         """The value, parsed; an error if it is out of bounds or none of the choices."""
         if value is None:
             return self.option.default
+        if self.kinds == (bool,) and isinstance(value, str):
+            # Any text counts as yes in Python, "no" too.
+            raise InputError(
+                f"{self.name} {value!r}",
+                expected="True or False",
+                fix=f"write {self.name}=True, or leave it out",
+            )
         choices = [choice for kind in self.kinds if get_origin(kind) is Literal for choice in get_args(kind)]
         if choices and value not in choices:
             raise InputError(f"{self.flag} {value!r}", expected=", ".join(choices), fix="use one of these")
