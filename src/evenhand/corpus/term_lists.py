@@ -158,7 +158,7 @@ def find_unmatchable(terms: TermList, rule: WordRule) -> list[str]:
 def split_term(term: str, rule: WordRule) -> tuple[str, ...]:
     """The folded words of a term; none where it can never be found.
 
-    >>> spelled("Brother-in-law", "words"), spelled("brother-in-law", "paper")
+    >>> split_term("Brother-in-law", "words"), split_term("brother-in-law", "paper")
     (('brother', 'in', 'law'), ())
     """
     parts = split_words(term)

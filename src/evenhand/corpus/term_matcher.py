@@ -134,7 +134,7 @@ def _arrays(
     ]
     masks = [sum(1 << category for category in part if category < 64) for part in owners]
     axes = list(terms.axes)
-    known = letter_tables()
+    is_word, folded = letter_tables()
     return MatcherArrays(
         filter=_filter(heads),
         slots=_slots(heads),
@@ -147,8 +147,8 @@ def _arrays(
         categories=_i64(category for part in owners for category in part),
         first_category=_i64(accumulate(map(len, owners), initial=0)),
         axis=_i64([*[-1] * len(terms.emotions), *(axes.index(group.axis) for group in terms.groups)]),
-        is_word=known.is_word,
-        folded=known.folded,
+        is_word=is_word,
+        folded=folded,
         gaps=np.array([ord(gap) for gap in GAPS], dtype=np.int32),
         sizes=_i64([len(terms.emotions), len(terms.groups), len(axes), max(map(len, heads), default=0)]),
     )

@@ -357,14 +357,14 @@ _QUOTED: Final = re.compile(rf"\A'(?=[ ']*[\t\r\n])|(?:\A|(?<=[;\t\r\n]))'(?={_F
 def guard_cell(cell: str) -> str:
     """The cell as a spreadsheet shows it and does not run it: a quote before what begins like a formula.
 
-    >>> guarded("=1+1"), guarded("a;=1+1"), guarded("-1"), guarded("plain")
+    >>> guard_cell("=1+1"), guard_cell("a;=1+1"), guard_cell("-1"), guard_cell("plain")
     ("'=1+1", "a;'=1+1", '-1', 'plain')
     """
     return cell if number_or_none(cell) is not None else _BARE.sub("'", cell)
 
 
 def unguard_cell(cell: str) -> str:
-    """What `guarded` was given; a cell that it did not make stays as it is."""
+    """What `guard_cell` was given; a cell that it did not make stays as it is."""
     bare = _QUOTED.sub("", cell)
     return bare if guard_cell(bare) == cell else cell
 
@@ -380,7 +380,7 @@ def guard_table(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def unguard_table(table: pl.DataFrame) -> pl.DataFrame:
-    """What `guarded_table` was given."""
+    """What `guard_table` was given."""
     return _map_cells(table, unguard_cell)
 
 
