@@ -176,13 +176,13 @@ def counts_to_rows(counts: UnitCounts) -> list[tuple[str, int, int, int]]:
 
 def counts_from_rows(rows: Iterable[tuple[str, int, int, int]], shape: tuple[int, int, int]) -> UnitCounts:
     """The counts behind rows of `counts_to_rows`; the shape is emotions, groups, axes."""
-    counts, single = zero_counts(*shape), dict[str, int]()
+    counts, single = zero_counts(*shape), dict.fromkeys(_SINGLE, 0)
     for name, row, column, value in rows:
         if name in _ARRAYS:
             np.atleast_2d(getattr(counts, name))[row, column] = value
         elif name in _SINGLE:
             single[name] = value
-    return replace(counts, **single)
+    return replace(counts, units=single["units"], words=single["words"], documents=single["documents"])
 
 
 _SINGLE = ("units", "words", "documents")

@@ -36,6 +36,10 @@ from evenhand.store.table_files import PARQUET_ERRORS
 
 LOCK, HOLDER = ".lock", ".lock.holder"
 _LONGEST = 200
+_log = logging.getLogger(__name__)
+_OURS = frozenset(
+    {MANIFEST, *(f"{name}.parquet" for name in EVERY_SCHEMA), *(f"report.{kind}" for kind in REPORTS)}
+)
 
 
 class FolderLock:
@@ -55,13 +59,14 @@ class FolderLock:
         except Timeout as error:
             raise RunFolderError(
                 f"another process is {doing} {self._folder}{self._holder()}",
-                expected="one process a folder",
+                expected="one process per folder",
                 fix="wait for it, or choose another folder with --out",
             ) from error
         remove_temporary(self._folder)
         # A courtesy: a folder that takes no note may still take the work.
         with contextlib.suppress(OSError, StorageError):
-            write_text(self._folder / HOLDER, _myself() + "\n")
+            host = platform.node() or "this machine"
+            write_text(self._folder / HOLDER, f"process {os.getpid()} on {host}, since {utc_timestamp()}\n")
 
     def release(self, *, remove: bool = False) -> None:
         """Let others in; ``remove`` deletes the file too, from a folder that is handed on as it is."""
@@ -87,23 +92,10 @@ def foreign_names(folder: Path) -> set[str]:
     return {name for name in names if not is_temporary(name)}
 
 
-def _myself() -> str:
-    moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return f"process {os.getpid()} on {platform.node() or 'this machine'}, since {moment}"
-
-
-_log = logging.getLogger(__name__)
-
-
 def default_folder(command: str, name: str, identity: Mapping[str, Json]) -> Path:
     """``runs/<command>-<name>-<digest>``: the same command finds its folder again."""
     safe = safe_file_name(name, "run")[:40]
     return Path("runs") / f"{command}-{safe}-{digest(dict(identity), size=5)}"
-
-
-_OURS = frozenset(
-    {MANIFEST, *(f"{name}.parquet" for name in EVERY_SCHEMA), *(f"report.{kind}" for kind in REPORTS)}
-)
 
 
 class RunFolder:
