@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.core.errors import InputError
-from evenhand.stats import spearman
 from evenhand.stats.agreement_coefficients import (
     annotator_figures,
     find_dissents,
     item_figures,
     pair_figures,
     pairwise_spearman,
+    spearman,
 )
 from evenhand.stats.label_scales import RatingCodes
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.stats import _random_draws, cluster_bootstrap_mean, cluster_permutation
-from evenhand.stats.bootstrap import _resample_means, _resample_means_numpy
-from evenhand.stats.permutation import _Sides
+from evenhand.stats import _random_draws
+from evenhand.stats.bootstrap import _resample_means, _resample_means_numpy, cluster_bootstrap_mean
+from evenhand.stats.permutation import _Sides, cluster_permutation
 
 seeds = st.integers(0, 2**63)
 

@@ -11,7 +11,7 @@ from statsmodels.stats.proportion import proportion_confint
 from tests.stats.closeness import same
 
 from evenhand.core.errors import InputError
-from evenhand.stats import clustered_mean, clustered_proportion, clustered_ratio, wilson
+from evenhand.stats.intervals import clustered_mean, clustered_proportion, clustered_ratio, wilson
 
 
 def test_wilson_by_hand() -> None:

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.core.records import Estimate
-from evenhand.stats import clustered_proportion
 from evenhand.stats._arrays import Floats
 from evenhand.stats.contrasts import clustered_gap
+from evenhand.stats.intervals import clustered_proportion
 from evenhand.stats.many_gaps import GapLayout, compare_many_gaps, estimate_many_shares
 from evenhand.stats.results import Difference
 

@@ -9,14 +9,11 @@ from tests.oracles.stats_permutation import permutation_p_slowly
 from tests.stats.closeness import same
 
 from evenhand.core.errors import InputError
-from evenhand.stats import (
-    cluster_permutation,
-    clustered_difference,
-    clustered_proportion_difference,
-    permutation,
-)
+from evenhand.stats import permutation
 from evenhand.stats._arrays import Bools, Floats, Ints
+from evenhand.stats.contrasts import clustered_difference, clustered_proportion_difference
 from evenhand.stats.intervals import NewcombeInterval, touching_quantiles
+from evenhand.stats.permutation import cluster_permutation
 
 
 def test_three_against_three_by_hand() -> None:

@@ -9,14 +9,9 @@ from hypothesis import strategies as st
 from statsmodels.stats.power import TTestIndPower
 
 from evenhand.core.errors import InputError
-from evenhand.stats import (
-    Pilot,
-    clustered_difference,
-    clusters_needed,
-    design_effect,
-    detectable_gap,
-    pilot_statistics,
-)
+from evenhand.stats.contrasts import clustered_difference
+from evenhand.stats.power_analysis import clusters_needed, design_effect, detectable_gap, pilot_statistics
+from evenhand.stats.results import Pilot
 
 
 def spread(sd: float, icc: float | None = 0.2) -> Pilot:

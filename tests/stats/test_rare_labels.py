@@ -8,12 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from evenhand.stats import (
-    clustered_contrast,
-    clustered_proportion,
-    clustered_proportion_difference,
-)
 from evenhand.stats._moments import compute_moments
+from evenhand.stats.contrasts import clustered_contrast, clustered_proportion_difference
+from evenhand.stats.intervals import clustered_proportion
 
 LEVELS = (0.05, 0.05 / 6)
 """A test alone, and the first step of Holm's correction over six."""
