@@ -242,8 +242,7 @@ BARS: tuple[Bar, ...] = (
         8,
         "wasserstein",
         _part("equal", "POT wasserstein_1d", "wall"),
-        next_limit="sorting both samples, by buckets where values are spread; 5x where they are rounded to "
-        "three digits",
+        next_limit="NumPy's sort of both samples",
     ),
     Bar(
         "cluster bootstrap, 10,000 resamples",
