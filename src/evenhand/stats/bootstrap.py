@@ -59,14 +59,15 @@ def cluster_bootstrap_mean(
     of = compute_moments(values, np.zeros_like(codes), codes, n_cells=1)
     mean, robust = float(of.means[0]), math.sqrt(float(of.covariance[0, 0]))
     estimate = partial(Estimate, mean, level=level, method=method, n=values.size, n_null=n_null)
-    if of.n_clusters < 2 or robust == 0:
-        reason = ONE_CLUSTER if of.n_clusters < 2 else NO_VARIATION
-        return estimate(low=None, high=None, n_clusters=of.n_clusters, null_reason=reason)
+    n_clusters = int(of.n_clusters)
+    if n_clusters < 2 or robust == 0:
+        reason = ONE_CLUSTER if n_clusters < 2 else NO_VARIATION
+        return estimate(low=None, high=None, n_clusters=n_clusters, null_reason=reason)
     sums, sizes = _cluster_sums(values, codes)
     draws = _resample_means(sums, sizes, np.random.default_rng(rng), _check_resamples(resamples))
-    widened = t_quantile((1 + level) / 2, of.contrast(np.ones(1)).df) * robust
+    widened = t_quantile((1 + level) / 2, float(of.contrast(np.ones(1)).df)) * robust
     low, high = _bca(draws, sums, sizes, widened)
-    return estimate(low=low, high=high, n_clusters=of.n_clusters)
+    return estimate(low=low, high=high, n_clusters=n_clusters)
 
 
 def bootstrap_interval(

@@ -127,7 +127,7 @@ class _QuadraticForms:
             return _root(square - quantile * se), _root(square + quantile * se)
         weights = np.zeros(self.runs * self.groups)
         weights[2 * run], weights[2 * run + 1] = 1.0, -1.0
-        gap, variance, _ = self.of.contrast(weights)
+        gap, variance, _ = map(float, self.of.contrast(weights))
         half = quantile * math.sqrt(variance)
         return max(0.0, abs(gap) - half), abs(gap) + half
 

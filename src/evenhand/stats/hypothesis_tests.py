@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from evenhand.core.errors import InputError
 from evenhand.stats._arrays import Floats, check_level, check_values
-from evenhand.stats.intervals import NewcombeInterval
+from evenhand.stats.contrasts import GAP
+from evenhand.stats.intervals import NewcombeIntervals
 from evenhand.stats.quantiles import normal_quantile, t_quantile, t_two_sided
 from evenhand.stats.results import (
     NO_VALUES,
@@ -41,12 +42,13 @@ def two_proportions(
         return Difference(
             None, None, None, None, None, None, level, n_a, n_b, n_clusters, None, method, NO_VALUES
         )
-    joined = NewcombeInterval((successes_a / n_a, successes_b / n_b), (n_a, n_b))
+    shares = np.array([successes_a / n_a, successes_b / n_b])
+    joined = NewcombeIntervals(shares, np.array([n_a, n_b], dtype=np.float64), GAP)
     quantile = normal_quantile((1 + level) / 2)
-    low, high = joined.interval(quantile)
+    low, high = map(float, joined.interval(quantile))
     pooled = (successes_a + successes_b) / (n_a + n_b)
     se = math.sqrt(pooled * (1 - pooled) * (1 / n_a + 1 / n_b))
-    gap = joined.estimate
+    gap = float(joined.estimate)
     return Difference(
         estimate=gap,
         low=low,

@@ -22,7 +22,8 @@ from evenhand.stats._arrays import (
     encode_clusters,
     weighted_counts,
 )
-from evenhand.stats.intervals import touching_quantiles
+from evenhand.stats.contrasts import GAP
+from evenhand.stats.intervals import NewcombeIntervals
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER, Permutation
 
 _BLOCK = 2_000_000
@@ -186,7 +187,7 @@ class _Sides(NamedTuple):
 
         def statistics(totals: Floats) -> Floats:
             cells = _Shares.of(totals[:, :4], totals[:, 4:].reshape(-1, 4, 4), centre)
-            return touching_quantiles(cells.shares, cells.worth(), cells.shared)
+            return NewcombeIntervals(cells.shares, cells.worth(), GAP, cells.shared).touching_quantile()
 
         return statistics
 
@@ -235,7 +236,7 @@ class _Shares(NamedTuple):
         return cls(exact, rows, kish, variances * few, shared)
 
     def worth(self) -> Floats:
-        """Effective sizes, as `intervals.effective_size` has them."""
+        """Effective sizes, as `intervals.effective_sizes` has them."""
         plain = self.shares * (1 - self.shares)
         known = np.divide(plain, self.variances, out=self.rows.copy(), where=self.variances > 0)
         known = np.minimum(self.rows, known)

@@ -10,39 +10,30 @@ _NORMAL = 1e9
 """Degrees of freedom from which Student's t is the normal."""
 
 
+def t_quantiles(q: float | Floats, df: float | Floats) -> Floats:
+    """The q-quantiles of Student's t; infinite degrees of freedom give the normal."""
+    from scipy.special import ndtri, stdtrit
+
+    quantiles: Floats = np.where(np.less(df, _NORMAL), stdtrit(df, q), ndtri(q))
+    return quantiles
+
+
+def t_lower_tails(t: float | Floats, df: float | Floats) -> Floats:
+    """The probabilities of a value below t."""
+    from scipy.special import ndtr, stdtr
+
+    tails: Floats = np.where(np.less(df, _NORMAL), stdtr(df, t), ndtr(t))
+    return tails
+
+
 def t_quantile(q: float, df: float) -> float:
-    """The q-quantile of Student's t; infinite degrees of freedom give the normal."""
-    from scipy.special import ndtri, stdtrit
-
-    return float(stdtrit(df, q)) if df < _NORMAL else float(ndtri(q))
-
-
-def t_lower_tail(t: float, df: float) -> float:
-    """The probability of a value below t."""
-    from scipy.special import ndtr, stdtr
-
-    return float(stdtr(df, t) if df < _NORMAL else ndtr(t))
-
-
-def t_quantiles(q: float | Floats, df: Floats) -> Floats:
-    """`t_quantile` of many."""
-    from scipy.special import ndtri, stdtrit
-
-    found: Floats = np.where(df < _NORMAL, stdtrit(df, q), ndtri(q))
-    return found
-
-
-def t_lower_tails(t: Floats, df: Floats) -> Floats:
-    """`t_lower_tail` of many."""
-    from scipy.special import ndtr, stdtr
-
-    found: Floats = np.where(df < _NORMAL, stdtr(df, t), ndtr(t))
-    return found
+    """`t_quantiles` of one."""
+    return float(t_quantiles(q, df))
 
 
 def t_two_sided(t: float, df: float) -> float:
     """The probability of a |t| at least this large."""
-    return 2 * t_lower_tail(-abs(t), df)
+    return float(2 * t_lower_tails(-abs(t), df))
 
 
 def normal_quantile(q: float) -> float:
