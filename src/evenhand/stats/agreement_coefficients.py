@@ -22,8 +22,7 @@ from evenhand.stats._arrays import (
     encode_clusters,
     weighted_counts,
 )
-from evenhand.stats._resampling import ItemResampling, ratio_of_sums
-from evenhand.stats.bootstrap import bootstrap_interval
+from evenhand.stats.bootstrap import PERCENTILE, Resampling, bootstrap_interval, ratio_of_sums
 from evenhand.stats.label_scales import RatingCodes
 from evenhand.stats.quantiles import t_two_sided
 from evenhand.stats.results import NO_VARIATION
@@ -61,12 +60,12 @@ def fleiss_kappa(
     ratings = counts.sum(axis=1)
     agreeing = ((counts**2).sum(axis=1) - ratings) / (ratings * (ratings - 1))
     rows = np.column_stack([agreeing, np.ones_like(agreeing), counts])
-    return ItemResampling(rng, resamples, level).estimate(
+    return Resampling(rng, resamples, level).estimate_items(
         rows,
         _kappas,
         n=int(ratings.sum()),
         n_null=n_null,
-        method="Fleiss' kappa",
+        name="Fleiss' kappa",
         reason=NO_VARIATION if len(rows) else _SINGLE,
     )
 
@@ -97,12 +96,12 @@ def krippendorff_alpha(
         many = counts.shape[1] > _MOST_LABELS
         rows = (_disagreements if scale == "nominal" else _of_ranks if many else _products)(counts)
         statistic = _nominal if scale == "nominal" else _interval if many else _ordinal
-    return ItemResampling(rng, resamples, level).estimate(
+    return Resampling(rng, resamples, level).estimate_items(
         rows,
         statistic,
         n=n,
         n_null=n_null,
-        method=f"Krippendorff's alpha ({scale})",
+        name=f"Krippendorff's alpha ({scale})",
         reason=NO_VARIATION if len(rows) else _SINGLE,
     )
 
@@ -132,9 +131,10 @@ def spearman(
         spread = float(weights @ ranks_x**2) * float(weights @ ranks_y**2)
         return float(weights @ (ranks_x * ranks_y)) / spread**0.5 if spread > 0 else None
 
-    found = bootstrap_interval(correlation, codes, rng=rng, resamples=resamples, level=level)
-    return _rename_estimate(
-        found, "Spearman's rho", found.n, 0, NO_VARIATION if first.size > 1 else "fewer than two values"
+    reason = NO_VARIATION if first.size > 1 else "fewer than two values"
+    method = f"Spearman's rho, {PERCENTILE}"
+    return bootstrap_interval(
+        correlation, codes, rng=rng, resamples=resamples, level=level, method=method, reason=reason
     )
 
 
@@ -249,23 +249,6 @@ def _counts(items: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, int]:
     return counts[keep], int(np.count_nonzero(~keep))
 
 
-def _rename_estimate(found: Estimate, name: str, n: int, n_null: int, reason: str) -> Estimate:
-    """The estimate under the statistic's own name; without a value, with the reason for that."""
-    # Ranks in full order stay so however rows are drawn: that is no certainty.
-    is_stuck = found.low is not None and found.high is not None and found.high - found.low <= 1e-12
-    return Estimate(
-        found.value,
-        None if is_stuck else found.low,
-        None if is_stuck else found.high,
-        found.level,
-        f"{name}, {found.method}",
-        n,
-        n_null,
-        found.n_clusters,
-        reason if found.value is None else NO_VARIATION if is_stuck else found.null_reason,
-    )
-
-
 MOST_PAIRS = 2_000
 """Pairs that are looked at: in a crowd those that share most items."""
 _NOBODY = "nobody else rated these items"
@@ -338,11 +321,11 @@ def pairwise_spearman(
     pairs = counts[:, :, None] * counts[:, None, :]
     pairs[:, range(levels), range(levels)] -= counts
     rows = pairs[counts.sum(axis=1) >= 2].reshape(-1, levels * levels)
-    how = ItemResampling(rng, resamples, level)
+    how = Resampling(rng, resamples, level)
     n = int(counts[counts.sum(axis=1) >= 2].sum())
     missing = int(np.count_nonzero(counts.sum(axis=1) < 2))
     reason = NO_VARIATION if len(rows) else "no item has two ratings"
-    return how.estimate(rows, spearman_of_tables, n=n, method=_PAIRWISE, reason=reason, n_null=missing)
+    return how.estimate_items(rows, spearman_of_tables, n=n, name=_PAIRWISE, reason=reason, n_null=missing)
 
 
 def annotator_figures(
@@ -355,7 +338,7 @@ def annotator_figures(
 ) -> list[AnnotatorFigures]:
     """Each annotator's agreement with the others, chance-corrected and ranked; in the order of names."""
     counts = ratings.counts()
-    how = ItemResampling(rng, resamples, level)
+    how = Resampling(rng, resamples, level)
     levels, of_level = _levels(ratings, places) if places is not None else (0, np.empty(0, np.intp))
     by_level = _level_counts(ratings, of_level, levels) if levels else None
     found = []
@@ -383,17 +366,17 @@ def pair_figures(
     level: float = 0.95,
 ) -> list[PairFigures]:
     """Every two annotators over the items both rated, most shared items first."""
-    how = ItemResampling(rng, resamples, level)
+    how = Resampling(rng, resamples, level)
     levels, of_level = _levels(ratings, places) if places is not None else (0, np.empty(0, np.intp))
     found = []
     for (first, second), both in _pair_ratings(ratings):
         said = np.array(both, dtype=np.intp)
         same = (said[:, 0] == said[:, 1]).astype(np.float64)
-        agreement = how.estimate(
+        agreement = how.estimate_items(
             np.stack([same, np.ones_like(same)], axis=1),
             ratio_of_sums,
             n=len(said),
-            method="share of equal labels",
+            name="share of equal labels",
         )
         rho = _rho_of_pair(of_level[said], levels, how) if levels else _without_order(how.level, len(said))
         found.append(PairFigures(ratings.annotators[first], ratings.annotators[second], agreement, rho))
@@ -450,7 +433,7 @@ def spearman_of_tables(sums: Floats) -> Floats:
         return np.where(spread > 0, products / np.sqrt(spread), np.nan)
 
 
-def _against_others(own: Floats, others: Floats, how: ItemResampling) -> tuple[Estimate, Estimate]:
+def _against_others(own: Floats, others: Floats, how: Resampling) -> tuple[Estimate, Estimate]:
     """Agreement of one annotator with the rest, plain and beyond chance; a row an item they rated."""
     total = others.sum(axis=1)
     known = total > 0
@@ -458,12 +441,12 @@ def _against_others(own: Floats, others: Floats, how: ItemResampling) -> tuple[E
     hit = (own[known] * theirs).sum(axis=1)
     rows = np.column_stack([hit, np.ones_like(hit), own[known], theirs])
     n, missing = int(known.sum()), int(np.count_nonzero(~known))
-    plain = how.estimate(
-        rows[:, :2], ratio_of_sums, n=n, method="agreement with others", reason=_NOBODY, n_null=missing
+    plain = how.estimate_items(
+        rows[:, :2], ratio_of_sums, n=n, name="agreement with others", reason=_NOBODY, n_null=missing
     )
     reason = NO_VARIATION if n else _NOBODY
-    kappa = how.estimate(
-        rows, _kappa_of_others, n=n, method="kappa with others", reason=reason, n_null=missing
+    kappa = how.estimate_items(
+        rows, _kappa_of_others, n=n, name="kappa with others", reason=reason, n_null=missing
     )
     return plain, kappa
 
@@ -476,7 +459,7 @@ def _kappa_of_others(sums: Floats) -> Floats:
         return np.where(chance < 1 - 1e-12, (sums[:, 0] / n - chance) / (1 - chance), np.nan)
 
 
-def _rho_of_others(own: Ints, counts: Floats, levels: int, how: ItemResampling) -> Estimate:
+def _rho_of_others(own: Ints, counts: Floats, levels: int, how: Resampling) -> Estimate:
     placed = own >= 0
     rest = counts[placed] - _one_hot(own[placed], levels)
     total = rest.sum(axis=1)
@@ -487,15 +470,17 @@ def _rho_of_others(own: Ints, counts: Floats, levels: int, how: ItemResampling) 
     joint[np.arange(len(own)), own] = weights
     reason = NO_VARIATION if len(own) else _NOBODY
     rows = joint.reshape(len(own), levels * levels)
-    return how.estimate(
-        rows, spearman_of_tables, n=len(own), method="Spearman's rho with others", reason=reason
+    return how.estimate_items(
+        rows, spearman_of_tables, n=len(own), name="Spearman's rho with others", reason=reason
     )
 
 
-def _rho_of_pair(said: Ints, levels: int, how: ItemResampling) -> Estimate:
+def _rho_of_pair(said: Ints, levels: int, how: Resampling) -> Estimate:
     placed = said[(said >= 0).all(axis=1)]
     rows = _one_hot(placed[:, 0] * levels + placed[:, 1], levels * levels)
-    return how.estimate(rows, spearman_of_tables, n=len(placed), method="Spearman's rho", reason=NO_VARIATION)
+    return how.estimate_items(
+        rows, spearman_of_tables, n=len(placed), name="Spearman's rho", reason=NO_VARIATION
+    )
 
 
 def _pair_ratings(ratings: RatingCodes) -> list[tuple[tuple[int, int], list[tuple[int, int]]]]:

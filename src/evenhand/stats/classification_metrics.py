@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -13,11 +12,9 @@ import numpy.typing as npt
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
 from evenhand.stats._arrays import Floats, Ids, Ints, RandomSource, check_level, check_values, encode_clusters
-from evenhand.stats.bootstrap import resample_clusters, widen_tails
+from evenhand.stats.bootstrap import PERCENTILE, Sample, percentile_estimate, resample_clusters
 from evenhand.stats.intervals import clustered_proportion
-from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER
-
-_METHOD = "bootstrap (percentile)"
+from evenhand.stats.results import NO_VALUES, NO_VARIATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +74,14 @@ def validate_labels(
         cells = _cells(predicted, human, labels, clusters)
         drawn, n_clusters = _draw_tables(cells, generator, resamples), len(cells)
     tables = np.concatenate([counts[None], drawn.reshape(-1, *counts.shape)]).astype(np.float64)
-    spread = _Spread(n, check_level(level), n_clusters, is_clustered=clusters is not None)
+
+    method = PERCENTILE if clusters is not None else "bootstrap (percentile)"
+
+    def estimate(values: Floats) -> Estimate:
+        # However few of the resamples have the label.
+        value = float(values[0]) if n else None
+        return percentile_estimate(value, values[1:], 0, Sample(n, n_clusters), level=level, method=method)
+
     hits, said, true = np.einsum("bii->bi", tables), tables.sum(axis=1), tables.sum(axis=2)
     precision, f1 = _share(hits, said), _share(2 * hits, said + true)
     # Of the texts of each resample: with clusters of different sizes they are not as many as there are.
@@ -88,16 +92,14 @@ def validate_labels(
         labels=tuple(labels),
         confusion=tuple(tuple(int(cell) for cell in row) for row in counts),
         accuracy=accuracy,
-        precision=spread.estimate((np.nan_to_num(precision) * weights).sum(axis=1)),
+        precision=estimate((np.nan_to_num(precision) * weights).sum(axis=1)),
         recall=accuracy,
-        f1=spread.estimate((np.nan_to_num(f1) * weights).sum(axis=1)),
+        f1=estimate((np.nan_to_num(f1) * weights).sum(axis=1)),
         by_label=tuple(
-            LabelAgreement(
-                label, shares.precision(label), shares.recall(label), spread.estimate(f1[:, place])
-            )
+            LabelAgreement(label, shares.precision(label), shares.recall(label), estimate(f1[:, place]))
             for place, label in enumerate(labels)
         ),
-        kappa=spread.estimate(cohens_kappa(tables)),
+        kappa=estimate(cohens_kappa(tables)),
     )
 
 
@@ -155,36 +157,6 @@ class _Shares:
         same = (self.predicted == self.human)[among].astype(np.float64)
         clusters = None if self.clusters is None else np.asarray(self.clusters)[among]
         return clustered_proportion(same, clusters, level=self.level)
-
-
-@dataclass(frozen=True, slots=True)
-class _Spread:
-    """Turns a number and its resamples (the first one is the number) into an estimate."""
-
-    n: int
-    level: float
-    n_clusters: int
-    is_clustered: bool = False
-
-    def estimate(self, values: Floats) -> Estimate:
-        value, resampled = float(values[0]), values[1:][~np.isnan(values[1:])]
-        of = partial(
-            Estimate,
-            level=self.level,
-            method="cluster bootstrap (percentile)" if self.is_clustered else _METHOD,
-            n=self.n,
-            n_null=0,
-            n_clusters=self.n_clusters,
-        )
-        if not self.n or np.isnan(value):
-            return of(None, None, None, null_reason=NO_VALUES)
-        if self.n_clusters < 2 or not resampled.size:
-            return of(value, None, None, null_reason=ONE_CLUSTER)
-        if resampled.max() - resampled.min() <= 1e-12:
-            # Full agreement stays full however it is drawn: that is no certainty.
-            return of(value, None, None, null_reason=NO_VARIATION)
-        low, high = np.quantile(resampled, widen_tails(self.level, self.n_clusters))
-        return of(value, float(low), float(high))
 
 
 def _cells(predicted: Sequence[str], human: Sequence[str], labels: Sequence[str], clusters: Ids) -> Floats:
@@ -366,17 +338,11 @@ class _ResampledCuts:
     hits_held_out: Floats
 
     def estimate(self, values: Floats, level: float, name: str) -> Estimate:
-        value, draws = float(values[0]), values[1:][np.isfinite(values[1:])]
-        of = partial(Estimate, level=check_level(level), n=self.n, n_null=0, n_clusters=self.n_clusters)
-        if np.isnan(value):
-            return of(None, None, None, method=name, null_reason=NO_VARIATION)
-        if self.n_clusters < 2 or draws.size < self.cuts.size / 2:
-            return of(value, None, None, method=name, null_reason=ONE_CLUSTER)
-        if draws.max() - draws.min() <= 1e-12:
-            # Full agreement stays full however texts are drawn: that is no certainty.
-            return of(value, None, None, method=name, null_reason=NO_VARIATION)
-        low, high = np.quantile(draws, widen_tails(level, self.n_clusters))
-        return of(value, float(low), float(high), method=f"{name}, cluster bootstrap (percentile)")
+        value, draws, method = float(values[0]), values[1:], f"{name}, {PERCENTILE}"
+        sample = Sample(self.n, self.n_clusters)
+        return percentile_estimate(
+            value, draws, self.cuts.size, sample, level=level, method=method, reason=NO_VARIATION
+        )
 
 
 def _texts(cuts: Floats, scores: Floats, human: Ints, groups: Ints, labels: int) -> _CodedTexts:

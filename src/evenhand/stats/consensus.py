@@ -8,10 +8,9 @@ import numpy as np
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
-from evenhand.stats._arrays import Floats, RandomSource, check_level
-from evenhand.stats.bootstrap import widen_tails
+from evenhand.stats._arrays import Floats, RandomSource
+from evenhand.stats.bootstrap import PERCENTILE, Sample, percentile_estimate
 from evenhand.stats.label_scales import RatingCodes
-from evenhand.stats.results import ONE_CLUSTER
 
 SMOOTHING = 0.01
 """Ratings added to each cell of a confusion matrix, so that what was never seen is rare, not impossible."""
@@ -134,40 +133,32 @@ def annotator_accuracy(
     The model is fitted anew to every resample, beginning at what was found for all items. With very many
     ratings fewer resamples are drawn, 50 at least: their intervals are narrow.
     """
-    n = np.bincount(ratings.of_annotator, minlength=len(ratings.annotators))
-    items, method = len(ratings.items), "Dawid-Skene, cluster bootstrap (percentile)"
-    value = fitted.accuracies
-    of = np.unique(ratings.of_item * len(n) + ratings.of_annotator) % len(n)
-    rated = np.bincount(of, minlength=len(n))
-
-    def without(at: int) -> Estimate:
-        found = (float(value[at]), None, None, check_level(level), method, int(n[at]), 0, int(rated[at]))
-        return Estimate(*found, ONE_CLUSTER)
-
-    if rated.max() < 2:
-        return [without(at) for at in range(len(n))]
-    generator = np.random.default_rng(rng)
-    draws = np.stack(
-        [
-            _run_em(
-                ratings,
-                fitted.posteriors,
-                generator.multinomial(items, np.full(items, 1 / items)).astype(np.float64),
-                smoothing,
-                1e-4,
-                20,
-            ).accuracies
-            for _ in range(max(min(resamples, 50), min(resamples, _WORK // ratings.of_item.size)))
-        ]
-    )
-
-    def estimate(at: int) -> Estimate:
-        # An annotator's own items are what tells about them: few of them make a wide interval.
-        low, high = np.quantile(draws[:, at], widen_tails(check_level(level), int(rated[at])))
-        found = (float(value[at]), float(low), float(high), level, method, int(n[at]), 0, int(rated[at]))
-        return Estimate(*found)
-
-    return [estimate(at) if rated[at] > 1 else without(at) for at in range(len(n))]
+    people, items = len(ratings.annotators), len(ratings.items)
+    n = np.bincount(ratings.of_annotator, minlength=people)
+    pairs = np.unique(ratings.of_item * people + ratings.of_annotator)
+    rated = np.bincount(pairs % people, minlength=people)
+    generator, draws = np.random.default_rng(rng), []
+    for _ in range(max(min(resamples, 50), min(resamples, _WORK // ratings.of_item.size))):
+        if rated.max() < 2:
+            break
+        weights = generator.multinomial(items, np.full(items, 1 / items)).astype(np.float64)
+        draws.append(_run_em(ratings, fitted.posteriors, weights, smoothing, 1e-4, 20).accuracies)
+    by_annotator = np.array(draws).reshape(-1, people).T
+    method = f"Dawid-Skene, {PERCENTILE}"
+    # An annotator's own items are what tells about them: few of them make a wide interval.
+    samples = (Sample(int(count), int(own)) for count, own in zip(n, rated, strict=True))
+    return [
+        percentile_estimate(
+            float(value),
+            own,
+            0,
+            sample,
+            level=level,
+            method=f"Dawid-Skene, {PERCENTILE}",
+            may_be_constant=True,
+        )
+        for value, own, sample in zip(fitted.accuracies, by_annotator, samples, strict=True)
+    ]
 
 
 def _run_em(

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
 from evenhand.stats._arrays import Bools, Floats, Ids, Ints, RandomSource, check_values, encode_clusters
-from evenhand.stats._resampling import ClusterResampling
+from evenhand.stats.bootstrap import Resampling, ratio_of_sums
 from evenhand.stats.hypothesis_tests import is_constant, paired_t, wilcoxon
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, SAME_DIFFERENCE, PointEstimate, TestResult
 
@@ -117,7 +117,7 @@ def demographic_parity(
             f"a has {first.size} hits and b has {second.size}", expected="pairs: as many in a as in b"
         )
     hits = np.stack([first, second], axis=1)
-    ratio = _parity(hits, clusters, rng=rng, resamples=resamples, level=level)
+    ratio = _parity(Resampling(rng, resamples, level), encode_clusters(clusters, len(hits)), hits)
     shares = hits.mean(axis=0).tolist() if len(hits) else [None, None]
     return Parity(ratio, *shares)
 
@@ -141,12 +141,12 @@ def paired_intensities(
     usable = second != 0
     ones, gaps = np.ones_like(first), second - first
     ratios = np.where(usable, 1 - first / np.where(usable, second, 1.0), 0.0)
-    resampled = ClusterResampling(encode_clusters(clusters, first.size), rng, resamples, level)
-    none = ZEROS if first.size else NO_VALUES
+    codes, none = encode_clusters(clusters, first.size), ZEROS if first.size else NO_VALUES
+    estimate_mean = partial(_mean, Resampling(rng, resamples, level), codes)
     return PairedIntensities(
-        avg_delta=resampled.mean(np.abs(gaps), ones),
-        acs=resampled.mean(ratios, usable.astype(np.float64), reason=none),
-        difference=resampled.mean(gaps, ones),
+        avg_delta=estimate_mean(np.abs(gaps), ones),
+        acs=estimate_mean(ratios, usable.astype(np.float64), reason=none),
+        difference=estimate_mean(gaps, ones),
         t=paired_t(first, second),
         signed_rank=wilcoxon(first, second),
         effect_size=_effect(gaps, first, second),
@@ -172,10 +172,10 @@ def compare_sets(
     codes = encode_clusters(clusters, len(happened))
     whole = np.isfinite(values).all(axis=1)
     spread = np.ptp(values[whole], axis=1) if whole.any() else np.empty(0)
-    how = partial(ClusterResampling, rng=rng, resamples=resamples, level=level)
+    how = Resampling(rng, resamples, level)
     return SetComparison(
-        parity=_parity(happened, codes, rng=rng, resamples=resamples, level=level),
-        spread=how(codes[whole]).mean(spread, np.ones_like(spread)),
+        parity=_parity(how, codes, happened),
+        spread=_mean(how, codes[whole], spread, np.ones_like(spread)),
         friedman=_friedman(values[whole]),
     )
 
@@ -192,11 +192,17 @@ def _smallest_over_largest(sums: Floats) -> Floats:
     return np.where(largest > 0, sums.min(axis=1) / np.where(largest > 0, largest, 1.0), np.nan)
 
 
-def _parity(hits: Floats, clusters: Ids, *, rng: RandomSource, resamples: int, level: float) -> Estimate:
-    resampled = ClusterResampling(encode_clusters(clusters, len(hits)), rng, resamples, level)
+def _parity(how: Resampling, codes: Ints, hits: Floats) -> Estimate:
     reason = NEVER if len(hits) else NO_VALUES
     # All groups have the same number of sentences, so the ratio of counts is the ratio of shares.
-    return resampled.ratio(hits, _smallest_over_largest, len(hits), reason)
+    return how.estimate_clusters(codes, hits, _smallest_over_largest, n=len(hits), reason=reason)
+
+
+def _mean(
+    how: Resampling, codes: Ints, values: Floats, weights: Floats, *, reason: str = NO_VALUES
+) -> Estimate:
+    columns = np.stack([values, weights], axis=1)
+    return how.estimate_clusters(codes, columns, ratio_of_sums, n=int(weights.sum()), reason=reason)
 
 
 def _effect(gaps: Floats, first: Floats, second: Floats) -> PointEstimate:

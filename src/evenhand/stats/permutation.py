@@ -64,7 +64,7 @@ def cluster_permutation(
     observed = float(statistics(sides.totals(np.zeros((1, sides.n_clusters), dtype=np.bool_)))[0])
     total = sides.arrangements()
     is_exact = total <= resamples
-    blocks = sides.enumerate_totals() if is_exact else sides.draw(np.random.default_rng(rng), resamples)
+    blocks = sides.enumerate_totals() if is_exact else sides.draw(rng, resamples)
     bar = observed * (1 - _TIE)
     extreme = sum(int(np.count_nonzero(statistics(block) >= bar)) for block in blocks)
     p = extreme / total if is_exact else (1 + extreme) / (resamples + 1)
@@ -138,33 +138,20 @@ class _Sides(NamedTuple):
             block[:, one_sided] ^= inside
             yield self.totals(block)
 
-    def draw(self, generator: np.random.Generator, resamples: int) -> Iterator[Floats]:
+    def draw(self, rng: RandomSource, resamples: int) -> Iterator[Floats]:
         """The totals of random arrangements, in blocks."""
         # Imported here: numba takes half a second, and most runs check nothing.
         from evenhand.stats import _random_draws
 
-        rows = max(1, _BLOCK // self.n_clusters)
+        rows, generator = max(1, _BLOCK // self.n_clusters), _random_draws.make_generator(rng)
         one_sided, two_sided = np.flatnonzero(~self.spans), np.flatnonzero(self.spans)
         straight, change = self._products()
         for start in range(0, resamples, rows):
-            count = min(rows, resamples - start)
+            totals = np.tile(straight.sum(axis=0), (min(rows, resamples - start), 1))
             state = _random_draws.read_state(generator)
-            if state is None:
-                yield self.totals(self.draw_arrangements(generator, count))
-                continue
-            found = np.tile(straight.sum(axis=0), (count, 1))
-            _random_draws.permute_totals(self.inside, one_sided, two_sided, change, state, found)
+            _random_draws.permute_totals(self.inside, one_sided, two_sided, change, state, totals)
             _random_draws.restore_state(generator, state)
-            yield found
-
-    def draw_arrangements(self, generator: np.random.Generator, rows: int) -> Bools:
-        """Random arrangements, in plain NumPy: which clusters exchange their sides."""
-        spans, inside = self.spans, self.inside
-        block = np.empty((rows, self.n_clusters), dtype=np.bool_)
-        labels = np.broadcast_to(inside, (rows, inside.size))
-        block[:, ~spans] = generator.permuted(labels, axis=1) ^ inside
-        block[:, spans] = generator.random((rows, int(spans.sum())), dtype=np.float32) < 0.5
-        return block
+            yield totals
 
     def of_means(self, totals: Floats) -> Floats:
         """|gap| / standard error under each arrangement (a row of ``totals``).
