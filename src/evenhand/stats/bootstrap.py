@@ -123,7 +123,9 @@ def percentile_estimate(
     ``reason`` is why there may be no value. What stays the same however rows are drawn, such as full
     agreement, is no certainty: it has no interval unless it ``may_be_constant``.
     """
-    estimate = partial(Estimate, level=check_level(level), method=method, **of._asdict())
+    estimate = partial(
+        Estimate, level=check_level(level), method=method, n=of.n, n_null=of.n_null, n_clusters=of.n_clusters
+    )
     draws = draws[np.isfinite(draws)]
     if value is None or math.isnan(value):
         return estimate(None, None, None, null_reason=reason)

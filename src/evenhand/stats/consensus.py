@@ -154,7 +154,7 @@ def annotator_accuracy(
             0,
             sample,
             level=level,
-            method=f"Dawid-Skene, {PERCENTILE}",
+            method=method,
             may_be_constant=True,
         )
         for value, own, sample in zip(fitted.accuracies, by_annotator, samples, strict=True)
