@@ -152,5 +152,3 @@ def test_bad_input() -> None:
         RatingCodes.from_rows(["1"], ["a", "b"], ["low"])
     with pytest.raises(InputError, match=r"^2 places came for 3 labels\."):
         pairwise_spearman(ratings_of(TABLE), (0.0, 1.0), rng=0)
-    assert ratings_of({"1": "lm"}).find_repeated() == []
-    assert RatingCodes.from_rows(["1", "1"], ["a", "a"], ["x", "y"]).find_repeated() == [("1", "a")]

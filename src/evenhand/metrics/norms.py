@@ -98,7 +98,7 @@ class Norms:
         ]
 
     def _column(self, name: str, values: Scores) -> Iterable[Value]:
-        """The values of one variable with their labels, as `label` gives them one by one."""
+        """The values of one variable with their labels."""
         cut = self._cuts[name]
         high = values >= cut.positive
         names = VAD_LABELS if name in VAD else BE5_LABELS
@@ -112,22 +112,11 @@ class Norms:
 def scale_ratings(ratings: Scores) -> Scores:
     """Ratings with neutral at 0: (v - 5) / 4 for valence, arousal, dominance; (e - 1) / 4 for the emotions.
 
-    >>> scaled(np.array([[9.0, 5.0, 1.0, 5.0, 1.0, 1.0, 1.0, 2.0]])).tolist()
+    >>> scale_ratings(np.array([[9.0, 5.0, 1.0, 5.0, 1.0, 1.0, 1.0, 2.0]])).tolist()
     [[1.0, 0.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.25]]
     """
     neutral = np.array([5.0] * len(VAD) + [1.0] * len(BE5))
     return np.asarray((ratings - neutral) / 4)
-
-
-def label_value(name: str, value: float, *, cut: NormCuts) -> str:
-    """The class of a value: negative, neutral or positive for a two-sided variable, else absent or present.
-
-    >>> label("valence", -0.3, cut=Cut(0.2, 0.4)), label("joy", 0.3, cut=Cut(0.2, 0.2))
-    ('negative', 'present')
-    """
-    if name in VAD:
-        return VAD_LABELS[(value >= cut.positive) - (value <= -cut.negative) + 1]
-    return BE5_LABELS[value >= cut.positive]
 
 
 def _null_row(text: Text) -> dict[str, Value]:

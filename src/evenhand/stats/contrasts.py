@@ -91,7 +91,7 @@ def clustered_gap(
     is_share: bool,
     level: float = 0.95,
 ) -> tuple[Difference, Estimate]:
-    """`clustered_proportion_difference` or `clustered_difference` with `clustered_ratio`, from one pass."""
+    """`clustered_proportion_difference` or `clustered_difference`, and the ratio of the means."""
     check = check_binary if is_share else check_values
     a, b = check(y_a, "y_a"), check(y_b, "y_b")
     codes = encode_jointly(clusters_a, a.size, clusters_b, b.size)

@@ -18,7 +18,6 @@ from evenhand.stats._arrays import (
     check_level,
     check_values,
     encode_clusters,
-    encode_jointly,
 )
 from evenhand.stats._moments import CellMoments, compute_moments
 from evenhand.stats.quantiles import normal_quantile, t_lower_tails, t_quantile, t_quantiles
@@ -101,25 +100,12 @@ def clustered_mean(
     return Estimate(mean, low, high, level, method, values.size, n_null, n_clusters, reason)
 
 
-def clustered_ratio(
-    y_a: npt.ArrayLike, clusters_a: Ids, y_b: npt.ArrayLike, clusters_b: Ids, *, level: float = 0.95
-) -> Estimate:
+def estimate_ratio(of: CellMoments | None, level: float) -> Estimate:
     """Mean of a over mean of b (above 1: a is higher), with a cluster-robust interval on the log scale.
 
-    The delta method on log mean a - log mean b; a cluster that reaches over both groups is counted once. Null
-    where a mean is not positive.
+    The delta method on log mean a - log mean b; a cluster that reaches over both cells is counted once. Null
+    where a mean is not positive. No moments are those of an empty cell.
     """
-    a, b = check_values(y_a, "y_a"), check_values(y_b, "y_b")
-    codes = encode_jointly(clusters_a, a.size, clusters_b, b.size)
-    check_level(level)
-    if not a.size or not b.size:
-        return estimate_ratio(None, level)
-    of = compute_moments(np.concatenate([a, b]), np.repeat([0, 1], [a.size, b.size]), codes, n_cells=2)
-    return estimate_ratio(of, level)
-
-
-def estimate_ratio(of: CellMoments | None, level: float) -> Estimate:
-    """The ratio of the means of two cells; None where a cell is empty."""
     method = "cluster-robust log ratio"
     if of is None:
         return _no_values(method, level, 0)

@@ -32,28 +32,6 @@ def wasserstein2_1d(a: npt.ArrayLike, b: npt.ArrayLike) -> PointEstimate:
     return PointEstimate(math.sqrt(mean_square_gap(first, second)))
 
 
-def sliced_wasserstein2(
-    a: npt.ArrayLike, b: npt.ArrayLike, *, rng: RandomSource, directions: int = DIRECTIONS
-) -> PointEstimate:
-    """The second-order sliced Wasserstein distance of two samples of probabilities, rows x classes.
-
-    The root of the mean, over directions on the unit sphere, of squared distances of the samples' shadows.
-    Rows sum to 1, so that only a direction's part inside the simplex counts: directions are drawn there, and
-    the part that was left out is put back as a factor. With two classes nothing is left to chance, and the
-    answer is `wasserstein2_1d` of either class.
-    """
-    first, second = check_simplex(a, "a"), check_simplex(b, "b")
-    if first.shape[1] != second.shape[1]:
-        raise InputError(
-            f"a has {first.shape[1]} classes and b has {second.shape[1]}", expected="the same classes"
-        )
-    if not len(first) or not len(second):
-        return PointEstimate(None, NO_VALUES)
-    shadows = simplex_directions(first.shape[1], rng=rng, number=directions)
-    gaps = zip(np.sort(first @ shadows, axis=0).T, np.sort(second @ shadows, axis=0).T, strict=True)
-    return PointEstimate(math.sqrt(float(np.mean([mean_square_gap(one, other) for one, other in gaps]))))
-
-
 def simplex_directions(classes: int, *, rng: RandomSource, number: int = DIRECTIONS) -> Floats:
     """Directions inside the simplex as columns, each of length ``sqrt((classes - 1) / classes)``.
 

@@ -121,12 +121,6 @@ def train_ngram_model(texts: Iterable[Sequence[str]], *, order: int = ORDER) -> 
     return NgramModel((first | tables[0], *tables[1:]), (*weights, {}))
 
 
-def compute_perplexity(fits: Iterable[TextLikelihood]) -> float | None:
-    """Of several texts together: 10 to the mean negative log-probability of a piece; None without texts."""
-    log10, tokens = map(sum, zip(*fits, strict=True)) if (fits := list(fits)) else (0.0, 0)
-    return 10 ** (-log10 / tokens) if tokens else None
-
-
 def read_arpa(path: Path) -> NgramModel:
     """The model of an ARPA file, whole and with the counts it declares."""
     sizes: list[int] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 _QUOTES = "'\u2019\u2018\u02bc"
@@ -133,36 +133,6 @@ _FOLD = _FoldTable()
 
 def _is_word(character: str) -> bool:
     return character.isalnum() or character == "_"
-
-
-class TermMatch(NamedTuple):
-    """A term and where it stands in the text."""
-
-    term: str
-    """As it was given to `Terms`, whatever its case in the text."""
-    start: int
-    end: int
-
-
-class TermMatcher:
-    """A list of terms, ready to be found in texts.
-
-    A match is a whole word (no letter, digit or underscore touches it) in any case; a space in a term stands
-    for any white space, a straight apostrophe for a curly one too. Matches do not overlap: the leftmost wins,
-    and of those that start together the longest. The corpus scanner has a faster kernel with the same rule.
-
-    >>> [match.term for match in Terms(["New York", "york"]).find("In new  york, not Yorkshire")]
-    ['New York']
-    """
-
-    def __init__(self, terms: Iterable[str]) -> None:
-        unique = {term.strip() for term in terms} - {""}
-        self.terms = tuple(sorted(unique, key=longest_first))
-        self._finder = TermSearcher([SearchTerm(term) for term in self.terms])
-
-    def find(self, text: str) -> list[TermMatch]:
-        """Every match, in the order of the text."""
-        return [TermMatch(self.terms[rank], start, end) for rank, start, end in self._finder.find(text)]
 
 
 def longest_first(term: str) -> tuple[int, str]:

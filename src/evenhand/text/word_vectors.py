@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import logging
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -190,18 +190,3 @@ def unit_rows(matrix: Matrix) -> Matrix:
     """The rows scaled to length 1; zero rows stay zero."""
     length = np.linalg.norm(matrix, axis=1, keepdims=True)
     return cast(Matrix, matrix / np.where(length > 0, length, 1).astype(np.float32))
-
-
-def nearest_words(vectors: WordVectors, word: str, *, count: int = 10) -> list[tuple[str, float]]:
-    """The nearest words by cosine, nearest first, with the cosine; the word itself is left out."""
-    unit = unit_rows(vectors.matrix)
-    return _best(unit @ unit[vectors.index[word]], vectors.words, {word}, count)
-
-
-def _best(
-    cosines: Matrix, words: Sequence[str], without: Iterable[str], count: int
-) -> list[tuple[str, float]]:
-    left_out = frozenset(without)
-    order = np.argsort(-cosines, kind="stable")[: count + len(left_out)]
-    found = [(words[row], float(cosines[row])) for row in order if words[row] not in left_out]
-    return found[:count]
