@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from evenhand.core.records import Estimate
 from evenhand.stats._arrays import Floats
-from evenhand.stats.contrasts import clustered_gap
+from evenhand.stats.contrasts import GapLayout, clustered_gap, compare_many_gaps
 from evenhand.stats.intervals import clustered_proportion
-from evenhand.stats.many_gaps import GapLayout, compare_many_gaps
 from evenhand.stats.results import Difference
 
 
@@ -82,7 +81,7 @@ def test_equal_values_have_no_variation_whatever_other_groups_have() -> None:
 
 @pytest.mark.parametrize("most", [0, 10**9])
 def test_tables_that_are_not_cached_give_the_same(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenhand.stats.many_gaps._MOST_CACHED", most)
+    monkeypatch.setattr("evenhand.stats.contrasts._MOST_CACHED", most)
     rng = np.random.default_rng(4)
     groups, clusters = rng.integers(4, size=200), rng.integers(30, size=200)
     y = rng.normal(size=(2, 200))

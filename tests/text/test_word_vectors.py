@@ -106,7 +106,7 @@ def test_a_broken_file_is_named(tmp_path: Path, content: bytes, came: str, accep
     path = write(tmp_path, content)
     message = (
         f"{path} cannot be read as word vectors: {came}. Expected: {accepted}. "
-        "Fix: get the file again, or mend it."
+        "Fix: get the file again, or correct it."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         read_vectors(path)

@@ -66,7 +66,7 @@ def read_gender_words(path: Path) -> GenderWords:
         raise InputError(
             f"{path} is no list of gender words: {error}",
             expected="definitional_pairs, equalise_pairs (lists of two words) and gender_specific (words)",
-            fix="mend the file, or leave it out to use our own words",
+            fix="correct the file, or leave it out to use our own words",
         ) from error
     specific = (single | female | male).union(*definitional, *equal)
     return GenderWords(definitional, equal, specific, ordered, female, male)

@@ -130,7 +130,7 @@ def _new_word(row: Sequence[str], words: Mapping[str, object], path: Path, line:
     word = row[0].strip().lower() if row else ""
     if not word or word in words:
         came = f"the word {word!r} occurs again" if word else "the row has no word"
-        raise InputError(f"{path}, line {line}: {came}", expected="one row a word", fix="mend the file")
+        raise InputError(f"{path}, line {line}: {came}", expected="one row a word", fix="correct the file")
     return word
 
 
@@ -152,7 +152,7 @@ def _ratings(
             raise InputError(
                 f"{path}, line {line}: {name} is {text[:80]!r}",
                 expected=f"a number from {low:g} to {high:g}",
-                fix="mend the file",
+                fix="correct the file",
             )
         found.append(value)
     return found

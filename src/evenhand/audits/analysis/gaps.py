@@ -13,7 +13,7 @@ import numpy as np
 
 from evenhand.audits.analysis.quantities import Axis, Flags, Floats, Ints, Quantity
 from evenhand.core.records import ALL, REST, Estimate
-from evenhand.stats.contrasts import ContrastTests, clustered_gap
+from evenhand.stats.contrasts import ContrastTests, GapLayout, clustered_gap, compare_many_gaps
 from evenhand.stats.hypothesis_tests import (
     cliffs_delta,
     cohens_h,
@@ -22,7 +22,6 @@ from evenhand.stats.hypothesis_tests import (
     two_proportions,
     wilcoxon,
 )
-from evenhand.stats.many_gaps import GapLayout, compare_many_gaps
 from evenhand.stats.results import Difference
 
 GapTest = Literal["cluster", "binomial", "chi-square", "paired-t", "wilcoxon"]
