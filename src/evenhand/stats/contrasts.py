@@ -47,7 +47,7 @@ FEW_CLUSTERS = 10
 """Below this many clusters the correlation of two shares is too uncertain to narrow an interval."""
 _MIN_VARIANCE_SHARE = 1e-12
 """A variance of a difference below this share of its cells' is none."""
-_MEANS = "cluster-robust t"
+MEANS = "cluster-robust t"
 SHARES = "cluster-robust Newcombe"
 _OMNIBUS = "cluster-robust F (Rao-Scott)"
 MOST_GROUPS = 5_000
@@ -128,7 +128,7 @@ def clustered_contrast(
     used, keep = np.flatnonzero(signs), signs[of_cell] != 0
     if not used.size or not rows[used].all():
         n_a, n_b, n_clusters = int(rows[signs > 0].sum()), int(rows[signs < 0].sum()), np.unique(codes).size
-        method = SHARES if is_share else _MEANS
+        method = SHARES if is_share else MEANS
         return Difference(*(None,) * 6, level, n_a, n_b, n_clusters, None, method, NO_VALUES)
     packed = np.searchsorted(used, of_cell[keep])
     of = compute_moments(values[keep], packed, codes[keep], n_cells=used.size)
@@ -217,7 +217,7 @@ class ContrastTests:
             n_b=int(sizes[self.weights < 0].sum()),
             n_clusters=int(self.moments.n_clusters[at[1:]]),
             min_detectable=self._min_detectable(low, high, df),
-            method=SHARES if self.is_share else _MEANS,
+            method=SHARES if self.is_share else MEANS,
             null_reason=_REASONS[int(self.reasons[at])],
         )
 

@@ -26,6 +26,8 @@ from evenhand.stats.results import NEAR_ZERO, NO_VALUES, NO_VARIATION, NOT_POSIT
 SHARE = "cluster-robust Wilson"
 _SMALLEST = 1e-100
 """A mean below this would overflow the square of its inverse."""
+_ROUNDED_EXCESS = 1e-9
+"""Rows for each cluster above 1 up to which there is only rounding."""
 _UNBOUNDED = 50.0
 """Half width of a log ratio beyond which it says nothing: a factor of 10^21 either way."""
 
@@ -117,7 +119,8 @@ def estimate_ratio(of: CellMoments | None, level: float) -> Estimate:
 def estimate_shares(of: CellMoments, level: float) -> tuple[Floats, Floats, Floats]:
     """The share of the first cell and the ends of `clustered_proportion`'s interval; NaN if it is empty."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        share, size = of.shares[..., 0], np.where(of.shares % 1 == 0, of.kish, effective_sizes(of))[..., 0]
+        known = effective_sizes(of.shares, of.sizes, of.kish, of.variances)
+        share, size = of.shares[..., 0], np.where(of.shares % 1 == 0, of.kish, known)[..., 0]
         df = np.broadcast_to(1 / of.sizes[..., 0] ** 2 / of.design[..., 0, 0], share.shape)
         plain, own = (t_quantiles((1 + level) / 2, known) for known in (df, of.own_df(df)[..., 0]))
         low = wilson_interval(share, size, np.where(share <= 0.5, own, plain)).low
@@ -146,13 +149,20 @@ def wilson_interval(share: float | Floats, n: float | Floats, z: float | Floats)
     return Interval(np.minimum(low, share), np.maximum(high, share))
 
 
-def effective_sizes(of: CellMoments) -> Floats:
+def effective_sizes(shares: Floats, rows: Floats, kish: Floats, variances: Floats) -> Floats:
     """How many independent rows say as much about each cell's share as its clustered rows do.
 
-    Only of shares between 0 and 1 is it known.
+    A share of exactly 0 or 1 tells nothing: it takes the other cells' mean likeness within clusters, the
+    intraclass correlation that their design effect implies, and where no other can tell the worst case, 1.
     """
-    known: Floats = np.minimum(of.sizes, of.shares * (1 - of.shares) / of.variances)
-    return np.where(of.variances > 0, known, of.sizes)
+    is_inner, excess = (shares > 0) & (shares < 1), rows / kish - 1
+    known = np.where(variances > 0, np.minimum(rows, shares * (1 - shares) / variances), rows)
+    is_telling = is_inner & (excess > _ROUNDED_EXCESS)
+    likeness = np.where(is_telling, np.clip((rows / known - 1) / excess, 0, 1), 0.0)
+    others = is_telling.sum(axis=-1, keepdims=True) - is_telling
+    mean = (likeness.sum(axis=-1, keepdims=True) - likeness) / others
+    sizes: Floats = np.where(is_inner, known, rows / (1 + np.where(others > 0, mean, 1.0) * excess))
+    return sizes
 
 
 def _ratio(
@@ -205,20 +215,17 @@ class NewcombeIntervals(NamedTuple):
 
     @classmethod
     def of(cls, of: CellMoments, weights: Floats) -> NewcombeIntervals:
-        """All cells; a share of exactly 0 or 1 takes the other cells' likeness within clusters."""
-        shares, known = of.shares, effective_sizes(of)
+        """The contrasts of shares."""
         _, variance, df = of.contrast(weights)
-        is_inner, excess = (shares > 0) & (shares < 1), of.sizes / of.kish - 1
-        is_telling = is_inner & (excess > 0)
-        # The intraclass correlation that a cell's design effect implies.
-        likeness = np.where(is_telling, np.clip((of.sizes / known - 1) / excess, 0, 1), 0.0)
-        others = is_telling.sum(axis=-1, keepdims=True) - is_telling
-        mean = (likeness.sum(axis=-1, keepdims=True) - likeness) / others
-        # The worst case, 1, where no other cell can tell either.
-        worst = of.sizes / (1 + np.where(others > 0, mean, 1.0) * excess)
         apart = (weights**2 * of.variances).sum(axis=-1)
-        shared = np.where(apart > 0, variance / apart, 1.0)
-        return cls(shares, np.where(is_inner, known, worst), weights, shared, df, of.own_df(df))
+        return cls(
+            shares=of.shares,
+            sizes=effective_sizes(of.shares, of.sizes, of.kish, of.variances),
+            weights=weights,
+            shared=np.where(apart > 0, variance / apart, 1.0),
+            df=df,
+            own=of.own_df(df),
+        )
 
     @property
     def estimate(self) -> Floats:

@@ -23,7 +23,7 @@ from evenhand.stats._arrays import (
     weighted_counts,
 )
 from evenhand.stats.contrasts import GAP
-from evenhand.stats.intervals import NewcombeIntervals
+from evenhand.stats.intervals import NewcombeIntervals, effective_sizes
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER, Permutation
 
 _BLOCK = 2_000_000
@@ -173,8 +173,9 @@ class _Sides(NamedTuple):
         """The statistic for shares, whose values were centred at ``centre``."""
 
         def statistics(totals: Floats) -> Floats:
-            cells = _Shares.of(totals[:, :4], totals[:, 4:].reshape(-1, 4, 4), centre)
-            return NewcombeIntervals(cells.shares, cells.worth(), GAP, cells.shared).touching_quantile()
+            with np.errstate(divide="ignore", invalid="ignore"):
+                products = totals[:, 4:].reshape(-1, 4, 4)
+                return _intervals_of_shares(totals[:, :4], products, centre).touching_quantile()
 
         return statistics
 
@@ -191,47 +192,26 @@ class _Sides(NamedTuple):
         return straight, crossed - straight
 
 
-class _Shares(NamedTuple):
-    """Shares inside and outside (columns) under each arrangement (rows), and how well they are known."""
-
-    shares: Floats
-    rows: Floats
-    kish: Floats
-    """Effective numbers of clusters."""
-    variances: Floats
-    shared: Floats
-    """What clusters on both sides make of the variance of the gap."""
-
-    @classmethod
-    def of(cls, sums: Floats, products: Floats, centre: float) -> _Shares:
-        """From the sums of (s, m, t, n) and of their products."""
-        successes, rows = sums[:, 0::2], sums[:, 1::2]
-        means = successes / rows
-        exact = np.rint(successes + centre * rows) / rows
-        kish = rows**2 / np.stack([products[:, 1, 1], products[:, 3, 3]], axis=1)
-        # The influence of a cluster on the two means is (s - A m) / M and (t - B n) / N.
-        pull = np.zeros((sums.shape[0], 2, 4))
-        pull[:, 0, 0], pull[:, 0, 1] = 1 / rows[:, 0], -means[:, 0] / rows[:, 0]
-        pull[:, 1, 2], pull[:, 1, 3] = 1 / rows[:, 1], -means[:, 1] / rows[:, 1]
-        covariance = pull @ products @ pull.transpose(0, 2, 1)
-        variances = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0)
-        variances = np.where((exact > 0) & (exact < 1) & (variances > _CANCELLED), variances, 0.0)
-        apart = variances.sum(axis=1)
-        gap = apart - 2 * np.where(variances.all(axis=1), covariance[:, 0, 1], 0.0)
-        shared = np.divide(np.maximum(gap, 0), apart, out=np.ones_like(apart), where=apart > 0)
-        few = np.divide(kish, kish - 1, out=np.ones_like(kish), where=kish > 1 + _TIE)
-        return cls(exact, rows, kish, variances * few, shared)
-
-    def worth(self) -> Floats:
-        """Effective sizes, as `intervals.effective_sizes` has them."""
-        plain = self.shares * (1 - self.shares)
-        known = np.divide(plain, self.variances, out=self.rows.copy(), where=self.variances > 0)
-        known = np.minimum(self.rows, known)
-        excess = self.rows / self.kish - 1
-        tells = (plain > 0) & (excess > _TIE)
-        likeness = np.divide(self.rows / known - 1, excess, out=np.ones_like(known), where=tells)
-        others = np.clip(likeness, 0, 1)[:, ::-1]
-        return np.where(plain > 0, known, self.rows / (1 + others * excess))
+def _intervals_of_shares(sums: Floats, products: Floats, centre: float) -> NewcombeIntervals:
+    """Shares inside and outside under each arrangement, from the sums of (s, m, t, n) and their products."""
+    successes, rows = sums[:, 0::2], sums[:, 1::2]
+    means = successes / rows
+    shares = np.rint(successes + centre * rows) / rows
+    # Effective numbers of clusters.
+    kish = rows**2 / np.stack([products[:, 1, 1], products[:, 3, 3]], axis=1)
+    # The influence of a cluster on the two means is (s - A m) / M and (t - B n) / N.
+    pull = np.zeros((sums.shape[0], 2, 4))
+    pull[:, 0, 0], pull[:, 0, 1] = 1 / rows[:, 0], -means[:, 0] / rows[:, 0]
+    pull[:, 1, 2], pull[:, 1, 3] = 1 / rows[:, 1], -means[:, 1] / rows[:, 1]
+    covariance = pull @ products @ pull.transpose(0, 2, 1)
+    variances = np.diagonal(covariance, axis1=1, axis2=2)
+    variances = np.where((shares > 0) & (shares < 1) & (variances > _CANCELLED), variances, 0.0)
+    apart = variances.sum(axis=1)
+    # What clusters on both sides make of the variance of the gap.
+    gap = apart - 2 * np.where(variances.all(axis=1), covariance[:, 0, 1], 0.0)
+    shared = np.where(apart > 0, np.maximum(gap, 0) / apart, 1.0)
+    few = np.where(kish > 1 + _TIE, kish / (kish - 1), 1.0)
+    return NewcombeIntervals(shares, effective_sizes(shares, rows, kish, variances * few), GAP, shared)
 
 
 def _products(s: Floats, m: Floats, t: Floats, n: Floats) -> Floats:
