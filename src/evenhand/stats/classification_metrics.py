@@ -119,7 +119,7 @@ def cohens_kappa(tables: Floats) -> Floats:
 def confusion_matrix(predicted: Sequence[str], human: Sequence[str], *, labels: Sequence[str]) -> np.ndarray:
     """Texts by what people say (rows) and what the metric says (columns).
 
-    >>> confusion(["a", "b", "b"], ["a", "a", "b"], labels=["a", "b"]).tolist()
+    >>> confusion_matrix(["a", "b", "b"], ["a", "a", "b"], labels=["a", "b"]).tolist()
     [[1, 1], [0, 1]]
     """
     if len(predicted) != len(human):
@@ -236,24 +236,45 @@ def best_cut(
     if scores.size != codes.size:
         raise InputError(f"{scores.size} values came with {codes.size} labels", expected="as many of both")
     groups = np.unique(encode_clusters(clusters, scores.size), return_inverse=True)[1]
-    cuts = candidate_cuts(scores, labels)
+    sample, cuts = Sample(scores.size, int(groups.max(initial=-1)) + 1), candidate_cuts(scores, labels)
     if not cuts.size or np.unique(codes).size < 2:
-        return _nothing(scores.size, int(groups.max(initial=-1)) + 1, check_level(level))
-    texts = _texts(cuts, scores, codes, groups, labels)
-    generator = np.random.default_rng(rng)
-    everything = texts.confusions(np.arange(scores.size))
-    kappas, hits = cohens_kappa(everything), np.einsum("tii->t", everything) / scores.size
-    predicted = texts.predict(np.full(scores.size, _middle_of_best(kappas)))
-    used = min(folds, int(groups.max()) + 1)
-    held_out = [_cross_validate(texts, generator, used) for _ in range(REPEATS)]
-    drawn = _resample(texts, predicted, held_out, generator, used, resamples)
+        return _nothing(sample, check_level(level))
+    sizes = np.abs(scores) if labels == 3 else scores
+    side = np.where((scores < 0) & (labels == 3), 0, 1).astype(np.intp)
+    texts = _CodedTexts(cuts, np.searchsorted(cuts, sizes, side="right"), side, codes, groups, labels)
+    generator, every = np.random.default_rng(rng), np.arange(scores.size)
+    fits = texts.confusions(every)
+    kappas, hits = cohens_kappa(fits), _accuracies(fits)
+    best, used = _middle_of_best(kappas), min(folds, sample.n_clusters)
+    predicted = texts.predict(np.full(scores.size, best))
+    deals = [_cross_validate(texts, generator, used) for _ in range(REPEATS)]
+    held_out = np.stack([texts.table(deal, every) for deal in deals])
+    # Every resample fits its own cuts and is dealt to folds anew: fitting widens the intervals.
+    drawn_cuts, fitted, unseen = [], [], []
+    for rows in resample_clusters(groups, rng=generator, resamples=resamples):
+        drawn = texts.of(rows)
+        drawn_cuts.append(cuts[_middle_of_best(cohens_kappa(texts.confusions(rows)))])
+        fitted.append(texts.table(predicted, rows))
+        unseen.append(drawn.table(_cross_validate(drawn, generator, used), np.arange(rows.size)))
+    fitted_tables, unseen_tables = np.stack(fitted), np.stack(unseen)
+
+    def estimate(value: float, draws: Floats, name: str) -> Estimate:
+        method = f"{name}, {PERCENTILE}"
+        return percentile_estimate(
+            float(value), draws, resamples, sample, level=level, method=method, reason=NO_VARIATION
+        )
+
     return BestCut(
-        cut=drawn.estimate(np.concatenate([[cuts[_middle_of_best(kappas)]], drawn.cuts]), level, _NAME),
-        kappa=drawn.estimate(cohens_kappa(drawn.fitted), level, "Cohen's kappa"),
-        accuracy=drawn.estimate(_accuracies(drawn.fitted), level, "share of equal labels"),
-        kappa_held_out=drawn.estimate(drawn.kappas_held_out, level, "Cohen's kappa, cross-validated"),
-        accuracy_held_out=drawn.estimate(
-            drawn.hits_held_out, level, "share of equal labels, cross-validated"
+        cut=estimate(cuts[best], np.array(drawn_cuts), _NAME),
+        kappa=estimate(kappas[best], cohens_kappa(fitted_tables), "Cohen's kappa"),
+        accuracy=estimate(hits[best], _accuracies(fitted_tables), "share of equal labels"),
+        kappa_held_out=estimate(
+            np.mean(cohens_kappa(held_out)), cohens_kappa(unseen_tables), "Cohen's kappa, cross-validated"
+        ),
+        accuracy_held_out=estimate(
+            np.mean(_accuracies(held_out)),
+            _accuracies(unseen_tables),
+            "share of equal labels, cross-validated",
         ),
         folds=used,
         curve=tuple(
@@ -276,8 +297,8 @@ def candidate_cuts(values: Floats, labels: int) -> Floats:
     if between.size <= CANDIDATES:
         return between
     chosen = np.unique(np.linspace(0, between.size - 1, CANDIDATES).round().astype(np.intp))
-    kept: Floats = between[chosen]
-    return kept
+    spread: Floats = between[chosen]
+    return spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,12 +320,12 @@ class _CodedTexts:
         table = np.bincount(cells, minlength=(self.cuts.size + 1) * 2 * width).reshape(-1, 2, width)
         beyond = np.cumsum(table[::-1], axis=0)[::-1][1:].astype(np.float64)
         total = table.sum(axis=(0, 1)).astype(np.float64)
-        found = np.zeros((self.cuts.size, width, width))
-        found[:, :, width - 1] = beyond[:, 1]
+        confusions = np.zeros((self.cuts.size, width, width))
+        confusions[:, :, width - 1] = beyond[:, 1]
         if width == 3:
-            found[:, :, 0] = beyond[:, 0]
-        found[:, :, width - 2] = total - beyond.sum(axis=1)
-        return found
+            confusions[:, :, 0] = beyond[:, 0]
+        confusions[:, :, width - 2] = total - beyond.sum(axis=1)
+        return confusions
 
     def of(self, rows: Ints) -> _CodedTexts:
         """Some rows, with repeats in the cluster they come from."""
@@ -323,60 +344,6 @@ class _CodedTexts:
         if self.labels == 2:
             return is_beyond.astype(np.intp)
         return np.where(is_beyond, np.where(self.side == 0, 0, 2), 1).astype(np.intp)
-
-
-@dataclass(frozen=True, slots=True)
-class _ResampledCuts:
-    """What resamples of clusters gave."""
-
-    n: int
-    n_clusters: int
-    cuts: Floats
-    fitted: Floats
-    """Confusion matrices of the best cut; here and below the first one is of all rows."""
-    kappas_held_out: Floats
-    hits_held_out: Floats
-
-    def estimate(self, values: Floats, level: float, name: str) -> Estimate:
-        value, draws, method = float(values[0]), values[1:], f"{name}, {PERCENTILE}"
-        sample = Sample(self.n, self.n_clusters)
-        return percentile_estimate(
-            value, draws, self.cuts.size, sample, level=level, method=method, reason=NO_VARIATION
-        )
-
-
-def _texts(cuts: Floats, scores: Floats, human: Ints, groups: Ints, labels: int) -> _CodedTexts:
-    sizes = np.abs(scores) if labels == 3 else scores
-    side = np.where((scores < 0) & (labels == 3), 0, 1).astype(np.intp)
-    return _CodedTexts(cuts, np.searchsorted(cuts, sizes, side="right"), side, human, groups, labels)
-
-
-def _resample(
-    texts: _CodedTexts,
-    predicted: Ints,
-    held_out: Sequence[Ints],
-    generator: np.random.Generator,
-    folds: int,
-    resamples: int,
-) -> _ResampledCuts:
-    """Every resample fits its own cuts and is dealt to folds anew: fitting widens the intervals."""
-    every = np.arange(texts.human.size)
-    whole = np.stack([texts.table(labels, every) for labels in held_out])
-    cuts, fitted, unseen = [], [texts.table(predicted, every)], []
-    for rows in resample_clusters(texts.groups, rng=generator, resamples=resamples):
-        cuts.append(texts.cuts[_middle_of_best(cohens_kappa(texts.confusions(rows)))])
-        fitted.append(texts.table(predicted, rows))
-        drawn = texts.of(rows)
-        unseen.append(drawn.table(_cross_validate(drawn, generator, folds), np.arange(rows.size)))
-    tables = np.stack(unseen)
-    return _ResampledCuts(
-        texts.human.size,
-        int(texts.groups.max()) + 1,
-        np.array(cuts),
-        np.stack(fitted),
-        np.concatenate([[np.mean(cohens_kappa(whole))], cohens_kappa(tables)]),
-        np.concatenate([[np.mean(_accuracies(whole))], _accuracies(tables)]),
-    )
 
 
 def _accuracies(tables: Floats) -> Floats:
@@ -412,7 +379,7 @@ def _checked_codes(human: npt.ArrayLike, labels: int) -> Ints:
     return codes
 
 
-def _nothing(n: int, clusters: int, level: float) -> BestCut:
-    reason = NO_VARIATION if n else NO_VALUES
-    none = Estimate(None, None, None, level, _NAME, n, 0, clusters, reason)
+def _nothing(of: Sample, level: float) -> BestCut:
+    reason = NO_VARIATION if of.n else NO_VALUES
+    none = Estimate(None, None, None, level, _NAME, of.n, 0, of.n_clusters, reason)
     return BestCut(none, none, none, none, none, 0, ())

@@ -74,23 +74,13 @@ def majority_vote(ratings: RatingCodes, *, agreement: float = 0.5, least: int = 
     counts = ratings.counts()
     total, top = counts.sum(axis=1), counts.argmax(axis=1)
     best = counts[np.arange(len(top)), top]
-    labels: list[str | None] = []
-    reasons: list[str | None] = []
-    for at, (n, most) in enumerate(zip(total, best, strict=True)):
-        # A hair below, so that two of three reach 0.6667 however it was rounded.
-        reason = (
-            TOO_FEW
-            if n < max(least, 1)
-            else NO_MAJORITY
-            if 2 * most <= n
-            else TOO_LITTLE_AGREEMENT
-            if most / n < agreement - 5e-3
-            else None
-        )
-        reasons.append(reason)
-        labels.append(None if reason else ratings.labels[top[at]])
+    # A hair below, so that two of three reach 0.6667 however it was rounded.
+    failed = [total < max(least, 1), 2 * best <= total, best < (agreement - 5e-3) * total]
+    places = np.select(failed, [0, 1, 2], 3)
+    reasons = tuple((TOO_FEW, NO_MAJORITY, TOO_LITTLE_AGREEMENT, None)[place] for place in places)
+    labels = (None if reason else ratings.labels[at] for at, reason in zip(top, reasons, strict=True))
     shares = tuple(float(most / n) if n else None for n, most in zip(total, best, strict=True))
-    return Consensus(tuple(labels), shares, tuple(reasons))
+    return Consensus(tuple(labels), shares, reasons)
 
 
 def dawid_skene(
@@ -200,8 +190,8 @@ def _maximise(
 def _log_joint(ratings: RatingCodes, prior: Floats, confusion: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         logs = np.log(np.maximum(confusion, 1e-300))
-        found = np.tile(np.log(np.maximum(prior, 1e-300)), (len(ratings.items), 1))
+        joint = np.tile(np.log(np.maximum(prior, 1e-300)), (len(ratings.items), 1))
     for true in range(len(ratings.labels)):
         said = logs[ratings.of_annotator, true, ratings.of_label]
-        found[:, true] += np.bincount(ratings.of_item, weights=said, minlength=len(ratings.items))
-    return found
+        joint[:, true] += np.bincount(ratings.of_item, weights=said, minlength=len(ratings.items))
+    return joint

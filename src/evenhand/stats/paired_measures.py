@@ -222,24 +222,22 @@ def _friedman(values: Floats) -> TestResult:
         return TestResult(None, values.shape[1] - 1, None, None, n, method, null_reason=NO_VARIATION)
     from scipy.stats import friedmanchisquare
 
-    found = friedmanchisquare(*values.T)
-    return TestResult(
-        float(found.statistic), float(values.shape[1] - 1), float(found.pvalue), None, n, method
-    )
+    test = friedmanchisquare(*values.T)
+    return TestResult(float(test.statistic), float(values.shape[1] - 1), float(test.pvalue), None, n, method)
 
 
 def _hits(values: npt.ArrayLike) -> Floats:
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 1 or not np.isin(found, (0.0, 1.0)).all():
-        raise InputError(f"hits of shape {found.shape}", expected="one true or false a pair")
-    return found
+    hits = np.asarray(values, dtype=np.float64)
+    if hits.ndim != 1 or not np.isin(hits, (0.0, 1.0)).all():
+        raise InputError(f"hits of shape {hits.shape}", expected="one true or false a pair")
+    return hits
 
 
 def _codes(first: npt.ArrayLike, second: npt.ArrayLike, truth: npt.ArrayLike) -> tuple[Ints, Ints, Ints]:
-    found = tuple(np.asarray(codes, dtype=np.intp) for codes in (first, second, truth))
-    if len({codes.shape for codes in found}) > 1:
+    one, other, true = (np.asarray(codes, dtype=np.intp) for codes in (first, second, truth))
+    if not one.shape == other.shape == true.shape:
         raise InputError(
-            f"{found[0].size} and {found[1].size} predictions came with {found[2].size} ground truths",
+            f"{one.size} and {other.size} predictions came with {true.size} ground truths",
             expected="one of each a pair, -1 where there is none",
         )
-    return found[0], found[1], found[2]
+    return one, other, true
