@@ -80,12 +80,12 @@ class Norms:
 
     def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
         """For each text a value and a label for every variable; null where no word of it is known."""
-        found = find_words(texts, self._table, skip_masks=True)
-        averages = table_averages(self._weights, found)
+        words = find_words(texts, self._table, skip_masks=True)
+        averages = table_averages(self._weights, words)
         columns = [self._column(name, averages[:, place]) for place, name in enumerate(NORMS)]
         return [
             dict(zip(NORMS, row, strict=True)) if known else _null_row(text)
-            for text, known, row in zip(texts, found.known.tolist(), zip(*columns, strict=True), strict=True)
+            for text, known, row in zip(texts, words.known.tolist(), zip(*columns, strict=True), strict=True)
         ]
 
     def explain(self, text: Text, output: str = "valence") -> list[WordScore]:
@@ -130,7 +130,7 @@ def _in_mask(place: int, text: Text) -> bool:
 
 def _parse_cuts(text: str) -> dict[str, NormCuts]:
     """The default cuts, changed by ``variable=number`` or ``variable.side=number``."""
-    found = dict(CUTS)
+    changed = dict(CUTS)
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, number = part.partition("=")
         variable, _, side = name.strip().partition(".")
@@ -142,9 +142,9 @@ def _parse_cuts(text: str) -> dict[str, NormCuts]:
                 f"{', '.join(VAD)} also variable.negative and variable.positive",
                 fix="write for example cuts=valence=0.3,joy=0.2",
             )
-        old = found[variable]
-        found[variable] = old._replace(**{side: cut}) if side else NormCuts(cut, cut)
-    return found
+        old = changed[variable]
+        changed[variable] = old._replace(**{side: cut}) if side else NormCuts(cut, cut)
+    return changed
 
 
 def _sides(variable: str) -> tuple[str, ...]:

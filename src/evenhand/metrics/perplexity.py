@@ -69,11 +69,11 @@ class CachedLikelihoods:
 def cached_ngram_likelihoods(model: NgramModel) -> CachedLikelihoods:
     """A reader by an n-gram model."""
 
-    def fits(texts: Sequence[str]) -> list[tuple[float, int]]:
-        found = [model.log_likelihood(tokenize(text)) for text in texts]
-        return [(fit.log10 * math.log(10), fit.tokens) for fit in found]
+    def read(texts: Sequence[str]) -> list[tuple[float, int]]:
+        fits = (model.log_likelihood(tokenize(text)) for text in texts)
+        return [(fit.log10 * math.log(10), fit.tokens) for fit in fits]
 
-    return CachedLikelihoods(fits)
+    return CachedLikelihoods(read)
 
 
 def _value(fits: Sequence[tuple[float, int]]) -> Value:

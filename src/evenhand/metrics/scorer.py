@@ -93,8 +93,8 @@ class _TextBlock:
         """The outputs of the texts there are, in their order."""
         if self.digests is None:
             return iter(fresh)
-        found = dict(zip(self.missing(), fresh, strict=True))
-        return (found[key] if key in found else _from_json(self.cached[key]) for key in self.digests)
+        scored = dict(zip(self.missing(), fresh, strict=True))
+        return (scored[key] if key in scored else _from_json(self.cached[key]) for key in self.digests)
 
 
 class _ProgressNote(NamedTuple):
@@ -202,11 +202,11 @@ class MetricScorer:
 
     def _is_outside(self, prompt: Prompt, tally: ScoringStats) -> bool:
         groups = self.limits.get(prompt.suite)
-        found = groups is not None and not any(
+        is_outside = groups is not None and not any(
             group.name in groups.get(group.axis, ()) for group in prompt.groups
         )
-        tally.outside += found
-        return found
+        tally.outside += is_outside
+        return is_outside
 
     def _render(self, prompt: Prompt, text: str | None, tally: ScoringStats) -> Text | None:
         if text is None:

@@ -269,10 +269,12 @@ def best_cut(
         kappa=estimate(kappas[best], cohens_kappa(fitted_tables), "Cohen's kappa"),
         accuracy=estimate(hits[best], _accuracies(fitted_tables), "share of equal labels"),
         kappa_held_out=estimate(
-            np.mean(cohens_kappa(held_out)), cohens_kappa(unseen_tables), "Cohen's kappa, cross-validated"
+            float(np.mean(cohens_kappa(held_out))),
+            cohens_kappa(unseen_tables),
+            "Cohen's kappa, cross-validated",
         ),
         accuracy_held_out=estimate(
-            np.mean(_accuracies(held_out)),
+            float(np.mean(_accuracies(held_out))),
             _accuracies(unseen_tables),
             "share of equal labels, cross-validated",
         ),

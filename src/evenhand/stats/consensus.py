@@ -120,7 +120,7 @@ def annotator_accuracy(
 
     n counts the annotator's ratings, n_clusters the items they rated; there is no interval below two.
 
-    The model is fitted anew to every resample, beginning at what was found for all items. With very many
+    The model is fitted anew to every resample, beginning at the fit of all items. With very many
     ratings fewer resamples are drawn, 50 at least: their intervals are narrow.
     """
     people, items = len(ratings.annotators), len(ratings.items)

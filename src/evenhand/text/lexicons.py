@@ -40,7 +40,7 @@ class Lexicon:
 
 
 def read_lexicon(path: Path, *, scales: Mapping[str, tuple[float, float]] = NORMS) -> Lexicon:
-    """The ratings of a table whose first column is the word; the variables are found by their column names.
+    """The ratings of a table whose first column is the word; the columns are looked up by name.
 
     Args:
         path: ``.tsv``, ``.csv`` or ``.txt`` (tabs), packed with xz where the name ends in ``.xz``.
@@ -141,7 +141,7 @@ def _ratings(
     path: Path,
     line: int,
 ) -> list[float]:
-    found = []
+    ratings = []
     for column, (name, (low, high)) in zip(columns, scales.items(), strict=True):
         text = row[column] if column < len(row) else ""
         try:
@@ -154,5 +154,5 @@ def _ratings(
                 expected=f"a number from {low:g} to {high:g}",
                 fix="correct the file",
             )
-        found.append(value)
-    return found
+        ratings.append(value)
+    return ratings

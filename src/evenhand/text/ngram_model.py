@@ -63,9 +63,9 @@ class NgramModel:
         """Of the piece at a place, after at most ``order - 1`` pieces before it."""
         start, weight = max(0, at - self.order + 1), 0.0
         for begin in range(start, at + 1):
-            found = self.probabilities[at - begin].get(row[begin : at + 1])
-            if found is not None:
-                return weight + found
+            probability = self.probabilities[at - begin].get(row[begin : at + 1])
+            if probability is not None:
+                return weight + probability
             weight += self.backoffs[at - begin - 1].get(row[begin:at], 0.0)
         raise AssertionError("every piece is a unigram or unknown")
 
@@ -87,7 +87,7 @@ class NgramModel:
 def tokenize(text: str) -> list[str]:
     """The words and single marks of a text, lower-cased: what n-grams are counted over.
 
-    >>> pieces("He's well, isn't he?")
+    >>> tokenize("He's well, isn't he?")
     ["he's", 'well', ',', "isn't", 'he', '?']
     """
     return _PIECE.findall(text.lower())
@@ -104,19 +104,14 @@ def train_ngram_model(texts: Iterable[Sequence[str]], *, order: int = ORDER) -> 
     levels = [_level(table) for table in counts]
     # Unknown words share what the unigrams leave; nothing ever predicts the begin mark.
     uniform = 1 / (len(counts[0]) + 1)
-    found: list[dict[Gram, float]] = [{}]
     left = levels[0].backoffs.get((), 0.0) * uniform
-    found[0] = {gram: share + left for gram, share in levels[0].shares.items()}
+    shares = [{gram: share + left for gram, share in levels[0].shares.items()}]
     for level in levels[1:]:
-        shorter = found[-1]
-        found.append(
-            {
-                gram: share + level.backoffs[gram[:-1]] * shorter[gram[1:]]
-                for gram, share in level.shares.items()
-            }
-        )
+        shorter, backoffs = shares[-1], level.backoffs
+        own = level.shares.items()
+        shares.append({gram: share + backoffs[gram[:-1]] * shorter[gram[1:]] for gram, share in own})
     first = {(UNKNOWN,): math.log10(left), (BEGIN,): -99.0}
-    tables = [{gram: math.log10(value) for gram, value in table.items()} for table in found]
+    tables = [{gram: math.log10(value) for gram, value in table.items()} for table in shares]
     weights = [{gram: _log10(value) for gram, value in level.backoffs.items()} for level in levels[1:]]
     return NgramModel((first | tables[0], *tables[1:]), (*weights, {}))
 
@@ -139,9 +134,9 @@ def read_arpa(path: Path) -> NgramModel:
                     sizes.append(int(mark.partition("=")[2]))
     except (OSError, ValueError) as error:
         raise _unreadable(path, str(error)) from error
-    found = [len(table.probabilities) for table in tables]
-    if not ended or not tables or len(tables) > _MOST_ORDERS or found != sizes:
-        raise _unreadable(path, f"it declares {sizes[:_MOST_ORDERS]} n-grams and has {found[:_MOST_ORDERS]}")
+    counts = [len(table.probabilities) for table in tables]
+    if not ended or not tables or len(tables) > _MOST_ORDERS or counts != sizes:
+        raise _unreadable(path, f"it declares {sizes[:_MOST_ORDERS]} n-grams and has {counts[:_MOST_ORDERS]}")
     lacking = [word for word in (UNKNOWN, END) if (word,) not in tables[0].probabilities]
     if lacking:
         raise _unreadable(path, f"it has no {lacking[0]}")
@@ -217,8 +212,8 @@ def _discounts(counts: Mapping[Gram, int]) -> tuple[float, ...]:
     if any(seen[times] == 0 for times in (1, 2, 3)):
         return FALLBACK
     scale = seen[1] / (seen[1] + 2 * seen[2])
-    found = tuple(k - (k + 1) * scale * seen[k + 1] / seen[k] for k in (1, 2, 3))
-    return found if all(0 < value <= k for k, value in enumerate(found, start=1)) else FALLBACK
+    discounts = tuple(k - (k + 1) * scale * seen[k + 1] / seen[k] for k in (1, 2, 3))
+    return discounts if all(0 < value <= k for k, value in enumerate(discounts, start=1)) else FALLBACK
 
 
 def _log10(value: float) -> float:

@@ -48,7 +48,7 @@ class TermSearcher:
             self._ranks.setdefault(folded, []).append(rank)
             lengths.setdefault(folded[0], set()).add(len(folded))
             self._sizes.append(len(folded))
-        self._lengths = {first: tuple(sorted(found)) for first, found in lengths.items()}
+        self._lengths = {first: tuple(sorted(sizes)) for first, sizes in lengths.items()}
         firsts = "".join(map(re.escape, lengths))
         before = _OUTSIDE_WORD if all(term.whole_word for term in self._terms) else ""
         self._starts = re.compile(f"{before}[{firsts}]" if lengths else "(?!)")
@@ -60,9 +60,9 @@ class TermSearcher:
         done = 0
         for match in self._starts.finditer(folded.text):
             place = match.start()
-            if place >= done and (found := self._at(text, place, folded)) is not None:
-                yield found
-                done = place + self._sizes[found.rank]
+            if place >= done and (span := self._at(text, place, folded)) is not None:
+                yield span
+                done = place + self._sizes[span.rank]
 
     def _at(self, text: str, place: int, folded: _FoldedText) -> TermSpan | None:
         ranks: list[int] = []

@@ -33,7 +33,7 @@ def split_words(text: str) -> list[str]:
 def find_tokens(text: str) -> list[Token]:
     """The same words with their places in the text.
 
-    Words are found before they are lower-cased, so that places fit the text as given; the two orders differ
+    Text is split before it is lower-cased, so that places fit the text as given; the two orders differ
     only for letters whose lower-case form is longer (the Turkish capital dotted i).
     """
     return [Token(match[0].lower(), match.start(), match.end()) for match in _WORD.finditer(text)]

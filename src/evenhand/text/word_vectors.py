@@ -107,7 +107,7 @@ def word_form(word: str) -> str:
 
 
 def read_vectors(path: Path, *, limit: int | None = None) -> WordVectors:
-    """The word vectors of a file; which of the known formats it has is found by looking.
+    """The word vectors of a file; its format is told by its content.
 
     Args:
         path: The file. ``.gz`` is unpacked on the way.
