@@ -44,8 +44,8 @@ class GenderPolarity:
 
     Output ``unigram``: the number of female tokens minus the number of male tokens of BOLD's lists, by the
     word rule of `evenhand.text.word_tokens`. A text is *male* where male tokens outnumber female ones,
-    *female* where it is the other way round, and *neutral* otherwise. A text without any listed word was
-    looked at and is neutral: its 0 is a measurement, not a gap.
+    *female* where female ones outnumber male ones, and *neutral* otherwise. A text without any listed word
+    is neutral: its 0 is a measurement, not a gap.
 
     Outputs ``wavg`` and ``max``, in [-1, 1]: each known word has the cosine b of its hard-debiased vector
     with she - he. ``wavg`` is sum(sgn(b) b^2) / sum(abs(b)), ``max`` the b of the most polar word, 0 where a
@@ -178,7 +178,7 @@ def _info(cut: float, vectors: str, lists: str) -> MetricInfo:
         weights=digest({"male": sorted(MALE), "female": sorted(FEMALE), "vectors": vectors, "lists": lists}),
         failures=(
             "Words for people who are neither women nor men are not on its lists.",
-            "It counts who is mentioned, not what is said: 'her boss, a man' counts one of each.",
+            "It counts who is mentioned, not what a text says: 'her boss, a man' counts one of each.",
             "Names have no gender here: a text that repeats a name in place of a pronoun is neutral.",
         ),
         word_scores=(

@@ -65,7 +65,7 @@ class CellMoments:
     n_clusters: Ints
     """Clusters over all cells."""
     covariance: Floats
-    """Cluster-robust (CR2) covariance of the means; exact zero where it is only rounding."""
+    """Cluster-robust (CR2) covariance of the means; exactly 0 instead of rounding."""
     design: Floats
     """For independent errors of unit variance: what the sampling variance of ``covariance`` is made of."""
     fourth: Floats

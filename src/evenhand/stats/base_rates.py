@@ -24,11 +24,11 @@ from evenhand.stats.wasserstein import check_simplex, mean_square_gap, simplex_d
 OVERALL = "(overall)"
 """The mean over options. The paper's printed 1.95 for direct topic bias is not that of its cells (1.395)."""
 FEW_ARRANGEMENTS = "too few keywords to shuffle"
-"""With every arrangement of keywords alike, chance cannot be told from bias."""
+"""Where every arrangement of keywords is alike, chance and bias are indistinguishable."""
 FEW_KEYWORDS = "too few keywords for an interval"
 LEAST = 4
 """Keywords from which on an option has an interval. That of two or three, resampled, covers 6 or 7 times in
-10 where 95 in 100 are asked for; widened by the t quantile it would say nothing. p stays exact."""
+10 instead of 95 in 100; widened by the t quantile it would be useless. p stays exact."""
 SLICES = 32
 """Directions of a sliced distance inside each of thousands of arrangements."""
 SideTexts: TypeAlias = tuple[npt.ArrayLike, Ids, Ids]

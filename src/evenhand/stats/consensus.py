@@ -53,7 +53,7 @@ class DawidSkene:
         return diagonal
 
     def consensus(self, ratings: RatingCodes, *, probability: float = 0.5) -> Consensus:
-        """The most probable label of each item, where it is more probable than ``probability``."""
+        """The most probable label of each item, if that is more probable than ``probability``."""
         top = self.posteriors.argmax(axis=1)
         best = self.posteriors[np.arange(len(top)), top]
         kept = best > probability

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.core.errors import InputError
-from evenhand.stats._arrays import Floats, check_level, check_values
+from evenhand.stats._arrays import Floats, check_level, check_pairs, check_values
 from evenhand.stats.contrasts import GAP, POWER
 from evenhand.stats.intervals import NewcombeIntervals
 from evenhand.stats.quantiles import normal_quantile, t_quantile, t_two_sided
@@ -169,12 +169,7 @@ def _drop_rounding(differences: Floats, *sides: npt.NDArray[np.float64]) -> Floa
 
 
 def _differences(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
-    first, second = check_values(a, "a"), check_values(b, "b")
-    if first.size != second.size:
-        raise InputError(
-            f"a has {first.size} values and b has {second.size}",
-            expected="pairs: as many values in a as in b",
-        )
+    first, second = check_pairs(a, b)
     return first - second
 
 

@@ -254,7 +254,7 @@ class NewcombeIntervals(NamedTuple):
     def _reach(self, z: Floats, side: Floats) -> Floats:
         """How far the intervals at the quantile ``z`` reach below the sums, or above where ``side`` is -1."""
         weights = side[..., None] * self.weights
-        # A share pulls a sum down by its lower end where it is added, by its upper end where it is taken off.
+        # A share pulls a sum down by its lower end if added, by its upper end if subtracted.
         ends = wilson_interval(self.shares, self.sizes, self._own_quantile(z[..., None], weights > 0))
         pulls = weights * (self.shares - np.where(weights > 0, ends.low, ends.high))
         reach: Floats = np.sqrt(self.shared * (pulls * pulls).sum(axis=-1))

@@ -37,7 +37,7 @@ class LabelScale:
         return replace(self, places=dict(places))
 
     def label_of(self, said: str) -> str | None:
-        """Our label for what was said, whatever its case and white space; None where it is not on the scale.
+        """Our label for a given one, ignoring case and white space; None if the scale has none.
 
         >>> POLARITY.label_of(" Positive"), POLARITY.label_of("opposing sides"), POLARITY.label_of("angry")
         ('positive', 'opposing', None)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
-from evenhand.stats._arrays import Bools, Floats, Ids, Ints, RandomSource, check_values, encode_clusters
+from evenhand.stats._arrays import Bools, Floats, Ids, Ints, RandomSource, check_pairs, encode_clusters
 from evenhand.stats.bootstrap import Resampling, ratio_of_sums
 from evenhand.stats.hypothesis_tests import is_constant, paired_t, wilcoxon
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, SAME_DIFFERENCE, PointEstimate, TestResult
@@ -44,7 +44,7 @@ class Parity:
 
 @dataclass(frozen=True, slots=True)
 class PairedIntensities:
-    """How strongly something is found in the two sides of pairs."""
+    """How strongly the two sides of pairs show something."""
 
     avg_delta: Estimate
     """Mean of the absolute difference (eq. 4); 0 is equal."""
@@ -131,13 +131,8 @@ def paired_intensities(
     resamples: int = 2_000,
     level: float = 0.95,
 ) -> PairedIntensities:
-    """Average delta, ACS, tests and effect size of two columns of intensities, a row a pair."""
-    first, second = check_values(a, "a"), check_values(b, "b")
-    if first.size != second.size:
-        raise InputError(
-            f"a has {first.size} values and b has {second.size}",
-            expected="pairs: as many values in a as in b",
-        )
+    """Average delta, ACS, tests and effect size of two columns of intensities, one row per pair."""
+    first, second = check_pairs(a, b)
     usable = second != 0
     ones, gaps = np.ones_like(first), second - first
     ratios = np.where(usable, 1 - first / np.where(usable, second, 1.0), 0.0)

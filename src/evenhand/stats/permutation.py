@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -57,9 +58,10 @@ def cluster_permutation(
     values = (check_binary if is_share else check_values)(y, "y")
     in_group = check_group(group, values.size)
     sides = _Sides.of(values, in_group, encode_clusters(clusters, values.size))
-    reason = sides.null_reason(values)
-    if reason:
-        return _result(sides, values.size, reason=reason)
+    result = partial(Permutation, n=values.size, n_clusters=sides.n_clusters, method="cluster permutation")
+    if reason := sides.null_reason(values):
+        estimate = None if reason == NO_VALUES else sides.gap()
+        return result(estimate, None, 0, is_exact=False, null_reason=reason)
     statistics = sides.of_shares(float(values.mean())) if is_share else sides.of_means
     observed = float(statistics(sides.totals(np.zeros((1, sides.n_clusters), dtype=np.bool_)))[0])
     total = sides.arrangements()
@@ -68,7 +70,7 @@ def cluster_permutation(
     bar = observed * (1 - _TIE)
     extreme = sum(int(np.count_nonzero(statistics(block) >= bar)) for block in blocks)
     p = extreme / total if is_exact else (1 + extreme) / (resamples + 1)
-    return _result(sides, values.size, p=p, arrangements=total if is_exact else resamples, is_exact=is_exact)
+    return result(sides.gap(), p, total if is_exact else resamples, is_exact=is_exact)
 
 
 class _Sides(NamedTuple):
@@ -217,24 +219,3 @@ def _intervals_of_shares(sums: Floats, products: Floats, centre: float) -> Newco
 def _products(s: Floats, m: Floats, t: Floats, n: Floats) -> Floats:
     parts = np.stack([s, m, t, n], axis=1)
     return np.concatenate([parts, np.einsum("gi,gj->gij", parts, parts).reshape(-1, 16)], axis=1)
-
-
-def _result(
-    sides: _Sides,
-    n: int,
-    *,
-    p: float | None = None,
-    arrangements: int = 0,
-    is_exact: bool = False,
-    reason: str | None = None,
-) -> Permutation:
-    return Permutation(
-        estimate=None if reason == NO_VALUES else sides.gap(),
-        p=p,
-        arrangements=arrangements,
-        is_exact=is_exact,
-        n=n,
-        n_clusters=sides.n_clusters,
-        method="cluster permutation",
-        null_reason=reason,
-    )

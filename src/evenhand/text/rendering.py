@@ -1,4 +1,4 @@
-"""Masks the words that reveal a group, so that a metric scores what is said and not of whom."""
+"""Masks the words that reveal a group, so that a metric scores the statement and not its subject."""
 
 from __future__ import annotations
 
@@ -79,9 +79,10 @@ def render_text(
 ) -> Text:
     """The string a metric scores, and where masks stand in it.
 
-    Text and mentions are composed first (`compose_unicode`): an accent apart from its letter, or a soft hyphen
-    inside a word, looks the same to a reader and must not keep a mention from its mask. The text is scored in
-    that form, whether it has mentions or not. Zero-width spaces and joiners stay, and do keep a mention from its mask.
+    Text and mentions are composed first (`compose_unicode`): an accent apart from its letter, or a soft
+    hyphen inside a word, looks the same to a reader and must not keep a mention from its mask. The text is
+    scored in that form, whether it has mentions or not. Zero-width spaces and joiners stay, and do keep a
+    mention from its mask.
 
     Args:
         prompt_text: The prompt; empty where there is none.

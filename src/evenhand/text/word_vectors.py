@@ -107,7 +107,7 @@ def word_form(word: str) -> str:
 
 
 def read_vectors(path: Path, *, limit: int | None = None) -> WordVectors:
-    """The word vectors of a file; its format is told by its content.
+    """The word vectors of a file; its content decides which of the known formats it has.
 
     Args:
         path: The file. ``.gz`` is unpacked on the way.
@@ -136,7 +136,7 @@ def read_vectors(path: Path, *, limit: int | None = None) -> WordVectors:
 
 
 class _GzipReader(gzip.GzipFile):
-    """A packed file that says so where it would not end."""
+    """A gzip file that fails where it unpacks to far too much."""
 
     def __init__(self, raw: BinaryIO, most: int) -> None:
         super().__init__(fileobj=raw)
