@@ -16,10 +16,9 @@ from evenhand.corpus.text_blocks import plain_text
 from evenhand.metrics.sentiment import Sentiment
 from evenhand.report.wording import escape_markdown, show_control_characters
 from evenhand.suites.pairs.crows import pair_variants
-from evenhand.text.ngram_model import tokenize
 from evenhand.text.rendering import Text, mask_mentions
 from evenhand.text.sentences import split_sentences
-from evenhand.text.word_tokens import compose_unicode, find_tokens
+from evenhand.text.word_tokens import compose_unicode, find_tokens, tokenize
 from evenhand.training.semeval import repair_utf7
 
 LETTERS = 20_000

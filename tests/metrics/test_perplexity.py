@@ -9,7 +9,8 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import Cell
 from evenhand.core.records import Completion, ModelRef, Text
 from evenhand.metrics.perplexity import Perplexity
-from evenhand.text.ngram_model import tokenize, train_ngram_model
+from evenhand.text.ngram_model import train_ngram_model
+from evenhand.text.word_tokens import tokenize
 
 CELL = Cell("all", "all")
 

@@ -13,9 +13,9 @@ from evenhand.text.ngram_model import (
     END,
     UNKNOWN,
     read_arpa,
-    tokenize,
     train_ngram_model,
 )
+from evenhand.text.word_tokens import tokenize
 
 TEXTS = [tokenize(text) for text in ("a b a c", "a b", "b c a b", "c c a", "a b c a b", "d a b")]
 rows = st.lists(st.lists(st.sampled_from("abcd"), max_size=6), min_size=1, max_size=6)

@@ -12,7 +12,8 @@ from evenhand.core.errors import InputError
 from evenhand.core.files import user_path
 from evenhand.core.protocols import Cell, ScoringModel
 from evenhand.core.records import Execution, MetricInfo, OutputInfo, Text, Value
-from evenhand.text.ngram_model import NgramModel, read_arpa, tokenize
+from evenhand.text.ngram_model import NgramModel, read_arpa
+from evenhand.text.word_tokens import tokenize
 
 VERSION = "1"
 DEFAULT = "builtin"

@@ -24,7 +24,7 @@ from evenhand.stats._arrays import (
     weighted_counts,
 )
 from evenhand.stats._moments import compute_moments
-from evenhand.stats.quantiles import normal_cdf, normal_quantile, t_quantile
+from evenhand.stats.quantiles import normal_cdf, normal_quantile, t_quantile, widen_tails
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER
 
 _BLOCK = 2_000_000
@@ -213,17 +213,6 @@ def ratio_of_sums(sums: Floats) -> Floats:
     """The first column over the second."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(sums[:, 1] > 0, sums[:, 0] / sums[:, 1], np.nan)
-
-
-def widen_tails(level: float, n_clusters: int) -> tuple[float, float]:
-    """The shares of draws below an interval's two ends, widened for few clusters (Hesterberg 2015).
-
-    >>> [round(share, 4) for share in widened_tails(0.95, 10_000)]
-    [0.025, 0.975]
-    """
-    factor = math.sqrt(n_clusters / (n_clusters - 1))
-    tail = normal_cdf(-factor * t_quantile((1 + level) / 2, n_clusters - 1))
-    return tail, 1 - tail
 
 
 def resample_clusters(clusters: npt.ArrayLike, *, rng: RandomSource, resamples: int) -> Iterator[Ints]:

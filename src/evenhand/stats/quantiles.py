@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from evenhand.stats._arrays import Floats
@@ -55,3 +57,14 @@ def f_upper_tail(f: float, df_between: float, df_error: float) -> float:
     from scipy.special import fdtrc
 
     return float(fdtrc(df_between, df_error, f))
+
+
+def widen_tails(level: float, n_clusters: int) -> tuple[float, float]:
+    """The shares of draws below an interval's two ends, widened for few clusters (Hesterberg 2015).
+
+    >>> [round(share, 4) for share in widen_tails(0.95, 10_000)]
+    [0.025, 0.975]
+    """
+    factor = math.sqrt(n_clusters / (n_clusters - 1))
+    tail = normal_cdf(-factor * t_quantile((1 + level) / 2, n_clusters - 1))
+    return tail, 1 - tail

@@ -8,7 +8,6 @@ unigrams leave. ADR 23 says why it is ours.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +28,6 @@ _MOST_ORDERS: Final = 10
 _LOWEST, _MOST_WEIGHT = 100.0, 20.0
 """Bounds of log-probabilities (-99 stands for never) and weights, so that no perplexity overflows."""
 Gram: TypeAlias = tuple[str, ...]
-_PIECE: Final = re.compile(r"\w+(?:'\w+)?|[^\w\s]")
 
 
 class TextLikelihood(NamedTuple):
@@ -82,15 +80,6 @@ class NgramModel:
     def _line(self, gram: Gram, value: float, n: int) -> str:
         weight = "" if n == self.order else f"\t{self.backoffs[n - 1].get(gram, 0.0):.8g}"
         return f"{value:.8g}\t{' '.join(gram)}{weight}\n"
-
-
-def tokenize(text: str) -> list[str]:
-    """The words and single marks of a text, lower-cased: what n-grams are counted over.
-
-    >>> tokenize("He's well, isn't he?")
-    ["he's", 'well', ',', "isn't", 'he', '?']
-    """
-    return _PIECE.findall(text.lower())
 
 
 def train_ngram_model(texts: Iterable[Sequence[str]], *, order: int = ORDER) -> NgramModel:

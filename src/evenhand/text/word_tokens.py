@@ -1,4 +1,4 @@
-"""Word tokens."""
+"""Words, words with marks, and the form in which texts are compared."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import unicodedata
 from typing import NamedTuple
 
 _WORD = re.compile(r"\w+(?:'\w+)?")
+_PIECE = re.compile(r"\w+(?:'\w+)?|[^\w\s]")
 
 
 class Token(NamedTuple):
@@ -53,3 +54,12 @@ def compose_unicode(text: str) -> str:
     True
     """
     return text if text.isascii() else unicodedata.normalize("NFC", text.translate(_INSIDE_WORDS))
+
+
+def tokenize(text: str) -> list[str]:
+    """The words and single marks of a text, lower-cased: what n-grams are counted over.
+
+    >>> tokenize("He's well, isn't he?")
+    ["he's", 'well', ',', "isn't", 'he', '?']
+    """
+    return _PIECE.findall(text.lower())
