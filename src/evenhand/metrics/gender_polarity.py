@@ -78,7 +78,8 @@ class GenderPolarity:
         self._vocabulary = add_possessives(vectors.index) if vectors.possessives else vectors.index
         self._table, self._polarities = _select_gendered(self._vocabulary, gender_polarities(vectors))
         self._listed = np.array([_POLARITY.get(word, 0) for word in self._table], dtype=np.float64)
-        self.info = _info(cut, vectors.digest, _lists_digest(gender_words) if debias else "none")
+        lists = Path(gender_words) if gender_words else asset_path("embeddings", "gender_words.json")
+        self.info = _info(cut, vectors.digest, file_digest(lists) if debias else "none")
 
     def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
         """For each text its gender in three ways; null where there is nothing to score."""
@@ -141,10 +142,6 @@ def _vectors(source: str | None, gender_words: str | None, *, debias: bool) -> W
     return hard_debias(
         vectors, read_gender_words(Path(gender_words)) if gender_words else load_gender_words()
     )
-
-
-def _lists_digest(gender_words: str | None) -> str:
-    return file_digest(Path(gender_words) if gender_words else asset_path("embeddings", "gender_words.json"))
 
 
 def _info(cut: float, vectors: str, lists: str) -> MetricInfo:

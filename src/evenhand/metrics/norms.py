@@ -94,7 +94,7 @@ class Norms:
         return [
             WordScore(token.start, token.end, float(self._scores[self._table[token.word], variable]))
             for token in find_tokens(text.text)
-            if token.word in self._table and not _in_mask(token.start, text)
+            if token.word in self._table and not any(start <= token.start < end for start, end in text.masks)
         ]
 
     def _column(self, name: str, values: Scores) -> Iterable[Value]:
@@ -122,10 +122,6 @@ def scale_ratings(ratings: Scores) -> Scores:
 def _null_row(text: Text) -> dict[str, Value]:
     reason = _NO_WORD if text.text.strip() else "empty"
     return dict.fromkeys(NORMS, Value(None, None, reason))
-
-
-def _in_mask(place: int, text: Text) -> bool:
-    return any(start <= place < end for start, end in text.masks)
 
 
 def _parse_cuts(text: str) -> dict[str, NormCuts]:

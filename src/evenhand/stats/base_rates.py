@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -31,6 +32,7 @@ LEAST = 4
 10 instead of 95 in 100; widened by the t quantile it would be useless. p stays exact."""
 SLICES = 32
 """Directions of a sliced distance inside each of thousands of arrangements."""
+_Direction: TypeAlias = tuple[float | None, float | None, float | None]
 SideTexts: TypeAlias = tuple[npt.ArrayLike, Ids, Ids]
 """Values, option and keyword of every text: numbers, or probabilities of classes as rows x classes."""
 
@@ -147,15 +149,6 @@ def _to_change(of: BaseRateDistance) -> BiasChange:
     return BiasChange(of.corrected, of.low, of.high, of.n_keywords, of.null_reason)
 
 
-class _Side(NamedTuple):
-    """The texts of one kind of prompt."""
-
-    values: Floats
-    """Texts x directions: one column where values are numbers."""
-    options: Ints
-    keywords: Ints
-
-
 class _Column(NamedTuple):
     """One direction of a side, sorted once: every arrangement is a selection of it, and stays sorted."""
 
@@ -167,7 +160,10 @@ class _Column(NamedTuple):
 class _Bias:
     """One attribute: the texts of each kind of prompt, and how their distances become one number."""
 
-    sides: tuple[_Side, ...]
+    values: Floats
+    """Texts of all sides x directions: one column where values are numbers."""
+    options: Ints
+    keywords: Ints
     columns: tuple[tuple[_Column, ...], ...]
     """The sorted columns of each side."""
     owner: Ints
@@ -185,8 +181,9 @@ class _Bias:
         observed = self._distances(self.owner, None)
         null = np.array([self._distances(rng.permutation(self.owner), None) for _ in range(permutations)])
         drawn = np.array([self._distances(self.owner, self._draw_keywords(rng)) for _ in range(resamples)])
-        named = {name: self._distance(at, observed, null, drawn) for at, name in enumerate(self.names)}
-        return {**named, OVERALL: self._overall(observed, null, drawn)}
+        measure = partial(self._against_chance, observed=observed, null=null, drawn=drawn)
+        named = {name: measure(np.array([at]), self._direction(at)) for at, name in enumerate(self.names)}
+        return {**named, OVERALL: measure(np.arange(len(self.names)), (None, None, None))}
 
     def _distances(self, owner: Ints, times: Ints | None) -> Floats:
         count = len(self.names)
@@ -200,34 +197,17 @@ class _Bias:
         drawn = np.concatenate([rng.choice(of, size=of.size) for of in words])
         return np.bincount(drawn, minlength=self.owner.size)
 
-    def _distance(self, at: int, observed: Floats, null: Floats, drawn: Floats) -> BaseRateDistance:
-        n = sum(int((side.options == at).sum()) for side in self.sides)
-        keywords = int((self.owner == at).sum())
-        wider = _widening(drawn[:, [at]], np.array([keywords]), self.level)
-        few = ONE_CLUSTER if keywords < 2 else FEW_KEYWORDS if keywords < LEAST else None
-        return self._against_chance(
-            float(observed[at]), null[:, at], drawn[:, at], self._direction(at), n, keywords, few, wider
-        )
-
-    def _overall(self, observed: Floats, null: Floats, drawn: Floats) -> BaseRateDistance:
-        n, nothing = sum(len(side.values) for side in self.sides), (None, None, None)
-        free = len(self.owner) - len(self.names)
-        few = None if free >= LEAST - 1 else FEW_KEYWORDS if free else ONE_CLUSTER
-        means = float(observed.mean()), null.mean(axis=1), drawn.mean(axis=1)
-        wider = _widening(drawn, np.bincount(self.owner, minlength=len(self.names)), self.level)
-        return self._against_chance(*means, nothing, n, len(self.owner), few, wider)
-
     def _against_chance(
-        self,
-        estimate: float,
-        null: Floats,
-        drawn: Floats,
-        direction: tuple[float | None, float | None, float | None],
-        n: int,
-        keywords: int,
-        few: str | None,
-        wider: float,
+        self, chosen: Ints, direction: _Direction, observed: Floats, null: Floats, drawn: Floats
     ) -> BaseRateDistance:
+        """The mean distance of the chosen options."""
+        counts = np.bincount(self.owner, minlength=len(self.names))[chosen]
+        n, keywords = int(np.isin(self.options, chosen).sum()), int(counts.sum())
+        wider = _widening(drawn[:, chosen], counts, self.level)
+        free = keywords - len(chosen)
+        few = None if free >= LEAST - 1 else FEW_KEYWORDS if free else ONE_CLUSTER
+        estimate = float(observed[chosen].mean())
+        null, drawn = null[:, chosen].mean(axis=1), drawn[:, chosen].mean(axis=1)
         null, drawn = null[~np.isnan(null)], drawn[~np.isnan(drawn)]
         if n == 0 or np.isnan(estimate) or not null.size or not drawn.size:
             return BaseRateDistance(*(None,) * 9, n, keywords, NO_VALUES)
@@ -248,18 +228,17 @@ class _Bias:
             reason,
         )
 
-    def _direction(self, at: int) -> tuple[float | None, float | None, float | None]:
-        if self.sides[0].values.shape[1] > 1:
+    def _direction(self, at: int) -> _Direction:
+        if self.values.shape[1] > 1:
             return None, None, None
-        y = np.concatenate([side.values[:, 0] for side in self.sides])
-        options = np.concatenate([side.options for side in self.sides])
-        words = np.concatenate([side.keywords for side in self.sides])
-        share = float((options == at).mean())
+        others = self.options != at
+        share = float((self.options == at).mean())
         if share in (0.0, 1.0):
             return (0.0 if share else None), None, None
         # Option minus all = (1 - share) (option minus the others).
         weights = [1 - share, share - 1]
-        lean = clustered_contrast(y, (options != at).astype(int), words, weights=weights, level=self.level)
+        cells = others.astype(np.intp)
+        lean = clustered_contrast(self.values[:, 0], cells, self.keywords, weights=weights, level=self.level)
         return lean.estimate, lean.low, lean.high
 
 
@@ -301,10 +280,9 @@ def _build_bias(
         twice = words[keywords[owner[keywords] != options][0]]
         raise InputError(f"the keyword {str(twice)!r} stands in two options", expected="one option a keyword")
     cuts = np.cumsum(sizes)[:-1]
-    parts = zip(values, np.split(options, cuts), np.split(keywords, cuts), strict=True)
-    sides = tuple(_Side(*part) for part in parts)
-    columns = tuple(_sort_directions(side) for side in sides)
-    return _Bias(sides, columns, owner, tuple(map(str, names)), check_level(level), is_change)
+    columns = tuple(map(_sort_directions, values, np.split(keywords, cuts)))
+    stacked, labels = np.concatenate(values), tuple(map(str, names))
+    return _Bias(stacked, options, keywords, columns, owner, labels, check_level(level), is_change)
 
 
 def _project(given: Sequence[npt.ArrayLike], rng: np.random.Generator) -> list[Floats]:
@@ -316,11 +294,10 @@ def _project(given: Sequence[npt.ArrayLike], rng: np.random.Generator) -> list[F
     return [rows @ directions for rows in points]
 
 
-def _sort_directions(side: _Side) -> tuple[_Column, ...]:
-    orders = np.argsort(side.values, axis=0, kind="stable").T
+def _sort_directions(values: Floats, keywords: Ints) -> tuple[_Column, ...]:
+    orders = np.argsort(values, axis=0, kind="stable").T
     return tuple(
-        _Column(values[order], side.keywords[order])
-        for values, order in zip(side.values.T, orders, strict=True)
+        _Column(column[order], keywords[order]) for column, order in zip(values.T, orders, strict=True)
     )
 
 
