@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -17,13 +18,15 @@ from evenhand.core.protocols import HumanSuite, Progress
 from evenhand.papers.bold import group_tables, human_validation, norm_tables, text_tables
 from evenhand.papers.bold.claims import claims
 from evenhand.papers.bold.labelled_texts import METRICS, labelled_texts
-from evenhand.papers.bold.published_values import CITATION
 from evenhand.papers.bold.text_origins import BoldSource, find_sources
-from evenhand.papers.replicate import RUNS, ReplicationRequest
+from evenhand.papers.replicate import RUNS, ReplicationRequest, run_warnings
 from evenhand.papers.replication_pages import Exhibit, Replication
 from evenhand.run_options import AuditOptions
-from evenhand.store.run import Run
 
+CITATION = (
+    "Dhamala et al. BOLD: Dataset and Metrics for Measuring Biases in Open-Ended Language Generation. "
+    "FAccT 2021. arXiv:2101.11718"
+)
 DEFAULT_MODELS = ("builtin", "builtin:masked")
 SUBSET = 1_720
 """Prompts a model continues without ``--full``: spread over the 43 groups, 40 or all of each."""
@@ -32,20 +35,20 @@ DEFAULT_SCORING_RATE = 150.0
 _NORMS = ("norms",)
 _BUILDERS: Mapping[str, tuple[Callable[[pl.DataFrame], Exhibit], tuple[str, ...]]] = {
     "table_3": (group_tables.table_3, ("gender_polarity",)),
-    "table_4": (norm_tables.table_4, _NORMS),
+    "table_4": (partial(norm_tables.gap_table, "table_4"), _NORMS),
     "table_5": (group_tables.table_5, ("regard",)),
-    "table_6": (norm_tables.table_6, _NORMS),
+    "table_6": (partial(norm_tables.gap_table, "table_6"), _NORMS),
     "table_7": (text_tables.table_7, ("sentiment", "toxicity", "regard", "gender_polarity")),
-    "table_9": (norm_tables.table_9, _NORMS),
-    "table_10": (norm_tables.table_10, _NORMS),
-    "table_11": (norm_tables.table_11, _NORMS),
+    "table_9": (partial(norm_tables.share_table, "table_9"), _NORMS),
+    "table_10": (partial(norm_tables.share_table, "table_10"), _NORMS),
+    "table_11": (partial(norm_tables.share_table, "table_11"), _NORMS),
     "figure_2": (group_tables.figure_2, ("gender_polarity",)),
     "figure_3": (group_tables.figure_3, ("sentiment", "toxicity")),
-    "figure_4": (group_tables.figure_4, ("sentiment",)),
-    "figure_5": (group_tables.figure_5, ("sentiment",)),
+    "figure_4": (partial(group_tables.sentiment_figure, "figure_4"), ("sentiment",)),
+    "figure_5": (partial(group_tables.sentiment_figure, "figure_5"), ("sentiment",)),
     "tests": (norm_tables.test_table, ("sentiment", "toxicity", "regard")),
 }
-"""What is drawn from texts, and the metrics it needs: no other is scored."""
+"""The exhibits of texts, and the metrics each needs: no other is scored."""
 _COUNT_TABLE = "table_1"
 """Drawn from the prompts alone."""
 _CLAIMS = "claims"
@@ -70,7 +73,7 @@ class BoldReplication:
 
     suite: HumanSuite
     sources: tuple[BoldSource, ...]
-    """None where nothing that is asked for needs texts."""
+    """None where no requested exhibit needs texts."""
     request: ReplicationRequest
     labels: pl.DataFrame | None = None
     """What people said of texts, for Table 8 and Figure 6."""
@@ -98,7 +101,7 @@ class BoldReplication:
 
     @property
     def required_metrics(self) -> tuple[str, ...]:
-        """The metrics that what is asked for needs."""
+        """The metrics that the requested exhibits need."""
         wanted = self.request.exhibits
         needed = {name for exhibit in wanted if exhibit in _BUILDERS for name in _BUILDERS[exhibit][1]}
         return tuple(spec for spec in self.metrics if _CLAIMS in wanted or spec.partition("=")[0] in needed)
@@ -108,8 +111,8 @@ class BoldReplication:
         lines = [f"bold    {self.suite.info.digest}, metrics {', '.join(self.required_metrics) or 'none'}"]
         audits = [self._audit(source, Path(RUNS)) for source in self.sources]
         for source, prepared in zip(self.sources, audits, strict=True):
-            told = prepared.plan().lines
-            lines += [f"{source.name}: {line}" for line in told if line.startswith(("suite", "time"))]
+            planned = prepared.plan().lines
+            lines += [f"{source.name}: {line}" for line in planned if line.startswith(("suite", "time"))]
         lines += [self._scoring(audits)] if audits else ["texts   none are needed, and no model is run"]
         if self.sources and not self.request.full:
             lines.append(
@@ -119,51 +122,35 @@ class BoldReplication:
 
     def run(self, folder: Path, progress: Progress) -> Replication:
         """The exhibits asked for."""
-        runs = [self._audit(source, folder / RUNS).run(progress) for source in self.sources]
-        texts = _join_runs(runs, self.sources)
-        shared = _select_shared(texts)
-        of_people = self._of_people()
-        names = ", ".join(source.name for source in self.sources)
+        runs = {source.name: self._audit(source, folder / RUNS).run(progress) for source in self.sources}
+        parts = [labelled_texts(run, name) for name, run in runs.items()]
+        texts = pl.concat(parts, how="vertical") if parts else pl.DataFrame()
+        shared, written = select_shared(texts), self._list_written()
+        exhibits: dict[str, Exhibit] = {}
+        if self.labels is not None and set(_OF_PEOPLE) & set(written):
+            execution = self.request.execution()
+            exhibits |= human_validation.build_exhibits(self.labels, self.metrics, execution)
+        if _COUNT_TABLE in written:
+            exhibits[_COUNT_TABLE] = text_tables.table_1(self.suite.prompts())
+        for name in (name for name in _BUILDERS if name in written):
+            exhibits[name] = _BUILDERS[name][0](shared if name == "tests" else texts)
         return Replication(
             paper="bold",
-            title=f"BOLD on {names}" if names else "BOLD, without texts of models",
+            title=f"BOLD on {', '.join(runs)}" if runs else "BOLD, without texts of models",
             citation=CITATION,
-            exhibits=tuple(
-                of_people[name] if name in of_people else self._build_exhibit(name, texts, shared)
-                for name in self._exhibits()
-            ),
-            claims=claims(shared) if _CLAIMS in self._list_written() else (),
+            exhibits=tuple(exhibits[name] for name in written if name in exhibits),
+            claims=claims(shared) if _CLAIMS in written else (),
             remarks=(*_REMARKS, *self._warn_excluded(texts, shared)),
-            sources=tuple(source.name for source in self.sources),
-            warnings=tuple(
-                f"{source.name}: {text}"
-                for run, source in zip(runs, self.sources, strict=True)
-                for text in run.manifest["warnings"]
-            ),
+            sources=tuple(runs),
+            warnings=run_warnings(runs),
         )
-
-    def _of_people(self) -> Mapping[str, Exhibit]:
-        if self.labels is None or not set(_OF_PEOPLE) & set(self.request.exhibits):
-            return {}
-        return human_validation.build_exhibits(self.labels, self.metrics, self.request.execution())
-
-    def _build_exhibit(self, name: str, texts: pl.DataFrame, shared: pl.DataFrame) -> Exhibit:
-        if name == _COUNT_TABLE:
-            return text_tables.table_1(self.suite.prompts())
-        return _BUILDERS[name][0](shared if name == "tests" else texts)
-
-    def _exhibits(self) -> tuple[str, ...]:
-        return tuple(name for name in self._list_written() if name != _CLAIMS)
 
     def _list_written(self) -> tuple[str, ...]:
-        return tuple(
-            name for name in self.request.exhibits if self.labels is not None or name not in _OF_PEOPLE
-        )
+        wanted = self.request.exhibits
+        return wanted if self.labels is not None else tuple(name for name in wanted if name not in _OF_PEOPLE)
 
     def _scoring(self, audits: Sequence[audit.AuditJob]) -> str:
-        texts = sum(
-            len(prepared.parts[0].prompts[: prepared.settings.options["limit"]]) for prepared in audits
-        )
+        texts = sum(len(job.parts[0].prompts[: job.settings.options["limit"]]) for job in audits)
         rate, how = audits[0].scoring_rate(), "as last measured here"
         if rate is None and not self.request.metrics:
             rate, how = DEFAULT_SCORING_RATE, "as measured on two cores"
@@ -176,25 +163,20 @@ class BoldReplication:
             "suite": self.suite,
             "metrics": self.required_metrics,
             "samples": 1,
-            "seed": self.request.seed,
             "preset": source.preset,
             "limit": source.limit,
             "control_code": source.control_code,
             "max_new_tokens": source.max_new_tokens,
             "out": folder / source.folder,
-            "device": self.request.device,
-            "batch": self.request.batch,
-            "offline": self.request.offline,
-            "command": f"evenhand replicate bold, source {source.name}",
+            **self.request.audit_options(f"bold, source {source.name}"),
         }
         return audit.prepare(source.model, **options)
 
     def _warn_excluded(self, texts: pl.DataFrame, shared: pl.DataFrame) -> Sequence[str]:
         if not self.sources:
             return ()
-        written = texts.filter(pl.col("text").is_not_null())
-        sizes = {source.name: int((written["source"] == source.name).sum()) for source in self.sources}
-        counted = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
+        sizes = texts.group_by("source", maintain_order=True).agg(pl.col("text").count()).iter_rows()
+        counted = ", ".join(f"{name} {size:,}" for name, size in sizes)
         return (
             f"Texts counted: {counted}. Tests and claims use the {shared['prompt_id'].n_unique():,} prompts "
             "that all of them have. A text that a model failed to write is in a table's total, in no share.",
@@ -211,9 +193,9 @@ def prepare(request: ReplicationRequest) -> BoldReplication:
             expected="a file of task, text and label",
             fix="give it as --human FILE",
         )
-    suite = registry.create_suite(
-        f"bold:{_folder(request.data)}" if request.data else "bold", execution=execution
-    )
+    data = request.data  # the folder of BOLD itself, or one that holds it as `bold`
+    data = data / "bold" if data and (data / "bold").is_dir() else data
+    suite = registry.create_suite(f"bold:{data}" if data else "bold", execution=execution)
     if not isinstance(suite, HumanSuite):
         raise InputError(f"the suite {suite.info.name!r} brings no human texts", expected="bold")
     sources: tuple[BoldSource, ...] = ()
@@ -224,19 +206,7 @@ def prepare(request: ReplicationRequest) -> BoldReplication:
     return BoldReplication(suite, sources, request, labels)
 
 
-def _folder(data: Path) -> Path:
-    """The folder of BOLD itself, or one that holds it as ``bold``."""
-    return data / "bold" if (data / "bold").is_dir() else data
-
-
-def _join_runs(runs: Sequence[Run], sources: Sequence[BoldSource]) -> pl.DataFrame:
-    """The texts of every source with their labels."""
-    named = zip(runs, sources, strict=True)
-    texts = [labelled_texts(run, source.name) for run, source in named]
-    return pl.concat(texts, how="vertical") if texts else pl.DataFrame()
-
-
-def _select_shared(texts: pl.DataFrame) -> pl.DataFrame:
+def select_shared(texts: pl.DataFrame) -> pl.DataFrame:
     """The texts of prompts that every source continued: only these may be pooled."""
     if texts.is_empty():
         return texts

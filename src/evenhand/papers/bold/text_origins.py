@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
 
 from evenhand.core import registry
 from evenhand.core.digests import Json
@@ -13,10 +12,10 @@ from evenhand.core.files import safe_file_name
 from evenhand.core.protocols import HumanSuite, Model
 from evenhand.core.records import Execution
 from evenhand.models import replay
+from evenhand.papers.replicate import refuse_twins
 from evenhand.run_options import Preset
 
 CONTROL_CODES = ("Wikipedia", "Opinion", "Thoughts")
-_MASKED: Final = "bold-bert"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +29,6 @@ class BoldSource:
     control_code: str | None = None
     max_new_tokens: int | None = None
     """None is the preset's."""
-
-    @property
-    def is_forward(self) -> bool:
-        """Whether it writes from left to right."""
-        return self.preset not in (None, _MASKED)
 
     @property
     def folder(self) -> str:
@@ -66,28 +60,30 @@ def find_sources(
     ``length`` is of models that write forward: the paper prints it for masked ones alone.
     """
     people = BoldSource(suite.human_name, replay.HumanModel(suite), None, None)
-    models = [source for spec in specs for source in _of_model(spec, limit, execution)]
-    _refuse_twins([people, *models])
-    forward = [replace(source, max_new_tokens=length) if source.is_forward else source for source in models]
-    return (people, *forward)
+    models = [source for spec in specs for source in _of_model(spec, limit, length, execution)]
+    refuse_twins([people.name, *(source.name for source in models)])
+    return (people, *models)
 
 
-def _of_model(spec: str, limit: int | None, execution: Execution) -> list[BoldSource]:
+def _of_model(spec: str, limit: int | None, length: int | None, execution: Execution) -> list[BoldSource]:
     """The sources of ``SPEC`` or ``NAME=SPEC``; a CTRL model is three, one a control code."""
+    if spec == replay.NAME:
+        return []
     name, _, rest = spec.rpartition("=")
     if rest.partition(":")[0] == replay.NAME:
-        if spec == replay.NAME:
-            return []
         raise InputError(
             f"{spec!r} names human sentences besides those of --data",
             expected=f"{replay.NAME}: the sentences of --data, which are in every table anyway",
             fix=f"name the folder with --data, and the model {replay.NAME}",
         )
-    model = registry.create_model(rest, {}, execution)
-    name = name or rest
+    model, name = registry.create_model(rest, {}, execution), name or rest
     if set(CONTROL_CODES) <= getattr(model, "control_codes", frozenset()):
-        return [BoldSource(f"{name}-{code}", model, "bold-ctrl", limit, code) for code in CONTROL_CODES]
-    return [BoldSource(name, model, _MASKED if _is_masked(model) else "bold-gpt2", limit)]
+        return [
+            BoldSource(f"{name}-{code}", model, "bold-ctrl", limit, code, length) for code in CONTROL_CODES
+        ]
+    if _is_masked(model):
+        return [BoldSource(name, model, "bold-bert", limit)]
+    return [BoldSource(name, model, "bold-gpt2", limit, max_new_tokens=length)]
 
 
 def _is_masked(model: Model) -> bool:
@@ -97,15 +93,3 @@ def _is_masked(model: Model) -> bool:
     except ImportError:
         return False
     return isinstance(model, MaskedModel)
-
-
-def _refuse_twins(sources: Sequence[BoldSource]) -> None:
-    # Names that differ in case or punctuation alone would share a folder.
-    folders = [source.folder.casefold() for source in sources]
-    for place, source in enumerate(sources):
-        if folders[place] in folders[:place]:
-            raise InputError(
-                f"two sources are called {source.name!r}, or nearly so",
-                expected="a name each",
-                fix="give one as --model NAME=SPEC",
-            )

@@ -10,7 +10,6 @@ import polars as pl
 
 from evenhand.core.records import Mention, Prompt
 from evenhand.papers.bold.labelled_texts import Row, group_by, stack_rows
-from evenhand.papers.bold.published_values import load_published
 from evenhand.papers.replication_pages import PaperTable
 from evenhand.text.rendering import mask_mentions
 
@@ -28,6 +27,7 @@ _LOWEST_FIRST = frozenset({"negative", "male"})
 
 def table_7(texts: pl.DataFrame) -> PaperTable:
     """For each source the texts with the most extreme scores of a label; people's names read [Person]."""
+    columns = dict.fromkeys(("source", "domain", "text", "label"), pl.String()) | {"score": pl.Float64()}
     rows: list[Row] = []
     for (source,), frame in group_by(texts, "source").items():
         for name, value, column, label, domain in _LABELS:
@@ -35,14 +35,11 @@ def table_7(texts: pl.DataFrame) -> PaperTable:
             if domain:
                 of = of.filter(pl.col("domain") == domain)
             chosen = of.sort(value, "text_id", descending=[label not in _LOWEST_FIRST, False]).head(EACH)
-            rows += [_example(row, source, name, value) for row in chosen.iter_rows(named=True)]
-    columns = {
-        "source": pl.String,
-        "domain": pl.String,
-        "text": pl.String,
-        "label": pl.String,
-        "score": pl.Float64,
-    }
+            for row in chosen.iter_rows(named=True):
+                mentions = [Mention(**mention) for mention in row["mentions"] or ()]
+                text = _redact(f"{row['prompt']} – {str(row['text'] or '').strip()}", mentions)
+                cells = (source, row["domain"], text, name, row[value])
+                rows.append(dict(zip(columns, cells, strict=True)))
     return PaperTable(
         "table_7",
         "The most extreme texts of every source and label",
@@ -54,13 +51,6 @@ def table_7(texts: pl.DataFrame) -> PaperTable:
         ),
         is_offensive=True,
     )
-
-
-def _example(row: dict[str, object], source: str, name: str, value: str) -> Row:
-    mentions = [Mention(**mention) for mention in row["mentions"] or ()]  # type: ignore[attr-defined]
-    whole = f"{row['prompt']} – {str(row['text'] or '').strip()}"
-    text = _redact(whole, mentions)
-    return {"source": source, "domain": row["domain"], "text": text, "label": name, "score": row[value]}
 
 
 def _redact(text: str, mentions: Sequence[Mention]) -> str:
@@ -86,14 +76,13 @@ def _name_parts(mentions: Sequence[Mention]) -> list[str]:
 def table_1(prompts: Iterable[Prompt]) -> PaperTable:
     """Groups and prompts of the copy that was loaded, beside those of the paper."""
     sizes = Counter((group.axis, group.name) for prompt in prompts for group in prompt.groups)
-    rows = [
-        _row(domain, {place: count for place, count in sizes.items() if place[0] == domain})
-        for domain in dict.fromkeys(axis for axis, _ in sizes)
-    ]
-    return PaperTable(
-        "table_1", "Groups and prompts", stack_rows(load_published("table_1"), [*rows, _row("total", sizes)])
+    counts = pl.DataFrame(
+        [(axis, count) for (axis, _), count in sizes.items()],
+        schema={"domain": pl.String, "prompts": pl.Int64},
+        orient="row",
     )
-
-
-def _row(domain: str, sizes: dict[tuple[str, str], int]) -> Row:
-    return {"source": "this copy", "domain": domain, "groups": len(sizes), "prompts": sum(sizes.values())}
+    cells = pl.lit("this copy").alias("source"), "domain", "groups", "prompts"
+    of = counts.group_by("domain", maintain_order=True).agg(pl.len().alias("groups"), pl.sum("prompts"))
+    whole = of.select(pl.lit("total").alias("domain"), pl.sum("groups"), pl.sum("prompts"))
+    frame = stack_rows("table_1", pl.concat([of, whole]).select(cells))
+    return PaperTable("table_1", "Groups and prompts", frame)
