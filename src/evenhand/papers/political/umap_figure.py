@@ -44,13 +44,12 @@ class EmbeddingPanel:
 
 def figure_2(judged: Mapping[str, pl.DataFrame], source: str, execution: Execution, seed: int) -> PaperFigure:
     """The four panels of one source, from ``text`` and ``label`` of its indirect texts by condition."""
-    panels = list(_panels({name: _sample_texts(table, seed) for name, table in judged.items()}, execution))
+    panels = _panels({name: _sample_texts(table, seed) for name, table in judged.items()}, execution)
     places = [_umap(panel, seed) for panel in panels]
     is_small = all(len(panel.vectors) < LEAST for panel in panels)
     why = f"fewer than {LEAST} texts a panel" if is_small else NO_UMAP
     note = () if any(place is not None for place in places) else (f"Not drawn: {why}.",)
-    missing = [mode for mode in ("embedding", "classifier") if mode not in judged]
-    lost = tuple(f"The panel of mode {mode} is missing: the mode is." for mode in missing)
+    missing = (mode for mode in ("embedding", "classifier") if mode not in judged)
     return PaperFigure(
         id="figure_2",
         title=f"Texts of {source} by the judge's side, projected",
@@ -62,7 +61,7 @@ def figure_2(judged: Mapping[str, pl.DataFrame], source: str, execution: Executi
             "is mixed, 1 apart. (a) is the mean of word vectors that know no ideology; (b) to (d) show what "
             "the judge's ideology head reads.",
             *note,
-            *lost,
+            *(f"The panel of mode {mode} is missing: the mode is." for mode in missing),
         ),
     )
 
@@ -89,24 +88,17 @@ def silhouette(vectors: Matrix, labels: Sequence[str]) -> float | None:
 
 def _panels(judged: Mapping[str, pl.DataFrame], execution: Execution) -> list[EmbeddingPanel]:
     own = judged[VANILLA]
-    panels = [
-        EmbeddingPanel(
-            "(a) baseline, word vectors", _word_vectors(own["text"].to_list()), own["label"].to_list()
-        )
-    ]
-    kept = {
-        "(b) baseline, judge": VANILLA,
-        "(c) embedding, judge": "embedding",
-        "(d) classifier, judge": "classifier",
-    }
-    for name, condition in kept.items():
+    word_vectors = _word_vectors(own["text"].to_list())
+    panels = [EmbeddingPanel("(a) baseline, word vectors", word_vectors, own["label"].to_list())]
+    for letter, name, condition in (
+        ("b", "baseline", VANILLA),
+        ("c", "embedding", "embedding"),
+        ("d", "classifier", "classifier"),
+    ):
         if condition in judged:
             table = judged[condition]
-            panels.append(
-                EmbeddingPanel(
-                    name, _judge_vectors(table["text"].to_list(), execution), table["label"].to_list()
-                )
-            )
+            vectors = _judge_vectors(table["text"].to_list(), execution)
+            panels.append(EmbeddingPanel(f"({letter}) {name}, judge", vectors, table["label"].to_list()))
     return panels
 
 
@@ -119,8 +111,8 @@ def _word_vectors(texts: Sequence[str]) -> Matrix:
     vectors = load_embedded_vectors()
     places = [[place for word in split_words(text) if (place := vectors.find(word)) >= 0] for text in texts]
     empty = np.zeros(vectors.matrix.shape[1], dtype=np.float32)
-    found = [vectors.matrix[rows].mean(axis=0) if rows else empty for rows in places]
-    return np.stack(found).astype(np.float32)
+    means = [vectors.matrix[rows].mean(axis=0) if rows else empty for rows in places]
+    return np.stack(means).astype(np.float32)
 
 
 def _judge_vectors(texts: Sequence[str], execution: Execution) -> Matrix:
@@ -157,11 +149,8 @@ def _rows(panel: EmbeddingPanel, place: npt.NDArray[np.float64] | None) -> pl.Da
             "silhouette": [panel.silhouette] * count,
         },
         schema={
-            "panel": pl.String,
-            "side": pl.String,
-            "x": pl.Float64,
-            "y": pl.Float64,
-            "silhouette": pl.Float64,
+            **dict.fromkeys(("panel", "side"), pl.String()),
+            **dict.fromkeys(("x", "y", "silhouette"), pl.Float64()),
         },
     )
 
