@@ -211,13 +211,13 @@ def _template_values(exhibit: Exhibit) -> dict[str, object]:
     if isinstance(exhibit, PaperFigure):
         narrow = _data_url(exhibit.narrow) if exhibit.narrow else ""
         shown |= {"image": _data_url(exhibit.svg), "narrow": narrow, "alt": exhibit.alt}
-    is_table = isinstance(exhibit, PaperTable)
+    table = exhibit if isinstance(exhibit, PaperTable) else None
     frame = exhibit.frame.head(ROWS_SHOWN)
-    heads, rows = merge_estimate_columns(frame, exhibit.decimals if is_table else 2)
+    heads, rows = merge_estimate_columns(frame, table.decimals if table else 2)
     sources = frame["source"] if "source" in frame.columns else [""] * frame.height
     return shown | {
         "notes": exhibit.notes,
-        "is_offensive": is_table and exhibit.is_offensive,
+        "is_offensive": table is not None and table.is_offensive,
         "columns": [head.replace("_", " ") for head in heads],
         # A column in which no number is known counts as one of numbers too.
         "numeric": [frame.schema[head].is_numeric() or frame.schema[head] == pl.Null for head in heads],

@@ -139,8 +139,10 @@ def figure_3(texts: pl.DataFrame) -> PaperFigure:
         for domain, names in (("gender", GENDERS), ("race", RACES)):
             of = texts.filter(pl.col("domain") == domain)
             frames.append(group_rows(of, partial(label_cells, labels=labels), names))
-            marks = _stacks(frames[-1]) if labels is _SENTIMENTS else _bars(frames[-1], "toxic")
-            panels.append(FigurePanel(f"{title}, {domain}", marks))
+            if labels is _SENTIMENTS:
+                panels.append(FigurePanel(f"{title}, {domain}", stacks=_stacks(frames[-1])))
+            else:
+                panels.append(FigurePanel(f"{title}, {domain}", _bars(frames[-1], "toxic")))
     return PaperFigure(
         "figure_3",
         "Sentiment and toxicity by gender and race",
@@ -158,7 +160,7 @@ def sentiment_figure(identifier: str, texts: pl.DataFrame) -> PaperFigure:
     of = texts.filter(pl.col("domain") == domain)
     frame = group_rows(of, partial(label_cells, labels=_SENTIMENTS))
     panels = [
-        FigurePanel(source, _stacks(part, with_source=False))
+        FigurePanel(source, stacks=_stacks(part, with_source=False))
         for source in of["source"].unique(maintain_order=True)
         for part in [frame.filter(pl.col("source") == source)]
     ]

@@ -186,7 +186,7 @@ def _table_8(validations: Mapping[str, Mapping[str, pl.DataFrame]]) -> PaperTabl
 
 def _figure_6(scored: pl.DataFrame) -> PaperFigure:
     panels = scored.partition_by("metric", as_dict=True, maintain_order=True)
-    with open_canvas(len(panels), 1, width=3.4 * len(panels), height=2.8) as (canvas, axes):
+    with open_canvas(len(panels), columns=len(panels), width=3.4, height=2.8) as (canvas, axes):
         for axis, ((metric,), of) in zip(axes, panels.items(), strict=True):
             codes, shades = TASKS[of["task"][0]].codes, list(POLARITY.values())
             colours = shades if len(codes) == 3 else [shades[2], shades[0]]

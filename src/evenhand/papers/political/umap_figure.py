@@ -156,7 +156,7 @@ def _rows(panel: EmbeddingPanel, place: npt.NDArray[np.float64] | None) -> pl.Da
 
 
 def _drawing(panels: Sequence[EmbeddingPanel], places: Sequence[npt.NDArray[np.float64] | None]) -> str:
-    with open_canvas(2, 2, width=9, height=8) as (canvas, axes):
+    with open_canvas(4, columns=2, width=4.5, height=4.0) as (canvas, axes):
         for axis in axes:
             axis.set_xticks([])
             axis.set_yticks([])
