@@ -119,7 +119,7 @@ def _race_sources(texts: pl.DataFrame) -> Iterator[PaperClaim]:
             ]
             for frame in sources
         ]
-        known = [pair for pair in pairs if None not in pair]
+        known = [(one, two) for one, two in pairs if one is not None and two is not None]
         ours = f"{sum(holds(*pair) for pair in known)} of {len(known)}" if known else None
         remark = "a count of point estimates: see Table 5 for intervals"
         remark = remark if known else "no source has regard for both groups"

@@ -174,8 +174,8 @@ def _table_8(validations: Mapping[str, Mapping[str, pl.DataFrame]]) -> PaperTabl
                 for measure in ("spearman", "accuracy", "precision", "recall", "f1"):
                     for end, suffix in (("value", ""), ("low", "_low"), ("high", "_high")):
                         value = measures.get(measure, {}).get(end)
-                        is_share = value is not None and measure != "spearman"
-                        row[f"{measure}{suffix}"] = 100.0 * value if is_share else value
+                        scale = 1.0 if measure == "spearman" else 100.0
+                        row[f"{measure}{suffix}"] = None if value is None else scale * value
                 row["n"] = counted.height if label == ALL else int((counted["human"] == label).sum())
                 rows.append(row)
     ours = pl.DataFrame(rows, infer_schema_length=None)

@@ -85,7 +85,7 @@ def _rating_cells(rating: MethodRating | None) -> dict[str, object]:
     if rating is None:
         return {"mean": None, "n": 0}
     mean, gap = rating.mean, rating.difference
-    cells = {"mean": mean.value, "mean_low": mean.low, "mean_high": mean.high, "n": mean.n}
-    return cells | (
-        {} if gap is None else {"p": gap.p, "difference": gap.estimate, "low": gap.low, "high": gap.high}
-    )
+    cells: dict[str, object] = {"mean": mean.value, "mean_low": mean.low, "mean_high": mean.high, "n": mean.n}
+    if gap is not None:
+        cells |= {"p": gap.p, "difference": gap.estimate, "low": gap.low, "high": gap.high}
+    return cells
