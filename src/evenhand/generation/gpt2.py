@@ -25,7 +25,7 @@ from evenhand.generation.decode_attention import (
 )
 from evenhand.generation.engine import DecoderOutput, PrefillState
 from evenhand.generation.gpt2_weights import Gpt2Shape, load_weights
-from evenhand.tensors.batching import batch_by_length, next_log_probs, pad_rows
+from evenhand.tensors.batching import map_by_length, next_log_probs, pad_rows
 from evenhand.tensors.devices import to_device
 
 _READ_ROWS, _READ_TOKENS = 64, 4096
@@ -87,15 +87,13 @@ class Gpt2:
     @torch.no_grad()
     def log_probs(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
         """For each row of two tokens or more the natural log-probability of every token but the first."""
-        found: dict[int, Tensor] = {}
-        for indices in batch_by_length([len(row) for row in rows], rows=_READ_ROWS, tokens=_READ_TOKENS):
-            some = [rows[index] for index in indices]
-            hidden = self.compute_hidden(
-                pad_rows([row[:-1] for row in some], device=self.device), self._causal
-            )
-            parts = next_log_probs(hidden, some, logits=self.logits, vocabulary=self.shape.vocabulary)
-            found.update(zip(indices, parts, strict=True))
-        return [found[index] for index in range(len(rows))]
+
+        def read(some: Sequence[Sequence[int]]) -> list[Tensor]:
+            tokens = pad_rows([row[:-1] for row in some], device=self.device)
+            hidden = self.compute_hidden(tokens, self._causal)
+            return next_log_probs(hidden, some, logits=self.logits, vocabulary=self.shape.vocabulary)
+
+        return map_by_length(rows, read, rows=_READ_ROWS, tokens=_READ_TOKENS)
 
     def lm_head(self) -> tuple[Tensor, Tensor | None]:
         """The output table (vocabulary x width) and its bias, of which GPT-2 has none."""
@@ -204,7 +202,7 @@ class Gpt2KVCache:
         return DecoderOutput(hidden, self._model.logits(hidden))
 
     def padded_length(self, longest: int) -> int:
-        """All columns where a kernel stops at a row's end by itself, else the next multiple of 64."""
+        """All columns where the kernel stops at a row's end, else the next multiple of 64."""
         length = len(self._columns)
         return length if self._is_fused else min(-(-longest // COLUMN_MULTIPLE) * COLUMN_MULTIPLE, length)
 

@@ -1,13 +1,13 @@
-"""Any causal language model of transformers as an engine, through its own key-value cache.
+"""Any language model of transformers as an engine; a causal one through its own key-value cache.
 
-Rows are padded on the left and end together, as transformers expects; a new row is written over a finished
-one, and columns no row needs any more are cut off.
+There rows are padded on the left and end together, as transformers expects; a new row is written over a
+finished one, and columns no row needs any more are cut off.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 import torch
@@ -19,7 +19,7 @@ from transformers.cache_utils import DynamicLayer
 from evenhand.core.errors import ModelError
 from evenhand.generation.decode_attention import COLUMN_MULTIPLE, no_cudnn_sdpa
 from evenhand.generation.engine import DecoderOutput, PrefillState, StaticKVCache
-from evenhand.tensors.batching import MAX_LOGITS, batch_by_length, pad_rows, token_log_probs
+from evenhand.tensors.batching import MAX_LOGITS, map_by_length, pad_rows, token_log_probs
 from evenhand.tensors.devices import to_device
 
 if TYPE_CHECKING:
@@ -74,11 +74,8 @@ class HubEngine:
     @torch.no_grad()
     def log_probs(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
         """For each row of two tokens or more the natural log-probability of every token but the first."""
-        found: dict[int, Tensor] = {}
         budget = MAX_LOGITS // self._model.config.get_text_config().vocab_size
-        for indices in batch_by_length([len(row) for row in rows], rows=_READ_ROWS, tokens=budget):
-            found.update(zip(indices, self._read_states([rows[index] for index in indices]), strict=True))
-        return [found[index] for index in range(len(rows))]
+        return map_by_length(rows, self._read_states, rows=_READ_ROWS, tokens=budget)
 
     @torch.no_grad()
     def lm_head(self) -> tuple[Tensor, Tensor | None]:
@@ -176,13 +173,12 @@ class HubKVCache:
             self._lengths[row : row + 1] = [prefix.length]
         written = [(row, prefix) for row, prefix in zip(rows, prefixes, strict=True) if prefix.length]
         if not self._cache.layers and written:
-            self._cache = DynamicCache(
-                [_empty_tables(layer, len(self._lengths)) for layer in _prefill_tables(written[0][1])]
-            )
+            layers = cast("list[_Layer]", written[0][1].read)
+            self._cache = DynamicCache([_empty_tables(layer, len(self._lengths)) for layer in layers])
         tables = self._resize(_tables(self._cache))
         for index, table in enumerate(tables):
             for row, prefix in written:
-                for cells, read in zip(table, _prefill_tables(prefix)[index], strict=True):
+                for cells, read in zip(table, cast("list[_Layer]", prefix.read)[index], strict=True):
                     seen = read[prefix.row, :, read.shape[2] - prefix.length :]
                     cells[row, :, cells.shape[2] - prefix.length :] = seen
 
@@ -207,6 +203,22 @@ class HubKVCache:
         for layer, table in zip(cast("list[DynamicLayer]", self._cache.layers), fitted, strict=True):
             layer.keys, layer.values = table
         return fitted
+
+
+class HubMasked:
+    """A transformers model as a ``MaskedEngine``; its output layer runs over every place, as theirs do."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        self._model = model
+        self.device: torch.device = model.device
+        self.context = context_length(model)
+
+    @torch.no_grad()
+    def logits(self, tokens: Tensor, lengths: Tensor, places: Tensor) -> Tensor:
+        """What may stand at one place of each row, rows x vocabulary in float32."""
+        mask = torch.arange(tokens.shape[1], device=self.device) < lengths[:, None]
+        scores: Tensor = self._model(input_ids=tokens, attention_mask=mask.long()).logits
+        return scores[torch.arange(len(tokens), device=self.device), places].float()
 
 
 def last_output(answer: CausalLMOutputWithPast) -> DecoderOutput:
@@ -258,10 +270,6 @@ def _tables(cache: DynamicCache) -> list[_Layer]:
     ]
 
 
-def _prefill_tables(prefix: PrefillState) -> list[_Layer]:
-    return cast("list[_Layer]", prefix.read)
-
-
 def _empty_tables(layer: _Layer, rows: int) -> _Layer:
     """Empty tables of the sizes of a layer."""
     keys, values = (part.new_zeros((rows, part.shape[1], 0, part.shape[3])) for part in layer)
@@ -269,14 +277,14 @@ def _empty_tables(layer: _Layer, rows: int) -> _Layer:
 
 
 def _resize_cells(cells: Tensor, rows: int, width: int) -> Tensor:
-    """The table with that many rows, its last ``width`` columns; zeros where it was smaller."""
+    """The table with that many rows and its last ``width`` columns, padded with zeros."""
     cells = cells[:, :, max(0, cells.shape[2] - width) :]
     missing = width - cells.shape[2], rows - cells.shape[0]
     return F.pad(cells, (0, 0, missing[0], 0, 0, 0, 0, missing[1])) if any(missing) else cells
 
 
-class _Layer_hub_static_cache(DynamicLayer):  # type: ignore[no-untyped-call]
-    """A layer's keys and values; where the next ones go is told before each step."""
+class _StaticLayer(DynamicLayer):  # type: ignore[no-untyped-call]
+    """A layer's keys and values; the position of the next ones is set before each step."""
 
     def __init__(self, keys: Tensor, values: Tensor) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -318,9 +326,7 @@ class HubStaticKVCache:
         # A token is read to see how large keys and values are, layer by layer.
         seen = cast("list[tuple[Tensor, Tensor]]", engine.prefill([[0]])[0].read)
         self._layers = [
-            _Layer_hub_static_cache(
-                *(part.new_zeros(rows, part.shape[1], length, part.shape[3]) for part in layer)
-            )
+            _StaticLayer(*(part.new_zeros(rows, part.shape[1], length, part.shape[3]) for part in layer))
             for layer in seen
         ]
         self._cache = DynamicCache()
@@ -367,7 +373,7 @@ class HubStaticKVCache:
         """Append one token to every row, by the model's own cache as long as rows only have prefixes."""
         begun, lengths = self._prefixes, self._lengths
         self.count_token()
-        if _is_untouched(begun, lengths):
+        if all(row in begun and begun[row].length == length for row, length in enumerate(lengths)):
             plain = HubKVCache(self._engine)
             plain.fill(range(len(lengths)), [begun[row] for row in range(len(lengths))])
             return plain.step(tokens)
@@ -394,8 +400,3 @@ class HubStaticKVCache:
         """Count one more token in every row."""
         self._prefixes = {}
         self._lengths = [length + 1 for length in self._lengths]
-
-
-def _is_untouched(begun: Mapping[int, PrefillState], lengths: Sequence[int]) -> bool:
-    """Whether all rows still are as they began."""
-    return all(row in begun and begun[row].length == length for row, length in enumerate(lengths))

@@ -53,8 +53,8 @@ def likeliest_of(logits: Tensor) -> Tensor:
 
 def at_drawn(tokens: Tensor, drawn: Tensor) -> Tensor:
     """The token of each row that stands at the place that was drawn; ``NO_TOKEN`` stays."""
-    found = tokens.gather(-1, drawn.clamp(min=0)[:, None])[:, 0]
-    return found.masked_fill(drawn == NO_TOKEN, NO_TOKEN)
+    chosen = tokens.gather(-1, drawn.clamp(min=0)[:, None])[:, 0]
+    return chosen.masked_fill(drawn == NO_TOKEN, NO_TOKEN)
 
 
 def is_fixed_sampling(spec: GenerationSpec) -> bool:

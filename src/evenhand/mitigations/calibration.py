@@ -27,7 +27,7 @@ GainScale = Literal["relative", "nats"]
 PiecePolicy = Literal["mean", "first"]
 
 SIGMA: Final[dict[Mode, float]] = {"embedding": 0.02, "classifier": 0.05}
-"""Target divergence a token by mode (section 5 of the paper)."""
+"""Target divergence per token by mode (section 5 of the paper)."""
 RATE: Final[dict[Mode, float]] = {"embedding": 0.01, "classifier": 0.03}
 """Adam's rate by mode, which the paper does not print: large enough to reach the target in 15 steps."""
 BETA1: Final = 0.9
@@ -47,9 +47,9 @@ class CalibrationConfig:
     strength: float = 0.6
     """Lambda at the first token of a text; 0 leaves the model as it is."""
     sigma: float = SIGMA["embedding"]
-    """Target divergence a token, in nats: lambda is halved at twice it, doubled at half of it."""
+    """Target divergence per token, in nats: lambda is halved at twice it, doubled at half of it."""
     steps: int = 15
-    """Adam steps a token."""
+    """Adam steps per token."""
     rate: float = RATE["embedding"]
     """Adam's rate as a share of the hidden state's root mean square."""
     ratio: Ratio = "expected"
@@ -87,7 +87,7 @@ class CalibrationConfig:
 def default_rate(mode: Mode, sigma: object) -> float:
     """Adam's rate that reaches a target: a divergence grows with the square of the step.
 
-    >>> round(usual_rate("embedding", 0.02), 3), round(usual_rate("embedding", 0.08), 3)
+    >>> round(default_rate("embedding", 0.02), 3), round(default_rate("embedding", 0.08), 3)
     (0.01, 0.02)
     """
     if mode not in RATE or not isinstance(sigma, int | float) or not 0 < sigma <= _MOST_SIGMA:

@@ -140,12 +140,12 @@ def nearest_neighbours(sides: WordLists, vectors: WordVectors, *, count: int) ->
         )
     unit = unit_rows(vectors.matrix)
     cosines = unit[[vectors.find(word) for word in known]] @ unit.T
-    found = {}
+    neighbours = {}
     for word, row in zip(known, cosines, strict=True):
         nearest = _largest(row, count + len(listed) + 1)
         near = [vectors.words[place] for place in nearest if vectors.words[place] not in listed]
-        found[word] = tuple(near[:count])
-    return found
+        neighbours[word] = tuple(near[:count])
+    return neighbours
 
 
 def _largest(values: NDArray[np.float32], count: int) -> NDArray[np.intp]:
