@@ -137,7 +137,7 @@ class _OptimizerBuffers:
     def evaluate_policy(self) -> Tensor:
         """The logits at the present states, the rest as the last column."""
         logits = torch.empty_like(self._offsets)
-        self.kernels.walk[len(self.now), _PARTS](
+        self.kernels.evaluate_policy[len(self.now), _PARTS](
             self._table,
             self._tokens,
             self._last,
@@ -204,11 +204,11 @@ def _by_head(way: _OptimizerBuffers, gain: ClassifierGain) -> Callable[[int], No
         sizes = {"FIRST": is_first, "num_warps": _WARPS}
         parts = (way.totals, way.means, way.near, way.now, way.hidden, way.vanilla, mean, moved, share)
         natural = gain.expected is not None
-        way.kernels.combine[rows,](*parts, way.width, NATURAL=natural, W=way.wide, PARTS=_PARTS, **sizes)
+        way.kernels.expected_vector[rows,](*parts, way.width, NATURAL=natural, W=way.wide, PARTS=_PARTS, **sizes)
         if not is_first:
             torch.mm(moved, head.inner.T, out=shift)
         seen = (layer, shift, weights, head.outer, head.outer_bias, share, way.strength, back, way.gain)
-        way.kernels.pull[rows,](*seen, weights.shape[1], units, U=_power_of_two(units), **sizes)
+        way.kernels.head_gain_gradient[rows,](*seen, weights.shape[1], units, U=_power_of_two(units), **sizes)
         torch.mm(back, head.inner, out=slope)
         state = (slope, mean, way.vanilla, way.first, way.second, way.now, way.rates)
         way.kernels.step_by_head[rows,](*state, *_adam(number), way.width, W=way.wide, num_warps=_WARPS)
