@@ -140,7 +140,8 @@ class Gpt2:
         return self._weights.head(hidden)[..., : self.shape.vocabulary]
 
     def _causal(self, layer: int, mixed: Tensor) -> Tensor:
-        return _merge_heads(_causal(*_split_heads(mixed, self.shape.heads)))
+        query, key, value = _split_heads(mixed, self.shape.heads)
+        return _merge_heads(F.scaled_dot_product_attention(query, key, value, is_causal=True))
 
 
 class Gpt2KVCache:
@@ -204,12 +205,16 @@ class Gpt2KVCache:
     def padded_length(self, longest: int) -> int:
         """All columns where the kernel stops at a row's end, else the next multiple of 64."""
         length = len(self._columns)
-        return length if self._is_fused else min(-(-longest // COLUMN_MULTIPLE) * COLUMN_MULTIPLE, length)
+        return (
+            length
+            if supports_decode_attention(self._tables)
+            else min(-(-longest // COLUMN_MULTIPLE) * COLUMN_MULTIPLE, length)
+        )
 
     @torch.no_grad()
     def advance(self, tokens: Tensor, positions: Tensor, *, longest: int) -> DecoderOutput:
         """A step of the first rows, whose tokens stand at these positions, below ``longest``."""
-        if self._is_fused:
+        if supports_decode_attention(self._tables):
             attend = DecodeAttention(self._tables, positions, self._model.shape.heads)
             hidden = self._advance(tokens, positions, attend, add=fused_add_norm)
         else:
@@ -219,10 +224,6 @@ class Gpt2KVCache:
     def count_token(self) -> None:
         """Count one more token in every row."""
         self._lengths = [length + 1 for length in self._lengths]
-
-    @property
-    def _is_fused(self) -> bool:
-        return supports_decode_attention(self._tables)
 
     def _advance(
         self, tokens: Tensor, positions: Tensor, attend: AttentionFunction, add: AddNorm = add_norm
@@ -272,7 +273,7 @@ class _CausalAttention:
     def __call__(self, layer: int, mixed: Tensor) -> Tensor:
         query, key, value = _split_heads(mixed, self.heads)
         self.keys_and_values.extend((key, value))
-        return _merge_heads(_causal(query, key, value))
+        return _merge_heads(F.scaled_dot_product_attention(query, key, value, is_causal=True))
 
 
 def _split_heads(mixed: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -285,7 +286,3 @@ def _split_heads(mixed: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
 def _merge_heads(attended: Tensor) -> Tensor:
     """What the heads attended to, side by side: rows x length x width."""
     return attended.transpose(1, 2).flatten(2)
-
-
-def _causal(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    return F.scaled_dot_product_attention(query, key, value, is_causal=True)

@@ -204,7 +204,9 @@ def _by_head(way: _OptimizerBuffers, gain: ClassifierGain) -> Callable[[int], No
         sizes = {"FIRST": is_first, "num_warps": _WARPS}
         parts = (way.totals, way.means, way.near, way.now, way.hidden, way.vanilla, mean, moved, share)
         natural = gain.expected is not None
-        way.kernels.expected_vector[rows,](*parts, way.width, NATURAL=natural, W=way.wide, PARTS=_PARTS, **sizes)
+        way.kernels.expected_vector[rows,](
+            *parts, way.width, NATURAL=natural, W=way.wide, PARTS=_PARTS, **sizes
+        )
         if not is_first:
             torch.mm(moved, head.inner.T, out=shift)
         seen = (layer, shift, weights, head.outer, head.outer_bias, share, way.strength, back, way.gain)

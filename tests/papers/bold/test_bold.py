@@ -9,7 +9,7 @@ import evenhand
 from evenhand.core.errors import InputError
 from evenhand.papers import svg_figures
 from evenhand.papers.bold import claims, group_tables, human_validation, norm_tables, replication, text_tables
-from evenhand.papers.bold.text_origins import BoldSource
+from evenhand.papers.bold.replication import BoldSource
 from evenhand.papers.replicate import prepare
 from evenhand.papers.replication_pages import load_published
 
