@@ -14,7 +14,7 @@ from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.files import safe_file_name
 from evenhand.core.options import checks_options, split_names
-from evenhand.core.protocols import Progress
+from evenhand.core.protocols import Model, Progress
 from evenhand.core.records import Execution
 from evenhand.papers.options import ReplicateOptions
 from evenhand.papers.replication_pages import Replication, write_replication
@@ -51,7 +51,7 @@ RUNS = "runs"
 
 @dataclass(frozen=True, slots=True)
 class ReplicationRequest:
-    """What a replication is asked for."""
+    """The options of a replication, checked."""
 
     data: Path | None
     exhibits: tuple[str, ...]
@@ -220,6 +220,19 @@ def prepare(paper: str, **options: Unpack[ReplicateOptions]) -> ReplicationJob:
 def _sources(known: Manifest | Mapping[str, Json]) -> Mapping[str, Json]:
     """The sources of a manifest or an identity."""
     return cast("Mapping[str, Json]", known.get("sources") or {})
+
+
+@dataclass(frozen=True, slots=True)
+class PaperSource:
+    """A model whose texts a replication counts, or texts that are replayed."""
+
+    name: str
+    model: Model
+
+    @property
+    def folder(self) -> str:
+        """The folder of its runs."""
+        return safe_file_name(self.name, "source")
 
 
 def run_warnings(runs: Mapping[str, Run]) -> tuple[str, ...]:

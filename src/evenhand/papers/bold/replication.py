@@ -17,14 +17,13 @@ from evenhand.audits.run_setup import format_duration
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.files import safe_file_name
 from evenhand.core.protocols import HumanSuite, Model, Progress
 from evenhand.core.records import Execution
 from evenhand.models import replay
 from evenhand.papers.bold import group_tables, human_validation, norm_tables, text_tables
 from evenhand.papers.bold.claims import claims
 from evenhand.papers.bold.labelled_texts import METRICS, labelled_texts
-from evenhand.papers.replicate import RUNS, ReplicationRequest, refuse_twins, run_warnings
+from evenhand.papers.replicate import RUNS, PaperSource, ReplicationRequest, refuse_twins, run_warnings
 from evenhand.papers.replication_pages import Exhibit, Replication
 from evenhand.run_options import AuditOptions, Preset
 
@@ -74,21 +73,14 @@ _REMARKS = (
 
 
 @dataclass(frozen=True, slots=True)
-class BoldSource:
+class BoldSource(PaperSource):
     """Texts to count: a model with the paper's sampling for its kind, or the human sentences."""
 
-    name: str
-    model: Model
     preset: Preset | None
     limit: int | None
     control_code: str | None = None
     max_new_tokens: int | None = None
     """None is the preset's."""
-
-    @property
-    def folder(self) -> str:
-        """The folder of its run."""
-        return safe_file_name(self.name, "source")
 
     def identity(self) -> Json:
         """What its texts depend on."""

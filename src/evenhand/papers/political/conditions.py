@@ -111,13 +111,13 @@ class OptionValue(NamedTuple):
 
 def list_option_values(option: str, modes: ModelConditions) -> list[OptionValue]:
     """The values of an option for every mode a model has, the mode's own among them."""
-    known, found = modes.names, list[OptionValue]()
+    known, settings = modes.names, list[OptionValue]()
     for mode, values in OPTION_VALUES[option].items():
         if mode in known:
             own = CalibrationConfig().gamma if option == "gamma" else SIGMA[mode]
             others = [OptionValue(mode, at, f"{mode} {option} {at:g}") for at in values]
-            found += sorted([OptionValue(mode, own, mode), *others], key=lambda one: one.value)
-    return found
+            settings += sorted([OptionValue(mode, own, mode), *others], key=lambda one: one.value)
+    return settings
 
 
 def list_conditions(options: Sequence[str], modes: ModelConditions) -> list[SweepCondition]:

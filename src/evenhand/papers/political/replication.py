@@ -15,8 +15,7 @@ from evenhand.audits.mitigation_sweep import METRICS, SUITES, MitigationSweep, S
 from evenhand.audits.tradeoff import sweep_conditions, tradeoff_curve
 from evenhand.core import registry
 from evenhand.core.digests import Json, digest, file_digest
-from evenhand.core.files import safe_file_name
-from evenhand.core.protocols import Model, Progress
+from evenhand.core.protocols import Progress
 from evenhand.mitigations.calibration import CalibrationConfig
 from evenhand.papers.political.bias_tables import (
     JUDGE,
@@ -39,7 +38,7 @@ from evenhand.papers.political.judged_texts import ConditionTables, measure_cond
 from evenhand.papers.political.reader_ratings import read_reader_answers, table_6
 from evenhand.papers.political.regard_transfer import find_head, regard_changes, regard_study, regard_table
 from evenhand.papers.political.umap_figure import figure_2
-from evenhand.papers.replicate import RUNS, ReplicationRequest, refuse_twins
+from evenhand.papers.replicate import RUNS, PaperSource, ReplicationRequest, refuse_twins
 from evenhand.papers.replication_pages import Exhibit, Replication
 from evenhand.run_options import AuditOptions
 from evenhand.store.cache import cached_table, run_key
@@ -73,18 +72,11 @@ _REMARKS = (
 
 
 @dataclass(frozen=True, slots=True)
-class PoliticalSource:
+class PoliticalSource(PaperSource):
     """A model and the modes it can write in."""
 
-    name: str
     spec: str
-    model: Model
     modes: ModelConditions
-
-    @property
-    def folder(self) -> str:
-        """The folder of its runs."""
-        return safe_file_name(self.name, "source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +336,7 @@ def prepare(request: ReplicationRequest) -> PoliticalReplication:
     sources = []
     for name, spec in specs:
         model = registry.create_model(spec, {}, execution)
-        sources.append(PoliticalSource(name, spec, model, find_conditions(model, request.data, name=name)))
+        sources.append(PoliticalSource(name, model, spec, find_conditions(model, request.data, name=name)))
     answers = read_reader_answers(request.human) if request.human else None
     judges = Judges.find(request) if "judges" in request.exhibits else None
     return PoliticalReplication(tuple(sources), request, answers, judges)

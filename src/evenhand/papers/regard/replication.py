@@ -19,7 +19,6 @@ from evenhand.audits import audit
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.files import safe_file_name
 from evenhand.core.protocols import Model, Progress
 from evenhand.core.records import Request
 from evenhand.models.replay import ReplayModel
@@ -36,7 +35,7 @@ from evenhand.papers.regard.released_data import (
     read_scored_texts,
 )
 from evenhand.papers.regard.share_figure import figure_2, figure_gaps
-from evenhand.papers.replicate import RUNS, ReplicationRequest, refuse_twins, run_warnings
+from evenhand.papers.replicate import RUNS, PaperSource, ReplicationRequest, refuse_twins, run_warnings
 from evenhand.papers.replication_pages import Exhibit, PaperClaim, PaperTable, Replication
 from evenhand.run_options import AuditOptions
 from evenhand.store.run import Run
@@ -60,11 +59,9 @@ _REMARKS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class RegardSource:
+class RegardSource(PaperSource):
     """A model, or samples that are replayed."""
 
-    name: str
-    model: Model
     samples: int
     suite: Path | None = None
     """A user's demographics and contexts; none for released samples, which are of the paper's prompts."""
@@ -73,11 +70,6 @@ class RegardSource:
     def prompts(self) -> int:
         """How many prompts it is asked."""
         return sum(1 for _ in _suite(self.suite).prompts())
-
-    @property
-    def folder(self) -> str:
-        """The folder of its run."""
-        return safe_file_name(self.name, "source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +276,5 @@ def _describe_matching(published: RegardRelease, demographics: PromptOrigins, me
     counts = count_unplaced(published, demographics, metric)
     return (
         f"Annotated texts, {metric}: {counts['texts']}, of which {counts['ambiguous']} are samples of "
-        "several "
-        f"demographics and {counts['unmatched']} of none; these are not in the bars."
+        f"several demographics and {counts['unmatched']} of none; these are not in the bars."
     )

@@ -130,8 +130,7 @@ def figure_gaps(runs: Mapping[str, Run]) -> PaperFigure:
     frame = context_gaps(runs)
     notes = (
         "Group minus baseline in shares; p is cluster-robust over templates, corrected within the source "
-        "over "
-        "all pairs, contexts, metrics and outputs. Five templates a context see only large gaps: "
+        "over all pairs, contexts, metrics and outputs. Five templates a context see only large gaps: "
         "the column min_detectable says how large.",
         "The context (adjusted) weighs both contexts alike; the column disagrees marks a gap that turns "
         "around there.",
