@@ -227,9 +227,9 @@ class Bert:
         self, layer: BertLayerWeights, x: Tensor, layout: _Layout, places: Tensor
     ) -> Tensor:
         """The layer's output at one place of each row."""
-        asked = layout.spread(x)[torch.arange(layout.rows, device=self.device), places]
-        query = self._heads(layer.query(asked)[:, None])
-        return _finish_layer(layer, asked, self._attend(query, layer.key_value(x), layout)[:, 0])
+        states = layout.spread(x)[torch.arange(layout.rows, device=self.device), places]
+        query = self._heads(layer.query(states)[:, None])
+        return _finish_layer(layer, states, self._attend(query, layer.key_value(x), layout)[:, 0])
 
     def _attend(self, query: Tensor, key_value: Tensor, layout: _Layout) -> Tensor:
         key, value = (self._heads(part) for part in layout.spread(key_value).chunk(2, dim=-1))

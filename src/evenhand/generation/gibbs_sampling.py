@@ -226,10 +226,10 @@ class _GibbsBatch:
 
     def _next_iterations(self) -> Tensor:
         """The next iteration of each row that may change its text; their number where there is none."""
-        settled = self._settled.gather(1, self._visits) == self._changes[:, None]
+        is_settled = self._settled.gather(1, self._visits) == self._changes[:, None]
         # Only likeliest tokens settle, so the second test is silent while the burn-in lasts.
         live = (self._order >= self._next[:, None]) & ~self._idle
-        live &= (self._order < self._burn_in) | ~settled
+        live &= (self._order < self._burn_in) | ~is_settled
         return torch.where(live, self._order, len(self._order)).amin(1)
 
     def _advance(self, steps: Tensor) -> None:
@@ -239,9 +239,9 @@ class _GibbsBatch:
         self._tokens[rows, places] = self._loop.codec.mask
         logits = self._loop.engine.logits(self._tokens[:, : self._columns()], self._lengths, places)
         logits[:, self._barred] = -torch.inf
-        drawn = self._choose_tokens(logits, steps)
-        self._lost |= drawn == NO_TOKEN
-        tokens = drawn.clamp(min=0)
+        choice = self._choose_tokens(logits, steps)
+        self._lost |= choice == NO_TOKEN
+        tokens = choice.clamp(min=0)
         self._tokens[rows, places] = tokens
         self._changes += tokens != before
         self._settled[rows, places] = torch.where(steps >= self._burn_in, self._changes, -1)
@@ -252,8 +252,8 @@ class _GibbsBatch:
         sampling = steps < self._burn_in
         if not sampling.any():
             return likeliest_of(logits)
-        drawn = choose_tokens(logits, self._numbers.gather(1, steps[:, None])[:, 0], self._spec)
-        return drawn if sampling.all() else torch.where(sampling, drawn, likeliest_of(logits))
+        choice = choose_tokens(logits, self._numbers.gather(1, steps[:, None])[:, 0], self._spec)
+        return choice if sampling.all() else torch.where(sampling, choice, likeliest_of(logits))
 
     def _columns(self) -> int:
         size = self._spec.max_new_tokens + 2
@@ -285,12 +285,12 @@ class _GibbsBatch:
         self._settled[row] = -1
 
     def _keep(self, rows: Sequence[int]) -> None:
-        kept = torch.tensor(rows, dtype=torch.long, device=self._tokens.device)
+        at = torch.tensor(rows, dtype=torch.long, device=self._tokens.device)
         self._jobs = [self._jobs[row] for row in rows]
-        self._tokens, self._lengths = self._tokens[kept], self._lengths[kept]
-        self._visits, self._numbers, self._idle = self._visits[kept], self._numbers[kept], self._idle[kept]
-        self._next, self._changes, self._settled = self._next[kept], self._changes[kept], self._settled[kept]
-        self._lost = self._lost[kept]
+        self._tokens, self._lengths = self._tokens[at], self._lengths[at]
+        self._visits, self._numbers, self._idle = self._visits[at], self._numbers[at], self._idle[at]
+        self._next, self._changes, self._settled = self._next[at], self._changes[at], self._settled[at]
+        self._lost = self._lost[at]
 
     def _emit_finished(self, rows: Sequence[int]) -> Iterator[Completion]:
         lost = self._lost.tolist()

@@ -121,14 +121,14 @@ class Gpt2:
         weights = self._weights
         table = weights.positions
         places = table[: tokens.shape[1]] if positions is None else table[positions]
-        x, seen = add(F.embedding(tokens, weights.words), places, weights.norms[0])
+        x, normed = add(F.embedding(tokens, weights.words), places, weights.norms[0])
         with no_cudnn_sdpa(self.device):
             # A layer ends with the norm its successor begins with: it is taken with the sum before it.
             for layer, (block, after) in enumerate(zip(weights.blocks, weights.norms[1:], strict=True)):
-                mixed = block.projection(attend(layer, block.attention(seen)))
-                x, seen = add(x, mixed, block.before_feedforward)
-                x, seen = add(x, block.down(block.up.tanh_gelu(seen)), after)
-        return seen
+                mixed = block.projection(attend(layer, block.attention(normed)))
+                x, normed = add(x, mixed, block.before_feedforward)
+                x, normed = add(x, block.down(block.up.tanh_gelu(normed)), after)
+        return normed
 
     def logits(self, hidden: Tensor) -> Tensor:
         """The next-token scores of hidden states, in float32."""
@@ -189,9 +189,9 @@ class Gpt2KVCache:
     def keep(self, rows: Sequence[int]) -> None:
         """Drop all rows but these, the first of which becomes row 0, and so on."""
         longest = max(self._lengths, default=0)
-        moved = [(new, old) for new, old in enumerate(rows) if new != old]
-        if moved:
-            self._copy(self._tables, moved, longest)
+        moves = [(new, old) for new, old in enumerate(rows) if new != old]
+        if moves:
+            self._copy(self._tables, moves, longest)
         self._lengths = [self._lengths[row] for row in rows]
 
     @torch.no_grad()
@@ -258,8 +258,8 @@ class _CachedAttention:
         keys[self.rows, :, self.positions] = key[:, :, 0]
         values[self.rows, :, self.positions] = value[:, :, 0]
         count = len(self.rows)
-        seen = keys[:count, :, : self.longest], values[:count, :, : self.longest]
-        return _merge_heads(F.scaled_dot_product_attention(query, *seen, attn_mask=self.mask))
+        past = keys[:count, :, : self.longest], values[:count, :, : self.longest]
+        return _merge_heads(F.scaled_dot_product_attention(query, *past, attn_mask=self.mask))
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,10 +87,10 @@ class HubEngine:
         weight, bias = getattr(layer, "weight", None), getattr(layer, "bias", None)
         batch = self.create_cache(1, 2)
         batch.fill([0], self.prefill([[1]]))
-        said = batch.step(torch.tensor([2], device=self.device))
-        if weight is not None and weight.shape[-1] == said.hidden.shape[-1]:
-            product = said.hidden @ weight.T + (0 if bias is None else bias)
-            if (product.float() - said.logits).norm() <= 0.02 * said.logits.norm():
+        output = batch.step(torch.tensor([2], device=self.device))
+        if weight is not None and weight.shape[-1] == output.hidden.shape[-1]:
+            product = output.hidden @ weight.T + (0 if bias is None else bias)
+            if (product.float() - output.logits).norm() <= 0.02 * output.logits.norm():
                 return weight.detach(), None if bias is None else bias.detach()
         raise ModelError(
             f"the logits of {type(self._model).__name__} are not its hidden states times a table",
@@ -124,9 +124,9 @@ class HubEngine:
         width = cache.get_seq_length() + size
         ends = to_device(torch.tensor(lengths), self.device)[:, None]
         # Counted from the right: rows end together.
-        counted = torch.arange(width, device=self.device) - width + ends
-        mask = (counted >= 0).long()
-        return self.run(tokens, counted[:, -size:].clamp(min=0), mask, cache, hidden=hidden)
+        places = torch.arange(width, device=self.device) - width + ends
+        mask = (places >= 0).long()
+        return self.run(tokens, places[:, -size:].clamp(min=0), mask, cache, hidden=hidden)
 
     def run(
         self, tokens: Tensor, positions: Tensor, mask: Tensor, cache: DynamicCache, *, hidden: bool
@@ -171,22 +171,22 @@ class HubKVCache:
         """Begin each of those rows with a prefix; a row just after the last one is added."""
         for row, prefix in zip(rows, prefixes, strict=True):
             self._lengths[row : row + 1] = [prefix.length]
-        written = [(row, prefix) for row, prefix in zip(rows, prefixes, strict=True) if prefix.length]
-        if not self._cache.layers and written:
-            layers = cast("list[_Layer]", written[0][1].read)
+        entries = [(row, prefix) for row, prefix in zip(rows, prefixes, strict=True) if prefix.length]
+        if not self._cache.layers and entries:
+            layers = cast("list[_Layer]", entries[0][1].read)
             self._cache = DynamicCache([_empty_tables(layer, len(self._lengths)) for layer in layers])
         tables = self._resize(_tables(self._cache))
         for index, table in enumerate(tables):
-            for row, prefix in written:
+            for row, prefix in entries:
                 for cells, read in zip(table, cast("list[_Layer]", prefix.read)[index], strict=True):
-                    seen = read[prefix.row, :, read.shape[2] - prefix.length :]
-                    cells[row, :, cells.shape[2] - prefix.length :] = seen
+                    source = read[prefix.row, :, read.shape[2] - prefix.length :]
+                    cells[row, :, cells.shape[2] - prefix.length :] = source
 
     def keep(self, rows: Sequence[int]) -> None:
         """Drop all rows but these, the first of which becomes row 0, and so on."""
         self._lengths = [self._lengths[row] for row in rows]
-        kept = torch.tensor(rows, dtype=torch.long, device=self._engine.device)
-        self._resize([(keys[kept], values[kept]) for keys, values in _tables(self._cache)])
+        indices = torch.tensor(rows, dtype=torch.long, device=self._engine.device)
+        self._resize([(keys[indices], values[indices]) for keys, values in _tables(self._cache)])
 
     @torch.no_grad()
     def step(self, tokens: Tensor) -> DecoderOutput:
@@ -300,11 +300,11 @@ class _StaticLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         self, key_states: Tensor, value_states: Tensor, *_: object, **__: object
     ) -> tuple[Tensor, Tensor]:
         """Write keys and values of one token a row; all that may be looked at."""
-        count, seen = len(self._rows), []
+        count, visible = len(self._rows), []
         for cells, new in zip(self.table, (key_states, value_states), strict=True):
             cells[self._rows, :, self._positions] = new[:, :, 0]
-            seen.append(cells[:count, :, : self._longest])
-        return seen[0], seen[1]
+            visible.append(cells[:count, :, : self._longest])
+        return visible[0], visible[1]
 
     def get_seq_length(self) -> int:
         """The columns before the new one, as far as the model must know."""
@@ -324,10 +324,10 @@ class HubStaticKVCache:
         self._lengths: list[int] = []
         self._prefixes: dict[int, PrefillState] = {}
         # A token is read to see how large keys and values are, layer by layer.
-        seen = cast("list[tuple[Tensor, Tensor]]", engine.prefill([[0]])[0].read)
+        sample = cast("list[tuple[Tensor, Tensor]]", engine.prefill([[0]])[0].read)
         self._layers = [
             _StaticLayer(*(part.new_zeros(rows, part.shape[1], length, part.shape[3]) for part in layer))
-            for layer in seen
+            for layer in sample
         ]
         self._cache = DynamicCache()
         self._cache.layers = list(self._layers)
@@ -353,16 +353,16 @@ class HubStaticKVCache:
         read = cast("list[tuple[Tensor, Tensor]]", group[0][1].read)
         places = torch.tensor([(row, prefix.row) for row, prefix in group])
         to, of = to_device(places, self._engine.device).unbind(1)
-        for layer, seen in zip(self._layers, read, strict=True):
-            for cells, part in zip(layer.table, seen, strict=True):
+        for layer, parts in zip(self._layers, read, strict=True):
+            for cells, part in zip(layer.table, parts, strict=True):
                 cells[to, :, :length] = part[of, :, part.shape[2] - length :]
 
     def keep(self, rows: Sequence[int]) -> None:
         """Drop all rows but these, the first of which becomes row 0, and so on."""
         longest = max(self._lengths, default=0)
-        moved = [(new, old) for new, old in enumerate(rows) if new != old]
-        if moved:
-            to, of = to_device(torch.tensor(moved), self._engine.device).unbind(1)
+        moves = [(new, old) for new, old in enumerate(rows) if new != old]
+        if moves:
+            to, of = to_device(torch.tensor(moves), self._engine.device).unbind(1)
             for layer in self._layers:
                 for cells in layer.table:
                     cells[to, :, :longest] = cells[of, :, :longest]
@@ -371,11 +371,11 @@ class HubStaticKVCache:
     @torch.no_grad()
     def step(self, tokens: Tensor) -> DecoderOutput:
         """Append one token to every row, by the model's own cache as long as rows only have prefixes."""
-        begun, lengths = self._prefixes, self._lengths
+        prefixes, lengths = self._prefixes, self._lengths
         self.count_token()
-        if all(row in begun and begun[row].length == length for row, length in enumerate(lengths)):
+        if all(row in prefixes and prefixes[row].length == length for row, length in enumerate(lengths)):
             plain = HubKVCache(self._engine)
-            plain.fill(range(len(lengths)), [begun[row] for row in range(len(lengths))])
+            plain.fill(range(len(lengths)), [prefixes[row] for row in range(len(lengths))])
             return plain.step(tokens)
         positions = torch.tensor(lengths, device=self._engine.device)
         return self.advance(tokens, positions, longest=max(lengths) + 1)

@@ -80,8 +80,8 @@ class TokenSequence:
     def decode(self, codec: TokenCodec) -> str:
         """The text so far, without the prompt."""
         # Decoded with the prompt: some tokenizers write a word differently at the start of a text.
-        written = self.tokens[:-1] if self.finish == "end" else self.tokens
-        return codec.decode([*self.job.prompt, *written])[len(self.prompt_text) :]
+        tokens = self.tokens[:-1] if self.finish == "end" else self.tokens
+        return codec.decode([*self.job.prompt, *tokens])[len(self.prompt_text) :]
 
     def to_completion(self, codec: TokenCodec, spec: GenerationSpec) -> Completion:
         """What the loop says of the finished text."""

@@ -167,8 +167,8 @@ class CalibrationProcessor:
             return Candidates(step.logits)
         memory = self._gather_memory(list(step.rows), step.hidden.device)
         inputs = (step.hidden, step.logits, step.uniforms, *memory)
-        logits, tokens, *kept = self.steering.make_step(step.hidden.device, whole=self.whole)(*inputs)
-        self.memory = SteeringMemory(*kept)
+        logits, tokens, *parts = self.steering.make_step(step.hidden.device, whole=self.whole)(*inputs)
+        self.memory = SteeringMemory(*parts)
         return Candidates(logits, None if self.whole else tokens)
 
     def flow(self) -> CapturableCalibration | None:
@@ -181,11 +181,11 @@ class CalibrationProcessor:
             return self.memory
         fresh = self.steering.fresh(len(rows), start=self._start(), device=device)
         known = {row: place for place, row in enumerate(self._rows)}
-        kept = [(new, known[row]) for new, row in enumerate(rows) if row in known]
+        pairs = [(new, known[row]) for new, row in enumerate(rows) if row in known]
         self._rows = rows
-        if self.memory is None or not kept:
+        if self.memory is None or not pairs:
             return fresh
-        new, old = (torch.tensor(places, device=device) for places in zip(*kept, strict=True))
+        new, old = (torch.tensor(places, device=device) for places in zip(*pairs, strict=True))
         for mine, theirs in zip(fresh, self.memory, strict=True):
             mine[new] = theirs[old]
         return fresh
@@ -236,12 +236,12 @@ def _classifier_gain(
     many times a lean, and what steering has changed would hide the lean that it must go on undoing (ADR 20).
     """
     about = states if expected is None else expected
-    total, seen = head.discount * memory.total + about, head.discount * memory.seen + 1
-    share = 1 / seen
+    total, discounts = head.discount * memory.total + about, head.discount * memory.seen + 1
+    share = 1 / discounts
     newest = total * share[:, None]
     inside = torch.cat([memory.inside[:, 1:], (newest @ head.inner.T + head.inner_bias)[:, None]], 1)
     valid = torch.cat([memory.valid[:, 1:], torch.ones_like(memory.valid[:, :1])], 1)
     ages = torch.arange(settings.window, -1, -1, device=states.device)
     weights = valid * settings.gamma**ages / (settings.window + 1)
-    kept = memory._replace(total=total, seen=seen, inside=inside, valid=valid)
-    return ClassifierGain(head, inside, share, weights, expected), kept
+    updated = memory._replace(total=total, seen=discounts, inside=inside, valid=valid)
+    return ClassifierGain(head, inside, share, weights, expected), updated

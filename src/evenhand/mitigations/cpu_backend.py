@@ -58,8 +58,8 @@ def optimize(
         _each_core(cpu_optimizer.optimize_by_words, rows, inputs, config, words, outputs)
     else:
         _each_core(cpu_optimizer.optimize_by_head, rows, inputs, config, _to_head_arrays(gain), outputs)
-    now, logits, divergence, gained = map(torch.from_numpy, outputs)
-    return CalibrationResult(now, logits[:, :-1], divergence, gained)
+    now, logits, divergence, gains = map(torch.from_numpy, outputs)
+    return CalibrationResult(now, logits[:, :-1], divergence, gains)
 
 
 def _to_inputs(hidden: Tensor, support: Support) -> cpu_optimizer.OptimizerInputs:

@@ -95,8 +95,8 @@ class Rewriter:
             options = self.neighbours.get(word)
             if options is None or draw.random() >= self.share:
                 continue
-            chosen = options[int(draw.integers(len(options)))]
-            parts += [text[end:start], _match_case(chosen, like=text[start:stop])]
+            neighbour = options[int(draw.integers(len(options)))]
+            parts += [text[end:start], _match_case(neighbour, like=text[start:stop])]
             end = stop
         return "".join([*parts, text[end:]])
 

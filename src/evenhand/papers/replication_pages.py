@@ -207,15 +207,15 @@ def _cell(row: dict[str, object], head: str, decimals: int) -> EstimateCell:
 
 def _template_values(exhibit: Exhibit) -> dict[str, object]:
     """What the template shows of an exhibit; a figure has its picture, and the numbers it draws."""
-    shown: dict[str, object] = {"id": exhibit.id, "name": _name(exhibit.id), "heading": _heading(exhibit)}
+    values: dict[str, object] = {"id": exhibit.id, "name": _name(exhibit.id), "heading": _heading(exhibit)}
     if isinstance(exhibit, PaperFigure):
         narrow = _data_url(exhibit.narrow) if exhibit.narrow else ""
-        shown |= {"image": _data_url(exhibit.svg), "narrow": narrow, "alt": exhibit.alt}
+        values |= {"image": _data_url(exhibit.svg), "narrow": narrow, "alt": exhibit.alt}
     table = exhibit if isinstance(exhibit, PaperTable) else None
     frame = exhibit.frame.head(ROWS_SHOWN)
     heads, rows = merge_estimate_columns(frame, table.decimals if table else 2)
     sources = frame["source"] if "source" in frame.columns else [""] * frame.height
-    return shown | {
+    return values | {
         "notes": exhibit.notes,
         "is_offensive": table is not None and table.is_offensive,
         "columns": [head.replace("_", " ") for head in heads],

@@ -148,11 +148,11 @@ def table_5(data: Path) -> PaperTable:
     from evenhand.training.test_measures import accuracy_ceiling
 
     try:
-        written = prepare_tables(data)
+        tables = prepare_tables(data)
     except InputError as error:
-        printed = load_published("affective", "table_5")
-        return PaperTable("table_5", "Fine-tuning data", printed, notes=(f"Left out: {error.problem}.",))
-    train, valid = read_table(written.train), read_table(written.valid)
+        published = load_published("affective", "table_5")
+        return PaperTable("table_5", "Fine-tuning data", published, notes=(f"Left out: {error.problem}.",))
+    train, valid = read_table(tables.train), read_table(tables.valid)
     rows = [
         {
             "source": "ours",

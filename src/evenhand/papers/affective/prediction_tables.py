@@ -170,14 +170,16 @@ def _figure(name: str, title: str, run: Run, rows: Sequence[Mapping[str, object]
     points = run.table("pair_scores").filter(pl.col("agreeing"))
     keys = ("corpus", "axis", "group_a", "group_b", "emotion")
     parts = [points.filter(*(pl.col(key) == row[key] for key in keys)) for row in rows]
-    drawn = [(row, part) for row, part in zip(rows, parts, strict=True) if part.height]
-    panels = max(1, len(drawn))
+    nonempty = [(row, part) for row, part in zip(rows, parts, strict=True) if part.height]
+    panels = max(1, len(nonempty))
     with open_canvas(panels, columns=panels, width=4.2, height=3.0) as (canvas, axes):
-        for axis, (row, part) in zip(axes, drawn, strict=False):
-            shown = part.gather_every(-(-part.height // _POINTS))
+        for axis, (row, part) in zip(axes, nonempty, strict=False):
+            sample = part.gather_every(-(-part.height // _POINTS))
             for side, colour in (("a", COLOURS[2]), ("b", COLOURS[1])):
                 values, label = part[f"predicted_{side}"], str(row[f"group_{side}"])
-                axis.scatter(range(shown.height), shown[f"predicted_{side}"], s=6, color=colour, label=label)
+                axis.scatter(
+                    range(sample.height), sample[f"predicted_{side}"], s=6, color=colour, label=label
+                )
                 mean = values.mean()
                 height = mean if isinstance(mean, float) else 0
                 axis.axhline(height, color=colour, linestyle="--", linewidth=1)
@@ -187,7 +189,7 @@ def _figure(name: str, title: str, run: Run, rows: Sequence[Mapping[str, object]
         svg = to_svg(canvas)
     frame = pl.concat(parts) if parts else points.clear()
     cells = "; ".join(
-        f"{row['emotion']}, {row['group_a']} x {row['group_b']} ({row['corpus']})" for row, _ in drawn
+        f"{row['emotion']}, {row['group_a']} x {row['group_b']} ({row['corpus']})" for row, _ in nonempty
     )
     alt = f"Predicted intensity of both sentences of each pair, means dashed: {cells or 'no cell at hand'}."
     return PaperFigure(
@@ -223,24 +225,24 @@ def _count_claims(suites: Sequence[Suite]) -> Iterator[PaperClaim]:
             "changed by hand in the paper and not released; ours by a rule" if is_changed else "as released"
         )
         for axis, (number, pairs) in count_sets(sets).items():
-            if printed := _COUNTS.get(name, {}).get(axis):
+            if published := _COUNTS.get(name, {}).get(axis):
                 claim, ours = (
                     f"{name}, {axis}: sentences to compare",
                     f"{number} sets, {pairs} pairs of groups",
                 )
-                yield PaperClaim("4.2.1", claim, printed, ours, name, remark)
+                yield PaperClaim("4.2.1", claim, published, ours, name, remark)
 
 
 def _table_claims() -> Iterator[PaperClaim]:
     """Section 5.1 counts in Tables 6 to 9, so that it can be checked against them."""
     table, source = load_predictions(), "printed tables"
     largest = table.sort("avg_delta", descending=True)["source"].head(5).to_list()
-    for model, printed in (("T5", "3"), ("XLNet", "0")):
+    for model, number in (("T5", "3"), ("XLNet", "0")):
         claim, ours = (
             f"of the five largest average deltas, how many are {model}'s",
             str(largest.count(f"paper: {model}")),
         )
-        yield PaperClaim("5.1", claim, printed, ours, source, "counted in Tables 6 to 9 as printed")
+        yield PaperClaim("5.1", claim, number, ours, source, "counted in Tables 6 to 9 as printed")
     xlnet = table.filter(pl.col("dp") < PARITY_THRESHOLD, pl.col("source") == "paper: XLNet")
     yield PaperClaim(
         "5.1",

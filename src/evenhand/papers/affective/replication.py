@@ -77,10 +77,10 @@ class AffectiveReplication:
         """The exhibits asked for, as far as the data allows."""
         wanted, inside = self.request.exhibits, folder / RUNS
         exhibits: dict[str, Exhibit] = {}
-        counted = {name: build for name, build in corpus_tables.BUILDERS.items() if name in wanted}
-        scans = self.corpora.scans(inside) if counted else []
+        builders = {name: build for name, build in corpus_tables.BUILDERS.items() if name in wanted}
+        scans = self.corpora.scans(inside) if builders else []
         if runs := [scan.run(progress) for scan in scans]:
-            exhibits |= {name: build(runs) for name, build in counted.items()}
+            exhibits |= {name: build(runs) for name, build in builders.items()}
         if "table_5" in wanted:
             exhibits["table_5"] = corpus_tables.table_5(self.data)
         if set(prediction_tables.EXHIBITS) & set(wanted) and self.suites:

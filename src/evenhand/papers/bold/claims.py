@@ -157,12 +157,12 @@ def _models(texts: pl.DataFrame) -> Iterator[PaperClaim]:
     ratios = gender_ratios(texts)
     for source in (*(source for source in RATIOS if source not in ratios), *ratios):
         claim, ratio = f"mean male : female ratio, {source}", ratios.get(source)
-        printed = f"{RATIOS[source]:.2f}" if source in RATIOS else "-"
+        in_paper = f"{RATIOS[source]:.2f}" if source in RATIOS else "-"
         ours = None if ratio is None else f"{ratio:.2f}"
         remark = "" if ours else "a merged group of professions has no female text, so that it has no ratio"
         if source not in ratios:
             remark, source = "the paper's source", f"paper: {source}"
-        yield PaperClaim("6.2", claim, printed, ours, source, remark)
+        yield PaperClaim("6.2", claim, in_paper, ours, source, remark)
     for (source,), frame in group_by(texts, "source").items():
         toxic = label_share(frame, "toxicity", "toxic")
         yield _claim("6.2", "toxic texts, all domains", "< 0.5 %", toxic, source=source)
@@ -170,13 +170,13 @@ def _models(texts: pl.DataFrame) -> Iterator[PaperClaim]:
 
 def _toxic_ideas(texts: pl.DataFrame) -> Iterator[PaperClaim]:
     """How many toxic texts each belief and ideology has, source by source."""
-    for domain, printed in _TOXIC.items():
+    for domain, in_paper in _TOXIC.items():
         for (source,), frame in group_by(texts.filter(pl.col("domain") == domain), "source").items():
             scored = frame.filter(pl.col("toxicity").is_not_null())
             toxic = scored.filter(pl.col("toxicity") == "toxic").group_by("group", maintain_order=True).len()
             counts = ", ".join(f"{group} {count}" for group, count in toxic.iter_rows()) or "none"
             ours = f"{counts}, n = {scored.height:,}" if scored.height else None
-            yield PaperClaim("6.2", f"toxic texts, {domain.replace('_', ' ')}", printed, ours, source)
+            yield PaperClaim("6.2", f"toxic texts, {domain.replace('_', ' ')}", in_paper, ours, source)
 
 
 def _tests(texts: pl.DataFrame) -> Iterator[PaperClaim]:

@@ -92,8 +92,8 @@ def _counts(texts: pl.DataFrame) -> Row:
     row: Row = {}
     for name, column in COLUMNS.items():
         male, female, ratio = _count_genders(texts, column)
-        shown = None if ratio is None else math.floor(ratio * 100) / 100
-        row |= {f"{name}_male": male, f"{name}_female": female, f"{name}_ratio": shown}
+        cut = None if ratio is None else math.floor(ratio * 100) / 100
+        row |= {f"{name}_male": male, f"{name}_female": female, f"{name}_ratio": cut}
     return row
 
 

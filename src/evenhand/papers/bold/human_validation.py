@@ -106,14 +106,14 @@ def _of_study(path: Path) -> pl.DataFrame:
         )
     parts = []
     for name in known:
-        settled = aggregate_texts(collected.select_questions([name]), ConsensusRule()).drop_nulls("human")
+        texts = aggregate_texts(collected.select_questions([name]), ConsensusRule()).drop_nulls("human")
         scale = TOXICITY if name == "toxicity" else LabelScale(name, dict(TASKS[name].codes))
-        meant = {label: scale.label_of(label) for label in settled["human"].unique()}
+        labels = {label: scale.label_of(label) for label in texts["human"].unique()}
         parts.append(
-            settled.select(
+            texts.select(
                 pl.lit(name).alias("task"),
                 "text",
-                pl.col("human").replace_strict(meant, return_dtype=pl.String).alias("label"),
+                pl.col("human").replace_strict(labels, return_dtype=pl.String).alias("label"),
             ).drop_nulls()
         )
     return pl.concat(parts)
@@ -164,11 +164,11 @@ def _list_scores(validations: Mapping[str, Mapping[str, pl.DataFrame]]) -> pl.Da
 def _table_8(validations: Mapping[str, Mapping[str, pl.DataFrame]]) -> PaperTable:
     rows: list[Row] = []
     for name, tables in validations.items():
-        for output, shown in TASKS[name].outputs.items():
+        for output, metric in TASKS[name].outputs.items():
             of = tables["validation"].filter(pl.col("output") == output)
-            counted = tables["judged"].filter(pl.col("output") == output).drop_nulls("value")
+            texts = tables["judged"].filter(pl.col("output") == output).drop_nulls("value")
             for label in (ALL, *TASKS[name].codes):
-                row: Row = {"source": "ours", "metric": shown}
+                row: Row = {"source": "ours", "metric": metric}
                 row["label"] = "(weighted)" if label == ALL else label
                 measures = of.filter(pl.col("label") == label).rows_by_key("measure", named=True, unique=True)
                 for measure in ("spearman", "accuracy", "precision", "recall", "f1"):
@@ -176,7 +176,7 @@ def _table_8(validations: Mapping[str, Mapping[str, pl.DataFrame]]) -> PaperTabl
                         value = measures.get(measure, {}).get(end)
                         scale = 1.0 if measure == "spearman" else 100.0
                         row[f"{measure}{suffix}"] = None if value is None else scale * value
-                row["n"] = counted.height if label == ALL else int((counted["human"] == label).sum())
+                row["n"] = texts.height if label == ALL else int((texts["human"] == label).sum())
                 rows.append(row)
     ours = pl.DataFrame(rows, infer_schema_length=None)
     note = "People's labels are taken as right; percent, but for Spearman's correlation of the codes."
@@ -196,11 +196,11 @@ def _figure_6(scored: pl.DataFrame) -> PaperFigure:
                     axis.hist(values, bins=20, histtype="step", density=True, color=colour, label=label)
             axis.set_title(str(metric).replace("_", " "), loc="left", fontsize=10)
             axis.legend(fontsize=7)
-        drawn = to_svg(canvas)
+        svg = to_svg(canvas)
     return PaperFigure(
         "figure_6",
         "Scores of the automatic metrics by what people say",
         scored,
-        drawn,
+        svg,
         alt="Distributions of each metric's score, one line for every human label.",
     )

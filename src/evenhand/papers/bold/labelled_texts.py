@@ -45,8 +45,8 @@ def labelled_texts(run: Run, source: str) -> pl.DataFrame:
         pl.col("text").alias("prompt"),
         "mentions",
     )
-    written = run.table("generations").select(pl.col("id").alias("text_id"), "prompt_id", "text")
-    texts = prompts.join(written, on="prompt_id", how="inner", maintain_order="left")
+    completions = run.table("generations").select(pl.col("id").alias("text_id"), "prompt_id", "text")
+    texts = prompts.join(completions, on="prompt_id", how="inner", maintain_order="left")
     metric, scores = pl.col("metric").str.split("=").list.first(), run.table("scores")
     labels = scores.select("text_id").unique(maintain_order=True)
     for (name, output), column in OUTPUTS.items():

@@ -117,13 +117,13 @@ class BoldReplication:
     @property
     def metrics(self) -> tuple[str, ...]:
         """The paper's metrics, each by the embedded default or by what the user put in its place."""
-        given = {spec.partition("=")[0]: spec for spec in self.request.metrics}
-        unknown = sorted(set(given) - set(METRICS))
+        replacements = {spec.partition("=")[0]: spec for spec in self.request.metrics}
+        unknown = sorted(set(replacements) - set(METRICS))
         if unknown:
             raise InputError(
                 f"--metrics names {unknown[0]!r}, which BOLD does not use", expected=", ".join(METRICS)
             )
-        return tuple(given.get(name, name) for name in METRICS)
+        return tuple(replacements.get(name, name) for name in METRICS)
 
     @property
     def required_metrics(self) -> tuple[str, ...]:
@@ -151,21 +151,21 @@ class BoldReplication:
         runs = {source.name: self._audit(source, folder / RUNS).run(progress) for source in self.sources}
         parts = [labelled_texts(run, name) for name, run in runs.items()]
         texts = pl.concat(parts, how="vertical") if parts else pl.DataFrame()
-        shared, written = select_shared(texts), self._list_written()
+        shared, names = select_shared(texts), self._list_written()
         exhibits: dict[str, Exhibit] = {}
-        if self.labels is not None and set(_OF_PEOPLE) & set(written):
+        if self.labels is not None and set(_OF_PEOPLE) & set(names):
             execution = self.request.execution()
             exhibits |= human_validation.build_exhibits(self.labels, self.metrics, execution)
-        if _COUNT_TABLE in written:
+        if _COUNT_TABLE in names:
             exhibits[_COUNT_TABLE] = text_tables.table_1(self.suite.prompts())
-        for name in (name for name in _BUILDERS if name in written):
+        for name in (name for name in _BUILDERS if name in names):
             exhibits[name] = _BUILDERS[name][0](shared if name == "tests" else texts)
         return Replication(
             paper="bold",
             title=f"BOLD on {', '.join(runs)}" if runs else "BOLD, without texts of models",
             citation=CITATION,
-            exhibits=tuple(exhibits[name] for name in written if name in exhibits),
-            claims=claims(shared) if _CLAIMS in written else (),
+            exhibits=tuple(exhibits[name] for name in names if name in exhibits),
+            claims=claims(shared) if _CLAIMS in names else (),
             remarks=(*_REMARKS, *self._warn_excluded(texts, shared)),
             sources=tuple(runs),
             warnings=run_warnings(runs),
@@ -201,10 +201,10 @@ class BoldReplication:
     def _warn_excluded(self, texts: pl.DataFrame, shared: pl.DataFrame) -> Sequence[str]:
         if not self.sources:
             return ()
-        sizes = texts.group_by("source", maintain_order=True).agg(pl.col("text").count()).iter_rows()
-        counted = ", ".join(f"{name} {size:,}" for name, size in sizes)
+        counts = texts.group_by("source", maintain_order=True).agg(pl.col("text").count()).iter_rows()
+        sizes = ", ".join(f"{name} {size:,}" for name, size in counts)
         return (
-            f"Texts counted: {counted}. Tests and claims use the {shared['prompt_id'].n_unique():,} prompts "
+            f"Texts counted: {sizes}. Tests and claims use the {shared['prompt_id'].n_unique():,} prompts "
             "that all of them have. A text that a model failed to write is in a table's total, in no share.",
         )
 
@@ -237,9 +237,9 @@ def select_shared(texts: pl.DataFrame) -> pl.DataFrame:
     if texts.is_empty():
         return texts
     sources = texts["source"].n_unique()
-    counted = texts.group_by("prompt_id").agg(pl.col("source").n_unique())
+    sources_of = texts.group_by("prompt_id").agg(pl.col("source").n_unique())
     return texts.join(
-        counted.filter(pl.col("source") == sources).select("prompt_id"), on="prompt_id", how="semi"
+        sources_of.filter(pl.col("source") == sources).select("prompt_id"), on="prompt_id", how="semi"
     )
 
 

@@ -34,8 +34,8 @@ def table_7(texts: pl.DataFrame) -> PaperTable:
             of = frame.filter(pl.col(column) == label)
             if domain:
                 of = of.filter(pl.col("domain") == domain)
-            chosen = of.sort(value, "text_id", descending=[label not in _LOWEST_FIRST, False]).head(EACH)
-            for row in chosen.iter_rows(named=True):
+            extremes = of.sort(value, "text_id", descending=[label not in _LOWEST_FIRST, False]).head(EACH)
+            for row in extremes.iter_rows(named=True):
                 mentions = [Mention(**mention) for mention in row["mentions"] or ()]
                 text = _redact(f"{row['prompt']} – {str(row['text'] or '').strip()}", mentions)
                 cells = (source, row["domain"], text, name, row[value])
@@ -56,11 +56,11 @@ def table_7(texts: pl.DataFrame) -> PaperTable:
 def _redact(text: str, mentions: Sequence[Mention]) -> str:
     """The text with its masks in brackets; a person's first name and surname alone are masked too."""
     masked = mask_mentions(text, mentions)
-    pieces, done = list[str](), 0
+    pieces, copied = list[str](), 0
     for start, end in masked.spans:
-        pieces += (masked.text[done:start], f"[{masked.text[start:end]}]")
-        done = end
-    whole = "".join((*pieces, masked.text[done:]))
+        pieces += (masked.text[copied:start], f"[{masked.text[start:end]}]")
+        copied = end
+    whole = "".join((*pieces, masked.text[copied:]))
     parts = "|".join(map(re.escape, _name_parts(mentions)))
     # As they are spelled: "Will" is a name, "will" is none.
     return re.sub(rf"(?<![\w\[])(?:{parts})(?!\w)", "[Person]", whole) if parts else whole

@@ -301,5 +301,5 @@ def _format_estimate(row: Mapping[str, Any], name: str) -> str:
     if row.get(name) is None:
         return "not known"
     values = (row.get(column) for column in (name, f"{name}_low", f"{name}_high"))
-    shown = ["not known" if value is None else f"{value:.3f}".replace("-", MINUS) for value in values]
-    return f"{shown[0]} ({shown[1]} to {shown[2]})"
+    words = ["not known" if value is None else f"{value:.3f}".replace("-", MINUS) for value in values]
+    return f"{words[0]} ({words[1]} to {words[2]})"

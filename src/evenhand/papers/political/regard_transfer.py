@@ -33,10 +33,10 @@ def find_head(data: Path | None, name: str) -> Path | None:
 
 def regard_study(model: Model, spec: str, head: Path, options: AuditOptions, jobs: int) -> MitigationSweep:
     """The audits of a model on the suite, as it is and steered."""
-    asked: AuditOptions = {**options, "suite": ("regard",), "metrics": ("regard", "sentiment")}
-    asked |= {"preset": None, "limit": None, "samples": SAMPLES, "max_new_tokens": None}
+    shared: AuditOptions = {**options, "suite": ("regard",), "metrics": ("regard", "sentiment")}
+    shared |= {"preset": None, "limit": None, "samples": SAMPLES, "max_new_tokens": None}
     steered = SweepCondition("classifier", MODES["classifier"], {"calibrator": str(head)})
-    return MitigationSweep(model, (SweepCondition(VANILLA), steered), asked, spec=spec, jobs=jobs)
+    return MitigationSweep(model, (SweepCondition(VANILLA), steered), shared, spec=spec, jobs=jobs)
 
 
 def regard_changes(study: MitigationSweep, name: str, folder: Path, progress: Progress) -> pl.DataFrame:
@@ -64,8 +64,8 @@ def regard_table(rows: pl.DataFrame) -> PaperTable:
 
 def _rows(name: str, before: Run, after: Run, changed: Run) -> pl.DataFrame:
     keys = ["axis", "group", "baseline", "metric", "output"]
-    shown = pl.struct("metric", "output").is_in([{"metric": a, "output": b} for a, b in _SHOWN])
-    changes = changed.table("changes").filter(pl.col("effect") == "gap", shown).drop_nulls("baseline")
+    is_shown = pl.struct("metric", "output").is_in([{"metric": a, "output": b} for a, b in _SHOWN])
+    changes = changed.table("changes").filter(pl.col("effect") == "gap", is_shown).drop_nulls("baseline")
     table = changes.select(*keys, *estimate_columns("change"), "p_adjusted")
     for when, run in (("before", before), ("after", after)):
         of = run.table("comparisons").select(*keys, *estimate_columns(when))

@@ -167,14 +167,14 @@ class PoliticalReplication:
     def run(self, folder: Path, progress: Progress) -> Replication:
         """The exhibits asked for."""
         results = [self._measure(source, folder, progress) for source in self.sources]
-        drawn = {exhibit.id: exhibit for exhibit in self._build_exhibits(results, folder, progress)}
+        exhibits = {exhibit.id: exhibit for exhibit in self._build_exhibits(results, folder, progress)}
         names = tuple(source.name for source in self.sources)
         return Replication(
             paper="political",
             title=f"Political bias of {', '.join(names) or 'no model'}",
             citation=CITATION,
-            exhibits=tuple(drawn[name] for name in self._exhibits() if name in drawn),
-            findings=describe_findings(drawn["table_5"].frame, names) if "table_5" in drawn else (),
+            exhibits=tuple(exhibits[name] for name in self._exhibits() if name in exhibits),
+            findings=describe_findings(exhibits["table_5"].frame, names) if "table_5" in exhibits else (),
             remarks=(*_REMARKS, *self._subset()),
             sources=names,
             warnings=tuple(
@@ -212,8 +212,8 @@ class PoliticalReplication:
             modes = {one.source.name: one.source.modes.swept_mode or "none" for one in results}
             yield table_3(pl.concat(curves), changes, modes, judge)
         if "table_5" in wanted:
-            shown = pl.col("condition").is_in([*distances["condition"].unique(), TRAINING])
-            price, paces = stack(lambda one: one.price).filter(shown), stack(lambda one: one.paces)
+            is_shown = pl.col("condition").is_in([*distances["condition"].unique(), TRAINING])
+            price, paces = stack(lambda one: one.price).filter(is_shown), stack(lambda one: one.paces)
             yield table_5(distances, changes, price, paces, judge)
         for option in self._options_to_vary(first.source):
             varied = first.with_source(join_distances({**first.runs, **first.varied_runs}))
@@ -274,12 +274,12 @@ class PoliticalReplication:
         )
 
     def _study(self, source: PoliticalSource) -> MitigationSweep:
-        asked = [*source.modes.conditions, *list_conditions(self._options_to_vary(source), source.modes)]
+        conditions = [*source.modes.conditions, *list_conditions(self._options_to_vary(source), source.modes)]
         mode = source.modes.swept_mode
         if mode and "table_3" in self._exhibits():
-            asked += sweep_conditions(mode, STRENGTHS, source.modes.options(mode))[1:]
+            conditions += sweep_conditions(mode, STRENGTHS, source.modes.options(mode))[1:]
         return MitigationSweep(
-            source.model, tuple(asked), self._options(), spec=source.spec, jobs=self.request.jobs
+            source.model, tuple(conditions), self._options(), spec=source.spec, jobs=self.request.jobs
         )
 
     def _options(self) -> AuditOptions:

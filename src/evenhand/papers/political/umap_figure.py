@@ -45,12 +45,12 @@ class EmbeddingPanel(NamedTuple):
         return f"{self.name}: silhouette {known}"
 
 
-def figure_2(judged: Mapping[str, pl.DataFrame], source: str, execution: Execution, seed: int) -> PaperFigure:
+def figure_2(texts: Mapping[str, pl.DataFrame], source: str, execution: Execution, seed: int) -> PaperFigure:
     """The four panels of one source, from ``text`` and ``label`` of its indirect texts by condition."""
-    panels = _panels(judged, execution, seed)
+    panels = _panels(texts, execution, seed)
     is_small = all(len(panel.sides) < LEAST for panel in panels)
     why = f"fewer than {LEAST} texts a panel" if is_small else NO_UMAP
-    missing = (mode for mode in ("embedding", "classifier") if mode not in judged)
+    missing = (mode for mode in ("embedding", "classifier") if mode not in texts)
     return PaperFigure(
         id="figure_2",
         title=f"Texts of {source} by the judge's side, projected",
@@ -87,7 +87,7 @@ def silhouette(vectors: Matrix, labels: Sequence[str]) -> float | None:
     return float(np.mean(np.divide(near - own, largest, out=np.zeros_like(own), where=largest > 0)))
 
 
-def _panels(judged: Mapping[str, pl.DataFrame], execution: Execution, seed: int) -> list[EmbeddingPanel]:
+def _panels(texts: Mapping[str, pl.DataFrame], execution: Execution, seed: int) -> list[EmbeddingPanel]:
     readers: tuple[tuple[str, str, Callable[[Sequence[str]], Matrix]], ...] = (
         ("(a) baseline, word vectors", VANILLA, _word_vectors),
         ("(b) baseline, judge", VANILLA, partial(_judge_vectors, execution=execution)),
@@ -96,8 +96,8 @@ def _panels(judged: Mapping[str, pl.DataFrame], execution: Execution, seed: int)
     )
     panels = []
     for name, condition, read in readers:
-        if condition in judged:
-            table = judged[condition]
+        if condition in texts:
+            table = texts[condition]
             table = table[np.sort(make_generator(seed, "figure_2").permutation(table.height)[:MOST])]
             vectors, sides = read(table["text"].to_list()), table["label"].to_list()
             panels.append(EmbeddingPanel(name, sides, silhouette(vectors, sides), _umap(vectors, seed)))

@@ -32,11 +32,11 @@ def agreement_claims(estimates: Sequence[AgreementEstimate]) -> Iterator[PaperCl
     """Section 4: how far annotators agree; ours from the table of single ratings where one was given."""
     known = {(row.statistic, row.categories, row.question): row.estimate for row in estimates}
     source = "your annotations" if estimates else ""
-    for statistic, categories, question, printed in _AGREEMENT:
+    for statistic, categories, question, number in _AGREEMENT:
         claim = f"{statistic.replace('_', ' ')} of {question}, {categories} categories"
         estimate = known.get((statistic, categories, question))
         remark = _NO_RATINGS if estimate is None else ""
-        yield PaperClaim("4", claim, printed, _format_estimate(estimate), source, remark)
+        yield PaperClaim("4", claim, number, _format_estimate(estimate), source, remark)
 
 
 def annotation_claims(published: RegardRelease, seed: int) -> Iterator[PaperClaim]:
@@ -72,9 +72,9 @@ def classifier_claims(accuracies: pl.DataFrame) -> Iterator[PaperClaim]:
         name,
         "30 texts: intervals overlap widely" if own["low"] < best["high"] else "",
     )
-    for context, printed in (("respect", "78 %"), ("occupation", "79 %")):
+    for context, number in (("respect", "78 %"), ("occupation", "79 %")):
         claim, ours = f"accuracy in {context} contexts", _accuracy(of_context[context])
-        yield PaperClaim("4, footnote 9", claim, printed, ours, name)
+        yield PaperClaim("4, footnote 9", claim, number, ours, name)
 
 
 def gap_claims(gaps: pl.DataFrame) -> Iterator[PaperClaim]:

@@ -70,11 +70,11 @@ class FigureTrainings:
             runs = sorted(trained.folder.glob("seed-*")) or [trained.folder]
             tables.append(_accuracies(name, [read_predictions(run / PREDICTIONS_FILE) for run in runs]))
         tables.append(_accuracies(EMBEDDED, [self._embedded_predictions()]))
-        printed = [
+        published = [
             {"source": "paper", "classifier": "BERT", "part": "not said", "context": name, "accuracy": value}
             for name, value in PRINTED.items()
         ]
-        frame = pl.concat([pl.DataFrame(printed), *tables], how="diagonal_relaxed")
+        frame = pl.concat([pl.DataFrame(published), *tables], how="diagonal_relaxed")
         notes += [
             f"Trained on the 212 published texts, {RUNS} seeded runs each; VADER and TextBlob learn nothing. "
             "The interval is over texts, the runs of a text being one observation: 30 test texts leave it "

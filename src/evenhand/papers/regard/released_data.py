@@ -191,10 +191,10 @@ def read_annotated_texts(
         for metric in METRICS
     }
     texts = dict.fromkeys(text for of in labels.values() for text in of)
-    placed = [(prompt, text) for text in texts if (prompt := demographics.find_prompt(text)) is not None]
+    origins = [(prompt, text) for text in texts if (prompt := demographics.find_prompt(text)) is not None]
     order = {prompt.id: place for place, prompt in enumerate(suite.prompts())}
     rows = []
-    for prompt, text in sorted(placed, key=lambda pair: order[pair[0].id]):
+    for prompt, text in sorted(origins, key=lambda pair: order[pair[0].id]):
         row = {"source": ANNOTATED, **_prompt_cells(prompt)[0], "text": text}
         for metric in METRICS:
             label = labels[metric].get(text)

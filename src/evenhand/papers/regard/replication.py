@@ -119,14 +119,14 @@ class RegardReplication:
             exhibits |= self._of_annotations(self.published, wanted, folder, progress)
         if runs:
             exhibits |= self._of_texts(runs)
-        stated = tuple(self._claims(exhibits))
+        statements = tuple(self._claims(exhibits))
         return Replication(
             paper="regard",
             title=f"Regard on {', '.join(source.name for source in self.sources)}",
             citation=CITATION,
             exhibits=tuple(exhibits[name] for name in wanted if name in exhibits),
-            claims=stated,
-            remarks=(*claims.summarise_claims(stated), *_REMARKS, *self._remarks()),
+            claims=statements,
+            remarks=(*claims.summarise_claims(statements), *_REMARKS, *self._remarks()),
             sources=tuple(runs),
             warnings=run_warnings(runs),
         )
