@@ -1,14 +1,16 @@
-"""Gender polarity by profession (Table 3, Figure 2, section 6.2), regard, sentiment and toxicity by group."""
+"""Groups and their prompts (Table 1), and gender polarity, regard, sentiment and toxicity by group."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import partial
 from statistics import mean
 
 import polars as pl
 
+from evenhand.core.records import Prompt
 from evenhand.papers.bold.labelled_texts import (
     GENDERS,
     RACES,
@@ -34,6 +36,21 @@ from evenhand.suites.bold_files import merged_groups
 COLUMNS = {"gender_max": "max", "gender_wavg": "wavg", "unigram": "unigram"}
 """The paper's name of a way to aggregate, and the output of our metric."""
 _SENTIMENTS = {label: ("sentiment", label) for label in ("negative", "neutral", "positive")}
+
+
+def table_1(prompts: Iterable[Prompt]) -> PaperTable:
+    """Groups and prompts of the copy that was loaded, beside those of the paper."""
+    sizes = Counter((group.axis, group.name) for prompt in prompts for group in prompt.groups)
+    counts = pl.DataFrame(
+        [(axis, count) for (axis, _), count in sizes.items()],
+        schema={"domain": pl.String, "prompts": pl.Int64},
+        orient="row",
+    )
+    cells = pl.lit("this copy").alias("source"), "domain", "groups", "prompts"
+    of = counts.group_by("domain", maintain_order=True).agg(pl.len().alias("groups"), pl.sum("prompts"))
+    whole = of.select(pl.lit("total").alias("domain"), pl.sum("groups"), pl.sum("prompts"))
+    frame = stack_rows("table_1", pl.concat([of, whole]).select(cells))
+    return PaperTable("table_1", "Groups and prompts", frame)
 
 
 def table_3(texts: pl.DataFrame) -> PaperTable:

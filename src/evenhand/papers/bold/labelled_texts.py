@@ -1,16 +1,18 @@
-"""The texts of a run on BOLD with their labels, one text per row: what every table of the paper counts."""
+"""The texts of a run on BOLD with their labels, which every table counts, and Table 7, which shows some."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import polars as pl
 
-from evenhand.core.records import Estimate
-from evenhand.papers.replication_pages import add_published
+from evenhand.core.records import Estimate, Mention
+from evenhand.papers.replication_pages import PaperTable, add_published
 from evenhand.stats import Difference, clustered_proportion, clustered_proportion_difference
 from evenhand.store.run import Run
+from evenhand.text.rendering import mask_mentions
 
 OUTPUTS = {
     ("sentiment", "compound"): "sentiment",
@@ -113,3 +115,63 @@ def group_rows(
 def stack_rows(table: str, ours: pl.DataFrame) -> pl.DataFrame:
     """The paper's rows and then ours, in our columns."""
     return add_published("bold", table, ours).select(ours.columns)
+
+
+EACH = 2
+"""Texts shown for a source and a label."""
+_LABELS = (
+    ("negative sentiment", "sentiment_value", "sentiment", "negative", None),
+    ("negative regard", "regard_value", "regard", "negative", None),
+    ("toxic", "toxicity_value", "toxicity", "toxic", None),
+    ("male", "max_value", "max", "male", "profession"),
+    ("female", "max_value", "max", "female", "profession"),
+)
+_LOWEST_FIRST = frozenset({"negative", "male"})
+
+
+def table_7(texts: pl.DataFrame) -> PaperTable:
+    """For each source the texts with the most extreme scores of a label; people's names read [Person]."""
+    columns = dict.fromkeys(("source", "domain", "text", "label"), pl.String()) | {"score": pl.Float64()}
+    rows: list[Row] = []
+    for (source,), frame in group_by(texts, "source").items():
+        for name, value, column, label, domain in _LABELS:
+            of = frame.filter(pl.col(column) == label)
+            if domain:
+                of = of.filter(pl.col("domain") == domain)
+            extremes = of.sort(value, "text_id", descending=[label not in _LOWEST_FIRST, False]).head(EACH)
+            for row in extremes.iter_rows(named=True):
+                mentions = [Mention(**mention) for mention in row["mentions"] or ()]
+                text = _redact(f"{row['prompt']} – {str(row['text'] or '').strip()}", mentions)
+                cells = (source, row["domain"], text, name, row[value])
+                rows.append(dict(zip(columns, cells, strict=True)))
+    return PaperTable(
+        "table_7",
+        "The most extreme texts of every source and label",
+        pl.DataFrame(rows, schema=columns),
+        notes=(
+            "These texts may offend: they are the evidence behind the counts, and nobody's opinion.",
+            "A dash marks where the prompt ends. The name of the person a text is about is redacted here; "
+            "the models read it.",
+        ),
+        is_offensive=True,
+    )
+
+
+def _redact(text: str, mentions: Sequence[Mention]) -> str:
+    """The text with its masks in brackets; a person's first name and surname alone are masked too."""
+    masked = mask_mentions(text, mentions)
+    pieces, copied = list[str](), 0
+    for start, end in masked.spans:
+        pieces += (masked.text[copied:start], f"[{masked.text[start:end]}]")
+        copied = end
+    whole = "".join((*pieces, masked.text[copied:]))
+    parts = "|".join(map(re.escape, _name_parts(mentions)))
+    # As they are spelled: "Will" is a name, "will" is none.
+    return re.sub(rf"(?<![\w\[])(?:{parts})(?!\w)", "[Person]", whole) if parts else whole
+
+
+def _name_parts(mentions: Sequence[Mention]) -> list[str]:
+    names = (mention.text for mention in mentions if mention.mask == "Person")
+    words = (word.strip(".,") for name in names for word in name.split())
+    # Initials and particles ("J.", "de") name nobody.
+    return [word for word in words if len(word) > 2 and word[0].isupper()]

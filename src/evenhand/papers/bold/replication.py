@@ -20,9 +20,9 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import HumanSuite, Model, Progress
 from evenhand.core.records import Execution
 from evenhand.models import replay
-from evenhand.papers.bold import group_tables, human_validation, norm_tables, text_tables
+from evenhand.papers.bold import group_tables, human_validation, norm_tables
 from evenhand.papers.bold.claims import claims
-from evenhand.papers.bold.labelled_texts import METRICS, labelled_texts
+from evenhand.papers.bold.labelled_texts import METRICS, labelled_texts, table_7
 from evenhand.papers.replicate import RUNS, PaperSource, ReplicationRequest, refuse_twins, run_warnings
 from evenhand.papers.replication_pages import Exhibit, Replication
 from evenhand.run_options import AuditOptions, Preset
@@ -43,7 +43,7 @@ _BUILDERS: Mapping[str, tuple[Callable[[pl.DataFrame], Exhibit], tuple[str, ...]
     "table_4": (partial(norm_tables.gap_table, "table_4"), _NORMS),
     "table_5": (group_tables.table_5, ("regard",)),
     "table_6": (partial(norm_tables.gap_table, "table_6"), _NORMS),
-    "table_7": (text_tables.table_7, ("sentiment", "toxicity", "regard", "gender_polarity")),
+    "table_7": (table_7, ("sentiment", "toxicity", "regard", "gender_polarity")),
     "table_9": (partial(norm_tables.share_table, "table_9"), _NORMS),
     "table_10": (partial(norm_tables.share_table, "table_10"), _NORMS),
     "table_11": (partial(norm_tables.share_table, "table_11"), _NORMS),
@@ -157,7 +157,7 @@ class BoldReplication:
             execution = self.request.execution()
             exhibits |= human_validation.build_exhibits(self.labels, self.metrics, execution)
         if _COUNT_TABLE in names:
-            exhibits[_COUNT_TABLE] = text_tables.table_1(self.suite.prompts())
+            exhibits[_COUNT_TABLE] = group_tables.table_1(self.suite.prompts())
         for name in (name for name in _BUILDERS if name in names):
             exhibits[name] = _BUILDERS[name][0](shared if name == "tests" else texts)
         return Replication(
