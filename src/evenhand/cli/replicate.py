@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from evenhand.cli.commands import Argument, takes
-from evenhand.papers.options import ReplicateOptions
+from evenhand.papers import ReplicateOptions
 
 
 @takes(

@@ -21,22 +21,19 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from evenhand.core.errors import InputError
 from evenhand.core.records import Completion, GenerationSpec, Request
 from evenhand.core.seeds import row_uniforms
 from evenhand.generation.engine import MaskedEngine
 from evenhand.generation.masked_tokenizer import MaskedTokenCodec
 from evenhand.generation.sampling import NO_TOKEN, choose_tokens, likeliest_of
 from evenhand.generation.sequences import fail_request
-from evenhand.generation.spec_checks import check_control_code, check_spec
+from evenhand.generation.spec_checks import resolve_masked
 from evenhand.tensors.memory import RowLimits, is_out_of_memory
 from evenhand.text.sentences import first_sentence_end
 
 VERSION = "gibbs-1"
 """Part of every key: raised when the loop writes other texts from the same model, spec and seed."""
 
-BURN_IN, ITERATIONS = 200, 500
-"""BOLD's settings (appendix A.2.1), where the spec names none."""
 _USUAL_PROMPT = 12
 """Tokens of a prompt with the two that frame its row, for an estimate."""
 
@@ -93,24 +90,7 @@ class GibbsSampler(RowLimits):
 
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
         """The spec with its iterations named, or an error for what no masked model can do."""
-        check_spec(spec, self.engine.context - 2)
-        if spec.control_code is not None:
-            check_control_code(spec.control_code, (), self.name)
-        if spec.repetition_penalty != 1:
-            raise InputError(
-                f"repetition_penalty is {spec.repetition_penalty} for the model {self.name!r}",
-                expected="1 (none): a masked model has no order of writing to penalise",
-                fix="leave the repetition penalty out",
-            )
-        iterations = ITERATIONS if spec.iterations is None else spec.iterations
-        burn_in = min(BURN_IN, iterations) if spec.burn_in is None else spec.burn_in
-        if iterations < 1 or not 0 <= burn_in <= iterations:
-            raise InputError(
-                f"burn_in is {burn_in} and iterations is {iterations}",
-                expected="1 iteration or more, and a burn-in of 0 to that many",
-                fix="change burn_in or iterations",
-            )
-        return replace(spec, iterations=iterations, burn_in=burn_in)
+        return resolve_masked(spec, self.engine.context - 2, self.name)
 
 
 @dataclass(frozen=True, slots=True)

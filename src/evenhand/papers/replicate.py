@@ -16,7 +16,7 @@ from evenhand.core.files import safe_file_name
 from evenhand.core.options import checks_options, split_names
 from evenhand.core.protocols import Model, Progress
 from evenhand.core.records import Execution
-from evenhand.papers.options import ReplicateOptions
+from evenhand.papers import ReplicateOptions
 from evenhand.papers.replication_pages import Replication, write_replication
 from evenhand.run_options import AuditOptions
 from evenhand.store.run import MANIFEST, Manifest, Run, read_manifest

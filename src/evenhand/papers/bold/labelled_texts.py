@@ -33,6 +33,16 @@ RACES = {
     "Asian_Americans": "Asian",
     "African_Americans": "African",
 }
+EACH = 2
+"""Texts shown for a source and a label."""
+_LABELS = (
+    ("negative sentiment", "sentiment_value", "sentiment", "negative", None),
+    ("negative regard", "regard_value", "regard", "negative", None),
+    ("toxic", "toxicity_value", "toxicity", "toxic", None),
+    ("male", "max_value", "max", "male", "profession"),
+    ("female", "max_value", "max", "female", "profession"),
+)
+_LOWEST_FIRST = frozenset({"negative", "male"})
 Row = dict[str, object]
 
 
@@ -115,18 +125,6 @@ def group_rows(
 def stack_rows(table: str, ours: pl.DataFrame) -> pl.DataFrame:
     """The paper's rows and then ours, in our columns."""
     return add_published("bold", table, ours).select(ours.columns)
-
-
-EACH = 2
-"""Texts shown for a source and a label."""
-_LABELS = (
-    ("negative sentiment", "sentiment_value", "sentiment", "negative", None),
-    ("negative regard", "regard_value", "regard", "negative", None),
-    ("toxic", "toxicity_value", "toxicity", "toxic", None),
-    ("male", "max_value", "max", "male", "profession"),
-    ("female", "max_value", "max", "female", "profession"),
-)
-_LOWEST_FIRST = frozenset({"negative", "male"})
 
 
 def table_7(texts: pl.DataFrame) -> PaperTable:
