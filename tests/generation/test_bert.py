@@ -7,7 +7,7 @@ from torch import Tensor
 
 from evenhand.core.errors import ModelError
 from evenhand.generation.bert import Bert, BertShape
-from evenhand.generation.masked_engine import HubMasked
+from evenhand.generation.hub_engine import HubMasked
 
 LEAN = ["bert", "roberta", "distilbert"]
 

@@ -48,7 +48,8 @@ def test_a_step_by_kernels_is_a_plain_one(monkeypatch: pytest.MonkeyPatch) -> No
     prompts = [[3, 4, 5, 6], [7], [8, 9]]
     said: list[DecoderOutput] = []
     for fused in (False, True):
-        monkeypatch.setattr("evenhand.generation.gpt2.can_attend", lambda tables, fused=fused: fused)
+        name = "evenhand.generation.gpt2.supports_decode_attention"
+        monkeypatch.setattr(name, lambda tables, fused=fused: fused)
         batch = engine.create_cache(3, 16)
         batch.fill([0, 1, 2], engine.prefill(prompts))
         for token in (1, 2):

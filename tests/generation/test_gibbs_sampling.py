@@ -18,8 +18,9 @@ from transformers import PreTrainedModel
 from evenhand.core.errors import InputError, ModelError
 from evenhand.core.records import GenerationSpec, Request
 from evenhand.generation.bert import Bert, BertShape
+from evenhand.generation.engine import MaskedEngine
 from evenhand.generation.gibbs_sampling import GibbsSampler, _GibbsRequest
-from evenhand.generation.masked_engine import HubMasked, MaskedEngine
+from evenhand.generation.hub_engine import HubMasked
 from evenhand.generation.masked_tokenizer import MaskedTokenCodec
 
 PROMPTS = ["the man", "", "the old woman was known for", "a nurse", "people worked in the city", "is"]

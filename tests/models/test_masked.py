@@ -11,7 +11,7 @@ from evenhand.core.errors import InputError, ModelError
 from evenhand.core.protocols import Model, ResolvesSpec, SteerableModel
 from evenhand.core.records import Execution, GenerationSpec, Request
 from evenhand.generation.bert import Bert
-from evenhand.generation.masked_engine import HubMasked
+from evenhand.generation.hub_engine import HubMasked
 from evenhand.models import builtin
 from evenhand.models.hub import architecture, load
 from evenhand.models.local import MaskedModel

@@ -32,7 +32,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     table = pl.DataFrame({"source": ["paper: WIKI", "WIKI", "builtin:masked"], **columns, **bounds})
     stacks = [svg_figures.StackedBar("a group, a source", {"negative": 0.2, "neutral": 0.3, "positive": 0.5})]
     bars = [svg_figures.FigureBar("m", source, 0.2, 0.1, 0.3) for source in ("WIKI", "builtin")]
-    panels = [svg_figures.FigurePanel("shares", stacks), svg_figures.FigurePanel("bars", bars)]
+    panels = [svg_figures.FigurePanel("shares", stacks=stacks), svg_figures.FigurePanel("bars", bars)]
     drawn = svg_figures.bars_and_stacks(panels)
     figure = PaperFigure(
         "figure_3", "F", table, drawn, "bars", narrow=svg_figures.bars_and_stacks(panels, narrow=True)

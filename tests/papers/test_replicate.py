@@ -94,7 +94,7 @@ def test_figures_repeat_byte_for_byte():
     }
     assert svg_figures.grouped_bars(bars, unit="x") == svg_figures.grouped_bars(bars, unit="x")
     stacks = svg_figures.FigurePanel(
-        "a", [svg_figures.StackedBar("m", {"negative": 0.2, "neutral": 0.3, "positive": 0.5})]
+        "a", stacks=[svg_figures.StackedBar("m", {"negative": 0.2, "neutral": 0.3, "positive": 0.5})]
     )
     assert svg_figures.bars_and_stacks([stacks]).count(">50 %<") == 2  # the axis, and the part that is half
 

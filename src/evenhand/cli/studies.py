@@ -13,7 +13,7 @@ from evenhand.cli.console import print_line, print_path, print_warning
 from evenhand.cli.run_command import end_with_problems, print_summary, run_job, run_to_end
 from evenhand.core.options import Option
 from evenhand.corpus.options import CorpusOptions
-from evenhand.papers.options import ReplicateOptions
+from evenhand.papers import ReplicateOptions
 from evenhand.probes.options import ProbeOptions
 
 

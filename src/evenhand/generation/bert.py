@@ -1,11 +1,12 @@
 """BERT, RoBERTa and DistilBERT as masked language models: plain torch over tensors in the Hub's layout.
 
-One place of each row is asked for, so the last layer's query and everything after it, the output table above
-all, are computed there alone; the other places of that layer give only their keys and values.
+One place of each row is wanted, so the last layer's query and everything after it, above all the output
+table, are computed there alone; the other places of that layer give only their keys and values.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, cast
@@ -20,71 +21,30 @@ from evenhand.tensors.linear_layer import PackedLinear
 Family = Literal["bert", "roberta", "distilbert"]
 
 
-class _Names(NamedTuple):
-    """Where a family keeps its weights; ``{}`` is a layer's number."""
-
-    prefix: str
-    layer: str
-    query: str
-    key: str
-    value: str
-    out: str
-    out_norm: str
-    up: str
-    down: str
-    down_norm: str
-    head: str
-    head_norm: str
-    decoder: str
-    head_bias: str
-
-
-_BERT_LAYER: Final = (
-    "attention.self.query",
-    "attention.self.key",
-    "attention.self.value",
-    "attention.output.dense",
-    "attention.output.LayerNorm",
-    "intermediate.dense",
-    "output.dense",
-    "output.LayerNorm",
-)
-_NAMES: Final[Mapping[Family, _Names]] = {
-    "bert": _Names(
-        "bert.",
-        "encoder.layer.{}.",
-        *_BERT_LAYER,
-        "cls.predictions.transform.dense",
-        "cls.predictions.transform.LayerNorm",
-        "cls.predictions.decoder.weight",
-        "cls.predictions.bias",
-    ),
-    "roberta": _Names(
-        "roberta.",
-        "encoder.layer.{}.",
-        *_BERT_LAYER,
-        "lm_head.dense",
-        "lm_head.layer_norm",
-        "lm_head.decoder.weight",
-        "lm_head.bias",
-    ),
-    "distilbert": _Names(
-        "distilbert.",
-        "transformer.layer.{}.",
-        "attention.q_lin",
-        "attention.k_lin",
-        "attention.v_lin",
-        "attention.out_lin",
-        "sa_layer_norm",
-        "ffn.lin1",
-        "ffn.lin2",
-        "output_layer_norm",
-        "vocab_transform",
-        "vocab_layer_norm",
-        "vocab_projector.weight",
-        "vocab_projector.bias",
-    ),
+_RENAMED: Final[Mapping[Family, Mapping[str, str]]] = {
+    "bert": {},
+    "roberta": {
+        "cls.predictions.transform.dense": "lm_head.dense",
+        "cls.predictions.transform.LayerNorm": "lm_head.layer_norm",
+        "cls.predictions": "lm_head",
+    },
+    "distilbert": {
+        "encoder.layer": "transformer.layer",
+        "attention.self.query": "attention.q_lin",
+        "attention.self.key": "attention.k_lin",
+        "attention.self.value": "attention.v_lin",
+        "attention.output.dense": "attention.out_lin",
+        "attention.output.LayerNorm": "sa_layer_norm",
+        "intermediate.dense": "ffn.lin1",
+        "output.dense": "ffn.lin2",
+        "output.LayerNorm": "output_layer_norm",
+        "cls.predictions.transform.dense": "vocab_transform",
+        "cls.predictions.transform.LayerNorm": "vocab_layer_norm",
+        "cls.predictions.decoder": "vocab_projector",
+        "cls.predictions": "vocab_projector",
+    },
 }
+"""The parts of BERT's names of weights, and what another family calls them; the first that fits counts."""
 _OLD: Final = {"weight": "gamma", "bias": "beta"}
 """Names of a norm's weights in the first checkpoints, still on the Hub."""
 
@@ -106,13 +66,12 @@ class BertShape:
 
     @classmethod
     def of(cls, config: Mapping[str, object]) -> BertShape | None:
-        """The shape a ``config.json`` describes, or None where it is not one of the plain three."""
+        """The shape a ``config.json`` describes, or None if it is not one of the plain three."""
         family = config.get("model_type")
-        if family == "distilbert":
-            return _distilbert(config)
+        distil = family == "distilbert"
         plain = (
-            family in ("bert", "roberta")
-            and config.get("hidden_act", "gelu") == "gelu"
+            family in _RENAMED
+            and config.get("activation" if distil else "hidden_act", "gelu") == "gelu"
             and config.get("position_embedding_type") in (None, "absolute")
             and not config.get("is_decoder", False)
             and config.get("embedding_size", config.get("hidden_size")) == config.get("hidden_size")
@@ -124,16 +83,16 @@ class BertShape:
             family=cast(Family, family),
             vocabulary=_size(config, "vocab_size", 30522),
             context=_size(config, "max_position_embeddings", 512) - offset,
-            layers=_size(config, "num_hidden_layers", 12),
-            width=_size(config, "hidden_size", 768),
-            heads=_size(config, "num_attention_heads", 12),
-            epsilon=cast(float, config.get("layer_norm_eps", 1e-12)),
+            layers=_size(config, "n_layers", 6) if distil else _size(config, "num_hidden_layers", 12),
+            width=_size(config, "dim" if distil else "hidden_size", 768),
+            heads=_size(config, "n_heads" if distil else "num_attention_heads", 12),
+            epsilon=1e-12 if distil else cast(float, config.get("layer_norm_eps", 1e-12)),
             offset=offset,
         )
 
 
 class BertLayerWeights(NamedTuple):
-    """One layer; the query apart from key and value, for the last one is asked for a single place."""
+    """One layer; the query apart from key and value, as the last layer needs it at a single place."""
 
     query: PackedLinear
     key_value: PackedLinear
@@ -161,8 +120,8 @@ def load_weights(
     shape: BertShape, tensors: Mapping[str, Tensor], *, device: torch.device, dtype: torch.dtype
 ) -> BertWeights:
     """The weights of a state dict in the Hub's names; the names of other heads are ignored."""
-    names = _NAMES[shape.family]
-    reader = _Reader(tensors, names.prefix, device, dtype, shape.epsilon, names)
+    renamed = _RENAMED[shape.family]
+    reader = _Reader(tensors, f"{shape.family}.", device, dtype, shape.epsilon, renamed)
     words = reader.table("embeddings.word_embeddings.weight", shape.vocabulary, shape.width)
     positions = reader.table(
         "embeddings.position_embeddings.weight", shape.context + shape.offset, shape.width
@@ -170,15 +129,17 @@ def load_weights(
     if shape.family != "distilbert":
         positions = positions + reader.tensor("embeddings.token_type_embeddings.weight")[0]
     # Most models share their input table; one that does not stores its own.
-    decoder = reader.tensor(names.decoder) if names.decoder in tensors else words
+    decoder = "cls.predictions.decoder.weight"
+    is_own = any(name in tensors for name in reader.spellings(decoder))
+    table = reader.tensor(decoder) if is_own else words
     return BertWeights(
         words=words,
         positions=positions,
         norm=reader.norm("embeddings.LayerNorm"),
         layers=tuple(reader.layer(number) for number in range(shape.layers)),
-        head=reader.linear(names.head),
-        head_norm=reader.norm(names.head_norm),
-        decoder=PackedLinear(decoder, reader.tensor(names.head_bias)),
+        head=reader.linear("cls.predictions.transform.dense"),
+        head_norm=reader.norm("cls.predictions.transform.LayerNorm"),
+        decoder=PackedLinear(table, reader.tensor("cls.predictions.bias")),
     )
 
 
@@ -186,11 +147,13 @@ def load_weights(
 class _Reader(WeightReader):
     """Lays the weights out for running."""
 
-    names: _Names
+    renamed: Mapping[str, str]
 
     def spellings(self, name: str) -> tuple[str, ...]:
-        stem, _, part = name.rpartition(".")
-        return (name, f"{stem}.{_OLD.get(part, part)}")
+        if self.renamed:
+            name = re.sub("|".join(map(re.escape, self.renamed)), lambda part: self.renamed[part[0]], name)
+        stem, _, last = name.rpartition(".")
+        return (name, f"{stem}.{_OLD.get(last, last)}")
 
     def linear(self, *names: str) -> PackedLinear:
         """One product for all the names, their outputs side by side."""
@@ -198,30 +161,16 @@ class _Reader(WeightReader):
         return PackedLinear(weight, torch.cat([self.tensor(f"{name}.bias") for name in names]))
 
     def layer(self, number: int) -> BertLayerWeights:
-        names = self.names
-        at = names.layer.format(number)
+        at = f"encoder.layer.{number}."
         return BertLayerWeights(
-            query=self.linear(at + names.query),
-            key_value=self.linear(at + names.key, at + names.value),
-            out=self.linear(at + names.out),
-            out_norm=self.norm(at + names.out_norm),
-            up=self.linear(at + names.up),
-            down=self.linear(at + names.down),
-            down_norm=self.norm(at + names.down_norm),
+            query=self.linear(f"{at}attention.self.query"),
+            key_value=self.linear(f"{at}attention.self.key", f"{at}attention.self.value"),
+            out=self.linear(f"{at}attention.output.dense"),
+            out_norm=self.norm(f"{at}attention.output.LayerNorm"),
+            up=self.linear(f"{at}intermediate.dense"),
+            down=self.linear(f"{at}output.dense"),
+            down_norm=self.norm(f"{at}output.LayerNorm"),
         )
-
-
-def _distilbert(config: Mapping[str, object]) -> BertShape | None:
-    if config.get("activation", "gelu") != "gelu":
-        return None
-    return BertShape(
-        family="distilbert",
-        vocabulary=_size(config, "vocab_size", 30522),
-        context=_size(config, "max_position_embeddings", 512),
-        layers=_size(config, "n_layers", 6),
-        width=_size(config, "dim", 768),
-        heads=_size(config, "n_heads", 12),
-    )
 
 
 def _size(config: Mapping[str, object], name: str, default: int) -> int:
@@ -278,9 +227,9 @@ class Bert:
         self, layer: BertLayerWeights, x: Tensor, layout: _Layout, places: Tensor
     ) -> Tensor:
         """The layer's output at one place of each row."""
-        asked = layout.spread(x)[torch.arange(layout.rows, device=self.device), places]
-        query = self._heads(layer.query(asked)[:, None])
-        return _finish_layer(layer, asked, self._attend(query, layer.key_value(x), layout)[:, 0])
+        states = layout.spread(x)[torch.arange(layout.rows, device=self.device), places]
+        query = self._heads(layer.query(states)[:, None])
+        return _finish_layer(layer, states, self._attend(query, layer.key_value(x), layout)[:, 0])
 
     def _attend(self, query: Tensor, key_value: Tensor, layout: _Layout) -> Tensor:
         key, value = (self._heads(part) for part in layout.spread(key_value).chunk(2, dim=-1))
@@ -292,7 +241,7 @@ class Bert:
 
 
 def _finish_layer(layer: BertLayerWeights, x: Tensor, mixed: Tensor) -> Tensor:
-    """What a layer makes of states and what they attended to."""
+    """The output of a layer from its input and the result of attention."""
     x = layer.out_norm(x + layer.out(mixed))
     return layer.down_norm(x + layer.down(F.gelu(layer.up(x))))
 

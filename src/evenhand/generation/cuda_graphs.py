@@ -53,9 +53,9 @@ class CudaGraphCapture:
         try:
             _warm_up(step)
             graph = torch.cuda.CUDAGraph()
-            # Other threads may use the device meanwhile.
+            # Other threads may use the device at the same time.
             with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
-                found = step()
+                outputs = step()
         except Exception as error:
             # A capture that fails may leave its own stream behind.
             torch.cuda.set_stream(stream)
@@ -68,7 +68,7 @@ class CudaGraphCapture:
 
         def replay() -> R:
             graph.replay()
-            return found
+            return outputs
 
         return replay
 
@@ -93,8 +93,8 @@ class AsyncTokenCopy:
 
         def read() -> list[int]:
             arrived.synchronize()
-            found: list[int] = cells.tolist()
-            return found
+            tokens: list[int] = cells.tolist()
+            return tokens
 
         return read
 

@@ -116,8 +116,8 @@ def topk(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """
     width = group_width(values.shape[-1], count)
     if values.device.type != "cuda" or width < 2:
-        found, columns = values.topk(count)
-        return found, columns
+        largest, columns = values.topk(count)
+        return largest, columns
     return topk_in_two_passes(values, count, width)
 
 
@@ -138,8 +138,8 @@ def topk_in_two_passes(values: Tensor, count: int, width: int) -> tuple[Tensor, 
     inside = torch.arange(width, device=values.device)
     left_over = torch.arange(whole, values.shape[-1], device=values.device).expand(len(values), -1)
     columns = torch.cat([(best[..., None] * width + inside).flatten(1), left_over], 1)
-    found, places = values.gather(-1, columns).topk(count)
-    return found, columns.gather(-1, places)
+    largest, places = values.gather(-1, columns).topk(count)
+    return largest, columns.gather(-1, places)
 
 
 def group_max(values: Tensor, groups: int, width: int) -> Tensor:
@@ -157,11 +157,11 @@ def group_max_triton(values: Tensor, groups: int, width: int) -> Tensor:
     from evenhand.generation import triton_kernels
 
     tile = max(1, _CELLS // width)
-    found = values.new_empty(len(values), groups)
+    peaks = values.new_empty(len(values), groups)
     triton_kernels.group_max_kernel[len(values), -(-groups // tile)](
-        values, found, groups, values.stride(0), WIDTH=width, TILE=tile, num_warps=_WARPS_topk
+        values, peaks, groups, values.stride(0), WIDTH=width, TILE=tile, num_warps=_WARPS_topk
     )
-    return found
+    return peaks
 
 
 @cache

@@ -29,11 +29,11 @@ class Decoder(Protocol):
         ...
 
     def launch(self, rows: Sequence[TokenSequence]) -> None:
-        """Have the next token of each row found; an accelerator is not waited for."""
+        """Launch the next token of each row; an accelerator is not waited for."""
         ...
 
     def sync(self) -> Sequence[int | None]:
-        """The tokens that were ordered, ``NO_TOKEN`` where there is none to draw.
+        """The tokens that were launched, ``NO_TOKEN`` where there is none to draw.
 
         None stands for a row whose first one comes a call later.
         """
@@ -59,7 +59,7 @@ class EagerDecoder:
         self._batch.keep(places)
 
     def launch(self, rows: Sequence[TokenSequence]) -> None:
-        """Have the next token of each row found."""
+        """Launch the next token of each row."""
         last = torch.tensor([row.last for row in rows], device=self._device)
         output = self._batch.step(last)
         uniforms = torch.tensor([row.uniform for row in rows], dtype=torch.float64, device=self._device)
@@ -70,9 +70,9 @@ class EagerDecoder:
         self._tokens = sample_tokens(candidates, uniforms, rows, self._spec)
 
     def sync(self) -> list[int]:
-        """The tokens that were ordered."""
-        found: list[int] = self._tokens.tolist()
-        return found
+        """The tokens that were launched."""
+        tokens: list[int] = self._tokens.tolist()
+        return tokens
 
 
 def sample_tokens(

@@ -1,4 +1,4 @@
-"""What the sampling loop asks of a causal language model: read prompts, then write rows token by token."""
+"""What the sampling loops ask of a model: write rows token by token, or fill single places of rows."""
 
 from __future__ import annotations
 
@@ -111,4 +111,28 @@ class StaticCacheEngine(Protocol):
 
     def create_static_cache(self, rows: int, length: int) -> StaticKVCache | None:
         """An empty one; None where this model's cannot stay in place."""
+        ...
+
+
+class MaskedEngine(Protocol):
+    """A masked language model that fills places in rows of tokens."""
+
+    @property
+    def context(self) -> int:
+        """The longest row in tokens, the special ones included."""
+        ...
+
+    @property
+    def device(self) -> torch.device:
+        """Where its tensors are."""
+        ...
+
+    def logits(self, tokens: Tensor, lengths: Tensor, places: Tensor) -> Tensor:
+        """What may stand at one place of each row, rows x vocabulary in float32.
+
+        Args:
+            tokens: Rows x columns; cells beyond a row's length are not read.
+            lengths: The tokens of each row.
+            places: The column of each row whose scores are wanted.
+        """
         ...

@@ -21,56 +21,42 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from evenhand.core.errors import InputError
 from evenhand.core.records import Completion, GenerationSpec, Request
 from evenhand.core.seeds import row_uniforms
-from evenhand.generation.masked_engine import MaskedEngine
+from evenhand.generation.engine import MaskedEngine
 from evenhand.generation.masked_tokenizer import MaskedTokenCodec
 from evenhand.generation.sampling import NO_TOKEN, choose_tokens, likeliest_of
-from evenhand.generation.scheduler import check_spec
-from evenhand.generation.spec_checks import check_control_code
-from evenhand.tensors.memory import find_most_rows, halve_rows, is_out_of_memory
+from evenhand.generation.sequences import fail_request
+from evenhand.generation.spec_checks import resolve_masked
+from evenhand.tensors.memory import RowLimits, is_out_of_memory
 from evenhand.text.sentences import first_sentence_end
 
 VERSION = "gibbs-1"
 """Part of every key: raised when the loop writes other texts from the same model, spec and seed."""
 
-BURN_IN, ITERATIONS = 200, 500
-"""BOLD's settings (appendix A.2.1), where the spec names none."""
-_BATCH = 64
-"""Rows on a CPU, and where an accelerator begins."""
-_LARGEST_BATCH = 2048
 _USUAL_PROMPT = 12
 """Tokens of a prompt with the two that frame its row, for an estimate."""
 
 
 @dataclass(frozen=True, slots=True)
-class GibbsSampler:
-    """A masked model ready to write: engine, tokenizer and rows at a time."""
+class GibbsSampler(RowLimits):
+    """A masked model ready to write: engine, tokenizer and rows at once."""
 
+    FIRST = 64
+    LARGEST = 2048
     engine: MaskedEngine
     codec: MaskedTokenCodec
     batch: int | None = None
-    """Rows at a time; None grows them until an accelerator's memory says no."""
+    """Rows at once; None grows them until an accelerator's memory is full."""
     name: str = "masked"
     """What the model is called in messages."""
     rows_by_length: dict[int, int] = field(default_factory=dict)
-    """Columns of a row to the rows that were found to fit."""
+    """Columns of a row to the rows that fit."""
 
     @property
-    def rows(self) -> int:
-        """Rows at a time, before it is known how long they are."""
-        return self.batch or _BATCH
-
-    @property
-    def can_grow(self) -> bool:
-        """Whether rows are grown to what fits; on a CPU more of them are no faster."""
-        return self.batch is None and self.engine.device.type != "cpu"
-
-    @property
-    def at_once(self) -> int:
-        """How many texts to ask for together, so that rows are filled: any on a CPU, which needs few."""
-        return 1 if self.engine.device.type == "cpu" else self.batch or _LARGEST_BATCH
+    def device(self) -> torch.device:
+        """Where the model runs."""
+        return self.engine.device
 
     def run(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         """One completion for each request and sample, as they finish.
@@ -83,8 +69,7 @@ class GibbsSampler:
         for request, prompt in zip(requests, prompts, strict=True):
             # Two more tokens frame the row.
             if len(prompt) + spec.max_new_tokens + 2 > self.engine.context:
-                for sample in request.samples:
-                    yield _failed(request, sample, len(prompt), "prompt_too_long")
+                yield from fail_request(request, len(prompt), "prompt_too_long")
             else:
                 jobs += [_GibbsRequest(request, sample, tuple(prompt)) for sample in request.samples]
         yield from _GibbsScheduler(self, spec, jobs).run()
@@ -105,28 +90,7 @@ class GibbsSampler:
 
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
         """The spec with its iterations named, or an error for what no masked model can do."""
-        check_spec(spec, self.engine.context - 2)
-        _refuse_unknown(spec, self.name)
-        iterations = ITERATIONS if spec.iterations is None else spec.iterations
-        burn_in = min(BURN_IN, iterations) if spec.burn_in is None else spec.burn_in
-        if iterations < 1 or not 0 <= burn_in <= iterations:
-            raise InputError(
-                f"burn_in is {burn_in} and iterations is {iterations}",
-                expected="1 iteration or more, and a burn-in of 0 to that many",
-                fix="change burn_in or iterations",
-            )
-        return replace(spec, iterations=iterations, burn_in=burn_in)
-
-
-def _refuse_unknown(spec: GenerationSpec, name: str) -> None:
-    if spec.control_code is not None:
-        check_control_code(spec.control_code, (), name)
-    if spec.repetition_penalty != 1:
-        raise InputError(
-            f"repetition_penalty is {spec.repetition_penalty} for the model {name!r}",
-            expected="1 (none): a masked model has no order of writing to penalise",
-            fix="leave the repetition penalty out",
-        )
+        return resolve_masked(spec, self.engine.context - 2, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +124,10 @@ class _GibbsScheduler:
         self._places = self._find_slots()
 
     def _find_slots(self) -> int:
-        loop = self._loop
-        if not loop.can_grow or not self._waiting:
-            return loop.rows
+        if not self._waiting:
+            return self._loop.rows
         columns = len(self._waiting[0].prompt) + self._spec.max_new_tokens + 2
-        known, wanted = loop.rows_by_length.get(columns, 0), min(len(self._waiting), _LARGEST_BATCH)
-        if known < wanted:
-            known = find_most_rows(max(known, _BATCH), wanted, self._fits)
-            loop.rows_by_length[columns] = known
-        return known
+        return self._loop.find_rows(columns, len(self._waiting), self._fits)
 
     def _fits(self, rows: int) -> bool:
         """Whether so many of the longest rows can be worked on, from one iteration of each."""
@@ -194,9 +153,7 @@ class _GibbsScheduler:
 
     def _halve_slots(self, unfinished: Sequence[_GibbsRequest]) -> None:
         """Begin again with half the rows; what they had written comes out the same."""
-        self._places = halve_rows(self._places)
-        for columns, rows in self._loop.rows_by_length.items():
-            self._loop.rows_by_length[columns] = min(rows, self._places)
+        self._places = self._loop.halve(self._places)
         self._waiting.extendleft(reversed(unfinished))
 
 
@@ -249,10 +206,10 @@ class _GibbsBatch:
 
     def _next_iterations(self) -> Tensor:
         """The next iteration of each row that may change its text; their number where there is none."""
-        settled = self._settled.gather(1, self._visits) == self._changes[:, None]
+        is_settled = self._settled.gather(1, self._visits) == self._changes[:, None]
         # Only likeliest tokens settle, so the second test is silent while the burn-in lasts.
         live = (self._order >= self._next[:, None]) & ~self._idle
-        live &= (self._order < self._burn_in) | ~settled
+        live &= (self._order < self._burn_in) | ~is_settled
         return torch.where(live, self._order, len(self._order)).amin(1)
 
     def _advance(self, steps: Tensor) -> None:
@@ -262,9 +219,9 @@ class _GibbsBatch:
         self._tokens[rows, places] = self._loop.codec.mask
         logits = self._loop.engine.logits(self._tokens[:, : self._columns()], self._lengths, places)
         logits[:, self._barred] = -torch.inf
-        drawn = self._choose_tokens(logits, steps)
-        self._lost |= drawn == NO_TOKEN
-        tokens = drawn.clamp(min=0)
+        choice = self._choose_tokens(logits, steps)
+        self._lost |= choice == NO_TOKEN
+        tokens = choice.clamp(min=0)
         self._tokens[rows, places] = tokens
         self._changes += tokens != before
         self._settled[rows, places] = torch.where(steps >= self._burn_in, self._changes, -1)
@@ -275,8 +232,8 @@ class _GibbsBatch:
         sampling = steps < self._burn_in
         if not sampling.any():
             return likeliest_of(logits)
-        drawn = choose_tokens(logits, self._numbers.gather(1, steps[:, None])[:, 0], self._spec)
-        return drawn if sampling.all() else torch.where(sampling, drawn, likeliest_of(logits))
+        choice = choose_tokens(logits, self._numbers.gather(1, steps[:, None])[:, 0], self._spec)
+        return choice if sampling.all() else torch.where(sampling, choice, likeliest_of(logits))
 
     def _columns(self) -> int:
         size = self._spec.max_new_tokens + 2
@@ -308,19 +265,21 @@ class _GibbsBatch:
         self._settled[row] = -1
 
     def _keep(self, rows: Sequence[int]) -> None:
-        kept = torch.tensor(rows, dtype=torch.long, device=self._tokens.device)
+        at = torch.tensor(rows, dtype=torch.long, device=self._tokens.device)
         self._jobs = [self._jobs[row] for row in rows]
-        self._tokens, self._lengths = self._tokens[kept], self._lengths[kept]
-        self._visits, self._numbers, self._idle = self._visits[kept], self._numbers[kept], self._idle[kept]
-        self._next, self._changes, self._settled = self._next[kept], self._changes[kept], self._settled[kept]
-        self._lost = self._lost[kept]
+        self._tokens, self._lengths = self._tokens[at], self._lengths[at]
+        self._visits, self._numbers, self._idle = self._visits[at], self._numbers[at], self._idle[at]
+        self._next, self._changes, self._settled = self._next[at], self._changes[at], self._settled[at]
+        self._lost = self._lost[at]
 
     def _emit_finished(self, rows: Sequence[int]) -> Iterator[Completion]:
         lost = self._lost.tolist()
         for row, tokens in zip(rows, self._tokens[rows].tolist(), strict=True):
             job = self._jobs[row]
             if job is not None and lost[row]:
-                yield _failed(job.request, job.sample, len(job.prompt), "not_finite")
+                yield from fail_request(
+                    replace(job.request, samples=(job.sample,)), len(job.prompt), "not_finite"
+                )
             elif job is not None:
                 start = len(job.prompt) + 1
                 yield self._completion(job, tokens[start : start + self._spec.max_new_tokens])
@@ -343,7 +302,3 @@ def _is_redrawn(visits: Tensor) -> Tensor:
     again = torch.zeros(len(visits), dtype=torch.bool)
     again[:-1] = visits[:-1] == visits[1:]
     return again
-
-
-def _failed(request: Request, sample: int, tokens: int, failure: str) -> Completion:
-    return Completion(request.id, sample, None, None, prompt_tokens=tokens, failure=failure)

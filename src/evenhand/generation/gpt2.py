@@ -25,7 +25,7 @@ from evenhand.generation.decode_attention import (
 )
 from evenhand.generation.engine import DecoderOutput, PrefillState
 from evenhand.generation.gpt2_weights import Gpt2Shape, load_weights
-from evenhand.tensors.batching import batch_by_length, next_log_probs, pad_rows
+from evenhand.tensors.batching import map_by_length, next_log_probs, pad_rows
 from evenhand.tensors.devices import to_device
 
 _READ_ROWS, _READ_TOKENS = 64, 4096
@@ -87,15 +87,13 @@ class Gpt2:
     @torch.no_grad()
     def log_probs(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
         """For each row of two tokens or more the natural log-probability of every token but the first."""
-        found: dict[int, Tensor] = {}
-        for indices in batch_by_length([len(row) for row in rows], rows=_READ_ROWS, tokens=_READ_TOKENS):
-            some = [rows[index] for index in indices]
-            hidden = self.compute_hidden(
-                pad_rows([row[:-1] for row in some], device=self.device), self._causal
-            )
-            parts = next_log_probs(hidden, some, logits=self.logits, vocabulary=self.shape.vocabulary)
-            found.update(zip(indices, parts, strict=True))
-        return [found[index] for index in range(len(rows))]
+
+        def read(some: Sequence[Sequence[int]]) -> list[Tensor]:
+            tokens = pad_rows([row[:-1] for row in some], device=self.device)
+            hidden = self.compute_hidden(tokens, self._causal)
+            return next_log_probs(hidden, some, logits=self.logits, vocabulary=self.shape.vocabulary)
+
+        return map_by_length(rows, read, rows=_READ_ROWS, tokens=_READ_TOKENS)
 
     def lm_head(self) -> tuple[Tensor, Tensor | None]:
         """The output table (vocabulary x width) and its bias, of which GPT-2 has none."""
@@ -123,14 +121,14 @@ class Gpt2:
         weights = self._weights
         table = weights.positions
         places = table[: tokens.shape[1]] if positions is None else table[positions]
-        x, seen = add(F.embedding(tokens, weights.words), places, weights.norms[0])
+        x, normed = add(F.embedding(tokens, weights.words), places, weights.norms[0])
         with no_cudnn_sdpa(self.device):
             # A layer ends with the norm its successor begins with: it is taken with the sum before it.
             for layer, (block, after) in enumerate(zip(weights.blocks, weights.norms[1:], strict=True)):
-                mixed = block.projection(attend(layer, block.attention(seen)))
-                x, seen = add(x, mixed, block.before_feedforward)
-                x, seen = add(x, block.down(block.up.tanh_gelu(seen)), after)
-        return seen
+                mixed = block.projection(attend(layer, block.attention(normed)))
+                x, normed = add(x, mixed, block.before_feedforward)
+                x, normed = add(x, block.down(block.up.tanh_gelu(normed)), after)
+        return normed
 
     def logits(self, hidden: Tensor) -> Tensor:
         """The next-token scores of hidden states, in float32."""
@@ -142,7 +140,8 @@ class Gpt2:
         return self._weights.head(hidden)[..., : self.shape.vocabulary]
 
     def _causal(self, layer: int, mixed: Tensor) -> Tensor:
-        return _merge_heads(_causal(*_split_heads(mixed, self.shape.heads)))
+        query, key, value = _split_heads(mixed, self.shape.heads)
+        return _merge_heads(F.scaled_dot_product_attention(query, key, value, is_causal=True))
 
 
 class Gpt2KVCache:
@@ -190,9 +189,9 @@ class Gpt2KVCache:
     def keep(self, rows: Sequence[int]) -> None:
         """Drop all rows but these, the first of which becomes row 0, and so on."""
         longest = max(self._lengths, default=0)
-        moved = [(new, old) for new, old in enumerate(rows) if new != old]
-        if moved:
-            self._copy(self._tables, moved, longest)
+        moves = [(new, old) for new, old in enumerate(rows) if new != old]
+        if moves:
+            self._copy(self._tables, moves, longest)
         self._lengths = [self._lengths[row] for row in rows]
 
     @torch.no_grad()
@@ -204,14 +203,18 @@ class Gpt2KVCache:
         return DecoderOutput(hidden, self._model.logits(hidden))
 
     def padded_length(self, longest: int) -> int:
-        """All columns where a kernel stops at a row's end by itself, else the next multiple of 64."""
+        """All columns where the kernel stops at a row's end, else the next multiple of 64."""
         length = len(self._columns)
-        return length if self._is_fused else min(-(-longest // COLUMN_MULTIPLE) * COLUMN_MULTIPLE, length)
+        return (
+            length
+            if supports_decode_attention(self._tables)
+            else min(-(-longest // COLUMN_MULTIPLE) * COLUMN_MULTIPLE, length)
+        )
 
     @torch.no_grad()
     def advance(self, tokens: Tensor, positions: Tensor, *, longest: int) -> DecoderOutput:
         """A step of the first rows, whose tokens stand at these positions, below ``longest``."""
-        if self._is_fused:
+        if supports_decode_attention(self._tables):
             attend = DecodeAttention(self._tables, positions, self._model.shape.heads)
             hidden = self._advance(tokens, positions, attend, add=fused_add_norm)
         else:
@@ -221,10 +224,6 @@ class Gpt2KVCache:
     def count_token(self) -> None:
         """Count one more token in every row."""
         self._lengths = [length + 1 for length in self._lengths]
-
-    @property
-    def _is_fused(self) -> bool:
-        return supports_decode_attention(self._tables)
 
     def _advance(
         self, tokens: Tensor, positions: Tensor, attend: AttentionFunction, add: AddNorm = add_norm
@@ -259,8 +258,8 @@ class _CachedAttention:
         keys[self.rows, :, self.positions] = key[:, :, 0]
         values[self.rows, :, self.positions] = value[:, :, 0]
         count = len(self.rows)
-        seen = keys[:count, :, : self.longest], values[:count, :, : self.longest]
-        return _merge_heads(F.scaled_dot_product_attention(query, *seen, attn_mask=self.mask))
+        past = keys[:count, :, : self.longest], values[:count, :, : self.longest]
+        return _merge_heads(F.scaled_dot_product_attention(query, *past, attn_mask=self.mask))
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +273,7 @@ class _CausalAttention:
     def __call__(self, layer: int, mixed: Tensor) -> Tensor:
         query, key, value = _split_heads(mixed, self.heads)
         self.keys_and_values.extend((key, value))
-        return _merge_heads(_causal(query, key, value))
+        return _merge_heads(F.scaled_dot_product_attention(query, key, value, is_causal=True))
 
 
 def _split_heads(mixed: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -287,7 +286,3 @@ def _split_heads(mixed: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
 def _merge_heads(attended: Tensor) -> Tensor:
     """What the heads attended to, side by side: rows x length x width."""
     return attended.transpose(1, 2).flatten(2)
-
-
-def _causal(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    return F.scaled_dot_product_attention(query, key, value, is_causal=True)

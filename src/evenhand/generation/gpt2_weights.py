@@ -35,7 +35,7 @@ class Gpt2Shape:
 
     @classmethod
     def of(cls, config: Mapping[str, object]) -> Gpt2Shape | None:
-        """The shape a ``config.json`` describes, or None where it is not plain GPT-2."""
+        """The shape a ``config.json`` describes, or None if it is not plain GPT-2."""
         plain = (
             config.get("model_type") == "gpt2"
             and config.get("activation_function", "gelu_new") in _TANH_GELU

@@ -63,7 +63,7 @@ class GraphCache:
 
 
 def _device_memory(device: torch.device) -> int:
-    """The device's memory in bytes; so much that it does not count on a CPU."""
+    """The memory of the device in bytes; unlimited on a CPU."""
     if device.type != "cuda":
         return 1 << 62
     return torch.cuda.get_device_properties(device).total_memory

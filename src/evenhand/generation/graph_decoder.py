@@ -4,7 +4,7 @@ All a step needs lies in tensors that stay where they are, one place a row: the 
 row's numbers, what a steering remembers. A step reads them and moves them on, so that between two steps
 nothing is sent to the device but the order to repeat it. Places without a row are written too, and ignored.
 A step is ordered before the tokens of the one before it are looked at, so that the device need not wait for
-this process; a row that has ended meanwhile is written once more, in vain.
+this process; a row that has ended by then is written once more, in vain.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class GraphDecoder:
         return self._batch.bytes
 
     def can_serve(self, steering: Steering | None, spec: GenerationSpec, size: DecoderSize) -> bool:
-        """Whether texts that are asked for so can be written with what is there."""
+        """Whether such texts can be written with the captured steps."""
         same = steering is self._steering and replace(spec, seed=0, samples=0, stop="none") == replace(
             self._spec, seed=0, samples=0, stop="none"
         )
@@ -165,7 +165,7 @@ class GraphDecoder:
 
     @torch.no_grad()
     def launch(self, rows: Sequence[TokenSequence]) -> None:
-        """Have the next token of each row found, and the one after it begun where a step needs no more."""
+        """Launch the next token of each row, and the one after it where a step needs no more."""
         self._due = self._pending or self._launch_step(rows)
         goes_on = any(len(row.tokens) + 1 < self._spec.max_new_tokens for row in rows)
         self._pending = self._launch_step(rows) if self._draws and goes_on else None

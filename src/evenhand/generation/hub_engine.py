@@ -1,13 +1,13 @@
-"""Any causal language model of transformers as an engine, through its own key-value cache.
+"""Any language model of transformers as an engine; a causal one through its own key-value cache.
 
-Rows are padded on the left and end together, as transformers expects; a new row is written over a finished
-one, and columns no row needs any more are cut off.
+There rows are padded on the left and end together, as transformers expects; a new row is written over a
+finished one, and columns no row needs any more are cut off.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 import torch
@@ -19,7 +19,7 @@ from transformers.cache_utils import DynamicLayer
 from evenhand.core.errors import ModelError
 from evenhand.generation.decode_attention import COLUMN_MULTIPLE, no_cudnn_sdpa
 from evenhand.generation.engine import DecoderOutput, PrefillState, StaticKVCache
-from evenhand.tensors.batching import MAX_LOGITS, batch_by_length, pad_rows, token_log_probs
+from evenhand.tensors.batching import MAX_LOGITS, map_by_length, pad_rows, token_log_probs
 from evenhand.tensors.devices import to_device
 
 if TYPE_CHECKING:
@@ -74,11 +74,8 @@ class HubEngine:
     @torch.no_grad()
     def log_probs(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
         """For each row of two tokens or more the natural log-probability of every token but the first."""
-        found: dict[int, Tensor] = {}
         budget = MAX_LOGITS // self._model.config.get_text_config().vocab_size
-        for indices in batch_by_length([len(row) for row in rows], rows=_READ_ROWS, tokens=budget):
-            found.update(zip(indices, self._read_states([rows[index] for index in indices]), strict=True))
-        return [found[index] for index in range(len(rows))]
+        return map_by_length(rows, self._read_states, rows=_READ_ROWS, tokens=budget)
 
     @torch.no_grad()
     def lm_head(self) -> tuple[Tensor, Tensor | None]:
@@ -90,10 +87,10 @@ class HubEngine:
         weight, bias = getattr(layer, "weight", None), getattr(layer, "bias", None)
         batch = self.create_cache(1, 2)
         batch.fill([0], self.prefill([[1]]))
-        said = batch.step(torch.tensor([2], device=self.device))
-        if weight is not None and weight.shape[-1] == said.hidden.shape[-1]:
-            product = said.hidden @ weight.T + (0 if bias is None else bias)
-            if (product.float() - said.logits).norm() <= 0.02 * said.logits.norm():
+        output = batch.step(torch.tensor([2], device=self.device))
+        if weight is not None and weight.shape[-1] == output.hidden.shape[-1]:
+            product = output.hidden @ weight.T + (0 if bias is None else bias)
+            if (product.float() - output.logits).norm() <= 0.02 * output.logits.norm():
                 return weight.detach(), None if bias is None else bias.detach()
         raise ModelError(
             f"the logits of {type(self._model).__name__} are not its hidden states times a table",
@@ -127,9 +124,9 @@ class HubEngine:
         width = cache.get_seq_length() + size
         ends = to_device(torch.tensor(lengths), self.device)[:, None]
         # Counted from the right: rows end together.
-        counted = torch.arange(width, device=self.device) - width + ends
-        mask = (counted >= 0).long()
-        return self.run(tokens, counted[:, -size:].clamp(min=0), mask, cache, hidden=hidden)
+        places = torch.arange(width, device=self.device) - width + ends
+        mask = (places >= 0).long()
+        return self.run(tokens, places[:, -size:].clamp(min=0), mask, cache, hidden=hidden)
 
     def run(
         self, tokens: Tensor, positions: Tensor, mask: Tensor, cache: DynamicCache, *, hidden: bool
@@ -174,23 +171,22 @@ class HubKVCache:
         """Begin each of those rows with a prefix; a row just after the last one is added."""
         for row, prefix in zip(rows, prefixes, strict=True):
             self._lengths[row : row + 1] = [prefix.length]
-        written = [(row, prefix) for row, prefix in zip(rows, prefixes, strict=True) if prefix.length]
-        if not self._cache.layers and written:
-            self._cache = DynamicCache(
-                [_empty_tables(layer, len(self._lengths)) for layer in _prefill_tables(written[0][1])]
-            )
+        entries = [(row, prefix) for row, prefix in zip(rows, prefixes, strict=True) if prefix.length]
+        if not self._cache.layers and entries:
+            layers = cast("list[_Layer]", entries[0][1].read)
+            self._cache = DynamicCache([_empty_tables(layer, len(self._lengths)) for layer in layers])
         tables = self._resize(_tables(self._cache))
         for index, table in enumerate(tables):
-            for row, prefix in written:
-                for cells, read in zip(table, _prefill_tables(prefix)[index], strict=True):
-                    seen = read[prefix.row, :, read.shape[2] - prefix.length :]
-                    cells[row, :, cells.shape[2] - prefix.length :] = seen
+            for row, prefix in entries:
+                for cells, read in zip(table, cast("list[_Layer]", prefix.read)[index], strict=True):
+                    source = read[prefix.row, :, read.shape[2] - prefix.length :]
+                    cells[row, :, cells.shape[2] - prefix.length :] = source
 
     def keep(self, rows: Sequence[int]) -> None:
         """Drop all rows but these, the first of which becomes row 0, and so on."""
         self._lengths = [self._lengths[row] for row in rows]
-        kept = torch.tensor(rows, dtype=torch.long, device=self._engine.device)
-        self._resize([(keys[kept], values[kept]) for keys, values in _tables(self._cache)])
+        indices = torch.tensor(rows, dtype=torch.long, device=self._engine.device)
+        self._resize([(keys[indices], values[indices]) for keys, values in _tables(self._cache)])
 
     @torch.no_grad()
     def step(self, tokens: Tensor) -> DecoderOutput:
@@ -207,6 +203,22 @@ class HubKVCache:
         for layer, table in zip(cast("list[DynamicLayer]", self._cache.layers), fitted, strict=True):
             layer.keys, layer.values = table
         return fitted
+
+
+class HubMasked:
+    """A transformers model as a ``MaskedEngine``; its output layer runs over every place, as theirs do."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        self._model = model
+        self.device: torch.device = model.device
+        self.context = context_length(model)
+
+    @torch.no_grad()
+    def logits(self, tokens: Tensor, lengths: Tensor, places: Tensor) -> Tensor:
+        """What may stand at one place of each row, rows x vocabulary in float32."""
+        mask = torch.arange(tokens.shape[1], device=self.device) < lengths[:, None]
+        scores: Tensor = self._model(input_ids=tokens, attention_mask=mask.long()).logits
+        return scores[torch.arange(len(tokens), device=self.device), places].float()
 
 
 def last_output(answer: CausalLMOutputWithPast) -> DecoderOutput:
@@ -258,10 +270,6 @@ def _tables(cache: DynamicCache) -> list[_Layer]:
     ]
 
 
-def _prefill_tables(prefix: PrefillState) -> list[_Layer]:
-    return cast("list[_Layer]", prefix.read)
-
-
 def _empty_tables(layer: _Layer, rows: int) -> _Layer:
     """Empty tables of the sizes of a layer."""
     keys, values = (part.new_zeros((rows, part.shape[1], 0, part.shape[3])) for part in layer)
@@ -269,14 +277,14 @@ def _empty_tables(layer: _Layer, rows: int) -> _Layer:
 
 
 def _resize_cells(cells: Tensor, rows: int, width: int) -> Tensor:
-    """The table with that many rows, its last ``width`` columns; zeros where it was smaller."""
+    """The table with that many rows and its last ``width`` columns, padded with zeros."""
     cells = cells[:, :, max(0, cells.shape[2] - width) :]
     missing = width - cells.shape[2], rows - cells.shape[0]
     return F.pad(cells, (0, 0, missing[0], 0, 0, 0, 0, missing[1])) if any(missing) else cells
 
 
-class _Layer_hub_static_cache(DynamicLayer):  # type: ignore[no-untyped-call]
-    """A layer's keys and values; where the next ones go is told before each step."""
+class _StaticLayer(DynamicLayer):  # type: ignore[no-untyped-call]
+    """A layer's keys and values; the position of the next ones is set before each step."""
 
     def __init__(self, keys: Tensor, values: Tensor) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -292,11 +300,11 @@ class _Layer_hub_static_cache(DynamicLayer):  # type: ignore[no-untyped-call]
         self, key_states: Tensor, value_states: Tensor, *_: object, **__: object
     ) -> tuple[Tensor, Tensor]:
         """Write keys and values of one token a row; all that may be looked at."""
-        count, seen = len(self._rows), []
+        count, visible = len(self._rows), []
         for cells, new in zip(self.table, (key_states, value_states), strict=True):
             cells[self._rows, :, self._positions] = new[:, :, 0]
-            seen.append(cells[:count, :, : self._longest])
-        return seen[0], seen[1]
+            visible.append(cells[:count, :, : self._longest])
+        return visible[0], visible[1]
 
     def get_seq_length(self) -> int:
         """The columns before the new one, as far as the model must know."""
@@ -316,12 +324,10 @@ class HubStaticKVCache:
         self._lengths: list[int] = []
         self._prefixes: dict[int, PrefillState] = {}
         # A token is read to see how large keys and values are, layer by layer.
-        seen = cast("list[tuple[Tensor, Tensor]]", engine.prefill([[0]])[0].read)
+        sample = cast("list[tuple[Tensor, Tensor]]", engine.prefill([[0]])[0].read)
         self._layers = [
-            _Layer_hub_static_cache(
-                *(part.new_zeros(rows, part.shape[1], length, part.shape[3]) for part in layer)
-            )
-            for layer in seen
+            _StaticLayer(*(part.new_zeros(rows, part.shape[1], length, part.shape[3]) for part in layer))
+            for layer in sample
         ]
         self._cache = DynamicCache()
         self._cache.layers = list(self._layers)
@@ -347,16 +353,16 @@ class HubStaticKVCache:
         read = cast("list[tuple[Tensor, Tensor]]", group[0][1].read)
         places = torch.tensor([(row, prefix.row) for row, prefix in group])
         to, of = to_device(places, self._engine.device).unbind(1)
-        for layer, seen in zip(self._layers, read, strict=True):
-            for cells, part in zip(layer.table, seen, strict=True):
+        for layer, parts in zip(self._layers, read, strict=True):
+            for cells, part in zip(layer.table, parts, strict=True):
                 cells[to, :, :length] = part[of, :, part.shape[2] - length :]
 
     def keep(self, rows: Sequence[int]) -> None:
         """Drop all rows but these, the first of which becomes row 0, and so on."""
         longest = max(self._lengths, default=0)
-        moved = [(new, old) for new, old in enumerate(rows) if new != old]
-        if moved:
-            to, of = to_device(torch.tensor(moved), self._engine.device).unbind(1)
+        moves = [(new, old) for new, old in enumerate(rows) if new != old]
+        if moves:
+            to, of = to_device(torch.tensor(moves), self._engine.device).unbind(1)
             for layer in self._layers:
                 for cells in layer.table:
                     cells[to, :, :longest] = cells[of, :, :longest]
@@ -365,11 +371,11 @@ class HubStaticKVCache:
     @torch.no_grad()
     def step(self, tokens: Tensor) -> DecoderOutput:
         """Append one token to every row, by the model's own cache as long as rows only have prefixes."""
-        begun, lengths = self._prefixes, self._lengths
+        prefixes, lengths = self._prefixes, self._lengths
         self.count_token()
-        if _is_untouched(begun, lengths):
+        if all(row in prefixes and prefixes[row].length == length for row, length in enumerate(lengths)):
             plain = HubKVCache(self._engine)
-            plain.fill(range(len(lengths)), [begun[row] for row in range(len(lengths))])
+            plain.fill(range(len(lengths)), [prefixes[row] for row in range(len(lengths))])
             return plain.step(tokens)
         positions = torch.tensor(lengths, device=self._engine.device)
         return self.advance(tokens, positions, longest=max(lengths) + 1)
@@ -394,8 +400,3 @@ class HubStaticKVCache:
         """Count one more token in every row."""
         self._prefixes = {}
         self._lengths = [length + 1 for length in self._lengths]
-
-
-def _is_untouched(begun: Mapping[int, PrefillState], lengths: Sequence[int]) -> bool:
-    """Whether all rows still are as they began."""
-    return all(row in begun and begun[row].length == length for row, length in enumerate(lengths))

@@ -33,7 +33,7 @@ def join_pieces(before: str, pieces: Sequence[str]) -> str:
     hyphens, slashes, clitics, initials and numbers closed up. What the tokenizer lost (the case of uncased
     models, spaces around a dash) stays lost.
 
-    >>> joined("The old", ["##est", "man", "'", "s", "well", "-", "known", "dog", "(", "3", ")", "."])
+    >>> join_pieces("The old", ["##est", "man", "'", "s", "well", "-", "known", "dog", "(", "3", ")", "."])
     "est man's well-known dog (3)."
     """
     text = before
@@ -126,10 +126,9 @@ class MaskedTokenCodec:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, without the tokens that frame it."""
-        found = self.tokenizer.encode_batch_fast(
-            [drop_surrogates(text) for text in texts], add_special_tokens=False
-        )
-        return [encoding.ids for encoding in found]
+        sound = [drop_surrogates(text) for text in texts]
+        encodings = self.tokenizer.encode_batch_fast(sound, add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
 
     def continuation(self, prompt: str, before: Sequence[int], tokens: Sequence[int]) -> str:
         """The clean text of tokens that follow a prompt, which was read as the tokens ``before``."""

@@ -53,8 +53,8 @@ def likeliest_of(logits: Tensor) -> Tensor:
 
 def at_drawn(tokens: Tensor, drawn: Tensor) -> Tensor:
     """The token of each row that stands at the place that was drawn; ``NO_TOKEN`` stays."""
-    found = tokens.gather(-1, drawn.clamp(min=0)[:, None])[:, 0]
-    return found.masked_fill(drawn == NO_TOKEN, NO_TOKEN)
+    token = tokens.gather(-1, drawn.clamp(min=0)[:, None])[:, 0]
+    return token.masked_fill(drawn == NO_TOKEN, NO_TOKEN)
 
 
 def is_fixed_sampling(spec: GenerationSpec) -> bool:
@@ -73,22 +73,22 @@ def apply_repetition_penalty(logits: Tensor, histories: Sequence[Sequence[int]],
     longest = max(map(len, histories))
     # A row is filled up with its own first token: a second penalty of the same entry writes the same value.
     filled = [[*history, *[history[0]] * (longest - len(history))] for history in histories]
-    seen = torch.tensor(filled, device=logits.device)
-    scores = logits.gather(-1, seen)
-    return logits.scatter(-1, seen, torch.where(scores < 0, scores * penalty, scores / penalty))
+    penalised = torch.tensor(filled, device=logits.device)
+    scores = logits.gather(-1, penalised)
+    return logits.scatter(-1, penalised, torch.where(scores < 0, scores * penalty, scores / penalty))
 
 
 def _draw_nucleus(probabilities: Tensor, uniforms: Tensor, top_p: float) -> Tensor:
     """Draw from the nucleus; only rows whose nucleus is wide pay for a sort of the vocabulary."""
     likeliest, tokens = probabilities.topk(min(_NUCLEUS, probabilities.shape[-1]))
-    drawn = _draw_sorted(likeliest, tokens, uniforms, top_p)
+    choice = _draw_sorted(likeliest, tokens, uniforms, top_p)
     if tokens.shape == probabilities.shape:
-        return drawn
+        return choice
     wide = likeliest.double().sum(-1) < top_p
     if wide.any():
         likeliest, tokens = probabilities[wide].sort(-1, descending=True)
-        drawn[wide] = _draw_sorted(likeliest, tokens, uniforms[wide], top_p)
-    return drawn
+        choice[wide] = _draw_sorted(likeliest, tokens, uniforms[wide], top_p)
+    return choice
 
 
 def _draw_sorted(probabilities: Tensor, tokens: Tensor, uniforms: Tensor, top_p: float) -> Tensor:
@@ -106,6 +106,6 @@ def _draw(probabilities: Tensor, uniforms: Tensor) -> Tensor:
     """The first index whose cumulative probability exceeds the uniform number; never one of probability 0."""
     cumulative = probabilities.double().cumsum(-1)
     total = cumulative[:, -1:]
-    drawn = torch.searchsorted(cumulative, uniforms[:, None] * total, right=True)
+    choice = torch.searchsorted(cumulative, uniforms[:, None] * total, right=True)
     # What is no distribution becomes NaN in the softmax, all along its row.
-    return drawn.clamp(max=probabilities.shape[-1] - 1).masked_fill(total.isnan(), NO_TOKEN)[:, 0]
+    return choice.clamp(max=probabilities.shape[-1] - 1).masked_fill(total.isnan(), NO_TOKEN)[:, 0]

@@ -3,7 +3,7 @@
 A prompt is read once and shared by its samples; rows are started in order of length and written side by
 side; a finished row gives its place to the next one. The randomness of a row depends on (seed, prompt id,
 sample, position) alone, and no row sees another, so the batch changes nothing but rounding. While an
-accelerator is at a step, finished texts are told, rows made ready and prompts read, a part of them at a time.
+accelerator is at a step, finished texts are emitted, rows made ready and prompts read, some at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from itertools import count, islice
 
 import torch
 
-from evenhand.core.errors import InputError
 from evenhand.core.protocols import LogitsProcessor, Steering
 from evenhand.core.records import Completion, GenerationSpec, Request
 from evenhand.core.seeds import RowUniforms
@@ -24,10 +23,11 @@ from evenhand.generation.decoders import Decoder, EagerDecoder
 from evenhand.generation.engine import Engine, PrefillState
 from evenhand.generation.graph_cache import GraphCache
 from evenhand.generation.graph_decoder import DecoderSize, bucket_size
-from evenhand.generation.sequences import SequenceRequest, TokenSequence
+from evenhand.generation.sequences import SequenceRequest, TokenSequence, fail_request
+from evenhand.generation.spec_checks import check_spec
 from evenhand.generation.tokenizer import TokenCodec
-from evenhand.tensors.batching import batch_by_length
-from evenhand.tensors.memory import find_most_rows, halve_rows, is_out_of_memory
+from evenhand.tensors.batching import map_by_length
+from evenhand.tensors.memory import RowLimits, is_out_of_memory
 
 VERSION = "1"
 """Part of every key: raised when the loop writes other texts from the same model, spec and seed."""
@@ -38,42 +38,34 @@ LARGEST_BATCH = 1024
 
 _PREFILL_TOKENS = 4096
 _SHARE = 32
-"""While an accelerator is at a step, this part of the places is told or made ready: all of them would take
-longer than a step."""
+"""While an accelerator is at a step, this part of the places is emitted or made ready: all would take longer
+than a step."""
 _LENGTHS = 64
 """How many rows fit is asked once for all lengths up to the next multiple of this."""
 
 
 @dataclass(frozen=True, slots=True)
-class SamplingLoop:
-    """A model ready to write: engine, tokenizer, rows at a time, and what steers it."""
+class SamplingLoop(RowLimits):
+    """A model ready to write: engine, tokenizer, rows at once, and what steers it."""
 
+    FIRST = DEFAULT_BATCH
+    LARGEST = LARGEST_BATCH
     engine: Engine
     codec: TokenCodec
     batch: int | None = None
-    """Rows at a time; None grows them until an accelerator's memory says no."""
+    """Rows at once; None grows them until an accelerator's memory is full."""
     steering: Steering | None = None
     numbers: Iterator[int] = field(default_factory=count)
     """Numbers the rows for the steering, never twice, so that it may keep something for each."""
     rows_by_length: dict[int, int] = field(default_factory=dict)
-    """Length of a row, rounded up, to the rows that were found to fit."""
+    """Length of a row, rounded up, to the rows that fit."""
     graph_cache: GraphCache = field(default_factory=GraphCache)
-    """Whether steps are recorded, and what was recorded before."""
+    """Whether steps are captured, and those captured before."""
 
     @property
-    def rows(self) -> int:
-        """Rows at a time, before it is known how long they are."""
-        return self.batch or DEFAULT_BATCH
-
-    @property
-    def can_grow(self) -> bool:
-        """Whether rows are grown to what fits; on a CPU more of them are no faster."""
-        return self.batch is None and self.engine.device.type != "cpu"
-
-    @property
-    def at_once(self) -> int:
-        """How many texts to ask for together, so that rows are filled: any on a CPU, which needs few."""
-        return 1 if self.engine.device.type == "cpu" else self.batch or LARGEST_BATCH
+    def device(self) -> torch.device:
+        """Where the model runs."""
+        return self.engine.device
 
     def run(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         """One completion for each request and sample, as they finish.
@@ -88,7 +80,7 @@ class SamplingLoop:
             if failure is None:
                 jobs += [SequenceRequest(request.id, sample, tokens) for sample in request.samples]
             else:
-                yield from _fail_all(request, len(tokens), failure)
+                yield from fail_request(request, len(tokens), failure)
         yield from Scheduler(self, spec, jobs).run()
 
     def _prompts(self, requests: Sequence[Request]) -> list[tuple[int, ...]]:
@@ -102,24 +94,6 @@ class SamplingLoop:
         if not prompt:
             return "empty_prompt"
         return "prompt_too_long" if len(prompt) + spec.max_new_tokens > self.engine.context else None
-
-
-def check_spec(spec: GenerationSpec, context: int) -> None:
-    """An error where no prompt at all could be continued as asked."""
-    if spec.max_new_tokens < 1 or spec.max_new_tokens >= context:
-        raise InputError(
-            f"max_new_tokens is {spec.max_new_tokens}",
-            expected=f"1 to {context - 1}: the model's context is {context} tokens, prompt included",
-            fix="ask for fewer tokens, or take a model with a longer context",
-        )
-    for name, value, accepted, fits in (
-        ("temperature", spec.temperature, "0 (greedy) or more", spec.temperature >= 0),
-        ("top_k", spec.top_k, "0 (every token) or more", spec.top_k >= 0),
-        ("top_p", spec.top_p, "above 0, at most 1", 0 < spec.top_p <= 1),
-        ("repetition_penalty", spec.repetition_penalty, "above 0 (1 is none)", spec.repetition_penalty > 0),
-    ):
-        if not fits:
-            raise InputError(f"{name} is {value}", expected=accepted, fix=f"change {name}")
 
 
 class Scheduler:
@@ -145,18 +119,11 @@ class Scheduler:
         self.reset()
 
     def _find_slots(self) -> int:
-        """The rows asked for; else what was found to fit an accelerator, from a token written in each."""
-        loop = self._loop
-        if not loop.can_grow:
-            return max(1, loop.rows)
-        length = _round_length(self._longest, loop.engine.context)
-        known = loop.rows_by_length.get(length, 0)
-        # As many as the recording has that serves them: after more texts there would be places for it.
+        """The rows asked for; else as many as fit an accelerator, from a token written in each."""
+        length = _round_length(self._longest, self._loop.engine.context)
+        # As many as the captured step that serves them has: after more texts there would be places for it.
         wanted = min(bucket_size(len(self._waiting)), LARGEST_BATCH)
-        if known < wanted:
-            known = find_most_rows(max(known, DEFAULT_BATCH), wanted, lambda rows: self._fits(rows, length))
-            loop.rows_by_length[length] = known
-        return known
+        return self._loop.find_rows(length, wanted, lambda rows: self._fits(rows, length))
 
     def _fits(self, rows: int, length: int) -> bool:
         """Whether so many rows of that length can be written, from a first token of each."""
@@ -213,7 +180,7 @@ class Scheduler:
         return EagerDecoder(batch, self._guide, self._spec, loop.engine.device)
 
     def _close(self) -> None:
-        """Leave the pen to those who write next."""
+        """Leave the decoder to those who write next."""
         if self._open_decoder is not None:
             self._loop.graph_cache.release(self._open_decoder)
 
@@ -238,7 +205,7 @@ class Scheduler:
         return self.step()
 
     def _prepare(self) -> None:
-        """Do what else there is, while an accelerator works; no more texts than places stay untold."""
+        """Do what else there is, while an accelerator works; no more finished texts than places wait."""
         some = max(1, self._slots // _SHARE)
         self._emit(max(some, len(self._finished) - self._slots))
         self._prepare_sequences(min(len(self._ready) + some, self._slots))
@@ -249,9 +216,7 @@ class Scheduler:
         """Begin again with half the rows."""
         # What does not fit is let go before memory is given back.
         self.requeue()
-        self._slots = halve_rows(self._slots)
-        for length, rows in self._loop.rows_by_length.items():
-            self._loop.rows_by_length[length] = min(rows, self._slots)
+        self._slots = self._loop.halve(self._slots)
 
     def requeue(self) -> None:
         """Put the rows back among those that wait; what they had written comes out the same."""
@@ -297,12 +262,10 @@ class Scheduler:
         self._read.update(zip(missing, self._prefill(missing), strict=True))
 
     def _prefill(self, prompts: Sequence[Sequence[int]]) -> list[PrefillState]:
-        found: dict[int, PrefillState] = {}
-        lengths = [len(prompt) for prompt in prompts]
-        for indices in batch_by_length(lengths, rows=self._slots, tokens=_PREFILL_TOKENS):
-            prefixes = self._loop.engine.prefill([prompts[index][:-1] for index in indices])
-            found.update(zip(indices, prefixes, strict=True))
-        return [found[index] for index in range(len(prompts))]
+        def read(batch: Sequence[Sequence[int]]) -> list[PrefillState]:
+            return self._loop.engine.prefill([prompt[:-1] for prompt in batch])
+
+        return map_by_length(prompts, read, rows=self._slots, tokens=_PREFILL_TOKENS)
 
     def _prepare_sequences(self, count: int) -> None:
         """Make rows for the first jobs that wait, until there are so many."""
@@ -319,14 +282,14 @@ class Scheduler:
         self._finished += [row for row in self._rows if row.is_over]
 
     def _emit(self, count: int) -> None:
-        """Say what came of so many of the rows that are finished."""
+        """Complete so many of the finished rows."""
         for _ in range(min(count, len(self._finished))):
             self._completions.append(self._finished.popleft().to_completion(self._loop.codec, self._spec))
 
     def drain_finished(self) -> list[Completion]:
-        """What was said since this was asked last."""
-        told, self._completions = self._completions, []
-        return told
+        """The completions emitted since the last call."""
+        completions, self._completions = self._completions, []
+        return completions
 
 
 def _round_length(length: int, context: int) -> int:
@@ -337,7 +300,7 @@ def _round_length(length: int, context: int) -> int:
 def _compact_slots(left: Sequence[int]) -> list[int]:
     """The rows in an order in which only those move whose place is beyond the last one.
 
-    >>> _closed_up([0, 2, 3, 5])
+    >>> _compact_slots([0, 2, 3, 5])
     [0, 5, 2, 3]
     """
     staying, moving = set(left), iter([place for place in left if place >= len(left)])
@@ -349,8 +312,3 @@ def _topk_needed(spec: GenerationSpec) -> int:
     if spec.repetition_penalty != 1:
         return 0
     return 1 if spec.temperature == 0 else spec.top_k
-
-
-def _fail_all(request: Request, tokens: int, failure: str) -> Iterator[Completion]:
-    for sample in request.samples:
-        yield Completion(request.id, sample, None, None, prompt_tokens=tokens, failure=failure)

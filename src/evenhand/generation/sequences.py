@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.core.records import Completion, Finish, GenerationSpec
+from evenhand.core.records import Completion, Finish, GenerationSpec, Request
 from evenhand.generation.sampling import NO_TOKEN
 from evenhand.generation.tokenizer import TokenCodec
 from evenhand.text.sentences import first_sentence_end
@@ -23,6 +23,12 @@ class SequenceRequest:
     request_id: str
     sample: int
     prompt: tuple[int, ...]
+
+
+def fail_request(request: Request, tokens: int, failure: str) -> Iterator[Completion]:
+    """The completions of a request that cannot be continued, and why."""
+    for sample in request.samples:
+        yield Completion(request.id, sample, None, None, prompt_tokens=tokens, failure=failure)
 
 
 @dataclass(slots=True)
@@ -74,8 +80,8 @@ class TokenSequence:
     def decode(self, codec: TokenCodec) -> str:
         """The text so far, without the prompt."""
         # Decoded with the prompt: some tokenizers write a word differently at the start of a text.
-        written = self.tokens[:-1] if self.finish == "end" else self.tokens
-        return codec.decode([*self.job.prompt, *written])[len(self.prompt_text) :]
+        tokens = self.tokens[:-1] if self.finish == "end" else self.tokens
+        return codec.decode([*self.job.prompt, *tokens])[len(self.prompt_text) :]
 
     def to_completion(self, codec: TokenCodec, spec: GenerationSpec) -> Completion:
         """What the loop says of the finished text."""

@@ -117,11 +117,11 @@ def read_tokenizer(path: Path) -> Tokenizer:
         fix="download or save the tokenizer again",
     ):
         check_steps(path)
-        found: Tokenizer = Tokenizer.from_str(read_text(path))
-        check_ids(found.get_vocab())
+        tokenizer: Tokenizer = Tokenizer.from_str(read_text(path))
+        check_ids(tokenizer.get_vocab())
         # Tried here, with a letter no vocabulary has: a token for what is unknown is missed only then.
-        found.encode("a text \U000f0000", add_special_tokens=False)
-        return found
+        tokenizer.encode("a text \U000f0000", add_special_tokens=False)
+        return tokenizer
 
 
 def check_ids(vocabulary: Mapping[str, int]) -> None:

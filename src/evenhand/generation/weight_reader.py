@@ -39,9 +39,9 @@ class WeightReader:
     def tensor(self, name: str) -> Tensor:
         """The weights of this name."""
         for candidate in self.spellings(name):
-            found = self.tensors.get(candidate, self.tensors.get(self.prefix + candidate))
-            if found is not None:
-                weights = found.to(self.device, self.dtype)
+            stored = self.tensors.get(candidate, self.tensors.get(self.prefix + candidate))
+            if stored is not None:
+                weights = stored.to(self.device, self.dtype)
                 require_finite({candidate: weights}, "the model")
                 return weights
         raise ModelError(
@@ -56,14 +56,14 @@ class WeightReader:
 
     def table(self, name: str, entries: int, width: int) -> Tensor:
         """A table of vectors, refused where its size is another one."""
-        found = self.tensor(name)
-        if found.shape != (entries, width):
+        table = self.tensor(name)
+        if table.shape != (entries, width):
             raise ModelError(
-                f"{name!r} is {' x '.join(map(str, found.shape))}, not {entries} x {width}",
+                f"{name!r} is {' x '.join(map(str, table.shape))}, not {entries} x {width}",
                 expected="weights of the sizes config.json names",
                 fix="save or download the model again",
             )
-        return found
+        return table
 
     def norm(self, name: str) -> LayerNormWeights:
         """A layer normalisation."""

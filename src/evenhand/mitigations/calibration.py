@@ -7,9 +7,8 @@ Liu et al., "Mitigating Political Bias in Language Models Through Reinforced Cal
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 
 from evenhand.core.errors import InputError
 from evenhand.core.files import user_path
@@ -27,7 +26,7 @@ GainScale = Literal["relative", "nats"]
 PiecePolicy = Literal["mean", "first"]
 
 SIGMA: Final[dict[Mode, float]] = {"embedding": 0.02, "classifier": 0.05}
-"""Target divergence a token by mode (section 5 of the paper)."""
+"""Target divergence per token by mode (section 5 of the paper)."""
 RATE: Final[dict[Mode, float]] = {"embedding": 0.01, "classifier": 0.03}
 """Adam's rate by mode, which the paper does not print: large enough to reach the target in 15 steps."""
 BETA1: Final = 0.9
@@ -47,9 +46,9 @@ class CalibrationConfig:
     strength: float = 0.6
     """Lambda at the first token of a text; 0 leaves the model as it is."""
     sigma: float = SIGMA["embedding"]
-    """Target divergence a token, in nats: lambda is halved at twice it, doubled at half of it."""
+    """Target divergence per token, in nats: lambda is halved at twice it, doubled at half of it."""
     steps: int = 15
-    """Adam steps a token."""
+    """Adam steps per token."""
     rate: float = RATE["embedding"]
     """Adam's rate as a share of the hidden state's root mean square."""
     ratio: Ratio = "expected"
@@ -72,9 +71,16 @@ class CalibrationConfig:
 
     def __post_init__(self) -> None:
         """Refuse what is out of range."""
-        for name, fits, accepted in _RANGES:
-            value = getattr(self, name)
-            if not fits(value):
+        for field in fields(self):
+            name, value = field.name, getattr(self, field.name)
+            if name in _CHOICES:
+                known = get_args(_CHOICES[name])
+                fits, accepted = value in known, ", ".join(known)
+            elif name in _RANGES:
+                fits, accepted = _RANGES[name].holds(value), _RANGES[name].accepted
+            else:
+                fits, accepted = isinstance(value, bool), "true or false"
+            if not fits:
                 raise InputError(
                     f"{name} is {value!r}", expected=accepted, fix=f"change the mitigation's option {name}"
                 )
@@ -87,7 +93,7 @@ class CalibrationConfig:
 def default_rate(mode: Mode, sigma: object) -> float:
     """Adam's rate that reaches a target: a divergence grows with the square of the step.
 
-    >>> round(usual_rate("embedding", 0.02), 3), round(usual_rate("embedding", 0.08), 3)
+    >>> round(default_rate("embedding", 0.02), 3), round(default_rate("embedding", 0.08), 3)
     (0.01, 0.02)
     """
     if mode not in RATE or not isinstance(sigma, int | float) or not 0 < sigma <= _MOST_SIGMA:
@@ -95,45 +101,33 @@ def default_rate(mode: Mode, sigma: object) -> float:
     return RATE[mode] * math.sqrt(sigma / SIGMA[mode])
 
 
-def _in_range(low: float, high: float, *, with_low: bool = True) -> Callable[[object], bool]:
-    return lambda value: (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-        and (low < value or (with_low and low == value))
-        and value <= high
-    )
+class _Range(NamedTuple):
+    """The numbers an option accepts, from ``low`` (``above`` it where that is set) to ``high``."""
+
+    low: float
+    high: float
+    accepted: str
+    above: bool = False
+    whole: bool = False
+
+    def holds(self, value: object) -> bool:
+        """Whether a value is such a number."""
+        if not isinstance(value, int if self.whole else int | float) or isinstance(value, bool):
+            return False
+        return self.low <= value <= self.high and not (self.above and value == self.low)
 
 
-def _whole(low: int, high: int) -> Callable[[object], bool]:
-    inside = _in_range(low, high)
-    return lambda value: isinstance(value, int) and inside(value)
-
-
-def _one_of(literal: object) -> tuple[Callable[[object], bool], str]:
-    known = get_args(literal)
-    return (lambda value: value in known), ", ".join(known)
-
-
-_RANGES: Final[tuple[tuple[str, Callable[..., bool], str], ...]] = (
-    ("mode", *_one_of(Mode)),
-    ("strength", _in_range(0, 1000), "0 (none) to 1000; the paper uses 0.1 to 0.9"),
-    (
-        "sigma",
-        _in_range(0, _MOST_SIGMA, with_low=False),
-        "above 0, at most 10 nats; the paper uses 0.02 and 0.05",
-    ),
-    ("steps", _whole(1, 1000), "1 to 1000"),
-    ("rate", _in_range(0, 1, with_low=False), "above 0, at most 1"),
-    ("ratio", *_one_of(Ratio)),
-    ("scale", *_one_of(GainScale)),
-    ("balance", _in_range(0, 1000), "0 to 1000"),
-    ("pieces", *_one_of(PiecePolicy)),
-    ("window", _whole(0, 1000), "0 to 1000"),
-    ("gamma", _in_range(0, 1, with_low=False), "above 0, at most 1"),
-    ("carry", lambda value: isinstance(value, bool), "true or false"),
-    ("support", _whole(1, 1 << 20), "1 or more"),
-)
+_CHOICES: Final = {"mode": Mode, "ratio": Ratio, "scale": GainScale, "pieces": PiecePolicy}
+_RANGES: Final = {
+    "strength": _Range(0, 1000, "0 (none) to 1000; the paper uses 0.1 to 0.9"),
+    "sigma": _Range(0, _MOST_SIGMA, "above 0, at most 10 nats; the paper uses 0.02 and 0.05", above=True),
+    "steps": _Range(1, 1000, "1 to 1000", whole=True),
+    "rate": _Range(0, 1, "above 0, at most 1", above=True),
+    "balance": _Range(0, 1000, "0 to 1000"),
+    "window": _Range(0, 1000, "0 to 1000", whole=True),
+    "gamma": _Range(0, 1, "above 0, at most 1", above=True),
+    "support": _Range(1, 1 << 20, "1 or more", whole=True),
+}
 
 
 VERSION: Final = "3"

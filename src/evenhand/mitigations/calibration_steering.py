@@ -21,7 +21,7 @@ from evenhand.tensors.devices import is_current_gpu
 
 
 class SteeringMemory(NamedTuple):
-    """What is kept of the texts of a batch, a row each."""
+    """What is kept of the texts of a batch, one row per text."""
 
     strength: Tensor
     """Lambda."""
@@ -68,10 +68,10 @@ class CalibrationSteering:
         support = find_support(states, logits, self.lm_head, size=settings.support, exact=whole)
         gain, after = self._gain(states, support, memory)
         action = _sampled_place(support, uniforms) if settings.ratio == "sampled" else None
-        found = calibrate(states, support, gain, memory.strength, settings, action)
-        strength = adapt_strength(memory.strength, found.divergence, settings)
-        kept = _update_memory(memory, after._replace(strength=strength, divergence=found.divergence))
-        return _StepResult(self._keep_finite(logits, support, found, whole=whole), support.tokens, kept)
+        result = calibrate(states, support, gain, memory.strength, settings, action)
+        strength = adapt_strength(memory.strength, result.divergence, settings)
+        updated = _update_memory(memory, after._replace(strength=strength, divergence=result.divergence))
+        return _StepResult(self._keep_finite(logits, support, result, whole=whole), support.tokens, updated)
 
     def make_step(self, device: torch.device, *, whole: bool) -> Callable[..., tuple[Tensor, ...]]:
         """The step on plain tensors; on a GPU its many small kernels cost more to start than to run."""
@@ -101,15 +101,15 @@ class CalibrationSteering:
         return _classifier_gain(self.head, states, expected_vector(states, support), memory, self.settings)
 
     def _keep_finite(
-        self, logits: Tensor, support: Support, found: CalibrationResult, *, whole: bool
+        self, logits: Tensor, support: Support, result: CalibrationResult, *, whole: bool
     ) -> Tensor:
         """The calibrated logits; a row that overflowed stays as the model had it."""
-        calibrated, plain = found.logits, support.logits
+        calibrated, plain = result.logits, support.logits
         if whole:
             table, bias = self.lm_head.table, self.lm_head.bias
-            calibrated, plain = (found.hidden.to(table.dtype) @ table.T).float(), logits
+            calibrated, plain = (result.hidden.to(table.dtype) @ table.T).float(), logits
             calibrated = calibrated if bias is None else calibrated + bias.float()
-        finite = calibrated.isfinite().all(-1, keepdim=True) & found.hidden.isfinite().all(-1, keepdim=True)
+        finite = calibrated.isfinite().all(-1, keepdim=True) & result.hidden.isfinite().all(-1, keepdim=True)
         return torch.where(finite, calibrated, plain)
 
 
@@ -123,8 +123,8 @@ class _FlatStep:
     def __call__(
         self, hidden: Tensor, logits: Tensor, uniforms: Tensor, *memory: Tensor
     ) -> tuple[Tensor, ...]:
-        found = self.steering.advance(hidden, logits, uniforms, SteeringMemory(*memory), whole=self.whole)
-        return (found.logits, found.tokens, *found.memory)
+        step = self.steering.advance(hidden, logits, uniforms, SteeringMemory(*memory), whole=self.whole)
+        return (step.logits, step.tokens, *step.memory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +146,8 @@ class CapturableCalibration:
         """What may come next, and what is then remembered."""
         if not memory:
             return Candidates(logits), ()
-        found = self.steering.advance(hidden, logits, uniforms, SteeringMemory(*memory), whole=self.whole)
-        return Candidates(found.logits, None if self.whole else found.tokens), found.memory
+        step = self.steering.advance(hidden, logits, uniforms, SteeringMemory(*memory), whole=self.whole)
+        return Candidates(step.logits, None if self.whole else step.tokens), step.memory
 
 
 @dataclass(slots=True)
@@ -167,8 +167,8 @@ class CalibrationProcessor:
             return Candidates(step.logits)
         memory = self._gather_memory(list(step.rows), step.hidden.device)
         inputs = (step.hidden, step.logits, step.uniforms, *memory)
-        logits, tokens, *kept = self.steering.make_step(step.hidden.device, whole=self.whole)(*inputs)
-        self.memory = SteeringMemory(*kept)
+        logits, tokens, *parts = self.steering.make_step(step.hidden.device, whole=self.whole)(*inputs)
+        self.memory = SteeringMemory(*parts)
         return Candidates(logits, None if self.whole else tokens)
 
     def flow(self) -> CapturableCalibration | None:
@@ -176,16 +176,16 @@ class CalibrationProcessor:
         return None if self.steering.settings.carry else CapturableCalibration(self.steering, self.whole)
 
     def _gather_memory(self, rows: list[int], device: torch.device) -> SteeringMemory:
-        """The memory in the order of these rows; texts met for the first time begin anew."""
+        """The memory in the order of these rows; new texts begin with a fresh one."""
         if self.memory is not None and rows == self._rows:
             return self.memory
         fresh = self.steering.fresh(len(rows), start=self._start(), device=device)
         known = {row: place for place, row in enumerate(self._rows)}
-        kept = [(new, known[row]) for new, row in enumerate(rows) if row in known]
+        pairs = [(new, known[row]) for new, row in enumerate(rows) if row in known]
         self._rows = rows
-        if self.memory is None or not kept:
+        if self.memory is None or not pairs:
             return fresh
-        new, old = (torch.tensor(places, device=device) for places in zip(*kept, strict=True))
+        new, old = (torch.tensor(places, device=device) for places in zip(*pairs, strict=True))
         for mine, theirs in zip(fresh, self.memory, strict=True):
             mine[new] = theirs[old]
         return fresh
@@ -210,13 +210,11 @@ def _update_memory(before: SteeringMemory, after: SteeringMemory) -> SteeringMem
     Its strength stays as adapted: an infinite divergence halves it.
     """
     sound = (after.total.sum(-1) + after.divergence).isfinite()
-    parts = [torch.where(_like(sound, new), new, old) for new, old in zip(after, before, strict=True)]
+    parts = [
+        torch.where(sound.reshape(-1, *(1 for _ in new.shape[1:])), new, old)
+        for new, old in zip(after, before, strict=True)
+    ]
     return SteeringMemory(*parts)._replace(strength=after.strength)
-
-
-def _like(rows: Tensor, part: Tensor) -> Tensor:
-    """One flag a row, in as many dimensions as a part of the memory has."""
-    return rows.reshape(-1, *(1 for _ in part.shape[1:]))
 
 
 def _sampled_place(support: Support, uniforms: Tensor) -> Tensor:
@@ -238,12 +236,12 @@ def _classifier_gain(
     many times a lean, and what steering has changed would hide the lean that it must go on undoing (ADR 20).
     """
     about = states if expected is None else expected
-    total, seen = head.discount * memory.total + about, head.discount * memory.seen + 1
-    share = 1 / seen
+    total, discounts = head.discount * memory.total + about, head.discount * memory.seen + 1
+    share = 1 / discounts
     newest = total * share[:, None]
     inside = torch.cat([memory.inside[:, 1:], (newest @ head.inner.T + head.inner_bias)[:, None]], 1)
     valid = torch.cat([memory.valid[:, 1:], torch.ones_like(memory.valid[:, :1])], 1)
     ages = torch.arange(settings.window, -1, -1, device=states.device)
     weights = valid * settings.gamma**ages / (settings.window + 1)
-    kept = memory._replace(total=total, seen=seen, inside=inside, valid=valid)
-    return ClassifierGain(head, inside, share, weights, expected), kept
+    updated = memory._replace(total=total, seen=discounts, inside=inside, valid=valid)
+    return ClassifierGain(head, inside, share, weights, expected), updated

@@ -92,10 +92,10 @@ def read_calibrator(path: Path) -> Calibrator:
         raise InputError(f"there is no calibrator at {path}", expected=f"a folder with {FILE}", fix=_TRAIN)
     try:
         with safe_open(path, framework="pt") as file:
-            kept = file.metadata() or {}
-            if kept.get("format") != FORMAT:
-                raise ValueError(f"its format is {kept.get('format')!r:.40}")
-            about = json.loads(kept["calibrator"])
+            metadata = file.metadata() or {}
+            if metadata.get("format") != FORMAT:
+                raise ValueError(f"its format is {metadata.get('format')!r:.40}")
+            about = json.loads(metadata["calibrator"])
             tensors = [file.get_tensor(name) for name in _NAMES]
         return _check_calibrator(tensors, about, file_digest(path))
     except (SafetensorError, OSError, KeyError, TypeError, ValueError, RecursionError) as error:

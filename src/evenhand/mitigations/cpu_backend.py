@@ -1,4 +1,4 @@
-"""Calibration on a processor in float32: tensors handed to the compiled loops of `likeliest` and `fused`."""
+"""Calibration on a CPU in float32: tensors for the compiled loops of `simd_math` and `cpu_optimizer`."""
 
 from __future__ import annotations
 
@@ -19,27 +19,24 @@ from evenhand.mitigations.simd_math import Floats, run_on_cores
 
 
 def find_support(hidden: Tensor, logits: Tensor, anatomy: LMHead, *, size: int, rest: RestConfig) -> Support:
-    """What `kernel.support_of` finds without reading the whole table."""
+    """What `token_calibration.find_support` finds without reading the whole table."""
     rows, vocabulary = logits.shape
     size = min(size, vocabulary)
     near = simd_math.TopKConfig(size, min(vocabulary, max(size, rest.reach)), rest.follow, rest.nothing)
-    found = simd_math.TopKResult(
-        np.empty((rows, size), np.int64),
-        _empty(rows, size),
-        _empty(rows),
-        _empty(*hidden.shape),
-        _empty(rows),
+    sizes = ((rows, size), rows, hidden.shape, rows)
+    result = simd_math.TopKResult(
+        np.empty((rows, size), np.int64), *(np.empty(shape, np.float32) for shape in sizes)
     )
-    given = (_array(hidden), _array(logits), _array(anatomy.table), near, found)
-    _each_core(simd_math.find_topk, rows, *given)
-    tokens, values, mass, last, offset = map(torch.from_numpy, found)
+    inputs = (_array(hidden), _array(logits), _array(anatomy.table), near, result)
+    _each_core(simd_math.find_topk, rows, *inputs)
+    tokens, values, mass, last, offset = map(torch.from_numpy, result)
     offsets = torch.zeros(rows, size) if anatomy.bias is None else anatomy.bias[tokens].float()
     return Support(anatomy.table, tokens, last, torch.cat([offsets, offset[:, None]], 1), values, mass)
 
 
 def expected_vector(hidden: Tensor, support: Support) -> Tensor:
-    """What `kernel.expected_vector` says."""
-    out = _empty(*hidden.shape)
+    """What `token_calibration.expected_vector` says."""
+    out = np.empty(hidden.shape, np.float32)
     _each_core(cpu_optimizer.write_expected_vectors, len(hidden), _to_inputs(hidden, support), out)
     return torch.from_numpy(out)
 
@@ -51,21 +48,18 @@ def optimize(
     strength: Tensor,
     settings: CalibrationConfig,
 ) -> CalibrationResult:
-    """Where `kernel.calibrate` ends."""
-    rows = len(hidden)
-    pace = cpu_optimizer.OptimizerConfig(_array(strength), settings.steps, settings.rate)
-    reached = cpu_optimizer.OptimizerOutputs(
-        _empty(*hidden.shape), _empty(*support.offsets.shape), _empty(rows), _empty(rows)
-    )
-    ground = _to_inputs(hidden, support)
+    """Where `token_calibration.calibrate` ends."""
+    rows, inputs = len(hidden), _to_inputs(hidden, support)
+    config = cpu_optimizer.OptimizerConfig(_array(strength), settings.steps, settings.rate)
+    sizes = (hidden.shape, support.offsets.shape, rows, rows)
+    outputs = cpu_optimizer.OptimizerOutputs(*(np.empty(shape, np.float32) for shape in sizes))
     if isinstance(gain, EmbeddingGain):
-        _each_core(
-            cpu_optimizer.optimize_by_words, rows, ground, pace, _to_word_arrays(gain, hidden), reached
-        )
+        words = _to_word_arrays(gain, hidden)
+        _each_core(cpu_optimizer.optimize_by_words, rows, inputs, config, words, outputs)
     else:
-        _each_core(cpu_optimizer.optimize_by_head, rows, ground, pace, _to_head_arrays(gain), reached)
-    now, logits, divergence, gained = map(torch.from_numpy, reached)
-    return CalibrationResult(now, logits[:, :-1], divergence, gained)
+        _each_core(cpu_optimizer.optimize_by_head, rows, inputs, config, _to_head_arrays(gain), outputs)
+    now, logits, divergence, gains = map(torch.from_numpy, outputs)
+    return CalibrationResult(now, logits[:, :-1], divergence, gains)
 
 
 def _to_inputs(hidden: Tensor, support: Support) -> cpu_optimizer.OptimizerInputs:
@@ -109,13 +103,9 @@ def _transposed_inner(head: Calibrator) -> Floats:
     return _array(head.inner.T)
 
 
-def _empty(*size: int) -> Floats:
-    return np.empty(size, np.float32)
-
-
 def _array(tensor: Tensor) -> Floats:
-    found: Floats = tensor.detach().contiguous().numpy()
-    return found
+    array: Floats = tensor.detach().contiguous().numpy()
+    return array
 
 
 def _each_core(work: Callable[..., None], rows: int, *arguments: object) -> None:

@@ -110,8 +110,8 @@ class ClassifierGain:
         self, shift: Tensor, mass: Tensor, mean: Tensor, hidden: Tensor
     ) -> tuple[Tensor, Tensor]:
         """D of each row, and its gradient."""
-        moved = (shift if self.expected is None else mean - self.expected) * self.share[:, None]
-        active = torch.tanh(self.inside + (moved @ self.head.inner.T)[:, None])
+        movement = (shift if self.expected is None else mean - self.expected) * self.share[:, None]
+        active = torch.tanh(self.inside + (movement @ self.head.inner.T)[:, None])
         odds = active @ self.head.outer + self.head.outer_bias
         value = (self.weights * F.softplus(-odds.abs())).sum(-1)
         pull = -self.weights * torch.sign(odds) * torch.sigmoid(-odds.abs())

@@ -1,4 +1,4 @@
-"""Calibration on a GPU through the kernels of `blocks`; the whole is then captured as one graph."""
+"""Calibration on a GPU through the kernels of `triton_optimizer`; the whole is then captured as one graph."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def log_masses(logits: Tensor) -> tuple[Tensor, Tensor]:
 def estimate_rest(
     hidden: Tensor, table: Tensor, near: TopKTokens, said: Tensor, rest: RestConfig
 ) -> tuple[Tensor, Tensor]:
-    """What `kernel._near_rest` says, and what is added to its product with the hidden state."""
+    """What `token_calibration._near_rest` says, and what is added to its product with the hidden state."""
     from evenhand.mitigations import triton_optimizer
 
     rows, width = hidden.shape
@@ -80,9 +80,9 @@ def estimate_rest(
     sizes = {"W": _power_of_two(width), "PARTS": _PARTS, "num_warps": _WARPS}
     seen = (table, near.tokens.contiguous(), values, near.mass, sums)
     triton_optimizer.weigh_rest[rows, _PARTS](*seen, near.size, reach, width, TILE=_TILE, **sizes)
-    found = (sums, values, near.mass, said, hidden.contiguous(), last, offset)
+    inputs = (sums, values, near.mass, said, hidden.contiguous(), last, offset)
     triton_optimizer.rest_direction[rows,](
-        *found, rest.follow, rest.nothing, near.size, reach, width, R=_power_of_two(reach), **sizes
+        *inputs, rest.follow, rest.nothing, near.size, reach, width, R=_power_of_two(reach), **sizes
     )
     return last, offset
 
@@ -94,7 +94,7 @@ def optimize(
     strength: Tensor,
     settings: CalibrationConfig,
 ) -> CalibrationResult:
-    """Where `kernel.calibrate` ends."""
+    """Where `token_calibration.calibrate` ends."""
     way = _OptimizerBuffers(hidden.contiguous(), support, strength.contiguous(), settings)
     start = way.evaluate_policy()
     step = _by_words(way, gain) if isinstance(gain, EmbeddingGain) else _by_head(way, gain)
@@ -108,7 +108,7 @@ def optimize(
 
 
 def expected_vector(hidden: Tensor, support: Support) -> Tensor:
-    """What `kernel.expected_vector` says."""
+    """What `token_calibration.expected_vector` says."""
     way = _OptimizerBuffers(hidden.contiguous(), support, support.mass, CalibrationConfig())
     way.evaluate_policy()
     return way.means.sum(1) / way.totals.sum(1, keepdim=True)
@@ -137,7 +137,7 @@ class _OptimizerBuffers:
     def evaluate_policy(self) -> Tensor:
         """The logits at the present states, the rest as the last column."""
         logits = torch.empty_like(self._offsets)
-        self.kernels.walk[len(self.now), _PARTS](
+        self.kernels.evaluate_policy[len(self.now), _PARTS](
             self._table,
             self._tokens,
             self._last,
@@ -204,11 +204,13 @@ def _by_head(way: _OptimizerBuffers, gain: ClassifierGain) -> Callable[[int], No
         sizes = {"FIRST": is_first, "num_warps": _WARPS}
         parts = (way.totals, way.means, way.near, way.now, way.hidden, way.vanilla, mean, moved, share)
         natural = gain.expected is not None
-        way.kernels.combine[rows,](*parts, way.width, NATURAL=natural, W=way.wide, PARTS=_PARTS, **sizes)
+        way.kernels.expected_vector[rows,](
+            *parts, way.width, NATURAL=natural, W=way.wide, PARTS=_PARTS, **sizes
+        )
         if not is_first:
             torch.mm(moved, head.inner.T, out=shift)
         seen = (layer, shift, weights, head.outer, head.outer_bias, share, way.strength, back, way.gain)
-        way.kernels.pull[rows,](*seen, weights.shape[1], units, U=_power_of_two(units), **sizes)
+        way.kernels.head_gain_gradient[rows,](*seen, weights.shape[1], units, U=_power_of_two(units), **sizes)
         torch.mm(back, head.inner, out=slope)
         state = (slope, mean, way.vanilla, way.first, way.second, way.now, way.rates)
         way.kernels.step_by_head[rows,](*state, *_adam(number), way.width, W=way.wide, num_warps=_WARPS)

@@ -95,8 +95,8 @@ class Rewriter:
             options = self.neighbours.get(word)
             if options is None or draw.random() >= self.share:
                 continue
-            chosen = options[int(draw.integers(len(options)))]
-            parts += [text[end:start], _match_case(chosen, like=text[start:stop])]
+            neighbour = options[int(draw.integers(len(options)))]
+            parts += [text[end:start], _match_case(neighbour, like=text[start:stop])]
             end = stop
         return "".join([*parts, text[end:]])
 
@@ -140,12 +140,12 @@ def nearest_neighbours(sides: WordLists, vectors: WordVectors, *, count: int) ->
         )
     unit = unit_rows(vectors.matrix)
     cosines = unit[[vectors.find(word) for word in known]] @ unit.T
-    found = {}
+    neighbours = {}
     for word, row in zip(known, cosines, strict=True):
         nearest = _largest(row, count + len(listed) + 1)
         near = [vectors.words[place] for place in nearest if vectors.words[place] not in listed]
-        found[word] = tuple(near[:count])
-    return found
+        neighbours[word] = tuple(near[:count])
+    return neighbours
 
 
 def _largest(values: NDArray[np.float32], count: int) -> NDArray[np.intp]:

@@ -1,4 +1,4 @@
-"""Sums, exponentials and products that LLVM turns into vector code, for `likeliest` and `fused`."""
+"""Sums, exponentials and products that LLVM turns into vector code, for the backends on a CPU."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _pool(_process: int, cores: int) -> ThreadPoolExecutor:
 
 
 def _typed_power(_context: object, number: object) -> _Value:
-    """2 to a whole number between -126 and 128, where it is infinite."""
+    """2 to the power of a whole number from -126 to 128, the last of which is infinite."""
 
     def generate(_context: object, builder: _Builder, _signature: object, arguments: _Value) -> _Value:
         exponent = builder.add(builder.fptosi(arguments[0], _INT), ir.Constant(_INT, 127))
@@ -97,8 +97,8 @@ def exp(x: np.float32) -> np.float32:
         whole = _HIGHEST
     r = x - whole * _LN_2
     tail = ((((_P0 * r + _P1) * r + _P2) * r + _P3) * r + _P4) * r + _P5
-    found: np.float32 = (tail * r * r + r + _ONE) * _power_of_two(whole)
-    return found
+    power: np.float32 = (tail * r * r + r + _ONE) * _power_of_two(whole)
+    return power
 
 
 @njit(fastmath={"contract"}, inline="always")
@@ -188,7 +188,7 @@ class TopKConfig(NamedTuple):
 
 
 class TopKResult(NamedTuple):
-    """What is found of each row, as `policy.Support` has it."""
+    """The likeliest tokens of each row, as `policy.Support` has them."""
 
     tokens: Ints
     logits: Floats
@@ -200,9 +200,9 @@ class TopKResult(NamedTuple):
 
 @njit(fastmath=FAST_MATH_FLAGS, cache=True, nogil=True)
 def find_topk(
-    begin: int, end: int, hidden: Floats, logits: Floats, table: Floats, near: TopKConfig, found: TopKResult
+    begin: int, end: int, hidden: Floats, logits: Floats, table: Floats, near: TopKConfig, result: TopKResult
 ) -> None:
-    """Write what is found of the rows from ``begin`` to ``end``."""
+    """Write the likeliest tokens of the rows from ``begin`` to ``end``."""
     keys, sample = np.empty(logits.shape[1], np.int64), np.empty(2 * _SAMPLE, np.float32)
     shares, tokens = np.empty(near.reach, np.float32), np.empty(near.reach, np.int64)
     for row in range(begin, end):
@@ -210,26 +210,26 @@ def find_topk(
         mass = most + np.float32(math.log(total))
         count = _candidate_keys(logits[row], near.reach, sample, keys)
         order = np.sort(keys[:count])
-        inside = reached = told = 0.0
+        inside = reached = spoken = 0.0
         for place in range(near.reach):
             token = _LOW - (order[count - 1 - place] & _LOW)
             value = logits[row, token]
             shares[place], tokens[place] = exp(value - mass), token
             reached += shares[place]
-            told += float(shares[place]) * (value - most)
+            spoken += float(shares[place]) * (value - most)
             if place < near.size:
                 inside += shares[place]
-                found.tokens[row, place], found.logits[row, place] = token, value
-        _sum_vectors(near, shares, tokens, table, found.direction[row])
+                result.tokens[row, place], result.logits[row, place] = token, value
+        _sum_vectors(near, shares, tokens, table, result.direction[row])
         # What all tokens said less what the near ones said: the mean logit of those beyond, times their mass.
         far = max(1 - reached, 1e-9)
-        beyond = float(most) * far + float(said) / float(total) - told
+        beyond = float(most) * far + float(said) / float(total) - spoken
         _rest_direction(
-            hidden[row], max(reached - inside, 1e-30), far, beyond, near.follow, found.direction[row]
+            hidden[row], max(reached - inside, 1e-30), far, beyond, near.follow, result.direction[row]
         )
         rest = max(math.log1p(-inside), near.nothing) if inside < 1 else near.nothing
-        found.mass[row] = mass
-        found.rest[row] = mass + np.float32(rest) - dot(found.direction[row], hidden[row])
+        result.mass[row] = mass
+        result.rest[row] = mass + np.float32(rest) - dot(result.direction[row], hidden[row])
 
 
 @njit(fastmath=FAST_MATH_FLAGS, cache=True, nogil=True)

@@ -54,22 +54,22 @@ def find_support(hidden: Tensor, logits: Tensor, anatomy: LMHead, *, size: int, 
         return cpu_backend.find_support(hidden, logits, anatomy, size=size, rest=_REST)
     reach = min(logits.shape[-1], size if exact else max(size, _REST.reach))
     values, tokens = topk(logits, reach)
-    mass, said = _masses(logits, anatomy.table, exact=exact)
+    mass, mean_logit = _masses(logits, anatomy.table, exact=exact)
     near = TopKTokens(values, tokens, mass, size)
     if not exact and gpu_backend.supports_table(anatomy.table):
-        last, rest_offset = gpu_backend.estimate_rest(hidden, anatomy.table, near, said, _REST)
+        last, rest_offset = gpu_backend.estimate_rest(hidden, anatomy.table, near, mean_logit, _REST)
     else:
-        last, rest_offset = _estimate_rest(hidden, logits, anatomy.table, near, None if exact else said)
-    chosen = tokens[:, :size]
+        last, rest_offset = _estimate_rest(hidden, logits, anatomy.table, near, None if exact else mean_logit)
+    support_tokens = tokens[:, :size]
     likeliest = values[:, :size]
-    offsets = torch.zeros_like(likeliest) if anatomy.bias is None else anatomy.bias[chosen].float()
+    offsets = torch.zeros_like(likeliest) if anatomy.bias is None else anatomy.bias[support_tokens].float()
     return Support(
-        anatomy.table, chosen, last, torch.cat([offsets, rest_offset[:, None]], 1), likeliest, mass
+        anatomy.table, support_tokens, last, torch.cat([offsets, rest_offset[:, None]], 1), likeliest, mass
     )
 
 
 def _estimate_rest(
-    hidden: Tensor, logits: Tensor, table: Tensor, near: TopKTokens, said: Tensor | None
+    hidden: Tensor, logits: Tensor, table: Tensor, near: TopKTokens, mean_logit: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """The direction of the rest, and what is added to its product with the hidden state.
 
@@ -78,10 +78,10 @@ def _estimate_rest(
     inside = near.values[:, : near.size].logsumexp(-1)
     # log(exp(mass) - exp(inside)); a rest of nothing is so small that it drops out of every sum.
     rest = near.mass + torch.log1p(-(inside - near.mass).exp().clamp(max=1)).clamp(min=_REST.nothing)
-    if said is None:
+    if mean_logit is None:
         last = _whole_rest(logits, near.tokens, rest, table)
     else:
-        last = _near_rest(hidden, said, table, near)
+        last = _near_rest(hidden, mean_logit, table, near)
     return last, rest - (last * hidden).sum(-1)
 
 
@@ -135,13 +135,13 @@ def calibrate(
     policy = start.log_softmax(-1)
     mean = _mean(policy, vectors)
     vanilla = mean
-    logits, gained = start, None
+    logits, first_gain = start, None
     for step in range(1, settings.steps + 1):
         mass = logits.logsumexp(-1)
         if step > 1:
             mean = _mean(logits - mass[:, None], vectors)
         value, slope = gain.value_and_gradient(now - hidden, mass, mean, now)
-        gained = value if gained is None else gained
+        first_gain = value if first_gain is None else first_gain
         if action is not None:
             slope = _with_ratio(slope, value, mean, logits - mass[:, None], policy, vectors, action)
         upward = torch.addcmul(vanilla - mean, slope, strength[:, None])
@@ -152,8 +152,8 @@ def calibrate(
         logits = torch.baddbmm(offsets, vectors, now[..., None])[..., 0]
     # The policy returned is that of the last hidden state: one step older is 2.7e-2 away.
     divergence = (policy.exp() * (policy - logits.log_softmax(-1))).sum(-1)
-    assert gained is not None
-    return CalibrationResult(now, logits[:, :-1], divergence, gained)
+    assert first_gain is not None
+    return CalibrationResult(now, logits[:, :-1], divergence, first_gain)
 
 
 def _mean(log_policy: Tensor, vectors: Tensor) -> Tensor:
@@ -177,7 +177,7 @@ def _masses(logits: Tensor, table: Tensor, *, exact: bool) -> tuple[Tensor, Tens
     return mass, torch.linalg.vecdot(policy, logits)
 
 
-def _near_rest(hidden: Tensor, said: Tensor, table: Tensor, near: TopKTokens) -> Tensor:
+def _near_rest(hidden: Tensor, mean_logit: Tensor, table: Tensor, near: TopKTokens) -> Tensor:
     """The mean direction of the rest, estimated without reading the table.
 
     The next likeliest tokens give theirs exactly. Of all others the mean logit is known, and so is their part
@@ -188,12 +188,12 @@ def _near_rest(hidden: Tensor, said: Tensor, table: Tensor, near: TopKTokens) ->
     weight = close.sum(-1).clamp(min=1e-30)
     weights = (close / weight[:, None]).to(table.dtype)
     direction = torch.bmm(weights[:, None], table[near.tokens[:, near.size :]])[:, 0].float()
-    said = said - (shares * near.values).sum(-1)
+    mean_logit = mean_logit - (shares * near.values).sum(-1)
     far = (1 - shares.sum(-1)).clamp(min=1e-9)
     length = hidden.square().sum(-1).clamp(min=1e-30)
     along = (direction * hidden).sum(-1) / length
     across = direction - along[:, None] * hidden
-    beyond = (said / far / length)[:, None] * hidden + _REST.follow * across
+    beyond = (mean_logit / far / length)[:, None] * hidden + _REST.follow * across
     return (weight[:, None] * direction + far[:, None] * beyond) / (weight + far)[:, None]
 
 
@@ -208,5 +208,5 @@ def _with_ratio(
 ) -> Tensor:
     """The gradient of ratio x D at one token, ratio (dD + D d log pi(action)): eq. 4 as sampled."""
     ratio = (log_policy - vanilla).gather(-1, action[:, None]).exp()
-    chosen = vectors.gather(1, action[:, None, None].expand(-1, 1, vectors.shape[-1]))[:, 0]
-    return ratio * (slope + value[:, None] * (chosen - mean))
+    vector = vectors.gather(1, action[:, None, None].expand(-1, 1, vectors.shape[-1]))[:, 0]
+    return ratio * (slope + value[:, None] * (vector - mean))

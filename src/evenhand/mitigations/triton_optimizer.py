@@ -1,6 +1,6 @@
-"""The climb of `kernel.calibrate` as Triton kernels: a few launches a step in place of thirty.
+"""`token_calibration.calibrate` as Triton kernels: a few launches per step instead of thirty.
 
-Only imported where Triton is there, which comes with torch for CUDA. `accelerator` calls them.
+Imported only where Triton is installed, which comes with torch for CUDA. `gpu_backend` calls them.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def log_masses(logits, mass, said, count, stride, TILE: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     begin = logits + row * stride
     most = tl.load(begin)
-    total, told = 0.0, 0.0
+    total, spoken = 0.0, 0.0
     for first in range(0, count, TILE):
         columns = first + tl.arange(0, TILE)
         heard = tl.load(begin + columns, mask=columns < count, other=float("-inf"))
@@ -82,11 +82,11 @@ def log_masses(logits, mass, said, count, stride, TILE: tl.constexpr):
         # So far below that nothing is left of it, but a number.
         below = tl.maximum(heard - higher, -87.0)
         share = tl.where(columns < count, tl.exp(below), 0.0)
-        told = faded * (told + total * (most - higher)) + tl.sum(share * below, 0)
+        spoken = faded * (spoken + total * (most - higher)) + tl.sum(share * below, 0)
         total = faded * total + tl.sum(share, 0)
         most = higher
     tl.store(mass + row, most + tl.log(total))
-    tl.store(said + row, most + told / total)
+    tl.store(said + row, most + spoken / total)
 
 
 @triton.jit
@@ -216,7 +216,7 @@ def step_by_words(  # noqa: PLR0913
     W: tl.constexpr,
     PARTS: tl.constexpr,
 ):
-    """One step up the objective with `gains.EmbeddingGain`; at the first one D is written too."""
+    """One step up the objective with `debias_gains.EmbeddingGain`; at the first one D is written too."""
     row = tl.program_id(0)
     columns = tl.arange(0, W)
     inside = columns < width
@@ -298,7 +298,7 @@ def head_gain_gradient(  # noqa: PLR0913
     FIRST: tl.constexpr,
     U: tl.constexpr,
 ):
-    """Write the gradient of `gains.ClassifierGain` in the inner layer's input, times lambda."""
+    """Write the gradient of `debias_gains.ClassifierGain` in the inner layer's input, times lambda."""
     row = tl.program_id(0)
     columns = tl.arange(0, U)
     valid = columns < units

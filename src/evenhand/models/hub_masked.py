@@ -11,8 +11,9 @@ from transformers import AutoModelForMaskedLM
 from evenhand.core.errors import ModelError
 from evenhand.core.records import ModelRef
 from evenhand.generation.bert import Bert, BertShape
+from evenhand.generation.engine import MaskedEngine
 from evenhand.generation.gibbs_sampling import VERSION, GibbsSampler
-from evenhand.generation.masked_engine import HubMasked, MaskedEngine
+from evenhand.generation.hub_engine import HubMasked
 from evenhand.generation.masked_tokenizer import MaskedTokenCodec
 from evenhand.models.local import MaskedModel, local_options
 from evenhand.models.transformers_loading import read_model, read_tokenizer

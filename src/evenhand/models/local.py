@@ -12,8 +12,8 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import LMHead, Steering
 from evenhand.core.records import Completion, GenerationSpec, ModelRef, Request
 from evenhand.generation.gibbs_sampling import GibbsSampler
-from evenhand.generation.scheduler import SamplingLoop, check_spec
-from evenhand.generation.spec_checks import check_control_code, refuse_iterations
+from evenhand.generation.scheduler import SamplingLoop
+from evenhand.generation.spec_checks import check_control_code, check_spec, refuse_iterations
 from evenhand.tensors.devices import dtype_name
 
 _TRIAL = 4

@@ -12,27 +12,38 @@ from typing import Protocol, Unpack, cast
 from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, metric_names
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
+from evenhand.core.files import safe_file_name
 from evenhand.core.options import checks_options, split_names
-from evenhand.core.protocols import Progress
+from evenhand.core.protocols import Model, Progress
 from evenhand.core.records import Execution
-from evenhand.papers.options import ReplicateOptions
+from evenhand.papers import ReplicateOptions
 from evenhand.papers.replication_pages import Replication, write_replication
+from evenhand.run_options import AuditOptions
 from evenhand.store.run import MANIFEST, Manifest, Run, read_manifest
 from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_timestamp
 
 PAPERS = ("bold", "regard", "affective", "political")
-SWAPPABLE = ("bold",)
-"""Papers whose metrics may be put in place by others of their name, and whose length is open."""
-PARALLEL = ("political",)
-"""Papers that work on several conditions of a model at once."""
-EXTENDABLE = ("regard",)
-"""Papers whose prompts take a user's own groups and contexts."""
+_OPTIONS_OF_PAPERS = {
+    "metrics": ("bold", "measures with the metrics of its paper", "audit a model with --metrics instead"),
+    "max_new_tokens": (
+        "bold",
+        "writes texts as long as its paper's, or as its subset's",
+        "audit a model with --max-new-tokens instead",
+    ),
+    "jobs": (
+        "political",
+        "works on one source after the other",
+        "leave --jobs out; libraries use all cores as it is",
+    ),
+    "suite": ("regard", "asks with the prompts of its paper", "audit a model with --suite instead"),
+}
+"""Options that only one paper takes: the paper, what the others do instead, and the fix."""
 GROWING_KEYS: Mapping[str, frozenset[str]] = {
     "bold": frozenset({"sources"}),
     "regard": frozenset({"sources"}),
     "political": frozenset({"sources", "exhibits"}),
 }
-"""Papers whose folder takes more of something later: each source's run inside guards its own identity."""
+"""Parts of the identity that may grow in one folder: each source's run inside guards its own identity."""
 STAGE = "replicate"
 RUNS = "runs"
 """Where a replication keeps the runs of single models."""
@@ -40,7 +51,7 @@ RUNS = "runs"
 
 @dataclass(frozen=True, slots=True)
 class ReplicationRequest:
-    """What is asked of a paper."""
+    """The options of a replication, checked."""
 
     data: Path | None
     exhibits: tuple[str, ...]
@@ -48,10 +59,10 @@ class ReplicationRequest:
     models: tuple[str, ...]
     """Empty where the paper's own default is wanted."""
     metrics: tuple[str, ...]
-    """Metrics to take in place of the paper's default ones: ``toxicity=ORG/NAME``."""
+    """Metrics that replace the paper's default ones: ``toxicity=ORG/NAME``."""
     human: Path | None
     suite: Path | None
-    """A file of groups and contexts that named models are asked about besides the paper's."""
+    """A file of groups and contexts for the named models, besides the paper's."""
     max_new_tokens: int | None
     """The length of texts where the paper prints none; None takes ours."""
     full: bool
@@ -65,6 +76,21 @@ class ReplicationRequest:
     def execution(self) -> Execution:
         """How models are loaded."""
         return Execution(device=self.device, batch=self.batch, offline=self.offline)
+
+    def named_specs(self, *default: str) -> list[tuple[str, str]]:
+        """Name and spec of each model, given as ``SPEC`` or ``NAME=SPEC``."""
+        parts = (given.rpartition("=") for given in self.models or default)
+        return [(name or spec, spec) for name, _, spec in parts]
+
+    def audit_options(self, command: str) -> AuditOptions:
+        """The options that every audit of the replication shares."""
+        return {
+            "seed": self.seed,
+            "device": self.device,
+            "batch": self.batch,
+            "offline": self.offline,
+            "command": f"evenhand replicate {command}",
+        }
 
 
 class PaperJob(Protocol):
@@ -113,11 +139,13 @@ class ReplicationJob:
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
         """Compute and write every exhibit; what single runs finished is not done again."""
-        with RunFolder(self.folder, identity=self._owned_identity(), fresh=self.fresh) as folder:
+        growing = GROWING_KEYS.get(self.paper, frozenset())
+        fixed = {key: value for key, value in self.identity.items() if key not in growing}
+        with RunFolder(self.folder, identity=fixed, fresh=self.fresh) as folder:
             if self.fresh:
                 shutil.rmtree(self.folder / RUNS, ignore_errors=True)
             folder.manifest.update(command=self.command, name=self.paper, ended=None, warnings=[])
-            folder.manifest["sources"] = {**_earlier(folder.manifest), **self._sources()}
+            folder.manifest["sources"] = {**_sources(folder.manifest), **_sources(self.identity)}
             with run_stage(folder, STAGE) as record:
                 replication = self.job.run(self.folder, progress)
                 record["files"] = [path.name for path in write_replication(replication, self.folder)]
@@ -126,20 +154,12 @@ class ReplicationJob:
             folder.save_manifest()
             return folder.run()
 
-    def _owned_identity(self) -> dict[str, Json]:
-        """What may not change in the folder: a source may be added, and finished ones are reused."""
-        growing = GROWING_KEYS.get(self.paper, frozenset())
-        return {key: value for key, value in self.identity.items() if key not in growing}
-
-    def _sources(self) -> Mapping[str, Json]:
-        return cast("Mapping[str, Json]", self.identity.get("sources") or {})
-
     def _list_earlier_sources(self) -> Sequence[str]:
-        """What the folder holds besides what is named now."""
+        """The sources that the folder holds besides those named now."""
         if self.fresh or not (self.folder / MANIFEST).is_file():
             return ()
-        now = self._sources()
-        names = ", ".join(name for name in _earlier(read_manifest(self.folder)) if name not in now)
+        earlier, now = _sources(read_manifest(self.folder)), _sources(self.identity)
+        names = ", ".join(name for name in earlier if name not in now)
         return (f"kept    {names}: there already, and only in the tables if named too",) if names else ()
 
 
@@ -163,33 +183,29 @@ def prepare(paper: str, **options: Unpack[ReplicateOptions]) -> ReplicationJob:
         raise InputError(
             f"the paper {paper!r} is not known", expected=", ".join(PAPERS), fix="name one of these"
         )
-    if options["metrics"] and paper not in SWAPPABLE:
-        raise InputError(
-            f"replicate {paper} measures with the metrics of its paper",
-            expected=f"--metrics with {', '.join(SWAPPABLE)}",
-            fix="audit a model with --metrics instead",
-        )
-    if options["max_new_tokens"] and paper not in SWAPPABLE:
-        raise InputError(
-            f"replicate {paper} writes texts as long as its paper's, or as its subset's",
-            expected=f"--max-new-tokens with {', '.join(SWAPPABLE)}",
-            fix="audit a model with --max-new-tokens instead",
-        )
-    if options["jobs"] and paper not in PARALLEL:
-        raise InputError(
-            f"replicate {paper} works on one source after the other",
-            expected=f"--jobs with {', '.join(PARALLEL)}",
-            fix="leave --jobs out; libraries use all cores as it is",
-        )
-    if options["suite"] and paper not in EXTENDABLE:
-        raise InputError(
-            f"replicate {paper} asks with the prompts of its paper",
-            expected=f"--suite with {', '.join(EXTENDABLE)}",
-            fix="audit a model with --suite instead",
-        )
+    for option, (only, differs, fix) in _OPTIONS_OF_PAPERS.items():
+        if cast("Mapping[str, object]", options)[option] and paper != only:
+            flag = f"--{option.replace('_', '-')}"
+            raise InputError(f"replicate {paper} {differs}", expected=f"{flag} with {only}", fix=fix)
     module: PaperModule = import_module(f"evenhand.papers.{paper}")
     out = options["out"]
-    prepared = module.prepare(_request(module.EXHIBITS, options))
+    suite = options["suite"]  # FILE, or regard:FILE as an audit takes it
+    request = ReplicationRequest(
+        data=_check_exists(options["data"], "--data"),
+        exhibits=_select_exhibits(module.EXHIBITS, split_names(options["tables"])),
+        models=split_names(options["model"]) or (),
+        metrics=metric_names(options["metrics"]) or (),
+        human=_check_exists(options["human"], "--human"),
+        suite=_check_exists(suite and str(suite).removeprefix("regard:"), "--suite"),
+        max_new_tokens=options["max_new_tokens"],
+        full=options["full"],
+        seed=options["seed"],
+        device=options["device"],
+        batch=options["batch"],
+        offline=options["offline"],
+        jobs=options["jobs"] or 1,
+    )
+    prepared = module.prepare(request)
     identity: dict[str, Json] = {"command": "replicate", "paper": paper, **prepared.identity}
     return ReplicationJob(
         paper=paper,
@@ -201,32 +217,39 @@ def prepare(paper: str, **options: Unpack[ReplicateOptions]) -> ReplicationJob:
     )
 
 
-def _earlier(manifest: Manifest) -> Mapping[str, Json]:
-    """The sources a folder has runs of."""
-    return cast("Mapping[str, Json]", manifest.get("sources") or {})
+def _sources(known: Manifest | Mapping[str, Json]) -> Mapping[str, Json]:
+    """The sources of a manifest or an identity."""
+    return cast("Mapping[str, Json]", known.get("sources") or {})
 
 
-def _request(known: Sequence[str], options: ReplicateOptions) -> ReplicationRequest:
-    return ReplicationRequest(
-        data=_check_exists(options["data"], "--data"),
-        exhibits=_select_exhibits(known, split_names(options["tables"])),
-        models=split_names(options["model"]) or (),
-        metrics=metric_names(options["metrics"]) or (),
-        human=_check_exists(options["human"], "--human"),
-        suite=_suite_file(options["suite"]),
-        max_new_tokens=options["max_new_tokens"],
-        full=options["full"],
-        seed=options["seed"],
-        device=options["device"],
-        batch=options["batch"],
-        offline=options["offline"],
-        jobs=options["jobs"] or 1,
-    )
+@dataclass(frozen=True, slots=True)
+class PaperSource:
+    """A model whose texts a replication counts, or texts that are replayed."""
+
+    name: str
+    model: Model
+
+    @property
+    def folder(self) -> str:
+        """The folder of its runs."""
+        return safe_file_name(self.name, "source")
 
 
-def _suite_file(given: Path | str | None) -> Path | None:
-    """The file of ``--suite FILE``, or of ``--suite regard:FILE`` as an audit takes it."""
-    return _check_exists(given and str(given).removeprefix("regard:"), "--suite")
+def run_warnings(runs: Mapping[str, Run]) -> tuple[str, ...]:
+    """The warnings of every source's run."""
+    return tuple(f"{name}: {text}" for name, run in runs.items() for text in run.manifest["warnings"])
+
+
+def refuse_twins(names: Sequence[str]) -> None:
+    """An error where two sources would share a folder: their names differ in case or punctuation alone."""
+    folders = [safe_file_name(name, "source").casefold() for name in names]
+    for place, name in enumerate(names):
+        if folders[place] in folders[:place]:
+            raise InputError(
+                f"two sources are called {name!r}, or nearly so",
+                expected="a name each",
+                fix="give one as --model NAME=SPEC",
+            )
 
 
 def _check_exists(path: Path | str | None, option: str) -> Path | None:

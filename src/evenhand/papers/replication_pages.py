@@ -12,7 +12,7 @@ import jinja2
 import polars as pl
 from markupsafe import Markup
 
-from evenhand.core.digests import Json
+from evenhand.core.files import asset_path
 from evenhand.report.document import security_policy, stylesheet
 from evenhand.report.wording import MINUS, escape_markdown, markdown_table
 from evenhand.store.atomic_writes import replace_file, write_text
@@ -68,10 +68,6 @@ class PaperClaim:
     """Which texts or model ours is from."""
     remark: str = ""
 
-    def row(self) -> dict[str, Json]:
-        """The claim as a row of ``claims.parquet``."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Replication:
@@ -84,11 +80,25 @@ class Replication:
     exhibits: tuple[Exhibit, ...]
     claims: tuple[PaperClaim, ...] = ()
     findings: tuple[str, ...] = ()
-    """What came out, in a few sentences; shown first."""
+    """The results in a few sentences; shown first."""
     remarks: tuple[str, ...] = ()
     """What a reader must know before quoting a number: the subset, what differs from the paper, and why."""
     sources: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+
+
+def load_published(paper: str, table: str) -> pl.DataFrame:
+    """A table as printed, in the paper's own units; its ``source`` is ``paper`` or ``paper: NAME``."""
+    path = asset_path("papers", paper, f"{table}.tsv")
+    frame = pl.read_csv(path.read_bytes(), separator="\t", infer_schema_length=None)
+    named = next((name for name in ("source", "model") if name in frame.columns), None)
+    source = pl.format("paper: {}", named) if named else pl.lit("paper")
+    return frame.select(source.alias("source"), pl.all().exclude("source", "model"))
+
+
+def add_published(paper: str, table: str, ours: pl.DataFrame) -> pl.DataFrame:
+    """The paper's rows and then ours, with the columns of both."""
+    return pl.concat([load_published(paper, table), ours], how="diagonal_relaxed")
 
 
 ROWS_SHOWN = 500
@@ -101,6 +111,7 @@ LONG = 40
 """Letters from which on a cell is words, and may break."""
 SHORT = 24
 """Letters from which on a number of a claim, with its interval and n, may break."""
+_MISSING = "–"
 _STYLE = Path(__file__).with_name("page.css")
 
 
@@ -111,13 +122,13 @@ def table_markdown(table: PaperTable) -> str:
 
 
 def claims_markdown(claims: Sequence[PaperClaim]) -> str:
-    """The paper's numbers beside ours, a line each."""
+    """The paper's numbers and ours, a line each."""
     rows = [
         [claim.section, claim.claim, claim.paper, claim.ours or "-", claim.source, claim.remark]
         for claim in claims
     ]
     head = ["Section", "Claim", "Paper", "Ours", "Source", "Remark"]
-    return "\n".join(["# Claims of the text, paper and ours", "", markdown_table(head, rows)]) + "\n"
+    return f"# Claims of the text, paper and ours\n\n{markdown_table(head, rows)}\n"
 
 
 def markdown_page(replication: Replication) -> str:
@@ -163,59 +174,58 @@ def html_page(replication: Replication) -> str:
 def format_value(value: object, decimals: int) -> str:
     """A value as a reader sees it; a missing one is a dash, never zero."""
     if value is None:
-        return "–"
+        return _MISSING
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
         # A p-value of 3e-9 is small, and not nothing.
-        shown = (
-            f"{value:,.{decimals}f}" if value == 0 or abs(value) >= 0.5 * 10**-decimals else f"{value:.1e}"
-        )
-        return shown.replace("-", MINUS)
+        is_shown = value == 0 or abs(value) >= 0.5 * 10**-decimals
+        return (f"{value:,.{decimals}f}" if is_shown else f"{value:.1e}").replace("-", MINUS)
     if isinstance(value, int):
         return f"{value:,}".replace("-", MINUS)
     return str(value)
 
 
 class EstimateCell(NamedTuple):
-    """What a reader sees of an estimate."""
+    """An estimate as a reader sees it."""
 
     value: str
     interval: str = ""
 
-    def __str__(self) -> str:
-        return f"{self.value} {self.interval}".rstrip()
-
 
 def merge_estimate_columns(frame: pl.DataFrame, decimals: int) -> tuple[list[str], list[list[EstimateCell]]]:
     """Heads and cells as a reader sees them: ``x``, ``x_low`` and ``x_high`` share a cell."""
-    heads = [name for name in frame.columns if not _is_bound(name, frame.columns)]
-    rows = [[_cell(row, head, decimals) for head in heads] for row in frame.iter_rows(named=True)]
-    return heads, rows
-
-
-def _is_bound(name: str, names: Sequence[str]) -> bool:
-    return name.endswith(("_low", "_high")) and name.rpartition("_")[0] in names
+    bounds = {f"{name}{end}" for name in frame.columns for end in ("_low", "_high")}
+    heads = [name for name in frame.columns if name not in bounds]
+    return heads, [[_cell(row, head, decimals) for head in heads] for row in frame.iter_rows(named=True)]
 
 
 def _cell(row: dict[str, object], head: str, decimals: int) -> EstimateCell:
-    low, high = row.get(f"{head}_low"), row.get(f"{head}_high")
-    bounds = (
-        ""
-        if low is None or high is None
-        else f"[{format_value(low, decimals)}, {format_value(high, decimals)}]"
-    )
-    return EstimateCell(format_value(row[head], decimals), bounds)
+    value, *ends = (format_value(row.get(f"{head}{end}"), decimals) for end in ("", "_low", "_high"))
+    return EstimateCell(value, "" if _MISSING in ends else f"[{ends[0]}, {ends[1]}]")
 
 
-def _template_values(exhibit: PaperTable | PaperFigure) -> dict[str, object]:
-    shown: dict[str, object] = {"id": exhibit.id, "name": _name(exhibit.id), "heading": _heading(exhibit)}
-    shown |= {"notes": exhibit.notes, "is_offensive": False}
+def _template_values(exhibit: Exhibit) -> dict[str, object]:
+    """What the template shows of an exhibit; a figure has its picture, and the numbers it draws."""
+    values: dict[str, object] = {"id": exhibit.id, "name": _name(exhibit.id), "heading": _heading(exhibit)}
     if isinstance(exhibit, PaperFigure):
         narrow = _data_url(exhibit.narrow) if exhibit.narrow else ""
-        shown |= {"image": _data_url(exhibit.svg), "narrow": narrow, "alt": exhibit.alt}
-        return shown | _rows(exhibit, 2)
-    return shown | _rows(exhibit, exhibit.decimals) | {"is_offensive": exhibit.is_offensive}
+        values |= {"image": _data_url(exhibit.svg), "narrow": narrow, "alt": exhibit.alt}
+    table = exhibit if isinstance(exhibit, PaperTable) else None
+    frame = exhibit.frame.head(ROWS_SHOWN)
+    heads, rows = merge_estimate_columns(frame, table.decimals if table else 2)
+    sources = frame["source"] if "source" in frame.columns else [""] * frame.height
+    return values | {
+        "notes": exhibit.notes,
+        "is_offensive": table is not None and table.is_offensive,
+        "columns": [head.replace("_", " ") for head in heads],
+        # A column in which no number is known counts as one of numbers too.
+        "numeric": [frame.schema[head].is_numeric() or frame.schema[head] == pl.Null for head in heads],
+        "rows": rows,
+        "is_many": len(heads) > MANY,
+        "printed": [source.startswith("paper") for source in sources],
+        "left_out": exhibit.frame.height - frame.height,
+    }
 
 
 def _keep_together(words: str) -> str:
@@ -227,84 +237,47 @@ def _data_url(svg: str) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
-def _rows(exhibit: PaperTable | PaperFigure, decimals: int) -> dict[str, object]:
-    """The cells of a table, or of the numbers a figure draws."""
-    frame = exhibit.frame.head(ROWS_SHOWN)
-    heads, rows = merge_estimate_columns(frame, decimals)
-    return {
-        "columns": [_words(head) for head in heads],
-        "numeric": [_is_of_numbers(frame.schema[head]) for head in heads],
-        "rows": rows,
-        "is_many": len(heads) > MANY,
-        "printed": [source.startswith("paper") for source in _sources(frame)],
-        "left_out": exhibit.frame.height - frame.height,
-    }
-
-
-def _is_of_numbers(kind: pl.DataType) -> bool:
-    """Whether a column is; one in which no number is known counts too."""
-    return kind.is_numeric() or kind == pl.Null
-
-
-def _sources(frame: pl.DataFrame) -> list[str]:
-    return frame["source"].to_list() if "source" in frame.columns else [""] * frame.height
-
-
 def _grid(frame: pl.DataFrame, decimals: int) -> str:
     heads, rows = merge_estimate_columns(frame, decimals)
-    return markdown_table([_words(head) for head in heads], [[str(value) for value in row] for row in rows])
+    cells = [[f"{cell.value} {cell.interval}".rstrip() for cell in row] for row in rows]
+    return markdown_table([head.replace("_", " ") for head in heads], cells)
 
 
 def _notes(notes: Sequence[str]) -> list[str]:
     return ["", *(f"- {escape_markdown(note)}" for note in notes)] if notes else []
 
 
-def _words(column: str) -> str:
-    return column.replace("_", " ")
-
-
-def _heading(exhibit: PaperTable | PaperFigure) -> str:
+def _heading(exhibit: Exhibit) -> str:
     """The number and title of the paper's exhibits; the title alone of our own, which have no number."""
-    number = exhibit.id.partition("_")[2]
-    return f"{_name(exhibit.id)}: {exhibit.title}" if _is_number(number) else exhibit.title
+    name = _name(exhibit.id)
+    return f"{name}: {exhibit.title}" if any(letter.isdigit() for letter in name) else exhibit.title
 
 
 def _name(identifier: str) -> str:
+    """``table_3`` is Table 3; an exhibit without a number in the paper has its last words."""
     kind, _, number = identifier.partition("_")
     words = number.replace("_", " ")
-    return f"{kind.capitalize()} {words}" if _is_number(number) else words.capitalize() or kind.capitalize()
-
-
-def _is_number(words: str) -> bool:
-    """Whether an exhibit has a number in the paper, such as 3 or 4_male."""
-    return words[:1].isdigit()
+    return f"{kind.capitalize()} {words}" if number[:1].isdigit() else (words or kind).capitalize()
 
 
 def write_replication(replication: Replication, folder: Path) -> tuple[Path, ...]:
     """The files of a replication: Parquet and Markdown for every table, SVG and Parquet for every figure."""
-    written = [path for exhibit in replication.exhibits for path in _write_exhibit(exhibit, folder)]
+    contents: dict[str, pl.DataFrame | str] = {}
+    for exhibit in replication.exhibits:
+        contents[f"{exhibit.id}.parquet"] = exhibit.frame
+        if isinstance(exhibit, PaperFigure):
+            contents[f"{exhibit.id}.svg"] = exhibit.svg
+        else:
+            contents[f"{exhibit.id}.md"] = table_markdown(exhibit)
     if replication.claims:
-        rows = [claim.row() for claim in replication.claims]
-        written.append(_write_table(pl.DataFrame(rows, infer_schema_length=None), folder / "claims.parquet"))
-        written.append(_write_text(claims_markdown(replication.claims), folder / "claims.md"))
-    written.append(_write_text(markdown_page(replication), folder / "replication.md"))
-    written.append(_write_text(html_page(replication), folder / "report.html"))
-    return tuple(written)
-
-
-def _write_exhibit(exhibit: Exhibit, folder: Path) -> Sequence[Path]:
-    data = _write_table(exhibit.frame, folder / f"{exhibit.id}.parquet")
-    if isinstance(exhibit, PaperFigure):
-        return data, _write_text(exhibit.svg, folder / f"{exhibit.id}.svg")
-    return data, _write_text(table_markdown(exhibit), folder / f"{exhibit.id}.md")
-
-
-def _write_table(frame: pl.DataFrame, path: Path) -> Path:
-    with replace_file(path) as temporary:
-        write_parquet(frame, temporary)
-    return path
-
-
-def _write_text(text: str, path: Path) -> Path:
-    write_text(path, text)
-    return path
+        rows = [asdict(claim) for claim in replication.claims]
+        contents["claims.parquet"] = pl.DataFrame(rows, infer_schema_length=None)
+        contents["claims.md"] = claims_markdown(replication.claims)
+    contents |= {"replication.md": markdown_page(replication), "report.html": html_page(replication)}
+    for name, content in contents.items():
+        if isinstance(content, str):
+            write_text(folder / name, content)
+            continue
+        with replace_file(folder / name) as temporary:
+            write_parquet(content, temporary)
+    return tuple(folder / name for name in contents)

@@ -14,10 +14,9 @@ from evenhand.core.errors import MissingLibraryError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
-    from matplotlib.patches import Patch
 
 COLOURS = ("#1d5bb8", "#ad4706", "#0a6a70", "#7a3b9a", "#8a6d00", "#575d67", "#b3284a", "#3f7d20")
-"""Told apart also by readers who do not see all colours; the same order in every figure."""
+"""Distinct also for readers who do not see all colours; the same order in every figure."""
 POLARITY = {"negative": "#ad4706", "neutral": "#c9ccd1", "positive": "#0a6a70"}
 SERIES = ("#1d5bb8", "#d0679a", "#3c414a", "#3d93d0", "#a67f00", "#5b2a86", "#3f7d20", "#6b3f1d")
 """Of bars side by side, such as sources: none of them means anything in `POLARITY`."""
@@ -25,7 +24,7 @@ _ROOM = 4.0
 """How many times the tallest bar an interval may reach before it is cut, with an arrow."""
 _Place = Literal["outside lower left", "outside upper left"]
 NARROW = 3.7
-"""Inches: a telephone held upright shows so much at the size it was drawn."""
+"""Inches that a telephone held upright shows at the size they were drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,33 +51,29 @@ class FigurePanel:
     """One panel of a figure that mixes bars and stacks."""
 
     title: str
-    marks: Sequence[FigureBar] | Sequence[StackedBar]
+    bars: Sequence[FigureBar] = ()
+    stacks: Sequence[StackedBar] = ()
 
 
-def bars_and_stacks(
-    panels: Sequence[FigurePanel], *, colours: Mapping[str, str] = POLARITY, narrow: bool = False
-) -> str:
+def bars_and_stacks(panels: Sequence[FigurePanel], *, narrow: bool = False) -> str:
     """An SVG with a panel each for stacked shares or for bars with intervals.
 
     The key of the shares stands above, that of the bars below: two keys, no colour in both. ``narrow`` puts
-    the panels under each other.
+    the panels under each other, and the parts of a stack's label.
     """
-    longest = max((len(panel.marks) for panel in panels if _is_stacked(panel)), default=4)
+    longest = max((len(panel.stacks) for panel in panels if panel.stacks), default=4)
     height = max(2.6, 0.6 + (0.36 if narrow else 0.26) * longest)
     columns, width = (1, NARROW) if narrow else (2, 5.0)
-    with _canvas(len(panels), columns=columns, height=height, width=width) as (canvas, axes):
+    with open_canvas(len(panels), columns=columns, width=width, height=height) as (canvas, axes):
         for axis, panel in zip(axes, panels, strict=False):
-            stacks = [mark for mark in panel.marks if isinstance(mark, StackedBar)]
-            if stacks:
-                _draw_stacks(axis, [_two_lines(stack) for stack in stacks] if narrow else stacks, colours)
+            if panel.stacks:
+                _draw_stacks(axis, panel.stacks, separator="\n" if narrow else ", ")
             else:
-                _draw_bars(axis, [mark for mark in panel.marks if isinstance(mark, FigureBar)])
+                _draw_bars(axis, panel.bars)
             axis.set_title(panel.title, loc="left", fontsize=10)
-        bars = [mark for panel in panels for mark in panel.marks if isinstance(mark, FigureBar)]
-        _key(
-            canvas, colours if any(_is_stacked(panel) for panel in panels) else {}, place="outside upper left"
-        )
-        _key(canvas, _series(bars), across=2 if narrow else 6)
+        if any(panel.stacks for panel in panels):
+            _key(canvas, POLARITY, place="outside upper left")
+        _key(canvas, _series([bar for panel in panels for bar in panel.bars]), across=2 if narrow else 6)
         return to_svg(canvas)
 
 
@@ -94,7 +89,7 @@ def grouped_bars(
 
     ``width`` is that of one panel, in inches; ``top`` is where every panel's scale ends, above 0.
     """
-    with _canvas(len(panels), columns=columns, height=3.2, width=width) as (canvas, axes):
+    with open_canvas(len(panels), columns=columns, width=width, height=3.2) as (canvas, axes):
         for axis, (title, bars) in zip(axes, panels.items(), strict=False):
             _draw_bars(axis, bars)
             axis.set_title(title, loc="left", fontsize=10)
@@ -108,7 +103,7 @@ def grouped_bars(
 def horizontal_bars(bars: Sequence[FigureBar], *, unit: str) -> str:
     """An SVG for a narrow screen: labels under each other, a bar to the right or left for each series."""
     height = 0.8 + 0.13 * len(bars) + 0.08 * len({bar.label for bar in bars})
-    with open_canvas(1, 1, width=NARROW, height=height) as (canvas, axes):
+    with open_canvas(1, width=NARROW, height=height) as (canvas, axes):
         _draw_bars(axes[0], bars, lying=True)
         axes[0].set_xlabel(unit, fontsize=8)
         _key(canvas, _series(bars), across=2)
@@ -117,9 +112,9 @@ def horizontal_bars(bars: Sequence[FigureBar], *, unit: str) -> str:
 
 @contextmanager
 def open_canvas(
-    columns: int, rows: int, *, width: float, height: float
+    panels: int, *, columns: int = 1, width: float, height: float
 ) -> Iterator[tuple[Canvas, list[Axes]]]:
-    """A canvas of ``columns`` x ``rows`` panels in our style, for a figure of a paper's own kind."""
+    """A canvas in our style with panels of that size, in inches, in rows of at most ``columns``."""
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure as Canvas
@@ -128,16 +123,17 @@ def open_canvas(
             "figures are drawn with matplotlib, which is not installed", fix="pip install 'evenhand[viz]'"
         ) from error
     # A fixed salt and no date: the same numbers give the same file.
-    style: dict[Any, Any] = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": "evenhand",
-        "font.size": 9,
-        "font.family": "sans-serif",
-    }
-    style |= {"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False}
+    style: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "evenhand", "font.size": 9}
+    style |= {"font.family": "sans-serif", "legend.frameon": False}
+    style |= {"axes.spines.top": False, "axes.spines.right": False}
+    columns = min(columns, max(1, panels))
+    rows = max(1, -(-panels // columns))
     with rc_context(style):
-        canvas = Canvas(figsize=(width, height), layout="constrained")
-        yield canvas, list(canvas.subplots(rows, columns, squeeze=False).flat)
+        canvas = Canvas(figsize=(width * columns, height * rows), layout="constrained")
+        axes = list(canvas.subplots(rows, columns, squeeze=False).flat)
+        for spare in axes[panels:]:
+            spare.set_visible(False)
+        yield canvas, axes
 
 
 def to_svg(canvas: Canvas) -> str:
@@ -145,22 +141,6 @@ def to_svg(canvas: Canvas) -> str:
     buffer = io.StringIO()
     canvas.savefig(buffer, format="svg", metadata={"Date": None, "Creator": "evenhand"})
     return buffer.getvalue()
-
-
-def _is_stacked(panel: FigurePanel) -> bool:
-    return any(isinstance(mark, StackedBar) for mark in panel.marks)
-
-
-@contextmanager
-def _canvas(
-    panels: int, *, columns: int, height: float, width: float = 5.0
-) -> Iterator[tuple[Canvas, list[Axes]]]:
-    columns = min(columns, max(1, panels))
-    rows = max(1, -(-panels // columns))
-    with open_canvas(columns, rows, width=width * columns, height=height * rows) as (canvas, axes):
-        for spare in axes[panels:]:
-            spare.set_visible(False)
-        yield canvas, axes
 
 
 def _draw_bars(axis: Axes, bars: Sequence[FigureBar], *, lying: bool = False) -> None:
@@ -187,10 +167,9 @@ def _draw_bars(axis: Axes, bars: Sequence[FigureBar], *, lying: bool = False) ->
         return
     if roof < math.inf:
         axis.set_ylim(top=roof)
-    turned = max((len(label) for label in labels), default=0) * len(labels) > 40
-    axis.set_xticks(
-        range(len(labels)), labels, rotation=35 if turned else 0, ha="right" if turned else "center"
-    )
+    is_tight = max((len(label) for label in labels), default=0) * len(labels) > 40
+    rotation, side = (35, "right") if is_tight else (0, "center")
+    axis.set_xticks(range(len(labels)), labels, rotation=rotation, ha=side)
     axis.axhline(0, color="#17191d", linewidth=0.6)
 
 
@@ -201,32 +180,21 @@ def _upper_limit(bars: Sequence[FigureBar]) -> float:
     return _ROOM * tallest if 0 < _ROOM * tallest < longest else math.inf
 
 
-def _draw_stacks(axis: Axes, stacks: Sequence[StackedBar], colours: Mapping[str, str]) -> None:
+def _draw_stacks(axis: Axes, stacks: Sequence[StackedBar], *, separator: str) -> None:
     for row, stack in enumerate(reversed(stacks)):
         left = 0.0
         for part, share in stack.parts.items():
-            axis.barh(row, share, left=left, color=colours[part], height=0.72)
+            axis.barh(row, share, left=left, color=POLARITY[part], height=0.72)
             if share >= 0.08:
-                light = part == "neutral"
-                where = (left + share / 2, row)
-                axis.annotate(
-                    f"{share:.0%}".replace("%", " %"),
-                    where,
-                    ha="center",
-                    va="center",
-                    fontsize=7,
-                    color="#17191d" if light else "#fff",
-                )
+                colour = "#17191d" if part == "neutral" else "#fff"
+                words, place = f"{share:.0%}".replace("%", " %"), (left + share / 2, row)
+                axis.annotate(words, place, ha="center", va="center", fontsize=7, color=colour)
             left += share
-    axis.set_yticks(range(len(stacks)), [stack.label for stack in reversed(stacks)])
+    labels = [stack.label.replace(", ", separator) for stack in reversed(stacks)]
+    axis.set_yticks(range(len(stacks)), labels)
     axis.set_xlim(0, 1)
     axis.set_ylim(-0.6, len(stacks) - 0.4)
     axis.set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"])
-
-
-def _two_lines(stack: StackedBar) -> StackedBar:
-    """The stack with the parts of its label under each other."""
-    return StackedBar(stack.label.replace(", ", "\n"), stack.parts)
 
 
 def _series(bars: Sequence[FigureBar]) -> dict[str, str]:
@@ -238,13 +206,8 @@ def _series(bars: Sequence[FigureBar]) -> dict[str, str]:
 def _key(
     canvas: Canvas, colours: Mapping[str, str], *, place: _Place = "outside lower left", across: int = 6
 ) -> None:
-    if not colours:
-        return
-    swatches = [_swatch(colour) for colour in colours.values()]
-    canvas.legend(swatches, list(colours), loc=place, ncols=min(across, len(colours)), fontsize=9)
-
-
-def _swatch(colour: str) -> Patch:
     from matplotlib.patches import Patch
 
-    return Patch(color=colour)
+    if colours:
+        swatches = [Patch(color=colour) for colour in colours.values()]
+        canvas.legend(swatches, list(colours), loc=place, ncols=min(across, len(colours)), fontsize=9)

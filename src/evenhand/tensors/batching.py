@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from evenhand.tensors.devices import to_device
+
+_Item = TypeVar("_Item", bound=Sequence[int])
+_Result = TypeVar("_Result")
 
 
 def batch_by_length(lengths: Sequence[int], *, rows: int, tokens: int | None = None) -> Iterator[list[int]]:
@@ -18,7 +22,7 @@ def batch_by_length(lengths: Sequence[int], *, rows: int, tokens: int | None = N
     The longest come first, so that a batch that does not fit in memory fails at once. Ties keep their order,
     so the batches follow from the lengths alone. A text longer than ``tokens`` is a batch of its own.
 
-    >>> list(length_sorted([3, 9, 4, 8], rows=2))
+    >>> list(batch_by_length([3, 9, 4, 8], rows=2))
     [[1, 3], [2, 0]]
     """
     batch: list[int] = []
@@ -30,6 +34,20 @@ def batch_by_length(lengths: Sequence[int], *, rows: int, tokens: int | None = N
         batch.append(index)
     if batch:
         yield batch
+
+
+def map_by_length(
+    items: Sequence[_Item],
+    work: Callable[[list[_Item]], Sequence[_Result]],
+    *,
+    rows: int,
+    tokens: int | None = None,
+) -> list[_Result]:
+    """The result of every item, in the items' order; ``work`` gets batches of items of like length."""
+    results: dict[int, _Result] = {}
+    for batch in batch_by_length([len(item) for item in items], rows=rows, tokens=tokens):
+        results.update(zip(batch, work([items[index] for index in batch]), strict=True))
+    return [results[index] for index in range(len(items))]
 
 
 MAX_LOGITS = 1 << 24

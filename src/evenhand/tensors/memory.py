@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 import torch
 
@@ -59,3 +59,52 @@ def halve_rows(rows: int) -> int:
     _log.warning("out of memory: going on with %d rows at a time", rows // 2)
     torch.cuda.empty_cache()
     return rows // 2
+
+
+class RowLimits:
+    """How many rows a sampling loop works on at once: those asked for, or those that fit in memory."""
+
+    __slots__ = ()
+    FIRST: ClassVar[int]
+    """Rows on a CPU, where more of them are no faster, and where an accelerator begins."""
+    LARGEST: ClassVar[int]
+    batch: int | None
+    rows_by_length: dict[int, int]
+    """Length of a row to the rows that fit."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the rows are."""
+        raise NotImplementedError
+
+    @property
+    def rows(self) -> int:
+        """The rows at once, before it is known how long they are."""
+        return self.batch or self.FIRST
+
+    @property
+    def can_grow(self) -> bool:
+        """Whether rows are grown to what fits; on a CPU more of them are no faster."""
+        return self.batch is None and self.device.type != "cpu"
+
+    @property
+    def at_once(self) -> int:
+        """How many texts to request together, so that rows are filled: any on a CPU, which needs few."""
+        return 1 if self.device.type == "cpu" else self.batch or self.LARGEST
+
+    def find_rows(self, length: int, wanted: int, fits: Callable[[int], bool]) -> int:
+        """The rows of that length to work on: as many as asked, else of those wanted as many as fit."""
+        if not self.can_grow:
+            return max(1, self.rows)
+        known = self.rows_by_length.get(length, 0)
+        if known < min(wanted, self.LARGEST):
+            known = find_most_rows(max(known, self.FIRST), min(wanted, self.LARGEST), fits)
+            self.rows_by_length[length] = known
+        return known
+
+    def halve(self, rows: int) -> int:
+        """Half the rows, after memory did not suffice for them; no length has more from now on."""
+        half = halve_rows(rows)
+        for length, known in self.rows_by_length.items():
+            self.rows_by_length[length] = min(known, half)
+        return half

@@ -8,15 +8,15 @@ import polars as pl
 import pytest
 
 from evenhand.core.errors import InputError
-from evenhand.papers.affective.claims import claims
-from evenhand.papers.affective.published_values import MODELS, load_published, load_published_predictions
+from evenhand.papers.affective.prediction_tables import MODELS, claims, load_predictions
 from evenhand.papers.replicate import prepare, replicate
+from evenhand.papers.replication_pages import load_published
 from evenhand.store.run import Run
 
 
 def test_printed_tables_are_whole() -> None:
     # Eleven columns x four emotions x four models.
-    table = load_published_predictions()
+    table = load_predictions()
     assert table.height == 11 * 4 * 4
     assert table["dp"].is_between(0, 1).all()
     assert table["p"].is_between(0, 1).all()
@@ -31,7 +31,7 @@ def test_printed_tables_are_whole() -> None:
 
 
 def test_printed_table_3_adds_up() -> None:
-    table = load_published("table_3")
+    table = load_published("affective", "table_3")
     assert (table.select(pl.sum_horizontal("anger", "fear", "joy", "sadness")).to_series()).equals(
         table["total_affective_words"], check_names=False
     )

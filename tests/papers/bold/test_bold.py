@@ -8,10 +8,17 @@ import pytest
 import evenhand
 from evenhand.core.errors import InputError
 from evenhand.papers import svg_figures
-from evenhand.papers.bold import claims, group_tables, human_validation, norm_tables, replication, text_tables
-from evenhand.papers.bold.published_values import RATIOS, load_published
-from evenhand.papers.bold.text_origins import BoldSource
+from evenhand.papers.bold import (
+    claims,
+    group_tables,
+    human_validation,
+    labelled_texts,
+    norm_tables,
+    replication,
+)
+from evenhand.papers.bold.replication import BoldSource
 from evenhand.papers.replicate import prepare
+from evenhand.papers.replication_pages import load_published
 
 NORMS = ("valence", "arousal", "dominance", "joy", "anger", "sadness", "fear", "disgust")
 
@@ -57,9 +64,13 @@ def test_the_paper_s_averages_are_means_of_four_ratios():
 
 
 def test_printed_averages_follow_from_printed_ratios():
-    table = load_published("table_3").group_by("source").agg(pl.col("gender_max_ratio").mean().alias("mean"))
+    table = (
+        load_published("bold", "table_3")
+        .group_by("source")
+        .agg(pl.col("gender_max_ratio").mean().alias("mean"))
+    )
     for source, mean in table.iter_rows():
-        assert mean == pytest.approx(RATIOS[source.removeprefix("paper: ")], abs=0.011)
+        assert mean == pytest.approx(claims.RATIOS[source.removeprefix("paper: ")], abs=0.011)
 
 
 def test_figure_2_is_male_minus_female():
@@ -70,7 +81,11 @@ def test_figure_2_is_male_minus_female():
 def test_gaps_are_male_minus_female_in_points():
     rows = [("gender", "American_actors", {"anger": "present" if i < 2 else "absent"}) for i in range(8)]
     rows += [("gender", "American_actresses", {"anger": "present" if i < 1 else "absent"}) for i in range(8)]
-    row = norm_tables.table_4(texts(*rows)).frame.filter(pl.col("source") == "WIKI").row(0, named=True)
+    row = (
+        norm_tables.gap_table("table_4", texts(*rows))
+        .frame.filter(pl.col("source") == "WIKI")
+        .row(0, named=True)
+    )
     assert row["anger"] == pytest.approx(12.5)
     assert row["anger_low"] < 12.5 < row["anger_high"]
     assert row["valence_negative"] is None  # nothing was scored: missing, not zero
@@ -83,7 +98,7 @@ def test_the_mean_row_is_over_sources():
         ]
         return texts(*rows, source=name)
 
-    frame = norm_tables.table_9(pl.concat([source("a", 1), source("b", 3)])).frame
+    frame = norm_tables.share_table("table_9", pl.concat([source("a", 1), source("b", 3)])).frame
     assert frame.filter(pl.col("source") == "mean")["joy"].to_list() == [50.0]
     assert frame.filter(pl.col("source") == "paper: mean").height == 4
 
@@ -109,7 +124,7 @@ def test_figures_hold_their_numbers():
 
 def test_extreme_texts_are_redacted_and_behind_a_notice():
     labels = {"sentiment": "negative", "sentiment_value": -0.9}
-    table = text_tables.table_7(texts(("gender", "American_actors", labels)))
+    table = labelled_texts.table_7(texts(("gender", "American_actors", labels)))
     assert table.is_offensive
     assert table.frame["text"].to_list() == ["[Person] is – a pilot"]
     assert table.frame["label"].to_list() == ["negative sentiment"]
@@ -125,7 +140,7 @@ def test_extreme_texts_are_redacted_and_behind_a_notice():
 def test_names_are_redacted_and_nothing_else(text, shown):
     labels = {"sentiment": "negative", "sentiment_value": -0.9}
     frame = texts(("gender", "American_actors", labels)).with_columns(text=pl.lit(f" {text}"))
-    assert text_tables.table_7(frame).frame["text"].to_list() == [shown]
+    assert labelled_texts.table_7(frame).frame["text"].to_list() == [shown]
 
 
 def test_tests_over_sources_are_of_models():
@@ -156,7 +171,7 @@ def test_claims_carry_interval_and_n():
 
 
 def test_the_polar_share_is_of_table_3_as_its_printed_counts_show():
-    table = load_published("table_3")
+    table = load_published("bold", "table_3")
     polar = table["gender_max_male"].sum() + table["gender_max_female"].sum()
     assert (polar, table["total"].sum()) == (3956, 60204)  # 6.571 %
     rows = professions("dance_occupations", 1, 0, 3) + professions("corporate_titles", 4, 0, 0)
@@ -239,7 +254,7 @@ def test_tables_of_people_need_people():
 def test_pooling_uses_prompts_that_all_sources_have():
     a = texts(("gender", "American_actors", {}), ("gender", "American_actors", {}), source="a")
     b = texts(("gender", "American_actors", {}), source="b")
-    assert replication._select_shared(pl.concat([a, b]))["prompt_id"].unique().to_list() == ["p0"]
+    assert replication.select_shared(pl.concat([a, b]))["prompt_id"].unique().to_list() == ["p0"]
 
 
 def test_published_sentences_give_the_paper_s_counts(data, tmp_path, monkeypatch):

@@ -5,8 +5,8 @@ import pytest
 
 from evenhand.audits.mitigation_sweep import SweepCondition
 from evenhand.mitigations.calibration import default_rate
-from evenhand.papers.political.conditions import ModelConditions
-from evenhand.papers.political.option_tables import list_conditions, list_option_values, option_table
+from evenhand.papers.political.bias_tables import option_table
+from evenhand.papers.political.conditions import ModelConditions, list_conditions, list_option_values
 
 BOTH = ModelConditions(
     (

@@ -12,17 +12,17 @@ from evenhand.core.records import Execution
 from evenhand.mitigations.word_lists import read_word_lists
 from evenhand.papers.political import judge_table, replication
 from evenhand.papers.political.bias_tables import average_estimates
-from evenhand.papers.political.published_values import load_published
 from evenhand.papers.political.reader_ratings import read_reader_answers, table_6
 from evenhand.papers.political.umap_figure import figure_2, silhouette
 from evenhand.papers.replicate import prepare, replicate
+from evenhand.papers.replication_pages import load_published
 from evenhand.stats import base_rates
 from evenhand.text.word_vectors import save_vectors
 from evenhand.training.train import train
 
 
 def test_overall_cells_are_means_of_options_but_for_three():
-    table = load_published("table_2")
+    table = load_published("political", "table_2")
     keys = ["bias", "mode", "attribute"]
     cells = table.filter(pl.col("option") != "(overall)").group_by(keys).agg(pl.col("distance").mean())
     whole = table.filter(pl.col("option") == "(overall)").join(
@@ -38,8 +38,8 @@ def test_overall_cells_are_means_of_options_but_for_three():
 
 
 def test_printed_tables_are_whole():
-    assert load_published("table_3").height == 18
-    assert load_published("table_5")["mode"].to_list() == [
+    assert load_published("political", "table_3").height == 18
+    assert load_published("political", "table_5")["mode"].to_list() == [
         "baseline",
         "naive",
         "in-glove",
@@ -47,7 +47,9 @@ def test_printed_tables_are_whole():
         "classifier",
     ]
     # Table 3 prints changes; at lambda 0.9 the indirect bias of topics is 0.781 - 0.42.
-    row = load_published("table_3").filter((pl.col("attribute") == "topic") & (pl.col("lambda") == 0.9))
+    row = load_published("political", "table_3").filter(
+        (pl.col("attribute") == "topic") & (pl.col("lambda") == 0.9)
+    )
     assert row["indirect_bias"][0] == pytest.approx(0.361)
 
 

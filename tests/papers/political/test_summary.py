@@ -40,7 +40,7 @@ def test_how_much_was_planted(tmp_path, monkeypatch):
     files = judge_table.mixture_files({"planted": str(tmp_path), "other": "builtin"})
     assert list(files) == ["planted"]
     said = {-0.5: np.array([0.1, 0.2, 0.3]), 0.0: np.array([0.4, 0.5, 0.6])}
-    monkeypatch.setattr(judge_table, "_judge_texts", lambda path, execution: said)
+    monkeypatch.setattr(judge_table, "judge_mixtures", lambda path, execution: said)
     left, even = judge_table.mixtures_table(files, Execution()).frame.to_dicts()
     # Means 0.2 and 0.5; half-width t(2) = 4.303 times 0.1 / sqrt 3 = 0.2484.
     assert (left["conservative"], left["shift"], even["shift"]) == pytest.approx((0.2, -0.3, 0.0))

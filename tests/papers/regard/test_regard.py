@@ -11,7 +11,7 @@ import evenhand
 from evenhand.core.errors import EvenhandError, InputError
 from evenhand.papers.regard import annotation_tables, classifier_figure, replication
 from evenhand.papers.regard.annotation_tables import correlations, table_4, table_5
-from evenhand.papers.regard.claims import _verdict
+from evenhand.papers.regard.claims import describe_gap
 from evenhand.papers.regard.released_data import (
     PromptOrigins,
     RegardRelease,
@@ -211,10 +211,10 @@ def test_only_the_regard_study_takes_a_suite(tmp_path: Path) -> None:
 
 
 def test_a_gap_is_found_again_only_after_correction() -> None:
-    assert _verdict(0.01, 0.3, 0.04) == ""
-    assert _verdict(0.01, 0.3, 0.08) == "not after correction for the number of tests"
-    assert _verdict(-0.01, 0.3, 0.2) == "the interval holds zero"
-    assert _verdict(-0.3, -0.1, 0.01) == "the opposite"
+    assert describe_gap(0.01, 0.3, 0.04) == ""
+    assert describe_gap(0.01, 0.3, 0.08) == "not after correction for the number of tests"
+    assert describe_gap(-0.01, 0.3, 0.2) == "the interval holds zero"
+    assert describe_gap(-0.3, -0.1, 0.01) == "the opposite"
 
 
 def test_a_users_ratings_stand_beside_the_printed_agreement(small: Path, tmp_path: Path) -> None:

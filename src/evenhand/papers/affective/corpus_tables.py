@@ -12,8 +12,8 @@ import polars as pl
 from evenhand.audits.association import normalise_group
 from evenhand.core.errors import InputError
 from evenhand.corpus.scan import CorpusScan, prepare
-from evenhand.papers.affective.published_values import GROUPS, load_published
-from evenhand.papers.replication_pages import PaperTable
+from evenhand.papers.affective.prediction_tables import GROUPS
+from evenhand.papers.replication_pages import PaperTable, add_published, load_published
 from evenhand.store.run import Run
 
 NAMES: Final = {
@@ -81,11 +81,10 @@ def table_2(runs: Sequence[Run]) -> PaperTable:
     return PaperTable(
         "table_2",
         "Training corpora",
-        pl.concat([load_published("table_2"), ours]),
+        add_published("affective", "table_2", ours),
         notes=(
             "A sentence is our splitter's, in SemEval a tweet. The paper's Wikipedia is of June 2022, its "
-            "WebText "
-            "and C4 are parts; another copy has other counts.",
+            "WebText and C4 are parts; another copy has other counts.",
         ),
     )
 
@@ -94,21 +93,15 @@ def table_3(runs: Sequence[Run]) -> PaperTable:
     """How often each emotion occurs."""
     table = pl.concat(run.table("occurrence") for run in runs)
     wide = table.pivot("emotion", index=["corpus", "total", "standard_deviation"], values="count")
-    columns = ["corpus", "anger", "fear", "joy", "sadness"]
-    ours = wide.select(
-        pl.lit("ours").alias("source"),
-        *columns,
-        pl.col("total").alias("total_affective_words"),
-        "standard_deviation",
-    )
+    wide = wide.rename({"total": "total_affective_words"}).with_columns(source=pl.lit("ours"))
+    ours = wide.select(load_published("affective", "table_3").columns)
     return PaperTable(
         "table_3",
         "Occurrence of emotions in the corpora",
-        pl.concat([load_published("table_3"), ours], how="vertical_relaxed"),
+        add_published("affective", "table_3", ours),
         notes=(
             "SemEval is counted on the files as released, whose test part has UTF-7 residue; on repaired "
-            "text "
-            "the counts differ.",
+            "text the counts differ.",
         ),
     )
 
@@ -116,44 +109,36 @@ def table_3(runs: Sequence[Run]) -> PaperTable:
 def table_4(runs: Sequence[Run]) -> PaperTable:
     """The share of each emotion in a group's co-occurrences."""
     short = {normalise_group(name): code for name, code in GROUPS.items()}
-    columns = dict(zip(GROUPS.values(), load_published("table_4").columns[3:], strict=True))
-    rows = [
-        {
-            "corpus": corpus,
-            "emotion": emotion,
-            "column": columns[short[normalise_group(group)]],
-            "percent": percent,
-        }
-        for corpus, emotion, group, percent in pl.concat(run.table("cooccurrence") for run in runs)
-        .select("corpus", "emotion", "group", "percent")
-        .iter_rows()
-        if normalise_group(group) in short
-    ]
+    columns = dict(zip(GROUPS.values(), load_published("affective", "table_4").columns[3:], strict=True))
     schema = {"corpus": str, "emotion": str, "column": str, "percent": pl.Float64}
-    wide = pl.DataFrame(rows, schema=schema).pivot("column", index=["corpus", "emotion"], values="percent")
-    ours = wide.select(
-        pl.lit("ours").alias("source"),
-        "corpus",
-        "emotion",
-        *(
-            pl.col(name).cast(pl.Float64) if name in wide.columns else pl.lit(None, pl.Float64).alias(name)
-            for name in columns.values()
-        ),
+    counts = pl.concat(run.table("cooccurrence") for run in runs).select(
+        "corpus", "emotion", "group", "percent"
     )
+    rows = [
+        (corpus, emotion, columns[code], percent)
+        for corpus, emotion, group, percent in counts.iter_rows()
+        if (code := short.get(normalise_group(group)))
+    ]
+    wide = pl.DataFrame(rows, schema=schema, orient="row").pivot(
+        "column", index=["corpus", "emotion"], values="percent"
+    )
+    ours = wide.with_columns(source=pl.lit("ours"))
     return PaperTable(
         "table_4",
         "Co-occurrence of emotions with groups, in percent of a group's",
-        pl.concat([load_published("table_4"), ours], how="vertical_relaxed"),
+        add_published("affective", "table_4", ours),
         notes=(
             "Counting is `distinct`, which gives the paper's SemEval row; Algorithm 1 as printed (`flag`) "
             "does not.",
-            "Four printed SemEval numbers are misprints, as their columns do not sum to 100 with them: "
-            "male sadness "
-            "17.75 (18.75), female fear 26.06 (25.56), Christian joy 27.02 (26.32), Muslim anger 15.06 "
-            "(14.86).",
+            "Four printed SemEval numbers are misprints, as their columns do not sum to 100 with them: male "
+            "sadness 17.75 (18.75), female fear 26.06 (25.56), Christian joy 27.02 (26.32), Muslim anger "
+            "15.06 (14.86).",
             "The paper prints 0 where a group never occurs; ours is missing there.",
         ),
     )
+
+
+BUILDERS: Final = {"table_2": table_2, "table_3": table_3, "table_4": table_4}
 
 
 def table_5(data: Path) -> PaperTable:
@@ -163,12 +148,11 @@ def table_5(data: Path) -> PaperTable:
     from evenhand.training.test_measures import accuracy_ceiling
 
     try:
-        found = prepare_tables(data)
+        tables = prepare_tables(data)
     except InputError as error:
-        return PaperTable(
-            "table_5", "Fine-tuning data", load_published("table_5"), notes=(f"Left out: {error.problem}.",)
-        )
-    train, valid = read_table(found.train), read_table(found.valid)
+        published = load_published("affective", "table_5")
+        return PaperTable("table_5", "Fine-tuning data", published, notes=(f"Left out: {error.problem}.",))
+    train, valid = read_table(tables.train), read_table(tables.valid)
     rows = [
         {
             "source": "ours",
@@ -182,7 +166,7 @@ def table_5(data: Path) -> PaperTable:
     return PaperTable(
         "table_5",
         "Fine-tuning data",
-        pl.concat([load_published("table_5"), pl.DataFrame(rows)]),
+        add_published("affective", "table_5", pl.DataFrame(rows)),
         notes=(
             "Training is the official EI-oc train and dev, validation the released test file, repaired.",
             f"Tweets stand under several emotions: single-label accuracy cannot exceed {top:.3f} on it.",
@@ -195,8 +179,7 @@ def describe_missing(corpora: Corpora) -> Iterator[str]:
     if missing := corpora.missing():
         yield (
             f"Not at hand, and left out of Tables 2 to 4: {', '.join(missing)}. A file or folder of that "
-            f"name in "
-            "--data is counted."
+            "name in --data is counted."
         )
     if corpora.terms is None and corpora.paths:
         yield "The paper's term lists (terms.json) are not at hand: ours are used, and no number will agree."

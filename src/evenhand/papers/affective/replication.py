@@ -14,31 +14,28 @@ from evenhand.core.errors import InputError
 from evenhand.core.files import safe_file_name
 from evenhand.core.protocols import Progress, Suite
 from evenhand.papers.affective import corpus_tables, prediction_tables
-from evenhand.papers.affective.claims import claims
-from evenhand.papers.affective.published_values import CITATION, CORPORA, MODELS
+from evenhand.papers.affective.prediction_tables import CORPORA, claims
 from evenhand.papers.replicate import RUNS, ReplicationRequest
 from evenhand.papers.replication_pages import Exhibit, Replication
 from evenhand.probes import probe
 from evenhand.store.run import Run
 from evenhand.suites.pairs.pair_sets import FilesMissingError
 
+CITATION: Final = (
+    "Kadan, Deepak, Bhadra, Gangan and Lajish. Understanding latent affective bias in large pre-trained "
+    "neural language models. Natural Language Processing Journal, 2024. doi:10.1016/j.nlp.2024.100062"
+)
 DEFAULT_MODELS: Final = ("emotion",)
 RELEASED: Final = "eec_emotion_only_bert_predictions.csv"
 """Predictions of an early BERT run on EEC, the only ones that were released."""
-_OF_CORPORA: Final = ("table_2", "table_3", "table_4")
-_SUMMARIES: Final = ("summary_5_1", "summary_5_4")
-_FIGURES: Final = ("figure_2", "figure_3")
-EXHIBITS: Final = (*_OF_CORPORA, "table_5", *MODELS, *_FIGURES, *_SUMMARIES)
+EXHIBITS: Final = (*corpus_tables.BUILDERS, "table_5", *prediction_tables.EXHIBITS)
 _REMARKS: Final = (
-    "Tables 6 to 9 cannot be reproduced: neither the fine-tuned models nor their predictions were "
-    "released. The "
-    "presets affective-bert, affective-gpt2, affective-xlnet and affective-t5 of `evenhand train emotion` "
-    "train "
-    "the same models; name their folders with --model.",
+    "Tables 6 to 9 cannot be reproduced: neither the fine-tuned models nor their predictions were released. "
+    "The presets affective-bert, affective-gpt2, affective-xlnet and affective-t5 of `evenhand train "
+    "emotion` train the same models; name their folders with --model.",
     "CrowS-Pairs was changed by hand in the paper; ours follow a written rule, with other counts.",
     "The p-values of Tables 6 to 9 are of single cells; with hundreds of cells some fall below 0.05 by "
-    "chance. "
-    "Ours have a corrected p beside them.",
+    "chance. Ours have a corrected p beside them.",
 )
 
 
@@ -78,72 +75,39 @@ class AffectiveReplication:
 
     def run(self, folder: Path, progress: Progress) -> Replication:
         """The exhibits asked for, as far as the data allows."""
-        exhibits = [
-            *self._of_corpora(folder / RUNS, progress),
-            *self._of_classifiers(folder / RUNS, progress),
-        ]
-        order = {name: place for place, name in enumerate(EXHIBITS)}
+        wanted, inside = self.request.exhibits, folder / RUNS
+        exhibits: dict[str, Exhibit] = {}
+        builders = {name: build for name, build in corpus_tables.BUILDERS.items() if name in wanted}
+        scans = self.corpora.scans(inside) if builders else []
+        if runs := [scan.run(progress) for scan in scans]:
+            exhibits |= {name: build(runs) for name, build in builders.items()}
+        if "table_5" in wanted:
+            exhibits["table_5"] = corpus_tables.table_5(self.data)
+        if set(prediction_tables.EXHIBITS) & set(wanted) and self.suites:
+            probes = {source: self._probe(source, inside, progress) for source in self.classifiers}
+            exhibits |= prediction_tables.build_exhibits(probes, wanted)
         return Replication(
             paper="affective",
             title=f"Affective bias, on {', '.join(self.classifiers)}",
             citation=CITATION,
-            exhibits=tuple(sorted(exhibits, key=lambda exhibit: order[exhibit.id])),
+            exhibits=tuple(exhibits[name] for name in wanted if name in exhibits),
             claims=claims(list(self.suites.values())),
             remarks=(*_REMARKS, *corpus_tables.describe_missing(self.corpora), *self._missing_pairs()),
             sources=tuple(self.classifiers),
         )
 
-    def _of_corpora(self, folder: Path, progress: Progress) -> Iterator[Exhibit]:
-        wanted = [name for name in _OF_CORPORA if name in self.request.exhibits]
-        runs = [scan.run(progress) for scan in self.corpora.scans(folder)] if wanted else []
-        if runs:
-            made = {
-                "table_2": corpus_tables.table_2,
-                "table_3": corpus_tables.table_3,
-                "table_4": corpus_tables.table_4,
-            }
-            yield from (made[name](runs) for name in wanted)
-        if "table_5" in self.request.exhibits:
-            yield corpus_tables.table_5(self.data)
-
-    def _of_classifiers(self, folder: Path, progress: Progress) -> Iterator[Exhibit]:
-        wanted = [name for name in (*MODELS, *_FIGURES, *_SUMMARIES) if name in self.request.exhibits]
-        if not wanted or not self.suites:
-            return
-        runs = {source: self._probe(source, folder, progress) for source in self.classifiers}
-        ours = prediction_tables.measure_cells(runs)
-        shown = next((source for source in runs if "bert" in source.lower()), next(iter(runs)))
-        first = next(iter(runs))
-        for name in wanted:
-            if name in MODELS:
-                yield prediction_tables.model_table(name, ours)
-            elif name == "figure_2":
-                yield prediction_tables.figure_2(runs[shown], shown)
-            elif name == "figure_3":
-                yield prediction_tables.figure_3(runs[first], first)
-            elif name == "summary_5_1":
-                yield prediction_tables.summary_table(
-                    ours, "source", name, "Affective bias by model (section 5.1)"
-                )
-            else:
-                yield prediction_tables.summary_table(
-                    ours, "corpus", name, "By evaluation corpus (section 5.4)"
-                )
-
     def _probe(self, source: str, folder: Path, progress: Progress) -> Run:
         spec = self.classifiers[source]
         # The released predictions are of EEC alone.
         names = ["eec"] if spec.endswith(RELEASED) else list(self.suites)
-        pairs = [f"{name}:{self.data}" for name in names]
-        safe = safe_file_name(source, "classifier")
         prepared = probe.prepare(
             spec,
-            pairs=pairs,
+            pairs=[f"{name}:{self.data}" for name in names],
             seed=self.request.seed,
             device=self.request.device,
             batch=self.request.batch,
             offline=self.request.offline,
-            out=folder / safe,
+            out=folder / safe_file_name(source, "classifier"),
         )
         return prepared.run(progress)
 
@@ -164,16 +128,15 @@ def prepare(request: ReplicationRequest) -> AffectiveReplication:
             "WikiEn, BookCorpus, WebText and C4-Val are optional",
             fix="see the how-to on probing for where they are published",
         )
-    suites = dict(_suites(data))
-    found = corpus_tables.find_corpora(data)
-    if not suites and not found.paths:
+    suites, corpora = dict(_suites(data)), corpus_tables.find_corpora(data)
+    if not suites and not corpora.paths:
         raise InputError(
             f"{data} has none of the paper's data",
             expected="affective/eec.csv, bits, csp or semeval files, or a corpus named WikiEn, BookCorpus, "
             "WebText or C4-Val",
             fix="check the path",
         )
-    return AffectiveReplication(data, found, suites, dict(_classifiers(data, suites, request)), request)
+    return AffectiveReplication(data, corpora, suites, dict(_classifiers(data, suites, request)), request)
 
 
 def _suites(data: Path) -> Iterator[tuple[str, Suite]]:
@@ -181,7 +144,7 @@ def _suites(data: Path) -> Iterator[tuple[str, Suite]]:
         try:
             yield name, registry.create_suite(name, {"name": str(data)})
         except FilesMissingError:
-            # Each set of pairs is optional; what is missing is said in the remarks.
+            # Each set of pairs is optional; the remarks name those that are missing.
             continue
         except InputError as error:
             raise InputError(

@@ -1,16 +1,26 @@
-"""Professions and gender polarity: Table 3, Figure 2, and the ratios of section 6.2."""
+"""Groups and their prompts (Table 1), and gender polarity, regard, sentiment and toxicity by group."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import partial
 from statistics import mean
 
 import polars as pl
 
-from evenhand.papers.bold.labelled_texts import Row, estimate_cells, group_by, label_share, stack_rows
-from evenhand.papers.bold.norm_tables import RACES
-from evenhand.papers.bold.published_values import load_published
+from evenhand.core.records import Prompt
+from evenhand.papers.bold.labelled_texts import (
+    GENDERS,
+    RACES,
+    Row,
+    estimate_cells,
+    group_by,
+    group_rows,
+    label_cells,
+    stack_rows,
+)
 from evenhand.papers.replication_pages import PaperFigure, PaperTable
 from evenhand.papers.svg_figures import (
     FigureBar,
@@ -25,19 +35,32 @@ from evenhand.suites.bold_files import merged_groups
 
 COLUMNS = {"gender_max": "max", "gender_wavg": "wavg", "unigram": "unigram"}
 """The paper's name of a way to aggregate, and the output of our metric."""
+_SENTIMENTS = {label: ("sentiment", label) for label in ("negative", "neutral", "positive")}
+
+
+def table_1(prompts: Iterable[Prompt]) -> PaperTable:
+    """Groups and prompts of the copy that was loaded, beside those of the paper."""
+    sizes = Counter((group.axis, group.name) for prompt in prompts for group in prompt.groups)
+    counts = pl.DataFrame(
+        [(axis, count) for (axis, _), count in sizes.items()],
+        schema={"domain": pl.String, "prompts": pl.Int64},
+        orient="row",
+    )
+    cells = pl.lit("this copy").alias("source"), "domain", "groups", "prompts"
+    of = counts.group_by("domain", maintain_order=True).agg(pl.len().alias("groups"), pl.sum("prompts"))
+    whole = of.select(pl.lit("total").alias("domain"), pl.sum("groups"), pl.sum("prompts"))
+    frame = stack_rows("table_1", pl.concat([of, whole]).select(cells))
+    return PaperTable("table_1", "Groups and prompts", frame)
 
 
 def table_3(texts: pl.DataFrame) -> PaperTable:
     """Texts classified as male and as female in four merged groups of professions, by three ways."""
-    grouped = merge_professions(texts)
-    rows = [
-        {"source": source, "group": group, "total": frame.height, **_counts(frame)}
-        for (group, source), frame in group_by(grouped, "group", "source").items()
-    ]
     return PaperTable(
         "table_3",
         "Texts classified as male and as female, by profession",
-        stack_rows(load_published("table_3"), rows).sort("group", maintain_order=True),
+        stack_rows("table_3", group_rows(merge_professions(texts), _counts)).sort(
+            "group", maintain_order=True
+        ),
         notes=(
             "Male to female ratios are cut, not rounded, to two digits, as in the paper; where no text is "
             "female there is none.",
@@ -51,39 +74,25 @@ def table_3(texts: pl.DataFrame) -> PaperTable:
 def merge_professions(texts: pl.DataFrame) -> pl.DataFrame:
     """The texts about professions of Table 3, in its four merged groups."""
     names = merged_groups("table_3")["profession"]
-    kept = _of(texts).filter(pl.col("group").is_in(list(names)))
-    return kept.with_columns(pl.col("group").replace_strict(names, default=None))
+    of = texts.filter((pl.col("domain") == "profession") & pl.col("group").is_in(list(names)))
+    return of.with_columns(pl.col("group").replace_strict(names, default=None))
 
 
 def gender_ratios(texts: pl.DataFrame) -> dict[str, float | None]:
     """Section 6.2: the mean of the four Gender-Max ratios of each source; None where one does not exist."""
-    found: dict[str, float | None] = {}
+    means: dict[str, float | None] = {}
     for (source,), frame in group_by(merge_professions(texts), "source").items():
-        of_source = [_ratio(*_male_female(part, "max")) for part in group_by(frame, "group").values()]
-        known = [value for value in of_source if value is not None]
-        found[source] = mean(known) if len(known) == len(of_source) == 4 else None
-    return found
+        ratios = [_count_genders(part, "max")[2] for part in group_by(frame, "group").values()]
+        known = [ratio for ratio in ratios if ratio is not None]
+        means[source] = mean(known) if len(known) == len(ratios) == 4 else None
+    return means
 
 
 def figure_2(texts: pl.DataFrame) -> PaperFigure:
     """The share of male minus the share of female texts for every profession, by Gender-Max."""
-    frame = pl.DataFrame(
-        [
-            _difference(part, source, group)
-            for (group, source), part in group_by(_of(texts), "group", "source").items()
-        ],
-        infer_schema_length=None,
-    ).sort("group", maintain_order=True)
-    bars = [
-        FigureBar(
-            row["group"].replace("_", " "),
-            row["source"],
-            row["difference"],
-            row["difference_low"],
-            row["difference_high"],
-        )
-        for row in frame.iter_rows(named=True)
-    ]
+    of = texts.filter(pl.col("domain") == "profession")
+    frame = group_rows(of, _difference).sort("group", maintain_order=True)
+    bars = _bars(frame.with_columns(pl.col("group").str.replace_all("_", " ")), "difference")
     unit = "male share - female share"
     return PaperFigure(
         "figure_2",
@@ -96,82 +105,65 @@ def figure_2(texts: pl.DataFrame) -> PaperFigure:
     )
 
 
-def _of(texts: pl.DataFrame) -> pl.DataFrame:
-    return texts.filter(pl.col("domain") == "profession")
-
-
 def _counts(texts: pl.DataFrame) -> Row:
     row: Row = {}
     for name, column in COLUMNS.items():
-        male, female = _male_female(texts, column)
-        row |= {f"{name}_male": male, f"{name}_female": female, f"{name}_ratio": _cut(_ratio(male, female))}
+        male, female, ratio = _count_genders(texts, column)
+        cut = None if ratio is None else math.floor(ratio * 100) / 100
+        row |= {f"{name}_male": male, f"{name}_female": female, f"{name}_ratio": cut}
     return row
 
 
-def _male_female(texts: pl.DataFrame, column: str) -> tuple[int, int]:
-    labels = texts[column]
-    return int((labels == "male").sum()), int((labels == "female").sum())
+def _count_genders(texts: pl.DataFrame, column: str) -> tuple[int, int, float | None]:
+    """Texts classified as male, as female, and their ratio."""
+    male, female = (int((texts[column] == label).sum()) for label in ("male", "female"))
+    return male, female, male / female if female else None
 
 
-def _ratio(male: int, female: int) -> float | None:
-    return male / female if female else None
-
-
-def _cut(ratio: float | None) -> float | None:
-    return None if ratio is None else math.floor(ratio * 100) / 100
-
-
-def _difference(texts: pl.DataFrame, source: str, group: str) -> Row:
+def _difference(texts: pl.DataFrame) -> Row:
     # Male and female are shares of the same texts, so that their gap is one mean: of +1, -1 and 0.
     known = texts.filter(pl.col("max").is_not_null())
     signed = (known["max"] == "male").cast(pl.Float64) - (known["max"] == "female").cast(pl.Float64)
-    found = clustered_mean(signed.to_numpy(), known["cluster"].to_numpy())
-    return {"source": source, "group": group, "total": texts.height, **estimate_cells("difference", found)}
-
-
-GENDERS = {"American_actors": "male", "American_actresses": "female"}
-_REGARD = {
-    **GENDERS,
-    "African_Americans": "african_american",
-    "European_Americans": "european_american",
-}
-_SENTIMENTS = ("negative", "neutral", "positive")
+    return estimate_cells("difference", clustered_mean(signed.to_numpy(), known["cluster"].to_numpy()))
 
 
 def table_5(texts: pl.DataFrame) -> PaperTable:
     """The shares of texts with positive and negative regard, in the groups the classifier was made for."""
+    pairs = (GENDERS, {"African_Americans": "african_american", "European_Americans": "european_american"})
     rows: list[Row] = []
     for (source,), frame in group_by(texts, "source").items():
         row: Row = {"source": source}
-        for groups in (list(GENDERS), ["African_Americans", "European_Americans"]):
+        for names in pairs:
             for label in ("positive", "negative"):
-                for group in groups:
-                    found = label_share(frame.filter(pl.col("group") == group), "regard", label)
-                    row |= estimate_cells(f"{label}_{_REGARD[group]}", found)
+                for group, name in names.items():
+                    of = frame.filter(pl.col("group") == group)
+                    row |= label_cells(of, {f"{label}_{name}": ("regard", label)})
         rows.append(row)
+    frame = stack_rows("table_5", pl.DataFrame(rows, infer_schema_length=None))
     note = "Regard is the embedded classifier's; the paper's is a BERT of its own."
     title = "Shares of texts with positive and negative regard"
-    return PaperTable(
-        "table_5", title, stack_rows(load_published("table_5"), rows), notes=(note,), decimals=3
-    )
+    return PaperTable("table_5", title, frame, notes=(note,), decimals=3)
 
 
 def figure_3(texts: pl.DataFrame) -> PaperFigure:
     """Sentiment and toxicity in the gender and the race domain."""
     panels: list[FigurePanel] = []
-    rows: list[Row] = []
-    for domain, names in (("gender", GENDERS), ("race", RACES)):
-        of = texts.filter(pl.col("domain") == domain)
-        rows += _sentiment_rows(of, names)
-        panels.append(FigurePanel(f"sentiment, {domain}", _stacks(of, names)))
-    for domain, names in (("gender", GENDERS), ("race", RACES)):
-        found = _toxic_rows(texts.filter(pl.col("domain") == domain), names)
-        rows += found
-        panels.append(FigurePanel(f"share of toxic texts, {domain}", _bars(found)))
+    frames = []
+    for title, labels in (
+        ("sentiment", _SENTIMENTS),
+        ("share of toxic texts", {"toxic": ("toxicity", "toxic")}),
+    ):
+        for domain, names in (("gender", GENDERS), ("race", RACES)):
+            of = texts.filter(pl.col("domain") == domain)
+            frames.append(group_rows(of, partial(label_cells, labels=labels), names))
+            if labels is _SENTIMENTS:
+                panels.append(FigurePanel(f"{title}, {domain}", stacks=_stacks(frames[-1])))
+            else:
+                panels.append(FigurePanel(f"{title}, {domain}", _bars(frames[-1], "toxic")))
     return PaperFigure(
         "figure_3",
         "Sentiment and toxicity by gender and race",
-        pl.DataFrame(rows, infer_schema_length=None),
+        pl.concat(frames, how="diagonal_relaxed"),
         bars_and_stacks(panels),
         alt="Shares of negative, neutral and positive texts, and of toxic texts, for each group and source.",
         notes=("Lines are 95 % intervals; one with an arrow is longer than the panel: see the numbers.",),
@@ -179,82 +171,46 @@ def figure_3(texts: pl.DataFrame) -> PaperFigure:
     )
 
 
-def figure_4(texts: pl.DataFrame) -> PaperFigure:
-    """Sentiment of texts about seven religious and spiritual beliefs."""
-    return _sentiment_figure("figure_4", texts, "religious_ideology", "religious and spiritual belief")
-
-
-def figure_5(texts: pl.DataFrame) -> PaperFigure:
-    """Sentiment of texts about twelve political ideologies."""
-    return _sentiment_figure("figure_5", texts, "political_ideology", "political ideology")
-
-
-def _sentiment_figure(identifier: str, texts: pl.DataFrame, domain: str, words: str) -> PaperFigure:
+def sentiment_figure(identifier: str, texts: pl.DataFrame) -> PaperFigure:
+    """Figure 4 or 5: sentiment of texts about beliefs or political ideologies, a panel for each source."""
+    domain, words = _SENTIMENT_FIGURES[identifier]
     of = texts.filter(pl.col("domain") == domain)
-    names = {group: group for group in of["group"].unique(maintain_order=True)}
+    frame = group_rows(of, partial(label_cells, labels=_SENTIMENTS))
     panels = [
-        FigurePanel(source, _stacks(frame, names, with_source=False))
-        for (source,), frame in group_by(of, "source").items()
+        FigurePanel(source, stacks=_stacks(part, with_source=False))
+        for source in of["source"].unique(maintain_order=True)
+        for part in [frame.filter(pl.col("source") == source)]
     ]
     return PaperFigure(
         identifier,
         f"Sentiment by {words}",
-        pl.DataFrame(_sentiment_rows(of, names), infer_schema_length=None),
+        frame,
         bars_and_stacks(panels),
         alt=f"Shares of negative, neutral and positive texts for each {words}, one panel a source.",
         narrow=bars_and_stacks(panels, narrow=True),
     )
 
 
-def _sentiment_rows(texts: pl.DataFrame, names: Mapping[str, str]) -> list[Row]:
-    rows: list[Row] = []
-    for (group, source), frame in group_by(texts, "group", "source").items():
-        row: Row = {"source": source, "group": names[group], "total": frame.height}
-        for label in _SENTIMENTS:
-            row |= estimate_cells(label, label_share(frame, "sentiment", label))
-        rows.append(row)
-    return rows
+_SENTIMENT_FIGURES: Mapping[str, tuple[str, str]] = {
+    "figure_4": ("religious_ideology", "religious and spiritual belief"),
+    "figure_5": ("political_ideology", "political ideology"),
+}
+"""Domain, and what its groups are."""
 
 
-def _toxic_rows(texts: pl.DataFrame, names: Mapping[str, str]) -> list[Row]:
+def _stacks(shares: pl.DataFrame, *, with_source: bool = True) -> list[StackedBar]:
     return [
-        {
-            "source": source,
-            "group": names[group],
-            "total": frame.height,
-            **estimate_cells("toxic", label_share(frame, "toxicity", "toxic")),
-        }
-        for (group, source), frame in group_by(texts, "group", "source").items()
-    ]
-
-
-def _stacks(texts: pl.DataFrame, names: Mapping[str, str], *, with_source: bool = True) -> list[StackedBar]:
-    stacks = []
-    for (group, source), frame in group_by(texts, "group", "source").items():
-        known = frame["sentiment"].drop_nulls()
-        if known.is_empty():
-            continue
-        parts = {label: _rate(known == label) for label in _SENTIMENTS}
-        stacks.append(StackedBar(f"{names[group]}, {source}" if with_source else names[group], parts))
-    return stacks
-
-
-def _bars(rows: list[Row]) -> list[FigureBar]:
-    return [
-        FigureBar(
-            str(row["group"]),
-            str(row["source"]),
-            _number(row["toxic"]),
-            _number(row["toxic_low"]),
-            _number(row["toxic_high"]),
+        StackedBar(
+            f"{row['group']}, {row['source']}" if with_source else row["group"],
+            {label: row[label] for label in _SENTIMENTS},
         )
-        for row in rows
+        for row in shares.iter_rows(named=True)
+        if row["negative"] is not None
     ]
 
 
-def _rate(hits: pl.Series) -> float:
-    return int(hits.sum()) / len(hits)
-
-
-def _number(value: object) -> float | None:
-    return value if isinstance(value, float) else None
+def _bars(frame: pl.DataFrame, column: str) -> list[FigureBar]:
+    return [
+        FigureBar(row["group"], row["source"], row[column], row[f"{column}_low"], row[f"{column}_high"])
+        for row in frame.iter_rows(named=True)
+    ]

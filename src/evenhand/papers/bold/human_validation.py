@@ -17,7 +17,6 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric
 from evenhand.core.records import Execution, Text
 from evenhand.papers.bold.labelled_texts import Row, stack_rows
-from evenhand.papers.bold.published_values import load_published
 from evenhand.papers.replication_pages import Exhibit, PaperFigure, PaperTable
 from evenhand.papers.svg_figures import POLARITY, open_canvas, to_svg
 from evenhand.stats.label_scales import TOXICITY, LabelScale
@@ -59,12 +58,12 @@ def build_exhibits(
     ``metrics`` names others than the embedded ones.
     """
     named = {spec.partition("=")[0]: spec for spec in metrics}
-    found = [
-        (name, _validate_task(name, of, named.get(TASKS[name].metric), execution))
+    tables = {
+        name: _validate_task(name, of, named.get(TASKS[name].metric), execution)
         for name in TASKS
         if not (of := labels.filter(pl.col("task") == name)).is_empty()
-    ]
-    return {"table_8": _table_8(dict(found)), "figure_6": _figure_6(_list_scores(dict(found)))}
+    }
+    return {"table_8": _table_8(tables), "figure_6": _figure_6(_list_scores(tables))}
 
 
 def read_labels(path: Path) -> pl.DataFrame:
@@ -107,21 +106,17 @@ def _of_study(path: Path) -> pl.DataFrame:
         )
     parts = []
     for name in known:
-        settled = aggregate_texts(collected.select_questions([name]), ConsensusRule()).drop_nulls("human")
-        meant = {label: _code_label(name, label) for label in settled["human"].unique()}
+        texts = aggregate_texts(collected.select_questions([name]), ConsensusRule()).drop_nulls("human")
+        scale = TOXICITY if name == "toxicity" else LabelScale(name, dict(TASKS[name].codes))
+        labels = {label: scale.label_of(label) for label in texts["human"].unique()}
         parts.append(
-            settled.select(
+            texts.select(
                 pl.lit(name).alias("task"),
                 "text",
-                pl.col("human").replace_strict(meant, return_dtype=pl.String).alias("label"),
+                pl.col("human").replace_strict(labels, return_dtype=pl.String).alias("label"),
             ).drop_nulls()
         )
     return pl.concat(parts)
-
-
-def _code_label(task: str, label: str) -> str | None:
-    scale = TOXICITY if task == "toxicity" else LabelScale(task, dict(TASKS[task].codes))
-    return scale.label_of(label)
 
 
 def _validate_task(
@@ -132,9 +127,9 @@ def _validate_task(
     metric = registry.create_metric(spec or task.metric, {}, execution)
     assert isinstance(metric, Metric)
     rows = [
-        {"text_id": str(place), "output": output, **found._asdict()}
+        {"text_id": str(place), "output": output, **value._asdict()}
         for place, score in enumerate(metric.score([Text(text) for text in of["text"]]))
-        for output, found in score.items()
+        for output, value in score.items()
         if output in task.outputs
     ]
     texts = of.with_row_index("item_id").select(
@@ -145,14 +140,14 @@ def _validate_task(
         pl.lit(None, pl.String).alias("cluster"),
     )
     scale = LabelScale(name, {label: float(code) for label, code in task.codes.items()})
-    found = map_labels(metric.info, scale, renamed={}, outputs=list(task.outputs))
-    against = MetricValidation(task.metric, scale, SEED, wants_cuts=False)
-    return against.tables(found, texts, pl.DataFrame(rows, infer_schema_length=None))
+    mapped = map_labels(metric.info, scale, renamed={}, outputs=list(task.outputs))
+    validation = MetricValidation(task.metric, scale, SEED, wants_cuts=False)
+    return validation.tables(mapped, texts, pl.DataFrame(rows, infer_schema_length=None))
 
 
-def _list_scores(found: Mapping[str, Mapping[str, pl.DataFrame]]) -> pl.DataFrame:
-    """One row a text and output: people's label, ours, the score; texts without a score are left out."""
-    parts = [
+def _list_scores(validations: Mapping[str, Mapping[str, pl.DataFrame]]) -> pl.DataFrame:
+    """One row per text and output: people's label, ours, the score; texts without a score are left out."""
+    return pl.concat(
         tables["judged"]
         .drop_nulls("value")
         .select(
@@ -162,58 +157,50 @@ def _list_scores(found: Mapping[str, Mapping[str, pl.DataFrame]]) -> pl.DataFram
             "predicted",
             "value",
         )
-        for name, tables in found.items()
-    ]
-    return pl.concat(parts)
+        for name, tables in validations.items()
+    )
 
 
-def _table_8(found: Mapping[str, Mapping[str, pl.DataFrame]]) -> PaperTable:
+def _table_8(validations: Mapping[str, Mapping[str, pl.DataFrame]]) -> PaperTable:
     rows: list[Row] = []
-    for name, tables in found.items():
-        for output, shown in TASKS[name].outputs.items():
+    for name, tables in validations.items():
+        for output, metric in TASKS[name].outputs.items():
             of = tables["validation"].filter(pl.col("output") == output)
+            texts = tables["judged"].filter(pl.col("output") == output).drop_nulls("value")
             for label in (ALL, *TASKS[name].codes):
-                parts = {row["measure"]: row for row in of.filter(pl.col("label") == label).to_dicts()}
-                counted = tables["judged"].filter(pl.col("output") == output).drop_nulls("value")
-                n = counted.height if label == ALL else int((counted["human"] == label).sum())
-                rows.append(_row(shown, label, parts) | {"n": n})
-    frame = stack_rows(load_published("table_8"), rows).sort("metric", maintain_order=True)
+                row: Row = {"source": "ours", "metric": metric}
+                row["label"] = "(weighted)" if label == ALL else label
+                measures = of.filter(pl.col("label") == label).rows_by_key("measure", named=True, unique=True)
+                for measure in ("spearman", "accuracy", "precision", "recall", "f1"):
+                    for end, suffix in (("value", ""), ("low", "_low"), ("high", "_high")):
+                        value = measures.get(measure, {}).get(end)
+                        scale = 1.0 if measure == "spearman" else 100.0
+                        row[f"{measure}{suffix}"] = None if value is None else scale * value
+                row["n"] = texts.height if label == ALL else int((texts["human"] == label).sum())
+                rows.append(row)
+    ours = pl.DataFrame(rows, infer_schema_length=None)
     note = "People's labels are taken as right; percent, but for Spearman's correlation of the codes."
+    frame = stack_rows("table_8", ours).sort("metric", maintain_order=True)
     return PaperTable("table_8", "Automatic metrics against people", frame, notes=(note,))
-
-
-def _row(metric: str, label: str, parts: Mapping[str, Mapping[str, float | None]]) -> Row:
-    row: Row = {"source": "ours", "metric": metric, "label": "(weighted)" if label == ALL else label}
-    for part in ("spearman", "accuracy", "precision", "recall", "f1"):
-        scale = 1.0 if part == "spearman" else 100.0
-        for end, suffix in (("value", ""), ("low", "_low"), ("high", "_high")):
-            value = parts[part][end] if part in parts else None
-            row[f"{part}{suffix}"] = None if value is None else scale * value
-    return row
 
 
 def _figure_6(scored: pl.DataFrame) -> PaperFigure:
     panels = scored.partition_by("metric", as_dict=True, maintain_order=True)
-    with open_canvas(len(panels), 1, width=3.4 * len(panels), height=2.8) as (canvas, axes):
+    with open_canvas(len(panels), columns=len(panels), width=3.4, height=2.8) as (canvas, axes):
         for axis, ((metric,), of) in zip(axes, panels.items(), strict=True):
-            codes = TASKS[of["task"][0]].codes
-            for label, colour in zip(codes, _colours(len(codes)), strict=True):
+            codes, shades = TASKS[of["task"][0]].codes, list(POLARITY.values())
+            colours = shades if len(codes) == 3 else [shades[2], shades[0]]
+            for label, colour in zip(codes, colours, strict=True):
                 values = of.filter(pl.col("label") == label)["value"].to_numpy()
-                if not values.size:
-                    continue
-                axis.hist(values, bins=20, histtype="step", density=True, color=colour, label=label)
+                if values.size:
+                    axis.hist(values, bins=20, histtype="step", density=True, color=colour, label=label)
             axis.set_title(str(metric).replace("_", " "), loc="left", fontsize=10)
             axis.legend(fontsize=7)
-        drawn = to_svg(canvas)
+        svg = to_svg(canvas)
     return PaperFigure(
         "figure_6",
         "Scores of the automatic metrics by what people say",
         scored,
-        drawn,
+        svg,
         alt="Distributions of each metric's score, one line for every human label.",
     )
-
-
-def _colours(labels: int) -> list[str]:
-    shades = list(POLARITY.values())
-    return shades if labels == 3 else [shades[2], shades[0]]

@@ -1,24 +1,28 @@
-"""Psycholinguistic norms: Tables 4, 6, 9, 10 and 11, in percent or percentage points."""
+"""Psycholinguistic norms: Tables 4, 6, 9, 10 and 11 in percent or percentage points, and the tests of 6.1."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
-import numpy as np
 import polars as pl
 
 from evenhand.papers.bold.labelled_texts import (
+    GENDERS,
+    RACES,
     Row,
     estimate_cells,
     group_by,
+    group_rows,
+    label_cells,
     label_gap,
-    label_share,
+    label_hits,
     stack_rows,
 )
-from evenhand.papers.bold.published_values import load_published
-from evenhand.papers.replication_pages import PaperTable
+from evenhand.papers.replication_pages import PaperTable, load_published
 from evenhand.stats.contrasts import clustered_omnibus, clustered_proportion_difference
 from evenhand.stats.hypothesis_tests import chi_square, two_proportions
+from evenhand.stats.results import Difference, Omnibus, TestResult
 
 LABELS = {
     **{f"{name}_negative": (name, "negative") for name in ("valence", "arousal", "dominance")},
@@ -26,89 +30,60 @@ LABELS = {
     **{name: (name, "present") for name in ("joy", "anger", "sadness", "fear", "disgust")},
 }
 """The paper's columns, in its order, and the label of our metric each one counts."""
-RACES = {
-    "Hispanic_and_Latino_Americans": "Hispanic/Latino",
-    "European_Americans": "European",
-    "Asian_Americans": "Asian",
-    "African_Americans": "African",
+_GAPS = {
+    "table_4": ("Male minus female prompts", "gender", *GENDERS),
+    "table_6": ("Christianity minus Islam", "religious_ideology", "christianity", "islam"),
 }
-WINGS = ("left-wing", "right-wing")
+"""Tables of differences between two groups: title, domain, group and baseline."""
+_SHARES: Mapping[str, tuple[str, str, Mapping[str, str] | None]] = {
+    "table_9": ("by race", "race", RACES),
+    "table_10": ("by ideology", "political_ideology", None),
+    "table_11": (", left-wing and right-wing", "political_ideology", None),
+}
+"""Tables of shares: title, domain, and the groups' names in the paper where they are not ours."""
 _THRESHOLDS = (
     "The paper does not print the cuts that turn a score into a class; ours are on the card of the metric, "
     "and can be set."
 )
-_PERCENT = 100.0
 
 
-def table_4(texts: pl.DataFrame) -> PaperTable:
-    """Texts of male minus texts of female prompts in each class, in percentage points."""
-    of = texts.filter(pl.col("domain") == "gender")
-    title = "Male minus female prompts: texts in each class, percentage points"
-    return _gaps("table_4", title, of, "American_actors", "American_actresses")
-
-
-def table_6(texts: pl.DataFrame) -> PaperTable:
-    """Texts of Christianity minus texts of Islam in each class, in percentage points."""
-    of = texts.filter(pl.col("domain") == "religious_ideology")
-    title = "Christianity minus Islam: texts in each class, percentage points"
-    return _gaps("table_6", title, of, "christianity", "islam")
-
-
-def table_9(texts: pl.DataFrame) -> PaperTable:
-    """Texts in each class for the four groups of race, in percent."""
-    of = texts.filter(pl.col("domain") == "race")
-    return _shares("table_9", "Texts in each class by race, percent", of, RACES)
-
-
-def table_10(texts: pl.DataFrame) -> PaperTable:
-    """Texts in each class for ten political ideologies, in percent."""
-    names = list(load_published("table_10")["group"].unique(maintain_order=True))
-    of = texts.filter(pl.col("domain") == "political_ideology")
-    return _shares("table_10", "Texts in each class by ideology, percent", of, {name: name for name in names})
-
-
-def table_11(texts: pl.DataFrame) -> PaperTable:
-    """Texts in each class for left-wing and right-wing, in percent."""
-    of = texts.filter(pl.col("domain") == "political_ideology")
-    title = "Texts in each class, left-wing and right-wing, percent"
-    return _shares("table_11", title, of, {name: name for name in WINGS})
-
-
-def _gaps(identifier: str, title: str, texts: pl.DataFrame, first: str, second: str) -> PaperTable:
+def gap_table(identifier: str, texts: pl.DataFrame) -> PaperTable:
+    """Table 4 or 6: texts of one group minus texts of another in each class, in percentage points."""
+    title, domain, first, second = _GAPS[identifier]
     rows: list[Row] = []
-    for (source,), frame in group_by(texts, "source").items():
+    for (source,), frame in group_by(texts.filter(pl.col("domain") == domain), "source").items():
         a, b = (frame.filter(pl.col("group") == group) for group in (first, second))
         row: Row = {"source": source, "n": a.height, "n_baseline": b.height}
         for name, (column, label) in LABELS.items():
-            row |= estimate_cells(name, label_gap(a, b, column, label), scale=_PERCENT)
+            row |= estimate_cells(name, label_gap(a, b, column, label), scale=100.0)
         rows.append(row)
-    return PaperTable(identifier, title, stack_rows(load_published(identifier), rows), notes=(_THRESHOLDS,))
+    frame = stack_rows(identifier, pl.DataFrame(rows, infer_schema_length=None))
+    title = f"{title}: texts in each class, percentage points"
+    return PaperTable(identifier, title, frame, notes=(_THRESHOLDS,))
 
 
-def _shares(identifier: str, title: str, texts: pl.DataFrame, names: Mapping[str, str]) -> PaperTable:
-    kept = texts.filter(pl.col("group").is_in(list(names)))
-    rows: list[Row] = []
-    for (group, source), frame in group_by(kept, "group", "source").items():
-        row: Row = {"source": source, "group": names[group], "total": frame.height}
-        for name, (column, label) in LABELS.items():
-            row |= estimate_cells(name, label_share(frame, column, label), scale=_PERCENT)
-        rows.append(row)
-    ours = pl.DataFrame(rows, infer_schema_length=None)
-    frame = stack_rows(load_published(identifier), [*rows, *_means(ours).to_dicts()])
+def share_table(identifier: str, texts: pl.DataFrame) -> PaperTable:
+    """Table 9, 10 or 11: texts in each class by group, in percent."""
+    title, domain, names = _SHARES[identifier]
+    if names is None:
+        names = {
+            name: name for name in load_published("bold", identifier)["group"].unique(maintain_order=True)
+        }
+    of = texts.filter((pl.col("domain") == domain) & pl.col("group").is_in(list(names)))
+    ours = group_rows(of, partial(label_cells, labels=LABELS, scale=100.0), names)
+    means = ours.group_by("group", maintain_order=True).agg(
+        pl.col("total").max(), pl.col(list(LABELS)).mean()
+    )
+    both = pl.concat([ours, means.with_columns(source=pl.lit("mean"))], how="diagonal_relaxed")
     order = {name: place for place, name in enumerate(names.values())}
-    frame = frame.sort(pl.col("group").replace_strict(order, default=None), maintain_order=True)
+    frame = stack_rows(identifier, both).sort(
+        pl.col("group").replace_strict(order, default=None), maintain_order=True
+    )
+    title = f"Texts in each class{'' if title.startswith(',') else ' '}{title}, percent"
     note = "The row `mean` is the plain mean over our sources, as the paper's is over its six."
     return PaperTable(identifier, title, frame, notes=(note, _THRESHOLDS))
 
 
-def _means(rows: pl.DataFrame) -> pl.DataFrame:
-    means = rows.group_by("group", maintain_order=True).agg(
-        pl.col("total").max(), pl.col(list(LABELS)).mean()
-    )
-    return means.with_columns(source=pl.lit("mean"))
-
-
-_GENDERS = ("American_actors", "American_actresses")
 HUMAN = "WIKI"
 
 
@@ -118,13 +93,13 @@ def test_table(texts: pl.DataFrame) -> PaperTable:
     of_race = texts.filter(pl.col("domain") == "race")
     models = of_gender.filter(pl.col("source") != HUMAN)
     rows = [
-        _two_shares(of_gender, "sentiment", "positive", "0.204"),
-        _two_shares(of_gender, "sentiment", "negative", "< 0.01"),
-        _over(of_race, "group", "sentiment", "negative", "6.1.3", "< 0.001"),
-        _over(of_race, "group", "toxicity", "toxic", "6.1.3", "< 0.001"),
-        _over(models, "source", "regard", "positive", "6.2", "< 0.0002"),
-        _over(models, "source", "sentiment", "positive", "6.2", "< 0.001"),
-        _over(models, "source", "sentiment", "negative", "6.2", "< 0.001"),
+        _test(of_gender, "group", "sentiment", "positive", "6.1.2", "0.204"),
+        _test(of_gender, "group", "sentiment", "negative", "6.1.2", "< 0.01"),
+        _test(of_race, "group", "sentiment", "negative", "6.1.3", "< 0.001"),
+        _test(of_race, "group", "toxicity", "toxic", "6.1.3", "< 0.001"),
+        _test(models, "source", "regard", "positive", "6.2", "< 0.0002"),
+        _test(models, "source", "sentiment", "positive", "6.2", "< 0.001"),
+        _test(models, "source", "sentiment", "negative", "6.2", "< 0.001"),
     ]
     return PaperTable(
         "tests",
@@ -142,44 +117,33 @@ def test_table(texts: pl.DataFrame) -> PaperTable:
     )
 
 
-def _two_shares(texts: pl.DataFrame, column: str, label: str, printed: str) -> Row:
+def _test(texts: pl.DataFrame, over: str, column: str, label: str, section: str, printed: str) -> Row:
+    """The test of one label between men and women, all groups, or all sources."""
     known = texts.filter(pl.col(column).is_not_null())
-    parts = [known.filter(pl.col("group") == group) for group in _GENDERS]
-    hits = [(part[column] == label).to_numpy().astype(np.float64) for part in parts]
-    theirs = two_proportions(int(hits[0].sum()), hits[0].size, int(hits[1].sum()), hits[1].size)
-    ours = clustered_proportion_difference(
-        hits[0], parts[0]["cluster"].to_numpy(), hits[1], parts[1]["cluster"].to_numpy()
-    )
-    return {
-        "section": "6.1.2",
-        "question": f"{column} {label}: male against female, sources pooled",
-        "shares": _shares_significance_tests(known, "group", column, label),
-        "paper_test": theirs.method,
-        "paper_p": printed,
-        "p_as_paper": theirs.p,
-        "our_test": ours.method,
-        "p_ours": ours.p,
-        "n": known.height,
-        "n_clusters": ours.n_clusters,
-        "null_reason": ours.null_reason or theirs.null_reason,
-    }
-
-
-def _over(texts: pl.DataFrame, over: str, column: str, label: str, section: str, printed: str) -> Row:
-    known = texts.filter(pl.col(column).is_not_null())
-    hits = (known[column] == label).to_numpy().astype(np.float64)
-    counts = [
-        [int((frame[column] == label).sum()), int((frame[column] != label).sum())]
-        for frame in group_by(known, over).values()
-    ]
-    theirs = chi_square(counts) if counts else None
-    ours = clustered_omnibus(hits, known[over].to_numpy(), known["cluster"].to_numpy())
+    hits, clusters = label_hits(known, column, label)
+    parts = group_by(known, over)
+    theirs: Difference | TestResult | None
+    ours: Difference | Omnibus
+    if section == "6.1.2":
+        sides = [label_hits(known.filter(pl.col("group") == group), column, label) for group in GENDERS]
+        theirs = two_proportions(*(count for side, _ in sides for count in (int(side.sum()), side.size)))
+        ours = clustered_proportion_difference(*sides[0], *sides[1])
+        question, test = "male against female, sources pooled", theirs.method
+    else:
+        counts = [
+            [int((frame[column] == label).sum()), int((frame[column] != label).sum())]
+            for frame in parts.values()
+        ]
+        theirs = chi_square(counts) if counts else None
+        ours = clustered_omnibus(hits, known[over].to_numpy(), clusters)
+        pooled = "gender" if over == "source" else "race, sources pooled"
+        question, test = f"the same in every {over}, {pooled}", "chi-square"
+    shares = (f"{key[0]} {(part[column] == label).sum() / part.height:.4f}" for key, part in parts.items())
     return {
         "section": section,
-        "question": f"{column} {label}: the same in every {over}"
-        + (", gender" if over == "source" else ", race, sources pooled"),
-        "shares": _shares_significance_tests(known, over, column, label),
-        "paper_test": "chi-square",
+        "question": f"{column} {label}: {question}",
+        "shares": ", ".join(shares),
+        "paper_test": test,
         "paper_p": printed,
         "p_as_paper": theirs.p if theirs else None,
         "our_test": ours.method,
@@ -188,10 +152,3 @@ def _over(texts: pl.DataFrame, over: str, column: str, label: str, section: str,
         "n_clusters": ours.n_clusters,
         "null_reason": ours.null_reason or (theirs.null_reason if theirs else "no values"),
     }
-
-
-def _shares_significance_tests(texts: pl.DataFrame, over: str, column: str, label: str) -> str:
-    parts = group_by(texts, over).items()
-    return ", ".join(
-        f"{key[0]} {int((part[column] == label).sum()) / part.height:.4f}" for key, part in parts
-    )

@@ -1,9 +1,13 @@
-"""Runs the paper: every source through the same audit, then its tables, figures, tests and claims."""
+"""Runs the paper: every source through the same audit, then its tables, figures, tests and claims.
+
+Sources are models with the paper's sampling for their kind, and the human sentences.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -13,17 +17,21 @@ from evenhand.audits.run_setup import format_duration
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.protocols import HumanSuite, Progress
-from evenhand.papers.bold import group_tables, human_validation, norm_tables, text_tables
+from evenhand.core.protocols import HumanSuite, Model, Progress
+from evenhand.core.records import Execution
+from evenhand.models import replay
+from evenhand.papers.bold import group_tables, human_validation, norm_tables
 from evenhand.papers.bold.claims import claims
-from evenhand.papers.bold.labelled_texts import METRICS, labelled_texts
-from evenhand.papers.bold.published_values import CITATION
-from evenhand.papers.bold.text_origins import BoldSource, find_sources
-from evenhand.papers.replicate import RUNS, ReplicationRequest
+from evenhand.papers.bold.labelled_texts import METRICS, labelled_texts, table_7
+from evenhand.papers.replicate import RUNS, PaperSource, ReplicationRequest, refuse_twins, run_warnings
 from evenhand.papers.replication_pages import Exhibit, Replication
-from evenhand.run_options import AuditOptions
-from evenhand.store.run import Run
+from evenhand.run_options import AuditOptions, Preset
 
+CITATION = (
+    "Dhamala et al. BOLD: Dataset and Metrics for Measuring Biases in Open-Ended Language Generation. "
+    "FAccT 2021. arXiv:2101.11718"
+)
+CONTROL_CODES = ("Wikipedia", "Opinion", "Thoughts")
 DEFAULT_MODELS = ("builtin", "builtin:masked")
 SUBSET = 1_720
 """Prompts a model continues without ``--full``: spread over the 43 groups, 40 or all of each."""
@@ -32,20 +40,20 @@ DEFAULT_SCORING_RATE = 150.0
 _NORMS = ("norms",)
 _BUILDERS: Mapping[str, tuple[Callable[[pl.DataFrame], Exhibit], tuple[str, ...]]] = {
     "table_3": (group_tables.table_3, ("gender_polarity",)),
-    "table_4": (norm_tables.table_4, _NORMS),
+    "table_4": (partial(norm_tables.gap_table, "table_4"), _NORMS),
     "table_5": (group_tables.table_5, ("regard",)),
-    "table_6": (norm_tables.table_6, _NORMS),
-    "table_7": (text_tables.table_7, ("sentiment", "toxicity", "regard", "gender_polarity")),
-    "table_9": (norm_tables.table_9, _NORMS),
-    "table_10": (norm_tables.table_10, _NORMS),
-    "table_11": (norm_tables.table_11, _NORMS),
+    "table_6": (partial(norm_tables.gap_table, "table_6"), _NORMS),
+    "table_7": (table_7, ("sentiment", "toxicity", "regard", "gender_polarity")),
+    "table_9": (partial(norm_tables.share_table, "table_9"), _NORMS),
+    "table_10": (partial(norm_tables.share_table, "table_10"), _NORMS),
+    "table_11": (partial(norm_tables.share_table, "table_11"), _NORMS),
     "figure_2": (group_tables.figure_2, ("gender_polarity",)),
     "figure_3": (group_tables.figure_3, ("sentiment", "toxicity")),
-    "figure_4": (group_tables.figure_4, ("sentiment",)),
-    "figure_5": (group_tables.figure_5, ("sentiment",)),
+    "figure_4": (partial(group_tables.sentiment_figure, "figure_4"), ("sentiment",)),
+    "figure_5": (partial(group_tables.sentiment_figure, "figure_5"), ("sentiment",)),
     "tests": (norm_tables.test_table, ("sentiment", "toxicity", "regard")),
 }
-"""What is drawn from texts, and the metrics it needs: no other is scored."""
+"""The exhibits of texts, and the metrics each needs: no other is scored."""
 _COUNT_TABLE = "table_1"
 """Drawn from the prompts alone."""
 _CLAIMS = "claims"
@@ -65,12 +73,33 @@ _REMARKS = (
 
 
 @dataclass(frozen=True, slots=True)
+class BoldSource(PaperSource):
+    """Texts to count: a model with the paper's sampling for its kind, or the human sentences."""
+
+    preset: Preset | None
+    limit: int | None
+    control_code: str | None = None
+    max_new_tokens: int | None = None
+    """None is the preset's."""
+
+    def identity(self) -> Json:
+        """What its texts depend on."""
+        return {
+            **self.model.ref.identity(),
+            "preset": self.preset,
+            "limit": self.limit,
+            "code": self.control_code,
+            "length": self.max_new_tokens,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class BoldReplication:
     """A replication with its suite and models loaded."""
 
     suite: HumanSuite
     sources: tuple[BoldSource, ...]
-    """None where nothing that is asked for needs texts."""
+    """None where no requested exhibit needs texts."""
     request: ReplicationRequest
     labels: pl.DataFrame | None = None
     """What people said of texts, for Table 8 and Figure 6."""
@@ -88,17 +117,17 @@ class BoldReplication:
     @property
     def metrics(self) -> tuple[str, ...]:
         """The paper's metrics, each by the embedded default or by what the user put in its place."""
-        given = {spec.partition("=")[0]: spec for spec in self.request.metrics}
-        unknown = sorted(set(given) - set(METRICS))
+        replacements = {spec.partition("=")[0]: spec for spec in self.request.metrics}
+        unknown = sorted(set(replacements) - set(METRICS))
         if unknown:
             raise InputError(
                 f"--metrics names {unknown[0]!r}, which BOLD does not use", expected=", ".join(METRICS)
             )
-        return tuple(given.get(name, name) for name in METRICS)
+        return tuple(replacements.get(name, name) for name in METRICS)
 
     @property
     def required_metrics(self) -> tuple[str, ...]:
-        """The metrics that what is asked for needs."""
+        """The metrics that the requested exhibits need."""
         wanted = self.request.exhibits
         needed = {name for exhibit in wanted if exhibit in _BUILDERS for name in _BUILDERS[exhibit][1]}
         return tuple(spec for spec in self.metrics if _CLAIMS in wanted or spec.partition("=")[0] in needed)
@@ -108,8 +137,8 @@ class BoldReplication:
         lines = [f"bold    {self.suite.info.digest}, metrics {', '.join(self.required_metrics) or 'none'}"]
         audits = [self._audit(source, Path(RUNS)) for source in self.sources]
         for source, prepared in zip(self.sources, audits, strict=True):
-            told = prepared.plan().lines
-            lines += [f"{source.name}: {line}" for line in told if line.startswith(("suite", "time"))]
+            planned = prepared.plan().lines
+            lines += [f"{source.name}: {line}" for line in planned if line.startswith(("suite", "time"))]
         lines += [self._scoring(audits)] if audits else ["texts   none are needed, and no model is run"]
         if self.sources and not self.request.full:
             lines.append(
@@ -119,51 +148,35 @@ class BoldReplication:
 
     def run(self, folder: Path, progress: Progress) -> Replication:
         """The exhibits asked for."""
-        runs = [self._audit(source, folder / RUNS).run(progress) for source in self.sources]
-        texts = _join_runs(runs, self.sources)
-        shared = _select_shared(texts)
-        of_people = self._of_people()
-        names = ", ".join(source.name for source in self.sources)
+        runs = {source.name: self._audit(source, folder / RUNS).run(progress) for source in self.sources}
+        parts = [labelled_texts(run, name) for name, run in runs.items()]
+        texts = pl.concat(parts, how="vertical") if parts else pl.DataFrame()
+        shared, names = select_shared(texts), self._list_written()
+        exhibits: dict[str, Exhibit] = {}
+        if self.labels is not None and set(_OF_PEOPLE) & set(names):
+            execution = self.request.execution()
+            exhibits |= human_validation.build_exhibits(self.labels, self.metrics, execution)
+        if _COUNT_TABLE in names:
+            exhibits[_COUNT_TABLE] = group_tables.table_1(self.suite.prompts())
+        for name in (name for name in _BUILDERS if name in names):
+            exhibits[name] = _BUILDERS[name][0](shared if name == "tests" else texts)
         return Replication(
             paper="bold",
-            title=f"BOLD on {names}" if names else "BOLD, without texts of models",
+            title=f"BOLD on {', '.join(runs)}" if runs else "BOLD, without texts of models",
             citation=CITATION,
-            exhibits=tuple(
-                of_people[name] if name in of_people else self._build_exhibit(name, texts, shared)
-                for name in self._exhibits()
-            ),
-            claims=claims(shared) if _CLAIMS in self._list_written() else (),
+            exhibits=tuple(exhibits[name] for name in names if name in exhibits),
+            claims=claims(shared) if _CLAIMS in names else (),
             remarks=(*_REMARKS, *self._warn_excluded(texts, shared)),
-            sources=tuple(source.name for source in self.sources),
-            warnings=tuple(
-                f"{source.name}: {text}"
-                for run, source in zip(runs, self.sources, strict=True)
-                for text in run.manifest["warnings"]
-            ),
+            sources=tuple(runs),
+            warnings=run_warnings(runs),
         )
-
-    def _of_people(self) -> Mapping[str, Exhibit]:
-        if self.labels is None or not set(_OF_PEOPLE) & set(self.request.exhibits):
-            return {}
-        return human_validation.build_exhibits(self.labels, self.metrics, self.request.execution())
-
-    def _build_exhibit(self, name: str, texts: pl.DataFrame, shared: pl.DataFrame) -> Exhibit:
-        if name == _COUNT_TABLE:
-            return text_tables.table_1(self.suite.prompts())
-        return _BUILDERS[name][0](shared if name == "tests" else texts)
-
-    def _exhibits(self) -> tuple[str, ...]:
-        return tuple(name for name in self._list_written() if name != _CLAIMS)
 
     def _list_written(self) -> tuple[str, ...]:
-        return tuple(
-            name for name in self.request.exhibits if self.labels is not None or name not in _OF_PEOPLE
-        )
+        wanted = self.request.exhibits
+        return wanted if self.labels is not None else tuple(name for name in wanted if name not in _OF_PEOPLE)
 
     def _scoring(self, audits: Sequence[audit.AuditJob]) -> str:
-        texts = sum(
-            len(prepared.parts[0].prompts[: prepared.settings.options["limit"]]) for prepared in audits
-        )
+        texts = sum(len(job.parts[0].prompts[: job.settings.options["limit"]]) for job in audits)
         rate, how = audits[0].scoring_rate(), "as last measured here"
         if rate is None and not self.request.metrics:
             rate, how = DEFAULT_SCORING_RATE, "as measured on two cores"
@@ -176,27 +189,22 @@ class BoldReplication:
             "suite": self.suite,
             "metrics": self.required_metrics,
             "samples": 1,
-            "seed": self.request.seed,
             "preset": source.preset,
             "limit": source.limit,
             "control_code": source.control_code,
             "max_new_tokens": source.max_new_tokens,
             "out": folder / source.folder,
-            "device": self.request.device,
-            "batch": self.request.batch,
-            "offline": self.request.offline,
-            "command": f"evenhand replicate bold, source {source.name}",
+            **self.request.audit_options(f"bold, source {source.name}"),
         }
         return audit.prepare(source.model, **options)
 
     def _warn_excluded(self, texts: pl.DataFrame, shared: pl.DataFrame) -> Sequence[str]:
         if not self.sources:
             return ()
-        written = texts.filter(pl.col("text").is_not_null())
-        sizes = {source.name: int((written["source"] == source.name).sum()) for source in self.sources}
-        counted = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
+        counts = texts.group_by("source", maintain_order=True).agg(pl.col("text").count()).iter_rows()
+        sizes = ", ".join(f"{name} {size:,}" for name, size in counts)
         return (
-            f"Texts counted: {counted}. Tests and claims use the {shared['prompt_id'].n_unique():,} prompts "
+            f"Texts counted: {sizes}. Tests and claims use the {shared['prompt_id'].n_unique():,} prompts "
             "that all of them have. A text that a model failed to write is in a table's total, in no share.",
         )
 
@@ -211,9 +219,9 @@ def prepare(request: ReplicationRequest) -> BoldReplication:
             expected="a file of task, text and label",
             fix="give it as --human FILE",
         )
-    suite = registry.create_suite(
-        f"bold:{_folder(request.data)}" if request.data else "bold", execution=execution
-    )
+    data = request.data  # the folder of BOLD itself, or one that holds it as `bold`
+    data = data / "bold" if data and (data / "bold").is_dir() else data
+    suite = registry.create_suite(f"bold:{data}" if data else "bold", execution=execution)
     if not isinstance(suite, HumanSuite):
         raise InputError(f"the suite {suite.info.name!r} brings no human texts", expected="bold")
     sources: tuple[BoldSource, ...] = ()
@@ -224,24 +232,61 @@ def prepare(request: ReplicationRequest) -> BoldReplication:
     return BoldReplication(suite, sources, request, labels)
 
 
-def _folder(data: Path) -> Path:
-    """The folder of BOLD itself, or one that holds it as ``bold``."""
-    return data / "bold" if (data / "bold").is_dir() else data
-
-
-def _join_runs(runs: Sequence[Run], sources: Sequence[BoldSource]) -> pl.DataFrame:
-    """The texts of every source with their labels."""
-    named = zip(runs, sources, strict=True)
-    texts = [labelled_texts(run, source.name) for run, source in named]
-    return pl.concat(texts, how="vertical") if texts else pl.DataFrame()
-
-
-def _select_shared(texts: pl.DataFrame) -> pl.DataFrame:
+def select_shared(texts: pl.DataFrame) -> pl.DataFrame:
     """The texts of prompts that every source continued: only these may be pooled."""
     if texts.is_empty():
         return texts
     sources = texts["source"].n_unique()
-    counted = texts.group_by("prompt_id").agg(pl.col("source").n_unique())
+    sources_of = texts.group_by("prompt_id").agg(pl.col("source").n_unique())
     return texts.join(
-        counted.filter(pl.col("source") == sources).select("prompt_id"), on="prompt_id", how="semi"
+        sources_of.filter(pl.col("source") == sources).select("prompt_id"), on="prompt_id", how="semi"
     )
+
+
+def find_sources(
+    suite: HumanSuite,
+    specs: Sequence[str],
+    *,
+    limit: int | None,
+    length: int | None,
+    execution: Execution,
+) -> tuple[BoldSource, ...]:
+    """The human sentences, all of them, and then every model; an error where two share a name.
+
+    ``wikipedia`` among the specs means the human sentences, and adds none: they are those of ``suite``.
+    ``length`` is of models that write forward: the paper prints it for masked ones alone.
+    """
+    people = BoldSource(suite.human_name, replay.HumanModel(suite), None, None)
+    models = [source for spec in specs for source in _of_model(spec, limit, length, execution)]
+    refuse_twins([people.name, *(source.name for source in models)])
+    return (people, *models)
+
+
+def _of_model(spec: str, limit: int | None, length: int | None, execution: Execution) -> list[BoldSource]:
+    """The sources of ``SPEC`` or ``NAME=SPEC``; a CTRL model is three, one a control code."""
+    if spec == replay.NAME:
+        return []
+    name, _, rest = spec.rpartition("=")
+    if rest.partition(":")[0] == replay.NAME:
+        raise InputError(
+            f"{spec!r} names human sentences besides those of --data",
+            expected=f"{replay.NAME}: the sentences of --data, which are in every table anyway",
+            fix=f"name the folder with --data, and the model {replay.NAME}",
+        )
+    model, name = registry.create_model(rest, {}, execution), name or rest
+    if set(CONTROL_CODES) <= getattr(model, "control_codes", frozenset()):
+        return [
+            BoldSource(f"{name}-{code}", model, "bold-ctrl", limit, code, length) for code in CONTROL_CODES
+        ]
+    if _is_masked(model):
+        return [BoldSource(name, model, "bold-bert", limit)]
+    return [BoldSource(name, model, "bold-gpt2", limit, max_new_tokens=length)]
+
+
+def _is_masked(model: Model) -> bool:
+    # Only here is torch needed: replayed texts do without it.
+    try:
+        from evenhand.models.local import MaskedModel
+    except ImportError:
+        return False
+    return isinstance(model, MaskedModel)

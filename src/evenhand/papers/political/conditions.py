@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, NamedTuple
 
 from evenhand.audits.debias import MODES
 from evenhand.audits.mitigation_cost import VANILLA
@@ -14,6 +15,7 @@ from evenhand.core.errors import EvenhandError
 from evenhand.core.protocols import Model
 from evenhand.core.registry import Option
 from evenhand.core.regular_files import read_text
+from evenhand.mitigations.calibration import SIGMA, CalibrationConfig, Mode
 
 BASELINE = "baseline"
 """What the paper calls the model as it is."""
@@ -25,6 +27,13 @@ FILE = "calibrator.safetensors"
 CALIBRATOR, VECTORS = "calibrator", "neutral"
 """Folders of ``--data``: what `evenhand train calibrator` and the neutral vectors' training wrote. Heads of
 several models stand in ``calibrator/NAME``, by the models' names."""
+
+
+OPTION_VALUES: Final[Mapping[str, Mapping[Mode, tuple[float, ...]]]] = {
+    "gamma": {"classifier": (0.5, 0.8, 1.0)},
+    "sigma": {"embedding": (0.05, 0.1, 0.2, 0.4), "classifier": (0.02, 0.1, 0.2, 0.4)},
+}
+"""Option to mode to the values beside the mode's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +61,7 @@ class ModelConditions:
 def find_conditions(model: Model, data: Path | None, *, name: str = "") -> ModelConditions:
     """Vanilla and the mitigations that apply to a model; each is tried, so that a refusal is known now."""
     known = {entry.name for entry in registry.list_entries("mitigations")}
-    found, missing = [SweepCondition(VANILLA)], {}
+    conditions, missing = [SweepCondition(VANILLA)], {}
     for mode in ("naive", "in-glove", "embedding", "classifier"):
         family = MODES[mode].partition(":")[0]
         condition = SweepCondition(mode, MODES[mode], _files(mode, data, name))
@@ -64,30 +73,22 @@ def find_conditions(model: Model, data: Path | None, *, name: str = "") -> Model
         except EvenhandError as error:
             missing[mode] = str(error)
         else:
-            found.append(condition)
+            conditions.append(condition)
             if mode == "embedding":
-                found.append(extend_condition(condition))
-    return ModelConditions(tuple(found), missing)
-
-
-def extend_condition(condition: SweepCondition) -> SweepCondition:
-    """A calibration that may change more of the text than the paper's."""
-    return replace(
-        condition,
-        name=f"{condition.name} sigma {EXTENDED_SIGMA:g}",
-        options={**condition.options, "sigma": EXTENDED_SIGMA},
-    )
+                options = {**condition.options, "sigma": EXTENDED_SIGMA}
+                extended = f"{mode} sigma {EXTENDED_SIGMA:g}"
+                conditions.append(SweepCondition(extended, condition.mitigation, options))
+    return ModelConditions(tuple(conditions), missing)
 
 
 def find_training_data(modes: ModelConditions) -> str | None:
-    """What the head that steers has learned from, as its training says; None without a head."""
-    found = {condition.name: condition.options for condition in modes.conditions}
-    if "classifier" not in found:
+    """The training data of the head that steers, as its card names it; None without a head."""
+    if "classifier" not in modes.names:
         return None
-    path = Path(str(found["classifier"]["calibrator"])) / "card.md"
+    path = Path(str(modes.options("classifier")["calibrator"])) / "card.md"
     rows = read_text(path).splitlines() if path.is_file() else []
-    said = [row.split("|")[2].strip() for row in rows if row.startswith("| data |")]
-    return said[0] if said else "articles that are not named"
+    data = (row.split("|")[2].strip() for row in rows if row.startswith("| data |"))
+    return next(data, "articles that are not named")
 
 
 def _files(mode: str, data: Path | None, name: str) -> dict[str, Option]:
@@ -98,3 +99,32 @@ def _files(mode: str, data: Path | None, name: str) -> dict[str, Option]:
         return next(({"calibrator": str(head)} for head in heads if (head / FILE).is_file()), {})
     vectors = data / VECTORS / "vectors.safetensors"
     return {"vectors": str(vectors)} if mode == "in-glove" and vectors.exists() else {}
+
+
+class OptionValue(NamedTuple):
+    """A mode at one value of an option, and the condition that is."""
+
+    mode: Mode
+    value: float
+    condition: str
+
+
+def list_option_values(option: str, modes: ModelConditions) -> list[OptionValue]:
+    """The values of an option for every mode a model has, the mode's own among them."""
+    known, settings = modes.names, list[OptionValue]()
+    for mode, values in OPTION_VALUES[option].items():
+        if mode in known:
+            own = CalibrationConfig().gamma if option == "gamma" else SIGMA[mode]
+            others = [OptionValue(mode, at, f"{mode} {option} {at:g}") for at in values]
+            settings += sorted([OptionValue(mode, own, mode), *others], key=lambda one: one.value)
+    return settings
+
+
+def list_conditions(options: Sequence[str], modes: ModelConditions) -> list[SweepCondition]:
+    """What has to be written besides the modes themselves."""
+    return [
+        SweepCondition(one.condition, MODES[one.mode], {**modes.options(one.mode), option: one.value})
+        for option in options
+        for one in list_option_values(option, modes)
+        if one.condition not in modes.names
+    ]

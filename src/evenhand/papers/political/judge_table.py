@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from evenhand.papers.political.judged_texts import JUDGE
 from evenhand.papers.replicate import ReplicationRequest
 from evenhand.papers.replication_pages import PaperTable
 from evenhand.stats.intervals import clustered_mean
-from evenhand.training.articles import SHARES, ClassifierScore, compare_classifiers, read_openings
+from evenhand.training.articles import SHARES, compare_classifiers, read_openings
 from evenhand.training.options import TrainOptions
 from evenhand.training.train import TrainingJob, prepare
 
@@ -40,6 +41,7 @@ PUBLISHED: Final[Mapping[str, TrainOptions]] = {
 }
 """With ``--full``: fetched from the Hub."""
 ALL: Final = "(all)"
+_FOLDER: Final = re.compile(r"[^\w]|_")
 _PRINTED: Final = {"source": "paper", "classifier": "XLNet", "outlet": ALL, "f1": 0.984}
 
 
@@ -72,11 +74,19 @@ class Judges:
     def table(self, folder: Path, progress: Progress) -> PaperTable:
         """Train what is not trained yet, and compare on the test articles."""
         runs = {
-            name: self._training(options, folder / _safe(name)).run(progress).folder
+            name: self._training(options, folder / _FOLDER.sub("-", name.lower()).strip("-"))
+            .run(progress)
+            .folder
             for name, options in self.names().items()
         }
-        found = compare_classifiers(read_openings(self.folder / "test.csv"), runs)
-        rows = [_PRINTED, *(row for rival in found for row in _rows(rival))]
+        rows: list[dict[str, object]] = [_PRINTED]
+        for rival in compare_classifiers(read_openings(self.folder / "test.csv"), runs):
+            own = {"source": "ours", "classifier": rival.name}
+            rows.append(
+                {**own, "outlet": ALL, "f1": rival.f1, "low": rival.low, "high": rival.high, "n": rival.n}
+            )
+            by_outlet = sorted(rival.by_outlet.items(), key=lambda item: (-item[1][1], item[0]))
+            rows += ({**own, "outlet": name, "f1": f1, "n": n} for name, (f1, n) in by_outlet)
         return PaperTable(
             id="judges",
             title="The judge's rivals on articles none of them has met",
@@ -107,17 +117,6 @@ class Judges:
         return prepare("ideology", self.folder / "train.csv", **whole)
 
 
-def _rows(rival: ClassifierScore) -> list[dict[str, object]]:
-    own = {"source": "ours", "classifier": rival.name}
-    whole = {**own, "outlet": ALL, "f1": rival.f1, "low": rival.low, "high": rival.high, "n": rival.n}
-    by_outlet = sorted(rival.by_outlet.items(), key=lambda item: (-item[1][1], item[0]))
-    return [whole, *({**own, "outlet": name, "f1": f1, "n": n} for name, (f1, n) in by_outlet)]
-
-
-def _safe(name: str) -> str:
-    return "".join(letter if letter.isalnum() else "-" for letter in name.lower()).strip("-")
-
-
 FILE: Final = "mixtures.jsonl"
 """In the folder of a planted variant; `training.planted` names it too, and would load torch."""
 
@@ -130,7 +129,16 @@ def mixture_files(specs: Mapping[str, str]) -> dict[str, Path]:
 
 def mixtures_table(files: Mapping[str, Path], execution: Execution) -> PaperTable:
     """The judge's mean for each lean, and how far that lies from the even mixture."""
-    rows = [row for name, path in files.items() for row in _rows_mixture_table(name, path, execution)]
+    rows: list[dict[str, object]] = []
+    for name, path in files.items():
+        scores = judge_mixtures(path, execution)
+        even = clustered_mean(scores[0.0]).value if 0.0 in scores else None
+        for lean, values in sorted(scores.items()):
+            mean = clustered_mean(values)
+            shift = None if even is None or mean.value is None else mean.value - even
+            bounds = {"conservative_low": mean.low, "conservative_high": mean.high}
+            row = {"source": name, "lean": lean, "conservative": mean.value, **bounds}
+            rows.append({**row, "shift": shift, "n": mean.n})
     return PaperTable(
         id="mixtures",
         title="How much was planted: the judge on the mixtures themselves",
@@ -144,26 +152,13 @@ def mixtures_table(files: Mapping[str, Path], execution: Execution) -> PaperTabl
     )
 
 
-def _rows_mixture_table(name: str, path: Path, execution: Execution) -> list[dict[str, object]]:
-    said = _judge_texts(path, execution)
-    even = clustered_mean(said[0.0]).value if 0.0 in said else None
-    rows: list[dict[str, object]] = []
-    for lean, values in sorted(said.items()):
-        found = clustered_mean(values)
-        shift = None if even is None or found.value is None else found.value - even
-        bounds = {"conservative_low": found.low, "conservative_high": found.high}
-        row: dict[str, object] = {"source": name, "lean": lean, "conservative": found.value, **bounds}
-        rows.append(row | {"shift": shift, "n": found.n})
-    return rows
-
-
-def _judge_texts(path: Path, execution: Execution) -> dict[float, np.ndarray]:
+def judge_mixtures(path: Path, execution: Execution) -> dict[float, np.ndarray]:
+    """The judge's probabilities of the texts of each lean."""
     lines = [json.loads(line) for line in read_text(path).splitlines()]
     judge = registry.create_metric(JUDGE, {}, execution)
     assert isinstance(judge, Metric)
-    scores = [row[JUDGE].value for row in judge.score([Text(line["text"]) for line in lines])]
-    found: dict[float, list[float]] = {}
-    for line, score in zip(lines, scores, strict=True):
-        if score is not None:
-            found.setdefault(float(line["lean"]), []).append(score)
-    return {lean: np.array(values) for lean, values in found.items()}
+    scores: dict[float, list[float]] = {}
+    for line, row in zip(lines, judge.score([Text(line["text"]) for line in lines]), strict=True):
+        if (score := row[JUDGE].value) is not None:
+            scores.setdefault(float(line["lean"]), []).append(score)
+    return {lean: np.array(values) for lean, values in scores.items()}

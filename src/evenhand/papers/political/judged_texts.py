@@ -1,9 +1,9 @@
-"""The texts of a run with what the judge says of them, and the same read together with their prompts."""
+"""The texts of a run with the judge's labels, and the same judged together with their prompts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from evenhand.core import registry
 from evenhand.core.files import safe_file_name
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import Execution, Text
+from evenhand.papers.replicate import ReplicationRequest
 from evenhand.store.cache import cached_table, run_key
 from evenhand.store.prompt_rows import read_prompt_rows
 from evenhand.store.run import Run
@@ -38,20 +39,21 @@ def read_judged_texts(run: Run) -> pl.DataFrame:
     indirect = [prompt.id for prompt in prompts if prompt.meta.get("kind") == "indirect"]
     texts = run.table("generations").filter(pl.col("prompt_id").is_in(indirect)).drop_nulls("text")
     scores = run.table("scores").filter(pl.col("metric") == JUDGE).drop_nulls("label")
-    return (
-        texts.join(scores, left_on="id", right_on="text_id")
-        .select("text", "label")
-        .filter(pl.col("text") != "")
-    )
+    labelled = texts.join(scores, left_on="id", right_on="text_id").select("text", "label")
+    return labelled.filter(pl.col("text") != "")
 
 
 def bias_changes(before: Run, after: Run, *, seed: int) -> pl.DataFrame:
-    """How much the bias beyond chance changed from one run to another; see ``pipeline.distances``."""
+    """How much the bias beyond chance changed from one run to another."""
     prompts = {prompt.id: prompt for prompt in read_prompt_rows(before.table("prompts"))}
-    wanted = next(
-        DistanceRequest(info["distances"], info["sides"]) for info in before.manifest["suites"].values()
-    )
+    wanted = next(iter(_distance_requests(before).values()))
     return distance_changes(_read_judged(before), _read_judged(after), wanted, prompts, seed=seed, level=0.95)
+
+
+def _distance_requests(run: Run) -> dict[str, DistanceRequest]:
+    """The distances that each suite asks for."""
+    suites = run.manifest["suites"].items()
+    return {name: DistanceRequest(info["distances"], info["sides"]) for name, info in suites}
 
 
 def _read_judged(run: Run) -> JudgedTexts:
@@ -73,16 +75,17 @@ def read_with_prompts(run: Run, condition: str, seed: int, execution: Execution)
     read = [Text(prompts[at].text + text) for at, text in zip(ids, texts["text"], strict=True)]
     scores = [row[JUDGE].value for row in judge.score(read)]
     values = np.array([np.nan if score is None else score for score in scores])
-    wanted = {
-        suite: DistanceRequest(info["distances"], info["sides"])
-        for suite, info in run.manifest["suites"].items()
-    }
     quantity = Quantity(JUDGE, JUDGE, "mean", values, True)
-    name = str(run.manifest["name"])
-    found = distance_table(name, wanted, ids, prompts, [quantity], seed=seed, level=0.95)
-    return found.insert_column(0, pl.lit(condition).alias("condition")).with_columns(
-        pl.lit("full").alias("reads")
+    distances = distance_table(
+        str(run.manifest["name"]),
+        _distance_requests(run),
+        ids,
+        prompts,
+        [quantity],
+        seed=seed,
+        level=0.95,
     )
+    return distances.select(pl.lit(condition).alias("condition"), pl.all(), pl.lit("full").alias("reads"))
 
 
 FULL: Mapping[str, pl.DataType] = {"condition": pl.String(), **DISTANCES, "reads": pl.String()}
@@ -95,7 +98,7 @@ class ConditionTask(NamedTuple):
     run: Path
     vanilla: Path
     folder: Path
-    """Where what was measured is kept: a second start finds it."""
+    """Where its tables are kept: a second start reads them."""
     is_read_whole: bool
     """Whether the judge reads its prompts and texts together too."""
     seed: int
@@ -103,7 +106,7 @@ class ConditionTask(NamedTuple):
 
 
 class ConditionTables(NamedTuple):
-    """What came out for one condition, or for several."""
+    """The tables of one condition, or of several."""
 
     changes: pl.DataFrame
     """How much bias changed from vanilla."""
@@ -111,52 +114,38 @@ class ConditionTables(NamedTuple):
     """Distances of prompts and texts together."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionMeasures:
-    """How conditions are measured: how many at once, and with what."""
-
-    jobs: int
-    seed: int
-    execution: Execution
-
-    def measure_all(
-        self, runs: Mapping[str, Run], whole: Sequence[str], folder: Path, progress: Progress
-    ) -> ConditionTables:
-        """What every run changes, and the whole texts of those that are named."""
-        tasks = [
-            ConditionTask(
-                name, run.path, runs[VANILLA].path, folder, name in whole, self.seed, self.execution
-            )
-            for name, run in runs.items()
-        ]
-        found = map_processes(measure_condition, tasks, jobs=self.jobs, progress=progress, label="changes")
-        empty = pl.DataFrame(schema={**CHANGES, "condition": pl.String(), "reads": pl.String()})
-        return ConditionTables(
-            pl.concat([empty, *(one.changes for one in found)]),
-            pl.concat([pl.DataFrame(schema=dict(FULL)), *(one.full for one in found)]),
-        )
+def measure_conditions(
+    runs: Mapping[str, Run],
+    *,
+    whole: Sequence[str],
+    folder: Path,
+    request: ReplicationRequest,
+    progress: Progress,
+) -> ConditionTables:
+    """What every run changes, and the whole texts of those that ``whole`` names."""
+    vanilla, seed, execution = runs[VANILLA].path, request.seed, request.execution()
+    tasks = [
+        ConditionTask(name, run.path, vanilla, folder, name in whole, seed, execution)
+        for name, run in runs.items()
+    ]
+    tables = map_processes(measure_condition, tasks, jobs=request.jobs, progress=progress, label="changes")
+    empty = pl.DataFrame(schema={**CHANGES, "condition": pl.String(), "reads": pl.String()})
+    return ConditionTables(
+        pl.concat([empty, *(one.changes for one in tables)]),
+        pl.concat([pl.DataFrame(schema=dict(FULL)), *(one.full for one in tables)]),
+    )
 
 
 def measure_condition(task: ConditionTask) -> ConditionTables:
     """The two tables of a condition; vanilla changes nothing."""
-    run, vanilla, name = (
-        Run.open(task.run),
-        Run.open(task.vanilla),
-        safe_file_name(task.condition, "condition"),
-    )
-    key = [*run_key(run), task.seed]
-    changed, full = pl.DataFrame(schema=dict(CHANGES)), pl.DataFrame(schema=dict(FULL))
+    run, vanilla = Run.open(task.run), Run.open(task.vanilla)
+    name, key = safe_file_name(task.condition, "condition"), [*run_key(run), task.seed]
+    changes, full = pl.DataFrame(schema=dict(CHANGES)), pl.DataFrame(schema=dict(FULL))
     if task.condition != VANILLA:
-        both = [*key, *run_key(vanilla)]
-        changed = cached_table(
-            task.folder / "changes", name, both, lambda: bias_changes(vanilla, run, seed=task.seed)
-        )
+        compute = partial(bias_changes, vanilla, run, seed=task.seed)
+        changes = cached_table(task.folder / "changes", name, [*key, *run_key(vanilla)], compute)
     if task.is_read_whole:
-        full = cached_table(
-            task.folder / "full",
-            name,
-            key,
-            lambda: read_with_prompts(run, task.condition, task.seed, task.execution),
-        )
+        compute = partial(read_with_prompts, run, task.condition, task.seed, task.execution)
+        full = cached_table(task.folder / "full", name, key, compute)
     known = {"condition": task.condition, "reads": "continuation"}
-    return ConditionTables(changed.with_columns(pl.lit(value).alias(at) for at, value in known.items()), full)
+    return ConditionTables(changes.with_columns(pl.lit(value).alias(at) for at, value in known.items()), full)

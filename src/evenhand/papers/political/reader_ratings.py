@@ -9,8 +9,7 @@ import polars as pl
 from evenhand.annotate.label_set import read_label_set
 from evenhand.core.errors import InputError
 from evenhand.papers.political.conditions import BASELINE
-from evenhand.papers.political.published_values import load_published
-from evenhand.papers.replication_pages import PaperTable
+from evenhand.papers.replication_pages import PaperTable, add_published
 from evenhand.stats.method_ratings import MethodRating, compare_methods
 from evenhand.store.table_files import read_table
 
@@ -36,18 +35,16 @@ def read_reader_answers(path: Path) -> pl.DataFrame:
 
 def table_6(answers: pl.DataFrame) -> PaperTable:
     """Means by mode and question, each against the baseline over the participants who read both."""
-    found = {question: _compare_modes(answers, question) for question in QUESTIONS}
-    rows = [
-        _row(found[question].get(str(mode)), str(mode), question)
-        for mode in answers["mode"].unique(maintain_order=True)
-        for question in QUESTIONS
-    ]
+    rows: list[dict[str, object]] = []
+    ratings = {question: _compare_modes(answers, question) for question in QUESTIONS}
+    for mode in answers["mode"].unique(maintain_order=True):
+        for question in QUESTIONS:
+            row: dict[str, object] = {"source": "study", "mode": mode, "question": question}
+            rows.append(row | _rating_cells(ratings[question].get(mode)))
     return PaperTable(
         id="table_6",
         title="Readers' answers from 1 to 7",
-        frame=pl.concat(
-            [load_published("table_6"), pl.DataFrame(rows, infer_schema_length=None)], how="diagonal_relaxed"
-        ),
+        frame=add_published("political", "table_6", pl.DataFrame(rows, infer_schema_length=None)),
         notes=(
             "Paired t tests over participants. A lower answer to bias is better; the paper's p of .00 is "
             "below .001. Its text calls the embedding mode least biased with 4.25, which is the table's "
@@ -78,23 +75,17 @@ def _compare_modes(answers: pl.DataFrame, question: str) -> dict[str, MethodRati
     of = answers.filter(pl.col("question") == question)
     if BASELINE not in set(of["mode"]):
         return {}
-    found = compare_methods(
-        of["participant"].to_list(), of["mode"].to_list(), of["answer"].to_list(), baseline=BASELINE
+    ratings = compare_methods(
+        *(of[name].to_list() for name in ("participant", "mode", "answer")), baseline=BASELINE
     )
-    return {rating.method: rating for rating in found}
+    return {rating.method: rating for rating in ratings}
 
 
-def _row(found: MethodRating | None, mode: str, question: str) -> dict[str, object]:
-    row: dict[str, object] = {"source": "study", "mode": mode, "question": question}
-    if found is None:
-        return row | {"mean": None, "n": 0}
-    row |= {
-        "mean": found.mean.value,
-        "mean_low": found.mean.low,
-        "mean_high": found.mean.high,
-        "n": found.mean.n,
-    }
-    gap = found.difference
-    if gap is None:
-        return row
-    return row | {"p": gap.p, "difference": gap.estimate, "low": gap.low, "high": gap.high}
+def _rating_cells(rating: MethodRating | None) -> dict[str, object]:
+    if rating is None:
+        return {"mean": None, "n": 0}
+    mean, gap = rating.mean, rating.difference
+    cells: dict[str, object] = {"mean": mean.value, "mean_low": mean.low, "mean_high": mean.high, "n": mean.n}
+    if gap is not None:
+        cells |= {"p": gap.p, "difference": gap.estimate, "low": gap.low, "high": gap.high}
+    return cells

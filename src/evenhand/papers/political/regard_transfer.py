@@ -12,6 +12,7 @@ from evenhand.audits.debias import MODES
 from evenhand.audits.mitigation_cost import VANILLA
 from evenhand.audits.mitigation_sweep import MitigationSweep, SweepCondition
 from evenhand.core.protocols import Model, Progress
+from evenhand.papers.political.bias_tables import estimate_columns
 from evenhand.papers.political.conditions import FILE
 from evenhand.papers.replication_pages import PaperTable
 from evenhand.run_options import AuditOptions
@@ -26,16 +27,16 @@ _SHOWN: Final = (("regard", "regard"), ("regard", "negative"), ("sentiment", "co
 
 def find_head(data: Path | None, name: str) -> Path | None:
     """The head of regard of a model; None where there is none."""
-    found = [data / HEADS_FOLDER / name, data / HEADS_FOLDER] if data else []
-    return next((folder for folder in found if (folder / FILE).is_file()), None)
+    folders = [data / HEADS_FOLDER / name, data / HEADS_FOLDER] if data else []
+    return next((folder for folder in folders if (folder / FILE).is_file()), None)
 
 
 def regard_study(model: Model, spec: str, head: Path, options: AuditOptions, jobs: int) -> MitigationSweep:
     """The audits of a model on the suite, as it is and steered."""
-    asked: AuditOptions = {**options, "suite": ("regard",), "metrics": ("regard", "sentiment")}
-    asked |= {"preset": None, "limit": None, "samples": SAMPLES, "max_new_tokens": None}
+    shared: AuditOptions = {**options, "suite": ("regard",), "metrics": ("regard", "sentiment")}
+    shared |= {"preset": None, "limit": None, "samples": SAMPLES, "max_new_tokens": None}
     steered = SweepCondition("classifier", MODES["classifier"], {"calibrator": str(head)})
-    return MitigationSweep(model, (SweepCondition(VANILLA), steered), asked, spec=spec, jobs=jobs)
+    return MitigationSweep(model, (SweepCondition(VANILLA), steered), shared, spec=spec, jobs=jobs)
 
 
 def regard_changes(study: MitigationSweep, name: str, folder: Path, progress: Progress) -> pl.DataFrame:
@@ -63,25 +64,12 @@ def regard_table(rows: pl.DataFrame) -> PaperTable:
 
 def _rows(name: str, before: Run, after: Run, changed: Run) -> pl.DataFrame:
     keys = ["axis", "group", "baseline", "metric", "output"]
-    found = changed.table("changes").filter(pl.col("effect") == "gap").drop_nulls("baseline")
-    wanted = pl.struct("metric", "output").is_in([{"metric": a, "output": b} for a, b in _SHOWN])
-    table = found.filter(wanted).select(
-        *keys,
-        pl.col("estimate").alias("change"),
-        change_low="low",
-        change_high="high",
-        p_adjusted="p_adjusted",
-    )
+    is_shown = pl.struct("metric", "output").is_in([{"metric": a, "output": b} for a, b in _SHOWN])
+    changes = changed.table("changes").filter(pl.col("effect") == "gap", is_shown).drop_nulls("baseline")
+    table = changes.select(*keys, *estimate_columns("change"), "p_adjusted")
     for when, run in (("before", before), ("after", after)):
-        named = run.table("comparisons").select(
-            *keys,
-            pl.col("estimate").alias(when),
-            pl.col("low").alias(f"{when}_low"),
-            pl.col("high").alias(f"{when}_high"),
-        )
-        table = table.join(named, on=keys, how="left", maintain_order="left")
-    front = [*keys, "before", "before_low", "before_high", "after", "after_low", "after_high"]
-    order = table.select(
-        pl.lit(name).alias("source"), *front, "change", "change_low", "change_high", "p_adjusted"
-    )
+        of = run.table("comparisons").select(*keys, *estimate_columns(when))
+        table = table.join(of, on=keys, how="left", maintain_order="left")
+    estimates = [f"{name}{end}" for name in ("before", "after", "change") for end in ("", "_low", "_high")]
+    order = table.select(pl.lit(name).alias("source"), *keys, *estimates, "p_adjusted")
     return order.sort("metric", "output", "axis", "group")

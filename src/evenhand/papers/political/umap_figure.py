@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,41 +28,41 @@ LEAST = 10
 Matrix: TypeAlias = npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingPanel:
-    """The texts of one panel as vectors, and the side the judge gives each."""
+class EmbeddingPanel(NamedTuple):
+    """The texts of one panel: the side the judge gives each, and where each lies."""
 
     name: str
-    vectors: Matrix
     sides: Sequence[str]
+    silhouette: float | None
+    """How far the sides lie apart, from -1 to 1; None where only one side is there."""
+    places: npt.NDArray[np.float64] | None
+    """Two coordinates of each text; None without umap-learn, or with too few texts."""
 
     @property
-    def silhouette(self) -> float | None:
-        """How far the sides lie apart, from -1 to 1; None where only one side is there."""
-        return silhouette(self.vectors, self.sides)
+    def title(self) -> str:
+        """The name with the silhouette."""
+        known = "not known" if self.silhouette is None else f"{self.silhouette:.2f}"
+        return f"{self.name}: silhouette {known}"
 
 
-def figure_2(judged: Mapping[str, pl.DataFrame], source: str, execution: Execution, seed: int) -> PaperFigure:
+def figure_2(texts: Mapping[str, pl.DataFrame], source: str, execution: Execution, seed: int) -> PaperFigure:
     """The four panels of one source, from ``text`` and ``label`` of its indirect texts by condition."""
-    panels = list(_panels({name: _sample_texts(table, seed) for name, table in judged.items()}, execution))
-    places = [_umap(panel, seed) for panel in panels]
-    is_small = all(len(panel.vectors) < LEAST for panel in panels)
+    panels = _panels(texts, execution, seed)
+    is_small = all(len(panel.sides) < LEAST for panel in panels)
     why = f"fewer than {LEAST} texts a panel" if is_small else NO_UMAP
-    note = () if any(place is not None for place in places) else (f"Not drawn: {why}.",)
-    missing = [mode for mode in ("embedding", "classifier") if mode not in judged]
-    lost = tuple(f"The panel of mode {mode} is missing: the mode is." for mode in missing)
+    missing = (mode for mode in ("embedding", "classifier") if mode not in texts)
     return PaperFigure(
         id="figure_2",
         title=f"Texts of {source} by the judge's side, projected",
-        frame=pl.concat(_rows(panel, place) for panel, place in zip(panels, places, strict=True)),
-        svg=_drawing(panels, places),
-        alt="; ".join(f"{panel.name}: silhouette {_format_value(panel.silhouette)}" for panel in panels),
+        frame=pl.concat(map(_rows, panels)),
+        svg=_drawing(panels),
+        alt="; ".join(panel.title for panel in panels),
         notes=(
             "Silhouettes are taken before the projection, between the two sides the judge gives the texts: 0 "
             "is mixed, 1 apart. (a) is the mean of word vectors that know no ideology; (b) to (d) show what "
             "the judge's ideology head reads.",
-            *note,
-            *lost,
+            *(() if any(panel.places is not None for panel in panels) else (f"Not drawn: {why}.",)),
+            *(f"The panel of mode {mode} is missing: the mode is." for mode in missing),
         ),
     )
 
@@ -87,40 +87,29 @@ def silhouette(vectors: Matrix, labels: Sequence[str]) -> float | None:
     return float(np.mean(np.divide(near - own, largest, out=np.zeros_like(own), where=largest > 0)))
 
 
-def _panels(judged: Mapping[str, pl.DataFrame], execution: Execution) -> list[EmbeddingPanel]:
-    own = judged[VANILLA]
-    panels = [
-        EmbeddingPanel(
-            "(a) baseline, word vectors", _word_vectors(own["text"].to_list()), own["label"].to_list()
-        )
-    ]
-    kept = {
-        "(b) baseline, judge": VANILLA,
-        "(c) embedding, judge": "embedding",
-        "(d) classifier, judge": "classifier",
-    }
-    for name, condition in kept.items():
-        if condition in judged:
-            table = judged[condition]
-            panels.append(
-                EmbeddingPanel(
-                    name, _judge_vectors(table["text"].to_list(), execution), table["label"].to_list()
-                )
-            )
+def _panels(texts: Mapping[str, pl.DataFrame], execution: Execution, seed: int) -> list[EmbeddingPanel]:
+    readers: tuple[tuple[str, str, Callable[[Sequence[str]], Matrix]], ...] = (
+        ("(a) baseline, word vectors", VANILLA, _word_vectors),
+        ("(b) baseline, judge", VANILLA, partial(_judge_vectors, execution=execution)),
+        ("(c) embedding, judge", "embedding", partial(_judge_vectors, execution=execution)),
+        ("(d) classifier, judge", "classifier", partial(_judge_vectors, execution=execution)),
+    )
+    panels = []
+    for name, condition, read in readers:
+        if condition in texts:
+            table = texts[condition]
+            table = table[np.sort(make_generator(seed, "figure_2").permutation(table.height)[:MOST])]
+            vectors, sides = read(table["text"].to_list()), table["label"].to_list()
+            panels.append(EmbeddingPanel(name, sides, silhouette(vectors, sides), _umap(vectors, seed)))
     return panels
-
-
-def _sample_texts(table: pl.DataFrame, seed: int) -> pl.DataFrame:
-    rows = make_generator(seed, "figure_2").permutation(table.height)[:MOST]
-    return table[np.sort(rows)]
 
 
 def _word_vectors(texts: Sequence[str]) -> Matrix:
     vectors = load_embedded_vectors()
     places = [[place for word in split_words(text) if (place := vectors.find(word)) >= 0] for text in texts]
     empty = np.zeros(vectors.matrix.shape[1], dtype=np.float32)
-    found = [vectors.matrix[rows].mean(axis=0) if rows else empty for rows in places]
-    return np.stack(found).astype(np.float32)
+    means = [vectors.matrix[rows].mean(axis=0) if rows else empty for rows in places]
+    return np.stack(means).astype(np.float32)
 
 
 def _judge_vectors(texts: Sequence[str], execution: Execution) -> Matrix:
@@ -129,9 +118,8 @@ def _judge_vectors(texts: Sequence[str], execution: Execution) -> Matrix:
     return embedded_classifier(execution).pooled_vectors(texts, "ideology")
 
 
-def _umap(panel: EmbeddingPanel, seed: int) -> npt.NDArray[np.float64] | None:
-    """Two coordinates a text; None without umap-learn, or with too few texts."""
-    if len(panel.vectors) < LEAST:
+def _umap(vectors: Matrix, seed: int) -> npt.NDArray[np.float64] | None:
+    if len(vectors) < LEAST:
         return None
     with warnings.catch_warnings():
         # umap-learn warns of what it was not built with; nothing of it is used here.
@@ -140,49 +128,36 @@ def _umap(panel: EmbeddingPanel, seed: int) -> npt.NDArray[np.float64] | None:
             from umap import UMAP
         except ImportError:
             return None
-        projection = UMAP(
-            n_neighbors=min(15, len(panel.vectors) - 1), random_state=seed, n_jobs=1, init="pca"
-        )
-        return np.asarray(projection.fit_transform(panel.vectors), dtype=np.float64)
+        projection = UMAP(n_neighbors=min(15, len(vectors) - 1), random_state=seed, n_jobs=1, init="pca")
+        return np.asarray(projection.fit_transform(vectors), dtype=np.float64)
 
 
-def _rows(panel: EmbeddingPanel, place: npt.NDArray[np.float64] | None) -> pl.DataFrame:
-    count = len(panel.sides)
+def _rows(panel: EmbeddingPanel) -> pl.DataFrame:
+    places = [(None, None)] * len(panel.sides) if panel.places is None else panel.places.tolist()
     return pl.DataFrame(
-        {
-            "panel": [panel.name] * count,
-            "side": list(panel.sides),
-            "x": place[:, 0] if place is not None else [None] * count,
-            "y": place[:, 1] if place is not None else [None] * count,
-            "silhouette": [panel.silhouette] * count,
-        },
+        [
+            (panel.name, side, x, y, panel.silhouette)
+            for side, (x, y) in zip(panel.sides, places, strict=True)
+        ],
         schema={
-            "panel": pl.String,
-            "side": pl.String,
-            "x": pl.Float64,
-            "y": pl.Float64,
-            "silhouette": pl.Float64,
+            **dict.fromkeys(("panel", "side"), pl.String()),
+            **dict.fromkeys(("x", "y", "silhouette"), pl.Float64()),
         },
+        orient="row",
     )
 
 
-def _drawing(panels: Sequence[EmbeddingPanel], places: Sequence[npt.NDArray[np.float64] | None]) -> str:
-    with open_canvas(2, 2, width=9, height=8) as (canvas, axes):
+def _drawing(panels: Sequence[EmbeddingPanel]) -> str:
+    with open_canvas(4, columns=2, width=4.5, height=4.0) as (canvas, axes):
         for axis in axes:
             axis.set_xticks([])
             axis.set_yticks([])
-        for axis, panel, place in zip(axes, panels, places, strict=False):
-            axis.set_title(
-                f"{panel.name}: silhouette {_format_value(panel.silhouette)}", loc="left", fontsize=10
-            )
+        for axis, panel in zip(axes, panels, strict=False):
+            axis.set_title(panel.title, loc="left", fontsize=10)
             for side, colour in COLOURS.items():
-                chosen = np.asarray(panel.sides) == side
-                if place is not None:
-                    axis.scatter(place[chosen, 0], place[chosen, 1], s=5, color=colour, label=side, alpha=0.6)
-        if places[0] is not None:
+                if panel.places is not None:
+                    places = panel.places[np.asarray(panel.sides) == side]
+                    axis.scatter(places[:, 0], places[:, 1], s=5, color=colour, label=side, alpha=0.6)
+        if panels[0].places is not None:
             axes[0].legend(fontsize=8)
         return to_svg(canvas)
-
-
-def _format_value(value: float | None) -> str:
-    return "not known" if value is None else f"{value:.2f}"

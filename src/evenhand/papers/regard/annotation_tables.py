@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from typing import Final
@@ -32,12 +33,8 @@ Codes = Mapping[str, int]
 
 def table_4(published: RegardRelease) -> PaperTable:
     """Texts by part and majority label of regard."""
-    counts = {
-        key: count
-        for *key_, count in published.annotations("regard").group_by("part", "label").len().iter_rows()
-        for key in [tuple(key_)]
-    }
-    ours = {part: tuple(counts.get((part, label), 0) for label in LABELS) for part in PARTS}
+    counts = Counter(published.annotations("regard").select("part", "label").iter_rows())
+    ours = {part: tuple(counts[part, label] for label in LABELS) for part in PARTS}
     rows = [
         {"source": source, "dataset": part, **dict(zip(LABELS, cells, strict=True)), "total": sum(cells)}
         for source, parts in ((PAPER, PRINTED_4), (OURS, ours))
@@ -48,16 +45,18 @@ def table_4(published: RegardRelease) -> PaperTable:
 
 def table_5(published: RegardRelease, seed: int) -> PaperTable:
     """Spearman's rho by context; ``both`` is the mean of the contexts as printed, ``pooled`` is over all."""
-    found = correlations(published, seed)
     rows: list[dict[str, object]] = [
-        {
-            "source": PAPER,
-            "datasets": name,
-            **dict(zip(_PRINTED_COLUMNS, cells, strict=True)),
-        }
+        {"source": PAPER, "datasets": name, **dict(zip(_PRINTED_COLUMNS, cells, strict=True))}
         for name, cells in PRINTED_5.items()
     ]
-    rows += [_row(name, cells) for name, cells in found.items()]
+    for name, cells in correlations(published, seed).items():
+        row: dict[str, object] = {"source": OURS, "datasets": name}
+        for context, rho in cells.items():
+            bounds = {f"{context}_low": rho.low, f"{context}_high": rho.high, f"{context}_texts": rho.n}
+            row |= {context: rho.value, **bounds}
+        respect, occupation = cells["respect"].value, cells["occupation"].value
+        row["both"] = None if respect is None or occupation is None else (respect + occupation) / 2
+        rows.append(row)
     notes = (
         "The first row is over the texts that stand in both sets; a text that stands in one set twice "
         "counts once. The printed figure of both is the mean of the contexts, not the pooled correlation.",
@@ -73,7 +72,10 @@ def table_5(published: RegardRelease, seed: int) -> PaperTable:
 @cache
 def correlations(published: RegardRelease, seed: int) -> dict[str, dict[str, Estimate]]:
     """For each row of Table 5 rho in each context and ``pooled``, with intervals over templates."""
-    sentiment, regard = (_codes(published, metric) for metric in ("sentiment", "regard"))
+    sentiment, regard = (
+        {text: LABELS.index(label) - 1 for _, label, text in published.annotations(metric).iter_rows()}
+        for metric in ("sentiment", "regard")
+    )
     vader = _vader([*sentiment, *regard])
     pairs = dict(zip(PRINTED_5, ((sentiment, regard), (vader, sentiment), (vader, regard)), strict=True))
     return {name: _rho(first, second, seed) for name, (first, second) in pairs.items()}
@@ -98,24 +100,6 @@ def _rho(first: Codes, second: Codes, seed: int) -> dict[str, Estimate]:
     }
 
 
-def _row(name: str, cells: Mapping[str, Estimate]) -> dict[str, object]:
-    values = [cells[context].value for context in ("respect", "occupation")]
-    row: dict[str, object] = {"source": OURS, "datasets": name}
-    for context, found in cells.items():
-        row |= {
-            context: found.value,
-            f"{context}_low": found.low,
-            f"{context}_high": found.high,
-            f"{context}_texts": found.n,
-        }
-    known = [value for value in values if value is not None]
-    return row | {"both": sum(known) / 2 if len(known) == 2 else None}
-
-
-def _codes(published: RegardRelease, metric: str) -> dict[str, int]:
-    return {text: LABELS.index(label) - 1 for _, label, text in published.annotations(metric).iter_rows()}
-
-
 def _vader(texts: list[str]) -> dict[str, int]:
     scored = Sentiment(cut=CUT).score([Text(text) for text in texts])
     return {
@@ -124,8 +108,9 @@ def _vader(texts: list[str]) -> dict[str, int]:
     }
 
 
+_IS_LABELLED: Final = pl.col("regard").is_in(LABELS) & pl.col("sentiment").is_in(LABELS)
 SHOWN: Final = 25
-"""Texts a source, context and direction."""
+"""Texts per source, context and direction."""
 _SHOWN: Final = (
     *("source", "context", "axis", "group"),
     *("regard", "sentiment", "regard_value", "sentiment_value", "text"),
@@ -134,7 +119,7 @@ _SHOWN: Final = (
 
 def table_agreement(texts: pl.DataFrame) -> PaperTable:
     """Texts by context, regard and sentiment, with their share of the context's texts that have both."""
-    known = _select_labelled(texts)
+    known = texts.filter(_IS_LABELLED)
     keys = ["source", "context"]
     counts = known.group_by(*keys, "regard", "sentiment").len("texts")
     totals = known.group_by(keys).len("of")
@@ -152,10 +137,11 @@ def table_agreement(texts: pl.DataFrame) -> PaperTable:
 
 def table_disagreements(texts: pl.DataFrame) -> PaperTable:
     """Texts of positive sentiment and negative regard or the reverse, the most decided first."""
-    known = _select_labelled(texts).filter(
-        (pl.col("regard") != pl.col("sentiment"))
-        & (pl.col("regard") != "neutral")
-        & (pl.col("sentiment") != "neutral")
+    known = texts.filter(
+        _IS_LABELLED,
+        pl.col("regard") != pl.col("sentiment"),
+        pl.col("regard") != "neutral",
+        pl.col("sentiment") != "neutral",
     )
     apart = (pl.col("regard_value") - pl.col("sentiment_value")).abs()
     frame = (
@@ -173,7 +159,3 @@ def table_disagreements(texts: pl.DataFrame) -> PaperTable:
     return PaperTable(
         "table_disagreements", "Where regard and sentiment point apart", frame, notes, is_offensive=True
     )
-
-
-def _select_labelled(texts: pl.DataFrame) -> pl.DataFrame:
-    return texts.filter(pl.col("regard").is_in(LABELS) & pl.col("sentiment").is_in(LABELS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
@@ -16,140 +16,109 @@ from evenhand.papers.replication_pages import PaperClaim
 _NO_RATINGS = "the single ratings were not released; give your own with --human"
 _MORE_NEGATIVE = {"respect": ("Black", "man", "gay"), "occupation": ("Black", "woman", "gay")}
 """Section 5: who GPT-2 writes of more negatively, by context."""
-_KAPPA = {("all", "sentiment"): "0.50", ("all", "regard"): "0.49", ("original", "sentiment"): "0.60"} | {
-    ("original", "regard"): "0.67"
-}
+_AGREEMENT = (
+    ("fleiss_kappa", "all", "sentiment", "0.50"),
+    ("fleiss_kappa", "all", "regard", "0.49"),
+    ("fleiss_kappa", "original", "sentiment", "0.60"),
+    ("fleiss_kappa", "original", "regard", "0.67"),
+    *(("spearman", "original", name, {"sentiment": "0.76", "regard": "0.80"}[name]) for name in QUESTIONS),
+)
+"""Statistic, categories, question, and the printed value."""
 _STATED = "more negative regard"
 _RIVALS = ("LSTM, random", "LSTM, pretrained", "VADER", "TextBlob")
-_RHO = {"sentiment": "0.76", "regard": "0.80"}
 
 
-def agreement_claims(found: Sequence[AgreementEstimate]) -> list[PaperClaim]:
+def agreement_claims(estimates: Sequence[AgreementEstimate]) -> Iterator[PaperClaim]:
     """Section 4: how far annotators agree; ours from the table of single ratings where one was given."""
-    known = {(row.statistic, row.categories, row.question): row.estimate for row in found}
-    wanted = [("fleiss_kappa", *key, printed) for key, printed in _KAPPA.items()]
-    wanted += [("spearman", "original", question, _RHO[question]) for question in QUESTIONS]
-    return [
-        PaperClaim(
-            "4",
-            f"{statistic.replace('_', ' ')} of {question}, {categories} categories",
-            printed,
-            _format_estimate(known.get((statistic, categories, question))),
-            "your annotations" if found else "",
-            "" if (statistic, categories, question) in known else _NO_RATINGS,
-        )
-        for statistic, categories, question, printed in wanted
-    ]
+    known = {(row.statistic, row.categories, row.question): row.estimate for row in estimates}
+    source = "your annotations" if estimates else ""
+    for statistic, categories, question, number in _AGREEMENT:
+        claim = f"{statistic.replace('_', ' ')} of {question}, {categories} categories"
+        estimate = known.get((statistic, categories, question))
+        remark = _NO_RATINGS if estimate is None else ""
+        yield PaperClaim("4", claim, number, _format_estimate(estimate), source, remark)
 
 
-def annotation_claims(published: RegardRelease, seed: int) -> list[PaperClaim]:
+def annotation_claims(published: RegardRelease, seed: int) -> Iterator[PaperClaim]:
     """Section 4: the kept texts, and that sentiment is the better proxy where respect is spoken of."""
     texts = published.annotations("regard")
     rho = correlations(published, seed)["sentiment ann. vs. regard ann."]
-    distinct = texts["text"].n_unique()
-    return [
-        PaperClaim(
-            "4",
-            "texts whose majority is an original category",
-            "302",
-            str(texts.height),
-            "annotations",
-            f"{distinct} different texts",
-        ),
-        PaperClaim(
-            "4",
-            "sentiment goes with regard more closely in respect than in occupation contexts",
-            "0.95 against 0.70",
-            f"{_format_estimate(rho['respect'])} against {_format_estimate(rho['occupation'])}",
-            "annotations",
-        ),
-    ]
+    claim, distinct = "texts whose majority is an original category", texts["text"].n_unique()
+    yield PaperClaim("4", claim, "302", str(texts.height), "annotations", f"{distinct} different texts")
+    claim = "sentiment goes with regard more closely in respect than in occupation contexts"
+    ours = f"{_format_estimate(rho['respect'])} against {_format_estimate(rho['occupation'])}"
+    yield PaperClaim("4", claim, "0.95 against 0.70", ours, "annotations")
 
 
-def classifier_claims(accuracies: pl.DataFrame) -> list[PaperClaim]:
+def classifier_claims(accuracies: pl.DataFrame) -> Iterator[PaperClaim]:
     """Section 4 and footnote 9: the transformer against the rest, and by context."""
-    ours = accuracies.filter(pl.col("source") != "paper")
-    transformer = ours.filter(pl.col("classifier").str.starts_with("transformer"))
-    if transformer.is_empty():
-        return []
-    name = transformer["classifier"][-1]
-    test = ours.filter((pl.col("part") == "test") & (pl.col("context") == "all"))
-    own = test.filter(pl.col("classifier") == name).row(0, named=True)
-    others = test.filter(pl.col("classifier").is_in(_RIVALS))
-    best = others.sort("accuracy", descending=True).row(0, named=True)
+    test = accuracies.filter(pl.col("source") != "paper", pl.col("part") == "test")
+    transformers = test.filter(pl.col("classifier").str.starts_with("transformer"))
+    if transformers.is_empty():
+        return
+    name = transformers["classifier"][-1]
+    of_context = transformers.filter(pl.col("classifier") == name).rows_by_key(
+        "context", named=True, unique=True
+    )
+    own = of_context["all"]
+    rivals = test.filter(pl.col("context") == "all", pl.col("classifier").is_in(_RIVALS))
+    best = rivals.sort("accuracy", descending=True).row(0, named=True)
     gap = 100 * (own["accuracy"] - best["accuracy"])
-    claims = [
-        PaperClaim(
-            "4",
-            "the transformer is right more often than every other model on test texts, by",
-            "more than 20 points",
-            f"{gap:+.0f} points ({_accuracy(own)} against {_accuracy(best)} of {best['classifier']})",
-            name,
-            "30 texts: intervals overlap widely" if own["low"] < best["high"] else "",
-        )
-    ]
-    for context, printed in (("respect", "78 %"), ("occupation", "79 %")):
-        row = transformer.filter(
-            (pl.col("classifier") == name) & (pl.col("part") == "test") & (pl.col("context") == context)
-        ).row(0, named=True)
-        claims.append(
-            PaperClaim("4, footnote 9", f"accuracy in {context} contexts", printed, _accuracy(row), name)
-        )
-    return claims
+    yield PaperClaim(
+        "4",
+        "the transformer is right more often than every other model on test texts, by",
+        "more than 20 points",
+        f"{gap:+.0f} points ({_accuracy(own)} against {_accuracy(best)} of {best['classifier']})",
+        name,
+        "30 texts: intervals overlap widely" if own["low"] < best["high"] else "",
+    )
+    for context, number in (("respect", "78 %"), ("occupation", "79 %")):
+        claim, ours = f"accuracy in {context} contexts", _accuracy(of_context[context])
+        yield PaperClaim("4, footnote 9", claim, number, ours, name)
 
 
-def gap_claims(gaps: pl.DataFrame) -> list[PaperClaim]:
+def gap_claims(gaps: pl.DataFrame) -> Iterator[PaperClaim]:
     """Section 5: who is written of more negatively by GPT-2, and whether LM-1B is less so."""
-    claims = []
+    negative = gaps.filter(pl.col("metric") == "regard", pl.col("output") == "negative")
     for context, groups in _MORE_NEGATIVE.items():
         for group in groups:
-            claims += _more_negative(gaps, context, group)
-    claims.append(
-        PaperClaim(
-            "5",
-            "LM-1B's samples differ less between demographic pairs than GPT-2's",
-            "as stated, no number",
-            _mean_gap(gaps, LM1B_SAMPLES)
-            and f"{_mean_gap(gaps, LM1B_SAMPLES)} against {_mean_gap(gaps, GPT2_SAMPLES)}",
-            "mean absolute gap of negative regard",
-            ""
-            if _mean_gap(gaps, LM1B_SAMPLES)
-            else "LM-1B's samples were not released: put lm1b_samples.tsv beside the rest",
-        )
+            yield from _more_negative(negative.filter(pl.col("context") == context), context, group)
+    inside = negative.filter(~pl.col("context").str.starts_with("(")).group_by("source")
+    means = dict(inside.agg(pl.col("gap").abs().mean()).iter_rows())
+    lm1b, gpt2 = (
+        None if mean is None else f"{100 * mean:.1f} points"
+        for mean in (means.get(LM1B_SAMPLES), means.get(GPT2_SAMPLES))
     )
-    return claims
+    yield PaperClaim(
+        "5",
+        "LM-1B's samples differ less between demographic pairs than GPT-2's",
+        "as stated, no number",
+        lm1b and f"{lm1b} against {gpt2}",
+        "mean absolute gap of negative regard",
+        "" if lm1b else "LM-1B's samples were not released: put lm1b_samples.tsv beside the rest",
+    )
 
 
-def _more_negative(gaps: pl.DataFrame, context: str, group: str) -> list[PaperClaim]:
-    found = gaps.filter(
-        (pl.col("context") == context)
-        & (pl.col("metric") == "regard")
-        & (pl.col("output") == "negative")
-        & ((pl.col("group") == group) | (pl.col("baseline") == group))
-    )
-    claims = []
-    for row in found.iter_rows(named=True):
+def _more_negative(gaps: pl.DataFrame, context: str, group: str) -> Iterator[PaperClaim]:
+    of = gaps.filter((pl.col("group") == group) | (pl.col("baseline") == group)).drop_nulls("gap")
+    for row in of.iter_rows(named=True):
         sign = 1 if row["group"] == group else -1
         other = row["baseline"] if sign == 1 else row["group"]
-        if row["gap"] is None:
-            continue
         low, high = sorted((sign * row["low"], sign * row["high"]))
         p = "none" if row["p_adjusted"] is None else f"{row['p_adjusted']:.3f}"
-        claims.append(
-            PaperClaim(
-                "5",
-                f"{_STATED} of {group} than of {other} in {context} contexts",
-                "as stated, no number",
-                f"{100 * sign * row['gap']:+.1f} points ({100 * low:+.1f} to {100 * high:+.1f}), adjusted p "
-                f"{p}",
-                row["source"],
-                _verdict(low, high, row["p_adjusted"]),
-            )
+        interval = f"({100 * low:+.1f} to {100 * high:+.1f}), adjusted p {p}"
+        yield PaperClaim(
+            "5",
+            f"{_STATED} of {group} than of {other} in {context} contexts",
+            "as stated, no number",
+            f"{100 * sign * row['gap']:+.1f} points {interval}",
+            row["source"],
+            describe_gap(low, high, row["p_adjusted"]),
         )
-    return claims
 
 
-def _verdict(low: float, high: float, p: float | None) -> str:
+def describe_gap(low: float, high: float, p: float | None) -> str:
+    """Nothing where a gap is above 0 after correction, else why the paper's statement is not found again."""
     if low > 0:
         return "" if p is not None and p < LEVEL else "not after correction for the number of tests"
     return "the interval holds zero" if high > 0 else "the opposite"
@@ -157,37 +126,23 @@ def _verdict(low: float, high: float, p: float | None) -> str:
 
 def summarise_claims(claims: Sequence[PaperClaim]) -> tuple[str, ...]:
     """For each source how many of the paper's statements on more negative regard are found again."""
-    stated = [claim for claim in claims if claim.claim.startswith(_STATED)]
-    lines = []
-    for source in dict.fromkeys(claim.source for claim in stated):
-        own = [claim.remark for claim in stated if claim.source == source]
-        lines.append(
-            f"{source}: of the paper's {len(own)} statements on who is written of with more negative regard, "
-            f"{own.count('')} are found again after correction; the rest stand under Claims."
-        )
-    return tuple(lines)
-
-
-def _mean_gap(gaps: pl.DataFrame, source: str) -> str | None:
-    found = (
-        gaps.filter(
-            (pl.col("source") == source)
-            & (pl.col("metric") == "regard")
-            & (pl.col("output") == "negative")
-            & ~pl.col("context").str.starts_with("(")
-        )["gap"]
-        .abs()
-        .mean()
+    remarks: dict[str, list[str]] = {}
+    for claim in claims:
+        if claim.claim.startswith(_STATED):
+            remarks.setdefault(claim.source, []).append(claim.remark)
+    return tuple(
+        f"{source}: of the paper's {len(own)} statements on who is written of with more negative regard, "
+        f"{own.count('')} are found again after correction; the rest stand under Claims."
+        for source, own in remarks.items()
     )
-    return None if found is None else f"{100 * float(found):.1f} points"  # type: ignore[arg-type]
 
 
 def _accuracy(row: dict[str, float]) -> str:
     return f"{100 * row['accuracy']:.0f} % ({100 * row['low']:.0f} to {100 * row['high']:.0f})"
 
 
-def _format_estimate(found: Estimate | None) -> str | None:
-    if found is None or found.value is None:
+def _format_estimate(estimate: Estimate | None) -> str | None:
+    if estimate is None or estimate.value is None:
         return None
-    spread = "" if found.low is None else f" ({found.low:.2f} to {found.high:.2f})"
-    return f"{found.value:.2f}{spread}, {found.n_clusters} clusters"
+    spread = "" if estimate.low is None else f" ({estimate.low:.2f} to {estimate.high:.2f})"
+    return f"{estimate.value:.2f}{spread}, {estimate.n_clusters} clusters"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,7 +12,7 @@ import polars as pl
 from evenhand.core.errors import MissingLibraryError
 from evenhand.core.files import safe_file_name
 from evenhand.core.protocols import Progress
-from evenhand.core.records import Execution, Text
+from evenhand.core.records import Text
 from evenhand.metrics.regard import Regard
 from evenhand.papers.regard.released_data import PARTS, RegardRelease
 from evenhand.papers.replicate import ReplicationRequest
@@ -21,7 +21,7 @@ from evenhand.papers.svg_figures import FigureBar, grouped_bars
 from evenhand.suites.regard import RegardSuite
 from evenhand.training.job_folder import PREDICTIONS_FILE, TextPrediction, read_predictions
 from evenhand.training.options import TrainOptions
-from evenhand.training.seed_averages import ALL, AverageAccuracy, average_accuracies
+from evenhand.training.seed_averages import ALL, average_accuracies
 from evenhand.training.sentiment_analysers import ANALYSERS
 from evenhand.training.train import TrainingJob, prepare
 
@@ -47,18 +47,11 @@ class FigureTrainings:
     """The classifiers of Figure 1, ready to be trained."""
 
     published: RegardRelease
-    seed: int
-    execution: Execution
-    full: bool
-
-    @classmethod
-    def of(cls, published: RegardRelease, request: ReplicationRequest) -> FigureTrainings:
-        """What a request asks for; ``full`` adds the paper's BERT, which is fetched from the Hub."""
-        return cls(published, request.seed, request.execution(), request.full)
+    request: ReplicationRequest
 
     def names(self) -> dict[str, str]:
-        """Name in the figure to backbone."""
-        return CLASSIFIERS | ({"transformer (BERT)": BERT} if self.full else {})
+        """Name in the figure to backbone; with ``--full`` the paper's BERT, which is fetched from the Hub."""
+        return CLASSIFIERS | ({"transformer (BERT)": BERT} if self.request.full else {})
 
     def check(self) -> None:
         """An error where the annotations cannot be learned from, before anything is computed."""
@@ -73,10 +66,15 @@ class FigureTrainings:
             except MissingLibraryError as error:
                 notes.append(f"{name} is left out: {error.problem}.")
                 continue
-            rows = [row.row() for row in self._accuracies(trained.folder)]
-            tables.append(_frame(name, rows))
-        tables.append(_frame(EMBEDDED, [row.row() for row in self._embedded_accuracies()]))
-        frame = pl.concat([_published_rows(), *tables], how="diagonal_relaxed")
+            # One run, or several of different seeds.
+            runs = sorted(trained.folder.glob("seed-*")) or [trained.folder]
+            tables.append(_accuracies(name, [read_predictions(run / PREDICTIONS_FILE) for run in runs]))
+        tables.append(_accuracies(EMBEDDED, [self._embedded_predictions()]))
+        published = [
+            {"source": "paper", "classifier": "BERT", "part": "not said", "context": name, "accuracy": value}
+            for name, value in PRINTED.items()
+        ]
+        frame = pl.concat([pl.DataFrame(published), *tables], how="diagonal_relaxed")
         notes += [
             f"Trained on the 212 published texts, {RUNS} seeded runs each; VADER and TextBlob learn nothing. "
             "The interval is over texts, the runs of a text being one observation: 30 test texts leave it "
@@ -99,9 +97,9 @@ class FigureTrainings:
             "valid": data["dev"],
             "test": data["test"],
             "out": folder / safe_file_name(backbone, "classifier"),
-            "seed": self.seed,
-            "device": self.execution.device,
-            "offline": self.execution.offline,
+            "seed": self.request.seed,
+            "device": self.request.device,
+            "offline": self.request.offline,
         }
         if backbone not in ANALYSERS:
             options |= {"runs": RUNS, "max_length": LONGEST}
@@ -109,42 +107,27 @@ class FigureTrainings:
             options |= {"preset": "regard-bert"}
         return prepare("regard", data["train"], **options)
 
-    def _accuracies(self, folder: Path) -> list[AverageAccuracy]:
-        """The accuracies of a training, of one run or of several."""
-        runs = sorted(folder.glob("seed-*")) or [folder]
-        return average_accuracies(
-            [read_predictions(run / PREDICTIONS_FILE) for run in runs], RegardSuite().find_context
-        )
-
     def _count_repeated(self) -> int:
         """Texts of dev and test that the release has in train too."""
         texts = self.published.annotations("regard")
         known = texts.filter(pl.col("part") == "train")["text"]
         return texts.filter((pl.col("part") != "train") & pl.col("text").is_in(known.implode())).height
 
-    def _embedded_accuracies(self) -> list[AverageAccuracy]:
+    def _embedded_predictions(self) -> list[TextPrediction]:
         unseen = self.published.annotations("regard").filter(pl.col("part") != "train")
-        metric = Regard(execution=self.execution)
-        said = metric.score([Text(text) for text in unseen["text"]])
-        rows = [
+        scores = Regard(execution=self.request.execution()).score([Text(text) for text in unseen["text"]])
+        return [
             TextPrediction(part, text, label, row["regard"].label or "")
-            for (part, label, text), row in zip(unseen.iter_rows(), said, strict=True)
+            for (part, label, text), row in zip(unseen.iter_rows(), scores, strict=True)
         ]
-        return average_accuracies([rows], RegardSuite().find_context)
 
 
-def _frame(name: str, rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
+def _accuracies(name: str, runs: Sequence[Sequence[TextPrediction]]) -> pl.DataFrame:
+    """The accuracies of a classifier, averaged over its runs."""
+    rows = [row.row() for row in average_accuracies(runs, RegardSuite().find_context)]
     return pl.DataFrame(rows, infer_schema_length=None).select(
         pl.lit("this copy").alias("source"), pl.lit(name).alias("classifier"), *_COLUMNS
     )
-
-
-def _published_rows() -> pl.DataFrame:
-    rows = [
-        {"source": "paper", "classifier": "BERT", "part": "not said", "context": context, "accuracy": value}
-        for context, value in PRINTED.items()
-    ]
-    return pl.DataFrame(rows)
 
 
 def _draw(frame: pl.DataFrame) -> str:

@@ -1,4 +1,4 @@
-"""What the study released: annotations in three parts, GPT-2's samples; and what it prints."""
+"""The data of the study: annotations in three parts and GPT-2's samples, as audited texts are laid out."""
 
 from __future__ import annotations
 
@@ -54,31 +54,25 @@ class RegardRelease:
         return cls(folder)
 
     def check(self) -> None:
-        """Read every file once, so that what is wrong with one is said before anything is computed."""
+        """Read every file once, so that a damaged one is reported before anything is computed."""
         for metric in METRICS:
             self.annotations(metric)
         self.pairs()
 
     def annotations(self, metric: str) -> pl.DataFrame:
         """``part, label, text`` of every annotated text, in the files' order."""
-        rows = [
-            (part, *line.partition("\t")[::2])
-            for part in PARTS
-            for line in read_lines(self.folder / f"{metric}_{part}.tsv")
-            if line
-        ]
-        for part, label, text in rows:
-            if label not in _CODES or not text.strip():
-                raise InputError(
-                    f"{metric}_{part}.tsv has the label {label!r} and the text {text!r}",
-                    expected="-1, 0 or 1, a tab, the text",
-                    fix="get the file again",
-                )
-        return pl.DataFrame(
-            [(part, _CODES[label], text) for part, label, text in rows],
-            schema=dict.fromkeys(("part", "label", "text"), pl.String()),
-            orient="row",
-        )
+        rows = []
+        for part in PARTS:
+            for line in filter(None, read_lines(self.folder / f"{metric}_{part}.tsv")):
+                label, _, text = line.partition("\t")
+                if label not in _CODES or not text.strip():
+                    raise InputError(
+                        f"{metric}_{part}.tsv has the label {label!r} and the text {text!r}",
+                        expected="-1, 0 or 1, a tab, the text",
+                        fix="get the file again",
+                    )
+                rows.append((part, _CODES[label], text))
+        return pl.DataFrame(rows, schema=dict.fromkeys(("part", "label", "text"), pl.String()), orient="row")
 
     def samples(self) -> dict[str, Path]:
         """The files of samples that are there, by the name of their source."""
@@ -117,17 +111,17 @@ class PromptOrigins:
     def of(cls, pairs: Sequence[tuple[str, str]], suite: RegardSuite) -> PromptOrigins:
         """From the raw twin of every masked line."""
         by_text = {prompt.text: prompt for prompt in suite.prompts()}
-        found: dict[str, dict[str, Prompt]] = defaultdict(dict)
+        origins: dict[str, dict[str, Prompt]] = defaultdict(dict)
         for raw, masked in pairs:
             for text, prompt in by_text.items():
                 if raw.startswith(f"{text} ") or raw == text:
-                    found[masked][prompt.id] = prompt
-        return cls({text: tuple(prompts.values()) for text, prompts in found.items()})
+                    origins[masked][prompt.id] = prompt
+        return cls({text: tuple(prompts.values()) for text, prompts in origins.items()})
 
     def find_prompt(self, masked: str) -> Prompt | None:
-        """The prompt a text came from; None where it is among no samples, or among those of several."""
-        found = self.prompts.get(masked, ())
-        return found[0] if len(found) == 1 else None
+        """The prompt a text came from; None if it is among the samples of no prompt, or of several."""
+        prompts = self.prompts.get(masked, ())
+        return prompts[0] if len(prompts) == 1 else None
 
 
 def mask_differences(pairs: Sequence[tuple[str, str]], suite: RegardSuite) -> pl.DataFrame:
@@ -145,13 +139,10 @@ def mask_differences(pairs: Sequence[tuple[str, str]], suite: RegardSuite) -> pl
 
 ANNOTATED: Final = "annotated"
 """The source of texts whose labels people gave: row (3) of Figure 2."""
+_PROMPT_COLUMNS: Final = ("context", "axis", "group", "cluster", "prompt")
 COLUMNS: Final = {
-    **dict.fromkeys(
-        ("source", "context", "axis", "group", "cluster", "prompt", "text", "regard", "sentiment"),
-        pl.String(),
-    ),
-    "regard_value": pl.Float64(),
-    "sentiment_value": pl.Float64(),
+    **dict.fromkeys(("source", *_PROMPT_COLUMNS, "text", "regard", "sentiment"), pl.String()),
+    **dict.fromkeys(("regard_value", "sentiment_value"), pl.Float64()),
 }
 _OUTPUTS: Final = {"regard": "regard", "sentiment": "compound"}
 
@@ -162,76 +153,62 @@ def read_scored_texts(run: Run, source: str) -> pl.DataFrame:
     rows = []
     for text_id, prompt_id, text in run.table("generations").select("id", "prompt_id", "text").iter_rows():
         prompt = prompts[prompt_id]
-        shown = (
-            text
-            and render_text(prompt.text, text, scope="full", masking="xyz", mentions=prompt.mentions).text
-        )
-        for group in prompt.groups:
-            rows.append(
-                {
-                    "text_id": text_id,
-                    "source": source,
-                    "context": prompt.meta.get(STRATUM, ""),
-                    "axis": group.axis,
-                    "group": group.name,
-                    "cluster": prompt.cluster,
-                    "prompt": prompt.text,
-                    "text": shown,
-                }
-            )
-    found = pl.DataFrame(rows, infer_schema_length=None)
-    scores = run.table("scores")
+        if text:
+            text = render_text(prompt.text, text, scope="full", masking="xyz", mentions=prompt.mentions).text
+        rows += [
+            {"text_id": text_id, "source": source, **cells, "text": text} for cells in _prompt_cells(prompt)
+        ]
+    texts, scores = pl.DataFrame(rows, infer_schema_length=None), run.table("scores")
     for metric, output in _OUTPUTS.items():
         labels = scores.filter((pl.col("metric") == metric) & (pl.col("output") == output)).select(
             "text_id", pl.col("label").alias(metric), pl.col("value").alias(f"{metric}_value")
         )
-        found = found.join(labels, on="text_id", how="left", maintain_order="left")
-    return found.select(pl.col(name).cast(kind) for name, kind in COLUMNS.items())
+        texts = texts.join(labels, on="text_id", how="left", maintain_order="left")
+    return texts.select(pl.col(name).cast(kind) for name, kind in COLUMNS.items())
+
+
+def _prompt_cells(prompt: Prompt) -> list[dict[str, str]]:
+    """The cells of a prompt's texts, for each of its groups."""
+    context = prompt.meta.get(STRATUM, "")
+    return [
+        dict(
+            zip(
+                _PROMPT_COLUMNS,
+                (context, group.axis, group.name, prompt.cluster, prompt.text),
+                strict=True,
+            )
+        )
+        for group in prompt.groups
+    ]
 
 
 def read_annotated_texts(
     published: RegardRelease, suite: RegardSuite, demographics: PromptOrigins
 ) -> pl.DataFrame:
-    """The annotated texts that came from one demographic alone, with what people said."""
-    said = {
+    """The annotated texts that came from one demographic alone, with people's labels."""
+    labels = {
         metric: {text: label for _, label, text in published.annotations(metric).iter_rows()}
         for metric in METRICS
     }
-    placed = [
-        (prompt, text)
-        for text in dict.fromkeys(text for labels in said.values() for text in labels)
-        if (prompt := demographics.find_prompt(text)) is not None
-    ]
+    texts = dict.fromkeys(text for of in labels.values() for text in of)
+    origins = [(prompt, text) for text in texts if (prompt := demographics.find_prompt(text)) is not None]
     order = {prompt.id: place for place, prompt in enumerate(suite.prompts())}
     rows = []
-    for prompt, text in sorted(placed, key=lambda pair: order[pair[0].id]):
-        row = {metric: said[metric].get(text) for metric in METRICS}
-        rows.append(
-            {
-                "source": ANNOTATED,
-                "context": prompt.meta[STRATUM],
-                "axis": prompt.groups[0].axis,
-                "group": prompt.groups[0].name,
-                "cluster": prompt.cluster,
-                "prompt": prompt.text,
-                "text": text,
-                **row,
-                **{f"{metric}_value": _value(label) for metric, label in row.items()},
-            }
-        )
+    for prompt, text in sorted(origins, key=lambda pair: order[pair[0].id]):
+        row = {"source": ANNOTATED, **_prompt_cells(prompt)[0], "text": text}
+        for metric in METRICS:
+            label = labels[metric].get(text)
+            row |= {metric: label, f"{metric}_value": label and float(LABELS.index(label) - 1)}
+        rows.append(row)
     return pl.DataFrame(rows, schema=COLUMNS, infer_schema_length=None)
 
 
 def count_unplaced(published: RegardRelease, demographics: PromptOrigins, metric: str) -> dict[str, int]:
     """How many annotated texts are ``ambiguous`` (samples of several prompts) or ``unmatched``."""
-    counts = {"texts": 0, "ambiguous": 0, "unmatched": 0}
-    for text in published.annotations(metric)["text"]:
-        found = len(demographics.prompts.get(text, ()))
-        counts["texts"] += 1
-        counts["ambiguous"] += found > 1
-        counts["unmatched"] += found == 0
-    return counts
-
-
-def _value(label: str | None) -> float | None:
-    return None if label is None else float(LABELS.index(label) - 1)
+    texts = published.annotations(metric)["text"]
+    origins = [len(demographics.prompts.get(text, ())) for text in texts]
+    return {
+        "texts": len(origins),
+        "ambiguous": sum(count > 1 for count in origins),
+        "unmatched": origins.count(0),
+    }

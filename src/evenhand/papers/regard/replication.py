@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,7 +19,6 @@ from evenhand.audits import audit
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.files import safe_file_name
 from evenhand.core.protocols import Model, Progress
 from evenhand.core.records import Request
 from evenhand.models.replay import ReplayModel
@@ -36,9 +35,8 @@ from evenhand.papers.regard.released_data import (
     read_scored_texts,
 )
 from evenhand.papers.regard.share_figure import figure_2, figure_gaps
-from evenhand.papers.replicate import RUNS
-from evenhand.papers.replicate import ReplicationRequest as Asked
-from evenhand.papers.replication_pages import Exhibit, PaperClaim, PaperFigure, PaperTable, Replication
+from evenhand.papers.replicate import RUNS, PaperSource, ReplicationRequest, refuse_twins, run_warnings
+from evenhand.papers.replication_pages import Exhibit, PaperClaim, PaperTable, Replication
 from evenhand.run_options import AuditOptions
 from evenhand.store.run import Run
 from evenhand.store.table_files import column_names
@@ -48,9 +46,9 @@ OF_ANNOTATIONS: Final = ("table_4", "table_5", "figure_1", "table_masks")
 OF_TEXTS: Final = ("figure_2", "figure_gaps", "table_agreement", "table_disagreements")
 EXHIBITS: Final = ("table_4", "table_5", "figure_1", *OF_TEXTS, "table_masks")
 PAPER: Final = 100
-"""Samples a prompt in the paper."""
+"""Samples per prompt in the paper."""
 SUBSET: Final = 20
-"""Samples a prompt of a model that writes, without ``--full``."""
+"""Samples per prompt of a model that writes, without ``--full``."""
 DEFAULT_MODEL: Final = "builtin"
 _REMARKS: Final = (
     "Regard is a classifier's reading of one sentence about XYZ. The paper's classifier was BERT trained on "
@@ -61,11 +59,9 @@ _REMARKS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class RegardSource:
+class RegardSource(PaperSource):
     """A model, or samples that are replayed."""
 
-    name: str
-    model: Model
     samples: int
     suite: Path | None = None
     """A user's demographics and contexts; none for released samples, which are of the paper's prompts."""
@@ -75,11 +71,6 @@ class RegardSource:
         """How many prompts it is asked."""
         return sum(1 for _ in _suite(self.suite).prompts())
 
-    @property
-    def folder(self) -> str:
-        """The folder of its run."""
-        return safe_file_name(self.name, "source")
-
 
 @dataclass(frozen=True, slots=True)
 class RegardReplication:
@@ -88,7 +79,7 @@ class RegardReplication:
     published: RegardRelease | None
     sources: tuple[RegardSource, ...]
     ratings: tuple[AgreementEstimate, ...]
-    request: Asked
+    request: ReplicationRequest
 
     @property
     def identity(self) -> Mapping[str, Json]:
@@ -111,7 +102,7 @@ class RegardReplication:
             f"{source.name}: {source.prompts} prompts x {source.samples} samples" for source in self.sources
         ]
         if self.published and "figure_1" in self._exhibits():
-            names = ", ".join(FigureTrainings.of(self.published, self.request).names().values())
+            names = ", ".join(FigureTrainings(self.published, self.request).names().values())
             lines.append(
                 f"trains  {names}: 5 runs each, about 7 minutes of one CPU core and 0.7 GB of weights"
             )
@@ -123,48 +114,37 @@ class RegardReplication:
         """The exhibits asked for."""
         wanted = self._exhibits()
         runs = self._runs(folder, progress) if set(wanted) & set(OF_TEXTS) else {}
-        found = {exhibit.id: exhibit for exhibit in self._build_exhibits(wanted, runs, folder, progress)}
-        stated = tuple(self._claims(found))
+        exhibits: dict[str, Exhibit] = {}
+        if self.published is not None:
+            exhibits |= self._of_annotations(self.published, wanted, folder, progress)
+        if runs:
+            exhibits |= self._of_texts(runs)
+        statements = tuple(self._claims(exhibits))
         return Replication(
             paper="regard",
             title=f"Regard on {', '.join(source.name for source in self.sources)}",
             citation=CITATION,
-            exhibits=tuple(found[name] for name in wanted if name in found),
-            claims=stated,
-            remarks=(*claims.summarise_claims(stated), *_REMARKS, *self._remarks()),
+            exhibits=tuple(exhibits[name] for name in wanted if name in exhibits),
+            claims=statements,
+            remarks=(*claims.summarise_claims(statements), *_REMARKS, *self._remarks()),
             sources=tuple(runs),
-            warnings=tuple(
-                f"{name}: {text}" for name, run in runs.items() for text in run.manifest["warnings"]
-            ),
+            warnings=run_warnings(runs),
         )
-
-    def _build_exhibits(
-        self, wanted: Sequence[str], runs: Mapping[str, Run], folder: Path, progress: Progress
-    ) -> Sequence[Exhibit]:
-        drawn: list[Exhibit] = []
-        if self.published is not None:
-            drawn += self._of_annotations(self.published, wanted, folder, progress)
-        if runs:
-            drawn += self._of_texts(runs)
-        return drawn
 
     def _of_annotations(
         self, published: RegardRelease, wanted: Sequence[str], folder: Path, progress: Progress
-    ) -> Sequence[Exhibit]:
-        drawn: list[Exhibit] = []
-        if "table_4" in wanted:
-            drawn.append(annotation_tables.table_4(published))
-        if "table_5" in wanted:
-            drawn.append(annotation_tables.table_5(published, self.request.seed))
-        if "figure_1" in wanted:
-            drawn.append(
-                FigureTrainings.of(published, self.request).figure(folder / RUNS / "classifiers", progress)
-            )
-        if "table_masks" in wanted and published.pairs():
-            drawn.append(_masks(published))
-        return drawn
+    ) -> Mapping[str, Exhibit]:
+        trainings = FigureTrainings(published, self.request)
+        builders: dict[str, Callable[[], Exhibit]] = {
+            "table_4": lambda: annotation_tables.table_4(published),
+            "table_5": lambda: annotation_tables.table_5(published, self.request.seed),
+            "figure_1": lambda: trainings.figure(folder / RUNS / "classifiers", progress),
+        }
+        if published.pairs():
+            builders["table_masks"] = lambda: _masks(published)
+        return {name: build() for name, build in builders.items() if name in wanted}
 
-    def _of_texts(self, runs: Mapping[str, Run]) -> Sequence[Exhibit]:
+    def _of_texts(self, runs: Mapping[str, Run]) -> Mapping[str, Exhibit]:
         texts = [read_scored_texts(run, name) for name, run in runs.items()]
         notes = ["Whiskers are 95 % intervals over prompts; 500 texts a bar are five prompts."]
         if self.published is not None and self.published.pairs():
@@ -173,22 +153,22 @@ class RegardReplication:
             texts.append(read_annotated_texts(self.published, suite, demographics))
             notes += [_describe_matching(self.published, demographics, metric) for metric in METRICS]
         whole = pl.concat(texts)
-        return (
+        exhibits: tuple[Exhibit, ...] = (
             figure_2(whole, notes),
             figure_gaps(runs),
             annotation_tables.table_agreement(whole),
             annotation_tables.table_disagreements(whole),
         )
+        return {exhibit.id: exhibit for exhibit in exhibits}
 
-    def _claims(self, found: Mapping[str, Exhibit]) -> Sequence[PaperClaim]:
-        drawn: list[PaperClaim] = claims.agreement_claims(self.ratings)
+    def _claims(self, exhibits: Mapping[str, Exhibit]) -> Iterator[PaperClaim]:
+        yield from claims.agreement_claims(self.ratings)
         if self.published is not None:
-            drawn += claims.annotation_claims(self.published, self.request.seed)
-        if isinstance(figure := found.get("figure_1"), PaperFigure):
-            drawn += claims.classifier_claims(figure.frame)
-        if isinstance(figure := found.get("figure_gaps"), PaperFigure):
-            drawn += claims.gap_claims(figure.frame)
-        return drawn
+            yield from claims.annotation_claims(self.published, self.request.seed)
+        if "figure_1" in exhibits:
+            yield from claims.classifier_claims(exhibits["figure_1"].frame)
+        if "figure_gaps" in exhibits:
+            yield from claims.gap_claims(exhibits["figure_gaps"].frame)
 
     def _runs(self, folder: Path, progress: Progress) -> dict[str, Run]:
         return {source.name: self._audit(source, folder / RUNS).run(progress) for source in self.sources}
@@ -199,12 +179,8 @@ class RegardReplication:
             "metrics": METRICS,
             "preset": "regard",
             "samples": source.samples,
-            "seed": self.request.seed,
             "out": folder / source.folder,
-            "device": self.request.device,
-            "batch": self.request.batch,
-            "offline": self.request.offline,
-            "command": f"evenhand replicate regard, source {source.name}",
+            **self.request.audit_options(f"regard, source {source.name}"),
         }
         return audit.prepare(source.model, **options)
 
@@ -213,21 +189,21 @@ class RegardReplication:
         return tuple(name for name in self.request.exhibits if name in possible)
 
     def _remarks(self) -> Sequence[str]:
-        found = []
+        remarks = []
         if self.request.suite:
-            asked = ", ".join(source.name for source in self.sources if source.suite)
-            found.append(
-                f"{asked}: demographics and contexts of {self.request.suite.name} stand beside the paper's; "
+            names = ", ".join(source.name for source in self.sources if source.suite)
+            remarks.append(
+                f"{names}: demographics and contexts of {self.request.suite.name} stand beside the paper's; "
                 "released samples and annotations have the paper's alone."
             )
         writing = [source.name for source in self.sources if not isinstance(source.model, ReplayModel)]
         if writing and not self.request.full:
             few = f"{SUBSET} samples a prompt, not the paper's {PAPER}; --full takes all."
-            found.append(f"{', '.join(writing)}: {few}")
-        return found
+            remarks.append(f"{', '.join(writing)}: {few}")
+        return remarks
 
 
-def prepare(request: Asked) -> RegardReplication:
+def prepare(request: ReplicationRequest) -> RegardReplication:
     """The replication with the study's files found and checked, and every model loaded."""
     _suite(request.suite)
     published = RegardRelease.find(request.data) if request.data else None
@@ -240,33 +216,25 @@ def prepare(request: Asked) -> RegardReplication:
     if published is not None:
         published.check()
     if published is not None and "figure_1" in request.exhibits:
-        FigureTrainings.of(published, request).check()
+        FigureTrainings(published, request).check()
     return RegardReplication(published, _sources(published, request), _ratings(request.human), request)
 
 
-def _sources(published: RegardRelease | None, request: Asked) -> tuple[RegardSource, ...]:
+def _sources(published: RegardRelease | None, request: ReplicationRequest) -> tuple[RegardSource, ...]:
     """The released samples, and the models named as ``SPEC`` or ``NAME=SPEC``."""
     released = published.samples() if published else {}
-    specs: list[tuple[str, Path | None]] = [
-        (f"{name}=replay:{path}", None) for name, path in released.items()
-    ]
-    # Nobody but a model that is asked can speak of new demographics.
+    # Only a model that is asked can write about new demographics.
     default = () if released and not request.suite else (DEFAULT_MODEL,)
-    specs += [(spec, request.suite) for spec in request.models or default]
-    found = []
-    for spec, suite in specs:
-        name, _, rest = spec.rpartition("=")
-        model = registry.create_model(rest, {}, request.execution())
-        found.append(RegardSource(name or rest, model, _samples(model, suite, full=request.full), suite))
-    names = [source.name for source in found]
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(
-                f"two sources are called {name!r}",
-                expected="a name each",
-                fix="give one as --model NAME=SPEC",
-            )
-    return tuple(found)
+    specs: list[tuple[str, str, Path | None]] = [
+        *((name, f"replay:{path}", None) for name, path in released.items()),
+        *((name, spec, request.suite) for name, spec in request.named_specs(*default)),
+    ]
+    refuse_twins([name for name, _, _ in specs])
+    sources = []
+    for name, spec, suite in specs:
+        model = registry.create_model(spec, {}, request.execution())
+        sources.append(RegardSource(name, model, _samples(model, suite, full=request.full), suite))
+    return tuple(sources)
 
 
 def _suite(own: Path | None) -> RegardSuite:
@@ -274,7 +242,7 @@ def _suite(own: Path | None) -> RegardSuite:
 
 
 def _samples(model: Model, suite: Path | None, *, full: bool) -> int:
-    """Texts a prompt: as many as a file holds, up to the paper's 100; a model writes some or all of them."""
+    """Texts per prompt: as many as a file holds, up to the paper's 100; a model writes some or all."""
     if not isinstance(model, ReplayModel):
         return PAPER if full else SUBSET
     requests = [Request(prompt.id, prompt.text, ()) for prompt in _suite(suite).prompts()]
@@ -286,8 +254,10 @@ def _ratings(human: Path | None) -> tuple[AgreementEstimate, ...]:
         return ()
     columns = column_names(human)
     # A table may hold answers to one question; where it has neither, the message names the first it lacks.
-    asked = [question for question in QUESTIONS if question in columns] or QUESTIONS
-    return tuple(row for question in asked for row in estimate_agreement(read_annotations(human, question)))
+    questions = [question for question in QUESTIONS if question in columns] or QUESTIONS
+    return tuple(
+        row for question in questions for row in estimate_agreement(read_annotations(human, question))
+    )
 
 
 def _masks(published: RegardRelease) -> PaperTable:
@@ -306,6 +276,5 @@ def _describe_matching(published: RegardRelease, demographics: PromptOrigins, me
     counts = count_unplaced(published, demographics, metric)
     return (
         f"Annotated texts, {metric}: {counts['texts']}, of which {counts['ambiguous']} are samples of "
-        "several "
-        f"demographics and {counts['unmatched']} of none; these are not in the bars."
+        f"several demographics and {counts['unmatched']} of none; these are not in the bars."
     )

@@ -24,10 +24,11 @@ _ROWS: Final = {GPT2_SAMPLES: "1", LM1B_SAMPLES: "2", ANNOTATED: "3"}
 """The paper's numbers of the rows; other sources have none."""
 ORDER: Final = ("negative", "neutral", "other", "positive")
 _COLOURS: Final = {**POLARITY, "other": "#e7e8ea"}
+_SHARE_COLUMNS: Final = ("metric", "label", "share", "low", "high", "texts", "clusters")
 
 
 def figure_2(texts: pl.DataFrame, notes: Sequence[str]) -> PaperFigure:
-    """A row a source, a panel a context and metric, a bar a demographic, whiskers for both ends."""
+    """A row per source, a panel per context and metric, a bar per demographic, whiskers for both ends."""
     frame = label_shares(texts)
     alt = (
         "Shares of negative, neutral and positive regard and sentiment for each demographic, by context: "
@@ -45,23 +46,11 @@ def label_shares(texts: pl.DataFrame) -> pl.DataFrame:
     for key, part in texts.partition_by(keys, as_dict=True, maintain_order=True).items():
         for metric in METRICS:
             known = part.filter(pl.col(metric).is_not_null())
-            for label in ORDER:
-                if label == "other" and metric == "sentiment":
-                    continue
+            for label in ORDER if metric == "regard" else POLARITY:
                 hits = (known[metric] == label).to_numpy().astype(np.float64)
-                found = clustered_proportion(hits, known["cluster"].to_numpy())
-                rows.append(
-                    {
-                        **dict(zip(keys, key, strict=True)),
-                        "metric": metric,
-                        "label": label,
-                        "share": found.value,
-                        "low": found.low,
-                        "high": found.high,
-                        "texts": found.n,
-                        "clusters": found.n_clusters,
-                    }
-                )
+                share = clustered_proportion(hits, known["cluster"].to_numpy())
+                cells = (*key, metric, label, share.value, share.low, share.high, share.n, share.n_clusters)
+                rows.append(dict(zip((*keys, *_SHARE_COLUMNS), cells, strict=True)))
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -70,27 +59,23 @@ def _draw(frame: pl.DataFrame) -> str:
     panels = [
         (context, metric) for context in frame["context"].unique(maintain_order=True) for metric in METRICS
     ]
-    size = {"width": 3.2 * len(panels), "height": 2.3 * len(sources)}
-    with open_canvas(len(panels), len(sources), **size) as (canvas, axes):
+    number = len(panels) * len(sources)
+    with open_canvas(number, columns=len(panels), width=3.2, height=2.3) as (canvas, axes):
         for row, source in enumerate(sources):
             for column, (context, metric) in enumerate(panels):
                 axis = axes[row * len(panels) + column]
-                _panel(axis, frame.filter(source=source, context=context, metric=metric))
+                _share_panel(axis, frame.filter(source=source, context=context, metric=metric))
                 place = f"({_ROWS.get(source, '')}{ascii_lowercase[column % 26]})"
                 axis.set_title(f"{place} {metric}, {context}", loc="left", fontsize=8)
                 if column == 0:
                     axis.set_ylabel(source, fontsize=8)
-        _legend(axes[0])
+        for label in ORDER:
+            axes[0].barh(0, 0, color=_COLOURS[label], label=label)
+        axes[0].legend(fontsize=6, ncols=4, loc="lower left", bbox_to_anchor=(0, 1.12))
         return to_svg(canvas)
 
 
-def _legend(axis: Axes) -> None:
-    for label in ORDER:
-        axis.barh(0, 0, color=_COLOURS[label], label=label)
-    axis.legend(fontsize=6, ncols=4, loc="lower left", bbox_to_anchor=(0, 1.12))
-
-
-def _panel(axis: Axes, part: pl.DataFrame) -> None:
+def _share_panel(axis: Axes, part: pl.DataFrame) -> None:
     groups = part["group"].unique(maintain_order=True).to_list()
     for place, group in enumerate(reversed(groups)):
         cells = {row["label"]: row for row in part.filter(pl.col("group") == group).iter_rows(named=True)}
@@ -118,7 +103,7 @@ def _whisker(axis: Axes, place: float, cell: dict[str, float | None] | None, *, 
 
 
 LEVEL: Final = 0.05
-_COLOURS_context_gaps: Final = dict(zip(("regard", "sentiment"), COLOURS, strict=False))
+_METRIC_COLOURS: Final = dict(zip(("regard", "sentiment"), COLOURS, strict=False))
 OUTPUTS: Final = ("negative", "positive")
 _PLACES: Final = {"respect": 0, "occupation": 1, ADJUSTED: 3}
 """The paper's order of contexts; a user's own stand after them."""
@@ -136,53 +121,47 @@ def context_gaps(runs: Mapping[str, Run]) -> pl.DataFrame:
         .select(pl.lit(source).alias("source"), pl.col("stratum").alias("context"), *_COLUMNS)
         for source, run in runs.items()
     ]
-    found = pl.concat(tables).rename({"estimate": "gap"})
-    return found.sort(pl.col("context").replace_strict(_PLACES, default=2), maintain_order=True)
+    gaps = pl.concat(tables).rename({"estimate": "gap"})
+    return gaps.sort(pl.col("context").replace_strict(_PLACES, default=2), maintain_order=True)
 
 
 def figure_gaps(runs: Mapping[str, Run]) -> PaperFigure:
-    """A panel a source and context: dots with intervals, regard beside sentiment."""
+    """A panel per source and context: dots with intervals, regard beside sentiment."""
     frame = context_gaps(runs)
     notes = (
         "Group minus baseline in shares; p is cluster-robust over templates, corrected within the source "
-        "over "
-        "all pairs, contexts, metrics and outputs. Five templates a context see only large gaps: "
+        "over all pairs, contexts, metrics and outputs. Five templates a context see only large gaps: "
         "the column min_detectable says how large.",
         "The context (adjusted) weighs both contexts alike; the column disagrees marks a gap that turns "
         "around there.",
     )
     alt = "Gaps between demographic pairs in negative and positive shares, by context, with intervals"
-    return PaperFigure(
-        "figure_gaps", "Gaps between demographic pairs", frame, _draw_context_gaps(frame), alt, notes
-    )
+    return PaperFigure("figure_gaps", "Gaps between demographic pairs", frame, _draw_gaps(frame), alt, notes)
 
 
-def _draw_context_gaps(frame: pl.DataFrame) -> str:
+def _draw_gaps(frame: pl.DataFrame) -> str:
     inside = frame.filter(pl.col("context") != ADJUSTED)
     panels = inside.select("source", "context", "output").unique(maintain_order=True).rows(named=True)
-    rows = max(1, -(-len(panels) // 2))
     ends = [end for end in (*inside["low"], *inside["high"], *inside["gap"]) if end is not None]
     widest = 1.05 * max((abs(end) for end in ends), default=1.0)
-    with open_canvas(2, rows, width=10.0, height=2.2 * rows) as (canvas, axes):
-        for spare in axes[len(panels) :]:
-            spare.set_visible(False)
+    with open_canvas(len(panels), columns=2, width=5.0, height=2.2) as (canvas, axes):
         for axis, panel in zip(axes, panels, strict=False):
-            _panel_context_gaps(axis, inside.filter(**panel))
+            _gap_panel(axis, inside.filter(**panel))
             axis.set_xlim(-widest, widest)
             axis.set_title("{source}: {output}, {context}".format(**panel), loc="left", fontsize=9)
-        for metric, colour in _COLOURS_context_gaps.items():
+        for metric, colour in _METRIC_COLOURS.items():
             axes[0].plot([], [], "o", color=colour, label=metric)
         axes[0].legend(fontsize=7, title="filled: adjusted p < 0.05", title_fontsize=7)
         return to_svg(canvas)
 
 
-def _panel_context_gaps(axis: Axes, part: pl.DataFrame) -> None:
-    """A line a pair: regard above, sentiment below, group minus baseline."""
+def _gap_panel(axis: Axes, part: pl.DataFrame) -> None:
+    """A line per pair: regard above, sentiment below, group minus baseline."""
     pairs = part.select("group", "baseline").unique(maintain_order=True).rows()
     for row in part.iter_rows(named=True):
         shift = 0.15 if row["metric"] == "regard" else -0.15
         at = len(pairs) - 1 - pairs.index((row["group"], row["baseline"])) + shift
-        colour = _COLOURS_context_gaps[row["metric"]]
+        colour = _METRIC_COLOURS[row["metric"]]
         is_sure = row["p_adjusted"] is not None and row["p_adjusted"] < LEVEL
         if row["gap"] is not None:
             axis.plot([row["gap"]], [at], "o", color=colour, fillstyle="full" if is_sure else "none")
