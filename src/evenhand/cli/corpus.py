@@ -26,13 +26,13 @@ def command(paths: list[str], *, dry_run: bool, **options: Any) -> None:
     from evenhand.cli.console import output, print_path, print_warning
     from evenhand.cli.entry import PARTIAL
     from evenhand.cli.run_command import finished
-    from evenhand.corpus.report.formats import corpus_summary
     from evenhand.corpus.scan import prepare
+    from evenhand.report.render_run import summarise_run
 
     run = finished(prepare(paths, **options), dry_run=dry_run)
     if run is None:
         return
-    output.print(corpus_summary(run))
+    output.print(summarise_run(run))
     for warning in run.manifest["warnings"]:
         print_warning(warning)
     print_path(run.path / "report.html", "report: ")

@@ -22,6 +22,5 @@ def command(classifier: str, *, dry_run: bool, **options: Any) -> None:
     """Compare what an emotion classifier finds in the same sentence for different groups."""
     from evenhand.cli.run_command import run_job
     from evenhand.probes.probe import prepare
-    from evenhand.probes.report.formats import probe_summary
 
-    run_job(prepare(classifier, **options), dry_run=dry_run, found=probe_summary)
+    run_job(prepare(classifier, **options), dry_run=dry_run)

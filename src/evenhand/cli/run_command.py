@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 import typer
-from rich.console import RenderableType
 
-from evenhand.audits.report.formats import summarise_run
 from evenhand.audits.run_setup import RunPlan
 from evenhand.cli.console import TerminalProgress, output, print_path, print_plan, print_warning
 from evenhand.cli.entry import INTERRUPTED, PARTIAL
 from evenhand.core.protocols import Progress
+from evenhand.report.render_run import summarise_run
 from evenhand.store.run import Run
 
 T = TypeVar("T", covariant=True)
@@ -30,12 +28,10 @@ class TerminalJob(Protocol[T]):
         ...
 
 
-def run_job(
-    prepared: TerminalJob[Run], *, dry_run: bool, found: Callable[[Run], RenderableType] = summarise_run
-) -> None:
-    """Show the plan, do the work, and print what was found."""
+def run_job(prepared: TerminalJob[Run], *, dry_run: bool) -> None:
+    """Show the plan, do the work, and print the summary of the run."""
     if run := finished(prepared, dry_run=dry_run):
-        _end(run, found)
+        _end(run)
 
 
 def finished(prepared: TerminalJob[T], *, dry_run: bool, kept: str = "shards") -> T | None:
@@ -50,8 +46,8 @@ def finished(prepared: TerminalJob[T], *, dry_run: bool, kept: str = "shards") -
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _end(run: Run, found: Callable[[Run], RenderableType]) -> None:
-    output.print(found(run))
+def _end(run: Run) -> None:
+    output.print(summarise_run(run))
     for warning in run.manifest["warnings"]:
         print_warning(warning)
     print_path(run.path / "report.html", "report: ")

@@ -32,8 +32,7 @@ class _Options(ValidateOptions, total=False):
 )
 def command(metric: str, *, human: Path, dry_run: bool, **options: Any) -> None:
     """Set a metric against people: rank correlation, accuracy, precision, recall, F1, and the best cut."""
-    from evenhand.annotate.report.validation_report import FORMATS
     from evenhand.annotate.validate import prepare
     from evenhand.cli.run_command import run_job
 
-    run_job(prepare(metric, human, **options), dry_run=dry_run, found=FORMATS.summary)
+    run_job(prepare(metric, human, **options), dry_run=dry_run)

@@ -8,15 +8,14 @@ from collections.abc import Mapping
 import polars as pl
 
 from evenhand.annotate.report.page import (
-    PeopleReport,
-    ReportSection,
-    build_formats,
+    SHOWN,
+    build_people_report,
     format_estimate,
     format_interval,
     format_interval_or_reason,
     format_number_or_blank,
-    list_facts,
 )
+from evenhand.report.document import Report, Section, Table, table_section
 from evenhand.report.wording import (
     format_count,
     format_name,
@@ -37,7 +36,6 @@ _STATISTICS = {
 }
 _HIGH, _FAIR = 0.8, 2 / 3
 """Krippendorff's own marks: reliable from 0.8, tentative conclusions from 2/3."""
-_SHOWN = 200
 CAVEATS = (
     "Agreement is not truth: people who share a blind spot agree. It bounds how well a metric can be tested.",
     "Kappa and alpha fall where one label is frequent, even if people rarely differ: read them beside the "
@@ -48,38 +46,28 @@ CAVEATS = (
 )
 
 
-def build_report(run: Run) -> PeopleReport:
-    """The content of the page."""
+def build_report(run: Run) -> Report:
+    """The content of the report."""
     overall = run.table("agreement")
-    return PeopleReport(
+    questions = overall.partition_by("question", as_dict=True, maintain_order=True)
+    return build_people_report(
+        run,
+        tables=TABLES,
         question=f"How far do people agree in {show_control_characters(str(run.manifest['name']))}?",
-        lede="Every text was labelled by several people. Kappa, alpha and rho are 1 where they fully agree "
-        "and 0 where they agree as far as chance would have it.",
-        verdicts=tuple(
-            _verdict(str(question), rows)
-            for (question,), rows in overall.partition_by(
-                "question", as_dict=True, maintain_order=True
-            ).items()
-        ),
-        sections=tuple(
-            section
-            for section in (
-                _overall(overall),
-                _annotators(run),
-                _where(run),
-                _errors(run),
-                _pairs(run),
-                _items(run),
-                _dissents(run),
-            )
-            if section.rows
+        details="Every text was labelled by several people. Kappa, alpha and rho are 1 where they fully "
+        "agree and 0 where they agree as far as chance would have it.",
+        verdicts=tuple(_verdict(str(question), rows) for (question,), rows in questions.items()),
+        sections=(
+            _overall(overall),
+            _annotators(run),
+            _where(run),
+            _errors(run),
+            _pairs(run),
+            _items(run),
+            _dissents(run),
         ),
         caveats=CAVEATS,
-        facts=list_facts(run),
     )
-
-
-FORMATS = build_formats(build_report, TABLES)
 
 
 def _verdict(question: str, rows: pl.DataFrame) -> str:
@@ -88,10 +76,10 @@ def _verdict(question: str, rows: pl.DataFrame) -> str:
     row = chosen.row(0, named=True)
     what = f"{format_name(question)}: Krippendorff's {_STATISTICS[row['statistic']]},"
     if row["value"] is None:
-        return f"{what} cannot be told: {row['null_reason']}."
+        return f"{what} could not be computed: {row['null_reason']}."
     ends = format_interval(row)
-    told = f"{what} is {format_number(row['value'])}" + (f" ({ends})" if ends else "")
-    return f"{told} over {format_count(row['n_items'], 'text')}: {_standing(row)}."
+    value = f"{what} is {format_number(row['value'])}" + (f" ({ends})" if ends else "")
+    return f"{value} over {format_count(row['n_items'], 'text')}: {_standing(row)}."
 
 
 def _standing(row: Mapping[str, object]) -> str:
@@ -108,7 +96,7 @@ def _standing(row: Mapping[str, object]) -> str:
     return "not surely above 2/3, from where on Krippendorff draws tentative conclusions"
 
 
-def _overall(table: pl.DataFrame) -> ReportSection:
+def _overall(table: pl.DataFrame) -> Section:
     rows = tuple(
         (
             format_name(row["question"]),
@@ -123,21 +111,23 @@ def _overall(table: pl.DataFrame) -> ReportSection:
         for row in table.iter_rows(named=True)
     )
     heads = ("Question", "Statistic", "Labels", "#Value", "#Interval", "#Ratings", "#Texts", "#Left out")
-    return ReportSection(
+    return table_section(
         "overall",
         "Over all texts",
         "Fleiss' kappa, Krippendorff's alpha for labels without order, in order, and as numbers, and "
         "Spearman's rho over all pairs of ratings of one text. Labels: all, or only those with a place in "
         "order of their own. Left out: texts with fewer than two such ratings.",
-        heads,
-        rows,
+        Table(
+            columns=heads,
+            rows=rows,
+            source="agreement",
+            short=(0, 1, 2, 3, 4) if len({row[0] for row in rows}) > 1 else (1, 2, 3, 4),
+        ),
         nav="Overall",
-        table="agreement",
-        short=(0, 1, 2, 3, 4) if len({row[0] for row in rows}) > 1 else (1, 2, 3, 4),
     )
 
 
-def _annotators(run: Run) -> ReportSection:
+def _annotators(run: Run) -> Section:
     table = run.table("annotators").sort("question", "agreement", nulls_last=True)
     has_skill = table["skill"].null_count() < table.height
     has_checks = table["checks_met"].null_count() < table.height
@@ -158,23 +148,27 @@ def _annotators(run: Run) -> ReportSection:
     heads = ["Question", "Annotator", "#Ratings", "#Agreement", "#Kappa", "#Rho", "#Against most"]
     heads += ["#True label"] if has_skill else []
     heads += ["#Checks passed"] if has_checks else []
-    return ReportSection(
+    return table_section(
         "annotators",
         "Who agrees with the others",
         "The lowest agreement first. Agreement is the share of the others' labels of the same texts that are "
         "the same; kappa is what is left of it beyond chance; against most counts labels against more than "
         "half of two others or more."
         + (" True label: the probability of naming it, by Dawid and Skene." if has_skill else ""),
-        tuple(heads),
-        tuple(rows[:_SHOWN]),
-        unlisted=max(0, len(rows) - _SHOWN),
+        Table(
+            columns=tuple(heads),
+            rows=tuple(rows[:SHOWN]),
+            source="annotators",
+            unlisted=max(0, len(rows) - SHOWN),
+            short=(0, 1, 2, 3, 6)
+            if len({row[0] for row in rows}) > 1
+            else (1, 2, 3, 6, *range(7, len(heads))),
+        ),
         nav="Annotators",
-        table="annotators",
-        short=(0, 1, 2, 3, 6) if len({row[0] for row in rows}) > 1 else (1, 2, 3, 6, *range(7, len(heads))),
     )
 
 
-def _where(run: Run) -> ReportSection:
+def _where(run: Run) -> Section:
     """Which labels people stand alone with: who says what where the others say something else."""
     table = run.table("dissents")
     times = Counter(table.select("question", "annotator", "others", "said").iter_rows())
@@ -186,21 +180,24 @@ def _where(run: Run) -> ReportSection:
             show_control_characters(said),
             f"{n:,}",
         )
-        for (question, person, others, said), n in times.most_common(_SHOWN)
+        for (question, person, others, said), n in times.most_common(SHOWN)
     )
-    return ReportSection(
+    return table_section(
         "where",
         "Who differs from the others, and how",
         "How often one person says something else than more than half of the others.",
-        ("Question", "Annotator", "Others say", "They say", "#Texts"),
-        rows,
-        unlisted=max(0, len(times) - _SHOWN),
+        Table(
+            columns=("Question", "Annotator", "Others say", "They say", "#Texts"),
+            rows=rows,
+            source="dissents",
+            unlisted=max(0, len(times) - SHOWN),
+            formats="html md",
+        ),
         nav="Differences",
-        table="dissents",
     )
 
 
-def _errors(run: Run) -> ReportSection:
+def _errors(run: Run) -> Section:
     table = run.table("errors")
     wrong = table.filter(pl.col("true") != pl.col("said")).sort("probability", descending=True)
     rows = tuple(
@@ -211,20 +208,23 @@ def _errors(run: Run) -> ReportSection:
             row["said"],
             format_percent(row["probability"]),
         )
-        for row in wrong.head(_SHOWN).iter_rows(named=True)
+        for row in wrong.head(SHOWN).iter_rows(named=True)
     )
-    return ReportSection(
+    return table_section(
         "errors",
         "How people err, by Dawid and Skene",
         "What an annotator says of a text that truly has a label; the likeliest errors first.",
-        ("Question", "Annotator", "True label", "They say", "#Probability"),
-        rows,
-        unlisted=max(0, wrong.height - _SHOWN),
-        table="errors",
+        Table(
+            columns=("Question", "Annotator", "True label", "They say", "#Probability"),
+            rows=rows,
+            source="errors",
+            unlisted=max(0, wrong.height - SHOWN),
+            formats="html md",
+        ),
     )
 
 
-def _pairs(run: Run) -> ReportSection:
+def _pairs(run: Run) -> Section:
     table = run.table("annotator_pairs")
     rows = tuple(
         (
@@ -234,21 +234,24 @@ def _pairs(run: Run) -> ReportSection:
             format_estimate(row, "agreement"),
             format_estimate(row, "spearman"),
         )
-        for row in table.head(_SHOWN).iter_rows(named=True)
+        for row in table.head(SHOWN).iter_rows(named=True)
     )
-    return ReportSection(
+    return table_section(
         "pairs",
         "Every two people",
         "",
-        ("Question", "Pair", "#Texts", "#Same label", "#Rho"),
-        rows,
-        unlisted=max(0, table.height - _SHOWN),
+        Table(
+            columns=("Question", "Pair", "#Texts", "#Same label", "#Rho"),
+            rows=rows,
+            source="annotator_pairs",
+            unlisted=max(0, table.height - SHOWN),
+            formats="html md",
+        ),
         nav="Pairs",
-        table="annotator_pairs",
     )
 
 
-def _items(run: Run) -> ReportSection:
+def _items(run: Run) -> Section:
     table = run.table("items").filter(pl.col("disagreement") > 0).sort("disagreement", descending=True)
     rows = tuple(
         (
@@ -258,22 +261,25 @@ def _items(run: Run) -> ReportSection:
             format_number_or_blank(row["disagreement"]),
             row["label"] or str(row["null_reason"]),
         )
-        for row in table.head(_SHOWN).iter_rows(named=True)
+        for row in table.head(SHOWN).iter_rows(named=True)
     )
-    return ReportSection(
+    return table_section(
         "items",
         "The most disputed texts",
         "Disagreement is the share of pairs of labels that differ.",
-        ("Question", "~Text", "Said", "#Disagreement", "Label"),
-        rows,
-        unlisted=max(0, table.height - _SHOWN),
+        Table(
+            columns=("Question", "~Text", "Said", "#Disagreement", "Label"),
+            rows=rows,
+            source="items",
+            unlisted=max(0, table.height - SHOWN),
+            formats="html",
+            is_offensive=True,
+        ),
         nav="Texts",
-        table="items",
-        is_offensive=True,
     )
 
 
-def _dissents(run: Run) -> ReportSection:
+def _dissents(run: Run) -> Section:
     table = run.table("dissents")
     rows = tuple(
         (
@@ -282,15 +288,18 @@ def _dissents(run: Run) -> ReportSection:
             row["said"],
             f"{row['others']} ({format_percent(row['share'])})",
         )
-        for row in table.head(_SHOWN).iter_rows(named=True)
+        for row in table.head(SHOWN).iter_rows(named=True)
     )
-    return ReportSection(
+    return table_section(
         "dissents",
         "The texts on which one person stands alone",
         "",
-        ("Annotator", "~Text", "They say", "Others say"),
-        rows,
-        unlisted=max(0, table.height - _SHOWN),
-        table="dissents",
-        is_offensive=True,
+        Table(
+            columns=("Annotator", "~Text", "They say", "Others say"),
+            rows=rows,
+            source="dissents",
+            unlisted=max(0, table.height - SHOWN),
+            formats="html",
+            is_offensive=True,
+        ),
     )

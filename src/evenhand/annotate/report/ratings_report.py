@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from evenhand.annotate.report.page import (
-    PeopleReport,
-    ReportSection,
-    build_formats,
+    build_people_report,
     format_interval,
     format_number_or_blank,
-    list_facts,
 )
+from evenhand.report.document import Report, Section, Table, table_section
 from evenhand.report.wording import (
     format_count,
     format_name,
@@ -27,28 +25,26 @@ CAVEATS = (
     "The tests take participants as the sample: they say what other people would answer about these texts, "
     "not what these people would answer about other texts.",
     "A scale from 1 to 7 is not a length: equal steps need not feel equal. The t test is the paper's.",
-    "A difference that cannot be told is not a proof that there is none.",
+    "An inconclusive difference is no proof that there is none.",
 )
 
 
-def build_report(run: Run) -> PeopleReport:
-    """The content of the page."""
+def build_report(run: Run) -> Report:
+    """The content of the report."""
     rows = list(run.table("methods").iter_rows(named=True))
     baseline = show_control_characters(str(rows[0]["baseline"])) if rows else "the baseline"
     name = show_control_characters(str(run.manifest["name"]))
-    return PeopleReport(
+    return build_people_report(
+        run,
+        tables=TABLES,
         question=f"What do people say of each method in {name}?",
-        lede="A person's answers about one method are averaged first; each method is then compared with "
+        details="A person's answers about one method are averaged first; each method is then compared with "
         f"{baseline} over the people who read both (paired t tests, as in Table 6 of the political paper).",
         verdicts=tuple(_verdict(row) for row in rows if _is_clear(row))
-        or ("No difference from the baseline can be told.",),
+        or ("No difference from the baseline is larger than chance.",),
         sections=(_table(rows),),
         caveats=CAVEATS,
-        facts=list_facts(run),
     )
-
-
-FORMATS = build_formats(build_report, TABLES)
 
 
 def _is_clear(row: Mapping[str, object]) -> bool:
@@ -69,11 +65,11 @@ def _verdict(row: Mapping[str, object]) -> str:
         return f"{finding} for each of {participants}, which no t test can judge."
     ends = format_interval(row, "difference", signed=True)
     p = row["p_adjusted"]
-    told = format_p(p if isinstance(p, float) else None)
-    return f"{finding} ({ends}; adjusted p {told}, {participants})."
+    adjusted = format_p(p if isinstance(p, float) else None)
+    return f"{finding} ({ends}; adjusted p {adjusted}, {participants})."
 
 
-def _table(rows: list[dict[str, object]]) -> ReportSection:
+def _table(rows: list[dict[str, object]]) -> Section:
     cells = tuple(
         (
             format_name(str(row["question"])),
@@ -92,14 +88,16 @@ def _table(rows: list[dict[str, object]]) -> ReportSection:
         for row in rows
     )
     heads = ("Question", "Method", "#Mean", "#Interval", "#Difference", "#Interval", "#t", "#p")
-    return ReportSection(
+    return table_section(
         "methods",
         "Every method",
         "Difference: the method minus the baseline, over those who read both; t has one degree of freedom "
         "fewer than these. p is corrected over all questions and methods (Benjamini and Hochberg).",
-        (*heads, "#Adjusted p", "#People", "#Read both", "#Ratings"),
-        cells,
+        Table(
+            columns=(*heads, "#Adjusted p", "#People", "#Read both", "#Ratings"),
+            rows=cells,
+            source="methods",
+            short=(0, 1, 2, 4, 5, 8),
+        ),
         nav="Methods",
-        table="methods",
-        short=(0, 1, 2, 4, 5, 8),
     )

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from evenhand.core.digests import Json
-from evenhand.report.document import pack_json
+from evenhand.report.document import EmbeddedTexts
+from evenhand.report.html import pack_json
 from evenhand.report.json_tables import BAR_KEY, null_non_finite
 from evenhand.report.wording import show_control_characters
 from evenhand.store.run import Run
@@ -41,7 +42,7 @@ def pack_word_weights(explanations: pl.DataFrame, *, longest: int) -> tuple[dict
     its length.
     """
     reads: Reads = {}
-    found: dict[str, Json] = {}
+    metrics: dict[str, Json] = {}
     for (metric,), part in explanations.group_by("metric", maintain_order=True):
         outputs = part["output"].unique(maintain_order=True).to_list()
         entries = _Entries()
@@ -49,8 +50,8 @@ def pack_word_weights(explanations: pl.DataFrame, *, longest: int) -> tuple[dict
             text_id: _text(rows, outputs, entries, reads.setdefault(text_id, []), longest)
             for text_id, rows in _by_text(part)
         }
-        found[str(metric)] = {"outputs": outputs, "entries": entries.rows, "texts": texts}
-    return found, reads
+        metrics[str(metric)] = {"outputs": outputs, "entries": entries.rows, "texts": texts}
+    return metrics, reads
 
 
 def _by_text(part: pl.DataFrame) -> Iterator[tuple[str, list[dict[str, object]]]]:
@@ -104,18 +105,7 @@ LONGEST = 800
 _PER_BAR = (40, 30, 20, 12, 8, 4, 2)
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedTexts:
-    """What the page embeds: each text once, which of them stand behind which bar, and their words."""
-
-    data: dict[str, Json]
-    per_bar: int
-    """The most texts a bar has on the page."""
-    left_out: int
-    """Examples of the table that did not fit."""
-
-
-def embed_texts(run: Run, *, budget: int) -> EmbeddedTexts:
+def embed_texts(run: Run, budget: int) -> EmbeddedTexts:
     """The examples of a run in at most ``budget`` packed bytes, the same number for every bar.
 
     Where they do not fit, every bar keeps fewer, lowest, highest and drawn ones in turn.
@@ -128,8 +118,13 @@ def embed_texts(run: Run, *, budget: int) -> EmbeddedTexts:
             continue
         data = _embed_table(kept, words)
         if len(pack_json(data)) <= budget:
-            return EmbeddedTexts(data, per_bar, table.height - kept.height)
-    return EmbeddedTexts(_embed_table(table.clear(), words.clear()), 0, table.height)
+            return EmbeddedTexts(data, _left_out(per_bar, table.height - kept.height))
+    return EmbeddedTexts(_embed_table(table.clear(), words.clear()), _left_out(0, table.height))
+
+
+def _left_out(per_bar: int, amount: int) -> str:
+    more = f"{amount:,} more are in examples.parquet"
+    return f"This page holds at most {per_bar} texts per group and measure; {more}." if amount else ""
 
 
 def _least_size(table: pl.DataFrame) -> int:

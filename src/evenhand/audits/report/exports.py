@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from evenhand.audits.report.findings import find_gaps
-from evenhand.audits.report.formats import markdown_report
 from evenhand.audits.report.gap_wording import format_level
 from evenhand.core.digests import Json, digest
 from evenhand.report.json_tables import to_rows
 from evenhand.report.manifest import read_number, read_text
+from evenhand.report.render_run import format_report
 from evenhand.store.run import Run
 
 _BEHIND = ("low", "high", "level", "method", "n", "n_null", "n_clusters", "null_reason")
@@ -38,8 +38,8 @@ def lm_eval_results(run: Run) -> str:
         "groups": {name: dict(axis) for name, axis in axes.items()},
         "group_subtasks": {axis: list(members.get(axis, ())) for axis in axes},
         "configs": {
-            name: {"task": name, "output_type": "generate_until", "metadata": found}
-            for name, found in _metadata(run).items()
+            name: {"task": name, "output_type": "generate_until", "metadata": metadata}
+            for name, metadata in _metadata(run).items()
         },
         "versions": {name: read_text(run.manifest, "package") for name in everything},
         "n-shot": dict.fromkeys(everything, 0),
@@ -62,24 +62,24 @@ def model_card(run: Run) -> str:
     index: Json = [{"name": _model(run), "results": list(_index(run))}]
     # JSON is YAML: nothing a group is called can break out of it.
     front = json.dumps(index, ensure_ascii=True, indent=1, allow_nan=False).replace("<", "\\u003c")
-    return f"---\ntags:\n- evenhand\nmodel-index: {front}\n---\n\n{markdown_report(run)}"
+    return f"---\ntags:\n- evenhand\nmodel-index: {front}\n---\n\n{format_report(run, 'md')}"
 
 
 def list_numbers(run: Run) -> dict[str, float]:
     """Every estimate and gap of a run by a path-like name, for experiment trackers."""
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for row in to_rows(run.table("groups")):
-        _put(found, _path(row, "group", "value"), row["value"])
+        _put(numbers, _path(row, "group", "value"), row["value"])
     for row in to_rows(run.table("comparisons")):
-        _put(found, _path(row, "group", "gap"), row["estimate"])
-        _put(found, _path(row, "group", "gap_low"), row["low"])
-        _put(found, _path(row, "group", "gap_high"), row["high"])
-        _put(found, _path(row, "group", "p_adjusted"), row["p_adjusted"])
+        _put(numbers, _path(row, "group", "gap"), row["estimate"])
+        _put(numbers, _path(row, "group", "gap_low"), row["low"])
+        _put(numbers, _path(row, "group", "gap_high"), row["high"])
+        _put(numbers, _path(row, "group", "p_adjusted"), row["p_adjusted"])
     verdict = find_gaps(run)
-    found["gaps_supported"] = float(len(verdict.largest))
-    found["gaps_judged"] = float(len(verdict.judged_gaps))
-    found["gaps_cannot_tell"] = float(len(verdict.inconclusive))
-    return found
+    numbers["gaps_supported"] = float(len(verdict.largest))
+    numbers["gaps_judged"] = float(len(verdict.judged_gaps))
+    numbers["gaps_cannot_tell"] = float(len(verdict.inconclusive))
+    return numbers
 
 
 def list_identifiers(run: Run) -> dict[str, str]:
@@ -110,13 +110,13 @@ def _tasks(run: Run) -> dict[str, dict[str, Json]]:
 
 def _metadata(run: Run) -> dict[str, dict[str, Json]]:
     """Task to what stands behind each of its numbers: outputs of one group have texts of their own."""
-    found: dict[str, dict[str, Json]] = {}
+    metadata: dict[str, dict[str, Json]] = {}
     for row in to_rows(run.table("groups")):
         behind: Json = {key: row[key] for key in _BEHIND}
-        found.setdefault(_task(row, "suite", "axis", "group"), {})[f"{row['metric']}.{row['output']}"] = (
+        metadata.setdefault(_task(row, "suite", "axis", "group"), {})[f"{row['metric']}.{row['output']}"] = (
             behind
         )
-    return found
+    return metadata
 
 
 def _members(run: Run) -> dict[str, dict[str, None]]:
@@ -208,9 +208,9 @@ def _plain(foreign: str, word: str) -> str:
     return plain if plain == word else f"{plain}-{digest(word, size=3)}"
 
 
-def _put(found: dict[str, float], name: str, value: Json) -> None:
+def _put(numbers: dict[str, float], name: str, value: Json) -> None:
     if isinstance(value, float):
-        found[name] = value
+        numbers[name] = value
 
 
 def _model(run: Run) -> str:

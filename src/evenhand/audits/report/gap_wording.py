@@ -1,13 +1,13 @@
-"""How each gap of a run stands, and how it is said.
+"""The verdict on each gap of a run, and the words for it.
 
-A gap stands in one of four ways, read off the comparisons table:
+A gap has one of four standings, read off the comparisons table:
 
-    supported  the adjusted p is at most 0.05: larger than chance
-    small      not supported, and its interval leaves no room for a gap of 5 points (5 % of a mean's range)
-    unclear    neither: this sample size cannot tell
-    missing    no estimate, or no test of it, with a reason: more texts of the same kind would not help
+    supported  larger than chance: the adjusted p is at most 0.05
+    small      small at most: its interval leaves no room for a gap of 5 points (5 % of a mean's range)
+    unclear    inconclusive: neither of both at this sample size
+    missing    not testable: no estimate or no test, with a reason; more such texts would not help
 
-Nothing here says that there is no gap: "small" is a bound, "unclear" an admission.
+Nothing here claims that there is no gap: "small" is a bound, "unclear" an admission.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from evenhand.audits.report.measures import Measure, MeasureKey
 from evenhand.core.records import REST, Comparison
 from evenhand.report.json_tables import null_non_finite
 from evenhand.report.manifest import read_mapping, read_number, read_text
+from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, NOT_TESTABLE, SMALL
 from evenhand.report.wording import (
     finite_or_none,
     format_baseline,
@@ -34,24 +35,22 @@ from evenhand.report.wording import (
 )
 from evenhand.store.run import Run
 
-ALPHA = 0.05
-"""The adjusted p at or below which a gap is called larger than chance."""
 NOTABLE = 0.05
 """A gap is small where its interval stays inside this part of the measure's range on both sides."""
 
 GapStanding = Literal["supported", "small", "unclear", "missing"]
 STANDING_WORDS: Mapping[GapStanding, str] = {
-    "supported": "larger than chance",
-    "unclear": "cannot tell",
-    "small": "small at most",
-    "missing": "not testable",
+    "supported": LARGER,
+    "unclear": INCONCLUSIVE,
+    "small": SMALL,
+    "missing": NOT_TESTABLE,
 }
-"""What each standing is called, strongest claim first."""
+"""The verdict word of each standing, strongest claim first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """One comparison, how it stands, and how to say it."""
+    """One comparison, its verdict, and the words for it."""
 
     index: int
     """Row of the comparisons table."""
@@ -79,7 +78,7 @@ class Gap:
 
     @property
     def short_baseline(self) -> str:
-        """The baseline as words where the axis is said beside it."""
+        """The baseline as words where the axis is named as well."""
         return format_short_baseline(self.baseline_group)
 
     @property
@@ -104,7 +103,7 @@ class Gap:
 
     @property
     def statement(self) -> str:
-        """The claim as a sentence, where its size stands beside it.
+        """The claim as a sentence without its size.
 
         "Texts about A are more often labelled negative (sentiment) than those about B".
         """
@@ -180,13 +179,13 @@ class Gap:
 
     @property
     def _detectable_size(self) -> str:
-        """How large the gap had to be to show."""
+        """How large the gap had to be to be detected."""
         least, span = self.comparison.min_detectable, self.measure.span
         if least is None:
             return ""
         if span is not None and least > span:
-            return "; no gap could have been seen"
-        return f"; a gap had to reach {self.measure.gap(least)}{self.measure.unit} to be seen"
+            return "; no gap could have been detected"
+        return f"; a gap had to reach {self.measure.gap(least)}{self.measure.unit} to be detected"
 
     @property
     def _correction_note(self) -> str:
@@ -281,9 +280,8 @@ class OmnibusAnswer:
         """The answer in words."""
         if self.p is None:
             return f"Whether the groups differ at all could not be tested: {self.reason}."
-        said = "differ" if self.differs else "are not told apart"
-        more = " more than chance" if self.differs else " from chance"
-        return f"Taken together, the {self.groups:,} groups {said}{more} (adjusted p {format_p(self.p)})."
+        answer = "differ more than chance" if self.differs else f"are {INCONCLUSIVE}"
+        return f"Taken together, the {self.groups:,} groups {answer} (adjusted p {format_p(self.p)})."
 
 
 def read_omnibus(run: Run) -> dict[OverallKey, OmnibusAnswer]:
@@ -292,7 +290,7 @@ def read_omnibus(run: Run) -> dict[OverallKey, OmnibusAnswer]:
         (row["suite"], row["model"], row["axis"], row["metric"], row["output"]): OmnibusAnswer(
             p=finite_or_none(row["p_adjusted"]),
             groups=row["n_groups"],
-            reason=format_name(row["null_reason"] or "not said"),
+            reason=format_name(row["null_reason"] or "not given"),
         )
         for row in run.table("omnibus").iter_rows(named=True)
         # Of two groups it says what their gap says.

@@ -121,11 +121,11 @@ def read_measures(run: Run) -> dict[MeasureKey, Measure]:
     """Every (metric, output) of the run's group and comparison tables, in the order of its metrics' cards."""
     cards = read_mapping(run.manifest, "metrics")
     family = _corrected_measures(run.table("comparisons"))
-    found = {
+    measures = {
         key: _measure(key, kind, read_mapping(cards, key[0]), in_family=key in family)
         for key, kind in _kinds(run).items()
     }
-    return dict(sorted(found.items(), key=lambda item: _rank(item[0], cards)))
+    return dict(sorted(measures.items(), key=lambda item: _rank(item[0], cards)))
 
 
 def _kinds(run: Run) -> dict[MeasureKey, Kind | None]:

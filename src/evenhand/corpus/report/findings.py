@@ -9,7 +9,7 @@ import polars as pl
 
 from evenhand.corpus.report.link_rows import FEWEST, CorpusLink, read_links
 from evenhand.report.manifest import read_mapping, read_number, read_text
-from evenhand.report.standings import CLEAR_LEVEL, TestStanding
+from evenhand.report.verdicts import ALPHA, LARGER, TestStanding
 from evenhand.report.wording import format_count, format_name, pluralise, show_control_characters
 from evenhand.store.run import Run
 
@@ -20,7 +20,7 @@ _ENDS: Mapping[str, str] = {
     "file": "files",
 }
 _ALWAYS = (
-    "Words are counted, not feelings: a term may stand in another sense, be negated or be quoted.",
+    "Words are counted, not feelings: a term may have another sense, be negated or be quoted.",
     "A {unit} with an emotion and a group need not say that the group feels it or is its target.",
     "{Units} that name a group tend to be longer, and longer ones hold more of everything: that raises the "
     "odds of every emotion with every group. Compare groups with each other, not only with the baseline.",
@@ -74,9 +74,9 @@ class CorpusFindings:
             return "No link of an emotion with a group could be tested"
         links = f"{format_count(len(tested), 'link')} of an emotion with a group"
         if not clear:
-            return f"None of the {links} is clear of chance"
+            return f"None of the {links} is {LARGER}"
         verb = "is" if clear == 1 else "are"
-        return f"{clear:,} of {links} {verb} clear of chance"
+        return f"{clear:,} of {links} {verb} {LARGER}"
 
     @property
     def verdict(self) -> str:
@@ -106,9 +106,9 @@ def find_links(run: Run) -> CorpusFindings:
     unit = read_text(run.manifest, "identity", "unit") or "sentence"
     corpora = read_mapping(run.manifest, "corpora")
     units = sum(int(read_number(corpora, corpus, "units") or 0) for corpus in corpora)
-    found = show_control_characters(read_text(run.manifest, "name")) or "the corpus"
+    name = show_control_characters(read_text(run.manifest, "name")) or "the corpus"
     return CorpusFindings(
-        f"Which emotions share a {unit} with which groups in {found}?",
+        f"Which emotions share a {unit} with which groups in {name}?",
         _details(run, unit, units),
         tuple(read_links(run, unit)),
         unit,
@@ -125,7 +125,7 @@ def list_caveats(run: Run, unit: str) -> list[str]:
     ends = count_documents(run)
     kinds = [f"{amount:,} {_ENDS.get(end, format_name(end))}" for end, amount in ends.items() if amount]
     taken = f" Here they are {' and '.join(kinds)}." if kinds else ""
-    lines.append(f"Intervals take documents as independent of each other.{taken}")
+    lines.append(f"Intervals assume that documents are independent of each other.{taken}")
     if ends.get("line"):
         lines.append(
             "Lines were taken as documents where a file has no empty line. If its documents are longer than "
@@ -141,30 +141,30 @@ def list_caveats(run: Run, unit: str) -> list[str]:
 
 def count_documents(run: Run) -> dict[str, int]:
     """How many documents there are, by what ended them."""
-    found: dict[str, int] = {}
+    amounts: dict[str, int] = {}
     corpora = read_mapping(run.manifest, "corpora")
     for corpus in corpora:
         for end in read_mapping(corpora, corpus, "documents"):
-            found[end] = found.get(end, 0) + int(read_number(corpora, corpus, "documents", end) or 0)
-    return found
+            amounts[end] = amounts.get(end, 0) + int(read_number(corpora, corpus, "documents", end) or 0)
+    return amounts
 
 
 def _sides(run: Run, unit: str) -> Iterator[str]:
     table = run.table("contrasts")
     for (corpus, first), part in table.group_by(["corpus", "baseline"], maintain_order=True):
         tested = part.filter(pl.col("p_adjusted").is_not_null())
-        clear = tested.filter(pl.col("p_adjusted") <= CLEAR_LEVEL)
+        clear = tested.filter(pl.col("p_adjusted") <= ALPHA)
         of_groups = pl.col("group") != ""
         differ, links_tested = clear.filter(of_groups).height, tested.filter(of_groups).height
         names = f"{show_control_characters(str(corpus))} against {show_control_characters(str(first))}"
-        said = f"{names}: {differ:,} of {format_count(links_tested, 'link')} differ clearly"
+        sentence = f"{names}: {differ:,} of {format_count(links_tested, 'link')} differ by more than chance"
         strongest = clear.filter(pl.col("group") == "").sort(pl.col("ratio").log().abs(), descending=True)
         if strongest.height:
             row = strongest.row(0, named=True)
             factor = max(row["ratio"], 1 / row["ratio"])
             often = f"{factor:.1f} times {'as' if row['ratio'] > 1 else 'less'} often"
-            said += f"; a word of {format_name(row['emotion'])} stands in its {pluralise(unit)} {often}"
-        yield f"{said}."
+            sentence += f"; a word of {format_name(row['emotion'])} occurs in its {pluralise(unit)} {often}"
+        yield f"{sentence}."
 
 
 def _details(run: Run, unit: str, units: int) -> str:

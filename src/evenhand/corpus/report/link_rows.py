@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evenhand.report.standings import CLEAR_LEVEL, TableRow, TestStanding
+from evenhand.report.verdicts import ALPHA, TableRow, TestStanding
 from evenhand.report.wording import MINUS, format_count, format_name, format_p, format_percent, pluralise
 from evenhand.store.run import Run
 
@@ -41,7 +41,7 @@ class CorpusLink(TableRow):
     def standing(self) -> TestStanding:
         """What the test says."""
         adjusted = self.value("p_adjusted")
-        return "missing" if adjusted is None else "supported" if adjusted <= CLEAR_LEVEL else "unclear"
+        return "missing" if adjusted is None else "supported" if adjusted <= ALPHA else "unclear"
 
     @property
     def direction(self) -> str:

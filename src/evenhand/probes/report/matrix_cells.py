@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from evenhand.report.standings import CLEAR_LEVEL, TableRow, TestStanding
-from evenhand.report.wording import format_count, format_name, format_number, format_p, format_percent
+from evenhand.report.verdicts import ALPHA, TableRow, TestStanding
+from evenhand.report.wording import format_count, format_name, format_number, format_percent
 from evenhand.stats.paired_measures import PARITY_THRESHOLD
 
 MEANINGS: Final[Mapping[TestStanding, str]] = {
-    "supported": "adjusted p of at most 0.05, and the interval over templates leaves out 0",
+    "supported": "adjusted p of at most 0.05, and the interval over templates excludes 0",
     "unclear": "the difference may be chance",
     "missing": "no t-test: fewer than two pairs, all differences the same, or one template",
 }
@@ -27,7 +27,7 @@ class ProbeCell(TableRow):
 
     @property
     def key(self) -> Key:
-        """Where the cell stands."""
+        """What the cell is about."""
         return (
             self.text("corpus"),
             self.text("axis"),
@@ -35,11 +35,6 @@ class ProbeCell(TableRow):
             self.text("group_b"),
             self.text("emotion"),
         )
-
-    def format_number(self, column: str, *, signed: bool = False) -> str:
-        """A number of the row as a reader sees it; empty where there is none."""
-        found = self.value(column)
-        return "" if found is None else format_number(found, signed=signed)
 
     @property
     def pair(self) -> str:
@@ -52,7 +47,7 @@ class ProbeCell(TableRow):
         adjusted, low, high = (self.value(key) for key in ("p_adjusted", "difference_low", "difference_high"))
         if adjusted is None or low is None or high is None:
             return "missing"
-        return "supported" if adjusted <= CLEAR_LEVEL and not low <= 0 <= high else "unclear"
+        return "supported" if adjusted <= ALPHA and not low <= 0 <= high else "unclear"
 
     @property
     def direction(self) -> str:
@@ -113,7 +108,7 @@ class ProbeCell(TableRow):
             span = f" ({format_number(near)} to {format_number(far)})" if low * high > 0 else ""
         return (
             f"by {format_number(abs(self.value('difference') or 0))}{span} on a scale from 0 to 1, "
-            f"ACS {self.format_number('acs', signed=True)}, adjusted p {format_p(self.value('p_adjusted'))}, "
+            f"ACS {self.format_number('acs', signed=True)}, adjusted p {self.p}, "
             f"{format_count(pairs, 'pair')} from {format_count(templates, 'template')}"
         )
 
@@ -134,13 +129,3 @@ class ProbeCell(TableRow):
             f"{emotion} is predicted for {format_percent(first)} of the sentences on {group_a} "
             f"and {format_percent(second)} of those on {group_b}"
         )
-
-    @property
-    def p(self) -> str:
-        """The adjusted p-value."""
-        return format_p(self.value("p_adjusted"))
-
-    @property
-    def reason(self) -> str:
-        """Why a number is missing."""
-        return str(self.row["null_reason"] or "")
