@@ -37,7 +37,7 @@ NEUTRAL: Final = "neutral"
 REPLAY: Final = "replay:"
 _KINDS: Final = (REPLAY, "endpoint:")
 _TIMED: Final = 500
-"""Sentences from which a run tells a rate; before that it is mostly the start of the classifier."""
+"""Sentences from which a run gives a rate; before that it is mostly the start of the classifier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +214,11 @@ def prepare(classifier: str | Metric = NAME, **options: Unpack[ProbeOptions]) ->
 def _suites(pairs: str | Sequence[str] | Suite | None, execution: Execution) -> tuple[Suite, ...]:
     if isinstance(pairs, Suite):
         return (pairs,)
-    found = [_suite(name, execution) for name in split_names(pairs) or (BUILTIN,)]
-    names = [suite.info.name for suite in found]
+    suites = [_suite(name, execution) for name in split_names(pairs) or (BUILTIN,)]
+    names = [suite.info.name for suite in suites]
     if len(set(names)) < len(names):
         raise InputError(f"the pairs are {', '.join(names)}", expected="each once", fix="rename one")
-    return tuple(found)
+    return tuple(suites)
 
 
 def _suite(name: str, execution: Execution) -> Suite:

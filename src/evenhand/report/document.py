@@ -6,17 +6,19 @@ A family of reports states its content once, as a `Report`. Each format has one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
+import polars as pl
 from markupsafe import Markup
 
 from evenhand.core.digests import Json
 from evenhand.report.charts import draw_pieces
 from evenhand.report.manifest import Fact
+from evenhand.report.wording import format_value
 from evenhand.store.run import Run
 
 EVERYWHERE: Final = "html md terminal"
@@ -57,6 +59,8 @@ class Cell:
 
 
 AnyCell: TypeAlias = Cell | str
+Show: TypeAlias = str | Callable[[Any], AnyCell]
+"""A key of an item, or what a cell shows of it."""
 S = TypeVar("S", bound=str)
 
 
@@ -348,7 +352,6 @@ class EmbeddedTexts:
 
     data: Mapping[str, Json]
     note: str = ""
-    amount: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -407,22 +410,48 @@ class Report:
         return [(section, blocks) for section in self.sections if (blocks := section.shows(format_name))]
 
 
-def table_section(
+def table_section(  # noqa: PLR0913 (the parts of a section)
     id: str,
     title: str,
     lede: str,
-    table: Table,
+    items: pl.DataFrame | Sequence[Any],
+    columns: Mapping[str, Show],
     *,
+    source: str,
     nav: str = "",
-    drawing: Markup = NO_DRAWING,
     note: str = "",
+    drawing: Markup = NO_DRAWING,
+    short: Sequence[int] = (),
+    formats: str = EVERYWHERE,
+    is_offensive: bool = False,
 ) -> Section:
-    """A section of a drawing and a table, without content where both are empty."""
-    if not table.rows and not drawing:
-        return Section(id, title, ())
-    written = table.formats.replace("terminal", "")
-    parts = (Text(lede, formats=written), Chart(drawing, f"{title}, drawing"), table)
-    return Section(id, title, (*parts, Text(note, "note", written)), nav)
+    """A section of a drawing and a table with a row per item, without content where both are empty.
+
+    A column shows a key of the item, or what a function makes of it.
+    """
+    size, most = len(items), 200
+    shown = items.head(most).to_dicts() if isinstance(items, pl.DataFrame) else items[:most]
+    table = Table(
+        columns=list(columns),
+        rows=list_rows(shown, columns),
+        source=source,
+        unlisted=size - len(shown),
+        short=short,
+        formats=formats,
+        is_offensive=is_offensive,
+    )
+    written = formats.replace("terminal", "")
+    chart = Chart(drawing, f"{title}, drawing")
+    parts = (Text(lede, formats=written), chart, table, Text(note, "note", written))
+    return Section(id, title, parts if size or drawing else (), nav)
+
+
+def list_rows(items: Iterable[Any], columns: Mapping[str, Show]) -> list[list[AnyCell]]:
+    """The cells of each item: of a column that names a key its value, else what the function returns."""
+    return [
+        [format_value(item[show]) if isinstance(show, str) else show(item) for show in columns.values()]
+        for item in items
+    ]
 
 
 def to_row(row: AnyRow) -> Row:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
-
 import polars as pl
 
 from evenhand.annotate.report.page import (
-    SHOWN,
+    Row,
     build_people_report,
-    format_estimate,
-    format_interval,
-    format_interval_or_reason,
-    format_number_or_blank,
+    estimate,
+    interval,
+    interval_or_reason,
+    value,
+    words,
 )
-from evenhand.report.document import Report, Section, Table, table_section
+from evenhand.report.document import Report, Section, Show, table_section
 from evenhand.report.wording import (
     format_count,
     format_name,
@@ -77,14 +75,14 @@ def _verdict(question: str, rows: pl.DataFrame) -> str:
     what = f"{format_name(question)}: Krippendorff's {_STATISTICS[row['statistic']]},"
     if row["value"] is None:
         return f"{what} could not be computed: {row['null_reason']}."
-    ends = format_interval(row)
+    ends = interval()(row)
     value = f"{what} is {format_number(row['value'])}" + (f" ({ends})" if ends else "")
     return f"{value} over {format_count(row['n_items'], 'text')}: {_standing(row)}."
 
 
-def _standing(row: Mapping[str, object]) -> str:
+def _standing(row: Row) -> str:
     low, high = row["low"], row["high"]
-    if not isinstance(low, float) or not isinstance(high, float):
+    if low is None or high is None:
         few = row["null_reason"] != NO_VARIATION
         return "too few texts for an interval" if few else "nobody differs, so that there is no interval"
     if low >= _HIGH:
@@ -97,209 +95,140 @@ def _standing(row: Mapping[str, object]) -> str:
 
 
 def _overall(table: pl.DataFrame) -> Section:
-    rows = tuple(
-        (
-            format_name(row["question"]),
-            _STATISTICS[row["statistic"]],
-            row["categories"],
-            format_number_or_blank(row["value"]) or str(row["null_reason"]),
-            format_interval_or_reason(row),
-            f"{row['n']:,}",
-            f"{row['n_items']:,}",
-            f"{row['n_left_out']:,}",
-        )
-        for row in table.iter_rows(named=True)
-    )
-    heads = ("Question", "Statistic", "Labels", "#Value", "#Interval", "#Ratings", "#Texts", "#Left out")
     return table_section(
         "overall",
         "Over all texts",
         "Fleiss' kappa, Krippendorff's alpha for labels without order, in order, and as numbers, and "
         "Spearman's rho over all pairs of ratings of one text. Labels: all, or only those with a place in "
         "order of their own. Left out: texts with fewer than two such ratings.",
-        Table(
-            columns=heads,
-            rows=rows,
-            source="agreement",
-            short=(0, 1, 2, 3, 4) if len({row[0] for row in rows}) > 1 else (1, 2, 3, 4),
-        ),
+        table,
+        {
+            "Question": words("question"),
+            "Statistic": lambda row: _STATISTICS[row["statistic"]],
+            **{"Labels": "categories", "#Value": value, "#Interval": interval_or_reason},
+            **{"#Ratings": "n", "#Texts": "n_items", "#Left out": "n_left_out"},
+        },
+        source="agreement",
         nav="Overall",
+        short=(0, 1, 2, 3, 4) if table["question"].n_unique() > 1 else (1, 2, 3, 4),
     )
 
 
 def _annotators(run: Run) -> Section:
     table = run.table("annotators").sort("question", "agreement", nulls_last=True)
-    has_skill = table["skill"].null_count() < table.height
-    has_checks = table["checks_met"].null_count() < table.height
-    rows = []
-    for row in table.iter_rows(named=True):
-        cells = [
-            format_name(row["question"]),
-            show_control_characters(row["annotator"]),
-            f"{row['n']:,}",
-            format_estimate(row, "agreement"),
-            format_estimate(row, "kappa"),
-            format_estimate(row, "spearman"),
-            f"{row['dissents']:,}",
-        ]
-        cells += [format_estimate(row, "skill")] if has_skill else []
-        checks = f"{row['checks_passed']} of {row['checks_met']}" if row["checks_met"] is not None else ""
-        rows.append((*cells, checks) if has_checks else tuple(cells))
-    heads = ["Question", "Annotator", "#Ratings", "#Agreement", "#Kappa", "#Rho", "#Against most"]
-    heads += ["#True label"] if has_skill else []
-    heads += ["#Checks passed"] if has_checks else []
-    return table_section(
-        "annotators",
-        "Who agrees with the others",
+    columns: dict[str, Show] = {
+        **{"Question": words("question"), "Annotator": "annotator", "#Ratings": "n"},
+        **{"#Agreement": estimate("agreement"), "#Kappa": estimate("kappa"), "#Rho": estimate("spearman")},
+        "#Against most": "dissents",
+    }
+    lede = (
         "The lowest agreement first. Agreement is the share of the others' labels of the same texts that are "
         "the same; kappa is what is left of it beyond chance; against most counts labels against more than "
         "half of two others or more."
-        + (" True label: the probability of naming it, by Dawid and Skene." if has_skill else ""),
-        Table(
-            columns=tuple(heads),
-            rows=tuple(rows[:SHOWN]),
-            source="annotators",
-            unlisted=max(0, len(rows) - SHOWN),
-            short=(0, 1, 2, 3, 6)
-            if len({row[0] for row in rows}) > 1
-            else (1, 2, 3, 6, *range(7, len(heads))),
-        ),
-        nav="Annotators",
     )
+    if table["skill"].null_count() < table.height:
+        columns["#True label"] = estimate("skill")
+        lede += " True label: the probability of naming it, by Dawid and Skene."
+    if table["checks_met"].null_count() < table.height:
+        columns["#Checks passed"] = _checks
+    short = (0, 1, 2, 3, 6) if table["question"].n_unique() > 1 else (1, 2, 3, 6, *range(7, len(columns)))
+    title = "Who agrees with the others"
+    return table_section(
+        "annotators", title, lede, table, columns, source="annotators", nav="Annotators", short=short
+    )
+
+
+def _checks(row: Row) -> str:
+    return "" if row["checks_met"] is None else f"{row['checks_passed']} of {row['checks_met']}"
 
 
 def _where(run: Run) -> Section:
     """Which labels people stand alone with: who says what where the others say something else."""
-    table = run.table("dissents")
-    times = Counter(table.select("question", "annotator", "others", "said").iter_rows())
-    rows = tuple(
-        (
-            format_name(question),
-            show_control_characters(person),
-            show_control_characters(others),
-            show_control_characters(said),
-            f"{n:,}",
-        )
-        for (question, person, others, said), n in times.most_common(SHOWN)
+    counts = (
+        run.table("dissents").group_by("question", "annotator", "others", "said", maintain_order=True).len()
     )
     return table_section(
         "where",
         "Who differs from the others, and how",
         "How often one person says something else than more than half of the others.",
-        Table(
-            columns=("Question", "Annotator", "Others say", "They say", "#Texts"),
-            rows=rows,
-            source="dissents",
-            unlisted=max(0, len(times) - SHOWN),
-            formats="html md",
-        ),
+        counts.sort("len", descending=True, maintain_order=True),
+        {
+            **{"Question": words("question"), "Annotator": "annotator", "Others say": "others"},
+            **{"They say": "said", "#Texts": "len"},
+        },
+        source="dissents",
         nav="Differences",
+        formats="html md",
     )
 
 
 def _errors(run: Run) -> Section:
-    table = run.table("errors")
-    wrong = table.filter(pl.col("true") != pl.col("said")).sort("probability", descending=True)
-    rows = tuple(
-        (
-            format_name(row["question"]),
-            show_control_characters(row["annotator"]),
-            row["true"],
-            row["said"],
-            format_percent(row["probability"]),
-        )
-        for row in wrong.head(SHOWN).iter_rows(named=True)
-    )
+    table = run.table("errors").filter(pl.col("true") != pl.col("said"))
     return table_section(
         "errors",
         "How people err, by Dawid and Skene",
         "What an annotator says of a text that truly has a label; the likeliest errors first.",
-        Table(
-            columns=("Question", "Annotator", "True label", "They say", "#Probability"),
-            rows=rows,
-            source="errors",
-            unlisted=max(0, wrong.height - SHOWN),
-            formats="html md",
-        ),
+        table.sort("probability", descending=True),
+        {
+            **{"Question": words("question"), "Annotator": "annotator", "True label": "true"},
+            **{"They say": "said", "#Probability": lambda row: format_percent(row["probability"])},
+        },
+        source="errors",
+        formats="html md",
     )
 
 
 def _pairs(run: Run) -> Section:
-    table = run.table("annotator_pairs")
-    rows = tuple(
-        (
-            format_name(row["question"]),
-            f"{show_control_characters(row['first'])} and {show_control_characters(row['second'])}",
-            f"{row['n']:,}",
-            format_estimate(row, "agreement"),
-            format_estimate(row, "spearman"),
-        )
-        for row in table.head(SHOWN).iter_rows(named=True)
-    )
     return table_section(
         "pairs",
         "Every two people",
         "",
-        Table(
-            columns=("Question", "Pair", "#Texts", "#Same label", "#Rho"),
-            rows=rows,
-            source="annotator_pairs",
-            unlisted=max(0, table.height - SHOWN),
-            formats="html md",
-        ),
+        run.table("annotator_pairs"),
+        {
+            "Question": words("question"),
+            "Pair": lambda row: show_control_characters(f"{row['first']} and {row['second']}"),
+            **{"#Texts": "n", "#Same label": estimate("agreement"), "#Rho": estimate("spearman")},
+        },
+        source="annotator_pairs",
         nav="Pairs",
+        formats="html md",
     )
 
 
 def _items(run: Run) -> Section:
-    table = run.table("items").filter(pl.col("disagreement") > 0).sort("disagreement", descending=True)
-    rows = tuple(
-        (
-            format_name(row["question"]),
-            show_control_characters(row["text"]),
-            row["said"],
-            format_number_or_blank(row["disagreement"]),
-            row["label"] or str(row["null_reason"]),
-        )
-        for row in table.head(SHOWN).iter_rows(named=True)
-    )
+    table = run.table("items").filter(pl.col("disagreement") > 0)
     return table_section(
         "items",
         "The most disputed texts",
         "Disagreement is the share of pairs of labels that differ.",
-        Table(
-            columns=("Question", "~Text", "Said", "#Disagreement", "Label"),
-            rows=rows,
-            source="items",
-            unlisted=max(0, table.height - SHOWN),
-            formats="html",
-            is_offensive=True,
-        ),
+        table.sort("disagreement", descending=True),
+        {
+            **{
+                "Question": words("question"),
+                "~Text": "text",
+                "Said": "said",
+                "#Disagreement": "disagreement",
+            },
+            "Label": lambda row: row["label"] or str(row["null_reason"]),
+        },
+        source="items",
         nav="Texts",
+        formats="html",
+        is_offensive=True,
     )
 
 
 def _dissents(run: Run) -> Section:
-    table = run.table("dissents")
-    rows = tuple(
-        (
-            show_control_characters(row["annotator"]),
-            show_control_characters(row["text"]),
-            row["said"],
-            f"{row['others']} ({format_percent(row['share'])})",
-        )
-        for row in table.head(SHOWN).iter_rows(named=True)
-    )
     return table_section(
         "dissents",
         "The texts on which one person stands alone",
         "",
-        Table(
-            columns=("Annotator", "~Text", "They say", "Others say"),
-            rows=rows,
-            source="dissents",
-            unlisted=max(0, table.height - SHOWN),
-            formats="html",
-            is_offensive=True,
-        ),
+        run.table("dissents"),
+        {
+            **{"Annotator": "annotator", "~Text": "text", "They say": "said"},
+            "Others say": lambda row: f"{row['others']} ({format_percent(row['share'])})",
+        },
+        source="dissents",
+        formats="html",
+        is_offensive=True,
     )

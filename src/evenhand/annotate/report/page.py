@@ -1,18 +1,17 @@
-"""What the reports on people's labels share: the facts, and numbers in the cells of their tables."""
+"""What the reports on people's labels share: the facts, and what the columns of their tables show."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from evenhand.core.digests import Json
 from evenhand.report.document import Page, Report
 from evenhand.report.manifest import Fact, list_circumstances, read_mapping, read_text
-from evenhand.report.wording import format_number, show_control_characters
+from evenhand.report.wording import format_name, format_number, format_value, show_control_characters
 from evenhand.store.run import Run
 
-SHOWN = 200
-"""Rows of a long table on the page."""
+Row: TypeAlias = Mapping[str, Any]
 
 
 def build_people_report(run: Run, *, tables: Sequence[str], **content: Any) -> Report:
@@ -48,30 +47,44 @@ def list_facts(run: Run) -> tuple[Fact, ...]:
     return tuple(fact for fact in facts if fact.value)
 
 
-def format_number_or_blank(value: object, *, signed: bool = False) -> str:
-    """A number; empty where there is none."""
-    return format_number(float(value), signed=signed) if isinstance(value, int | float) else ""
+def words(column: str) -> Callable[[Row], str]:
+    """A column of identifiers, as words."""
+    return lambda row: format_name(row[column])
 
 
-def format_interval(row: Mapping[str, object], name: str = "", *, signed: bool = False) -> str:
-    """The two ends of an estimate's interval."""
-    low, high = (row[f"{name}_low" if name else "low"], row[f"{name}_high" if name else "high"])
-    if not isinstance(low, float) or not isinstance(high, float):
-        return ""
-    return f"{format_number(low, signed=signed)} to {format_number(high, signed=signed)}"
+def interval(name: str = "", *, signed: bool = False) -> Callable[[Row], str]:
+    """The two ends of an estimate's interval; empty where there is none."""
+    ends = [f"{name}_{end}" if name else end for end in ("low", "high")]
+
+    def show(row: Row) -> str:
+        low, high = (row[end] for end in ends)
+        known = low is not None and high is not None
+        return f"{format_number(low, signed=signed)} to {format_number(high, signed=signed)}" if known else ""
+
+    return show
 
 
-def format_interval_or_reason(row: Mapping[str, object]) -> str:
-    """The interval, or why a value has none; nothing where there is no value."""
-    return format_interval(row) or ("" if row["value"] is None else f"none: {row['null_reason']}")
-
-
-def format_estimate(row: Mapping[str, object], name: str) -> str:
+def estimate(name: str) -> Callable[[Row], str]:
     """An estimate with its interval, or why there is none."""
-    if row[name] is None:
-        return str(row[f"{name}_null"] or "")
-    ends = format_interval(row, name)
-    return f"{format_number_or_blank(row[name])}" + (f" ({ends})" if ends else "")
+
+    def show(row: Row) -> str:
+        if row[name] is None:
+            reason = row["null_reason"] if name == "value" else row[f"{name}_null"]
+            return format_value(reason)
+        ends = interval("" if name == "value" else name)(row)
+        return format_number(row[name]) + (f" ({ends})" if ends else "")
+
+    return show
+
+
+def value(row: Row) -> str:
+    """A value, or why there is none."""
+    return format_value(row["null_reason"] if row["value"] is None else row["value"])
+
+
+def interval_or_reason(row: Row) -> str:
+    """The interval, or why a value has none; nothing where there is no value."""
+    return interval()(row) or ("" if row["value"] is None else f"none: {row['null_reason']}")
 
 
 def _rule(consensus: Mapping[str, Json]) -> str:

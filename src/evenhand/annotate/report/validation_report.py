@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from operator import itemgetter
 
 import polars as pl
 from markupsafe import Markup
 
 from evenhand.annotate.report.page import (
-    SHOWN,
+    Row,
     build_people_report,
-    format_estimate,
-    format_interval,
-    format_interval_or_reason,
-    format_number_or_blank,
+    estimate,
+    interval,
+    interval_or_reason,
+    value,
+    words,
 )
 from evenhand.report.charts import COLOURS, DASHES, Plot, draw, element
-from evenhand.report.document import Report, Section, Table, table_section
+from evenhand.report.document import Report, Section, Show, table_section
 from evenhand.report.manifest import read_mapping
 from evenhand.report.wording import (
     format_count,
@@ -26,6 +27,7 @@ from evenhand.report.wording import (
     format_number,
     format_p,
     format_percent,
+    format_value,
     show_control_characters,
 )
 from evenhand.store.run import Run
@@ -88,7 +90,7 @@ def _verdict(table: pl.DataFrame, output: str) -> str:
     return f"{format_name(output)}: {answer}."
 
 
-def _accuracy_words(rows: Mapping[str, Mapping[str, Any]]) -> str:
+def _accuracy_words(rows: Mapping[str, Row]) -> str:
     accuracy = rows.get("accuracy")
     if not accuracy or accuracy["value"] is None:
         return ""
@@ -102,161 +104,113 @@ def _accuracy_words(rows: Mapping[str, Mapping[str, Any]]) -> str:
     return f"{words}, not surely more than by always saying the commonest label ({format_percent(least)})"
 
 
-def _correlation_words(rho: Mapping[str, Any] | None) -> str:
+def _correlation_words(rho: Row | None) -> str:
     if not rho or rho["value"] is None:
         return ""
-    ends = format_interval(rho)
+    ends = interval()(rho)
     return f"rank correlation {format_number(rho['value'])}" + (f" ({ends})" if ends else "")
 
 
 def _measures(table: pl.DataFrame) -> Section:
-    rows = tuple(
-        (
-            format_name(row["output"]),
-            _MEASURES[row["measure"]],
-            format_number_or_blank(row["value"]) or str(row["null_reason"]),
-            format_interval_or_reason(row),
-            format_p(row["p"]) if row["p"] is not None else "",
-            f"{row['n']:,}",
-            f"{row['n_clusters']:,}",
-        )
-        for row in table.filter(pl.col("label") == _ALL).iter_rows(named=True)
-    )
     return table_section(
         "measures",
         "Over all texts",
         "Precision, recall and F1 are weighted by how often people give a label (Table 8 of the BOLD paper).",
-        Table(
-            columns=("Output", "Measure", "#Value", "#Interval", "#p", "#Texts", "#Clusters"),
-            rows=rows,
-            source="validation",
-            short=(0, 1, 2, 3, 5) if table["output"].n_unique() > 1 else (1, 2, 3, 4, 5),
-        ),
+        table.filter(pl.col("label") == _ALL),
+        {
+            **{"Output": words("output"), "Measure": lambda row: _MEASURES[row["measure"]]},
+            **{"#Value": value, "#Interval": interval_or_reason},
+            "#p": lambda row: "" if row["p"] is None else format_p(row["p"]),
+            **{"#Texts": "n", "#Clusters": "n_clusters"},
+        },
+        source="validation",
+        short=(0, 1, 2, 3, 5) if table["output"].n_unique() > 1 else (1, 2, 3, 4, 5),
     )
 
 
-def _title(words: str, output: str, several: bool) -> str:
-    return f"{words}: {format_name(output)}" if several else words
-
-
-def _id(words: str, output: str) -> str:
-    return words + "-" + "".join(letter if letter.isalnum() else "-" for letter in output)
+def _name(words: str, title: str, output: str, several: bool) -> tuple[str, str]:
+    """The identifier and the title of a section of one output."""
+    plain = "".join(letter if letter.isalnum() else "-" for letter in output)
+    return f"{words}-{plain}", f"{title}: {format_name(output)}" if several else title
 
 
 def _by_label(table: pl.DataFrame, output: str, several: bool) -> Section:
-    of = table.filter((pl.col("output") == output) & (pl.col("label") != _ALL))
-    rows = []
-    for label in of["label"].unique(maintain_order=True):
-        parts = {row["measure"]: row for row in of.filter(pl.col("label") == label).iter_rows(named=True)}
-        rows.append(
-            (show_control_characters(label), *(_cell(parts[key]) for key in ("precision", "recall", "f1")))
-        )
+    own = table.filter((pl.col("output") == output) & (pl.col("label") != _ALL))
+    parts = own.partition_by("label", maintain_order=True)
+    labels = [{row["measure"]: row for row in part.iter_rows(named=True)} for part in parts]
     return table_section(
-        _id("labels", output),
-        _title("Each label", output, several),
+        *_name("labels", "Each label", output, several),
         "Precision: of the texts the metric gives a label, the share people give it. Recall: of the texts "
         "people give it, the share the metric finds.",
-        Table(
-            columns=("Label", "#Precision", "#Recall", "#F1"),
-            rows=tuple(rows),
-            source="validation",
-            short=(0, 1, 2, 3),
-        ),
+        labels,
+        {
+            "Label": lambda rows: show_control_characters(rows["precision"]["label"]),
+            "#Precision": lambda rows: estimate("value")(rows["precision"]),
+            "#Recall": lambda rows: estimate("value")(rows["recall"]),
+            "#F1": lambda rows: estimate("value")(rows["f1"]),
+        },
+        source="validation",
         nav="Labels",
     )
 
 
-def _cell(row: Mapping[str, object]) -> str:
-    if row["value"] is None:
-        return str(row["null_reason"])
-    ends = format_interval(row)
-    return format_number_or_blank(row["value"]) + (f" ({ends})" if ends else "")
-
-
 def _confusion(run: Run, output: str, several: bool) -> Section:
-    of = run.table("confusion").filter(pl.col("output") == output)
-    labels = of["human"].unique(maintain_order=True).to_list()
-    counts = {(row["human"], row["predicted"]): row["count"] for row in of.iter_rows(named=True)}
-    rows = tuple((f"people: {label}", *(f"{counts[label, other]:,}" for other in labels)) for label in labels)
+    counts = run.table("confusion").filter(pl.col("output") == output)
+    wide = counts.pivot("predicted", index="human", values="count")
     return table_section(
-        _id("confusion", output),
-        _title("Confusion", output, several),
+        *_name("confusion", "Confusion", output, several),
         "Texts by what people say (rows) and what the metric says (columns).",
-        Table(
-            columns=("", *(f"#metric: {label}" for label in labels)),
-            rows=rows,
-            source="confusion",
-            formats="html md",
-        ),
+        wide,
+        {
+            "People": lambda row: f"people: {row['human']}",
+            **{f"#metric: {label}": label for label in counts["human"].unique(maintain_order=True)},
+        },
+        source="confusion",
         nav="Confusion",
+        formats="html md",
     )
 
 
 def _spread(run: Run, output: str, several: bool) -> Section:
-    of = run.table("score_spreads").filter(pl.col("output") == output).to_dicts()
-    best = run.table("best_cuts").filter(pl.col("output") == output).to_dicts()
-    own = [row["own"] for row in best if row["own"] is not None]
-    cuts = [sign * cut for cut in own for sign in ((-1, 1) if of and of[0]["low"] < 0 else (1,))]
-    rows = tuple(
-        (
-            show_control_characters(row["label"]),
-            f"{row['n']:,}",
-            *(format_number_or_blank(row[key]) for key in ("mean", "q05", "q25", "q50", "q75", "q95")),
-        )
-        for row in of
-    )
+    rows = run.table("score_spreads").filter(pl.col("output") == output).to_dicts()
+    own = run.table("best_cuts").filter(pl.col("output") == output)["own"].drop_nulls()
+    cuts = [sign * cut for cut in own for sign in ((-1, 1) if rows and rows[0]["low"] < 0 else (1,))]
     return table_section(
-        _id("spread", output),
-        _title("Scores by what people say", output, several),
+        *_name("spread", "Scores by what people say", output, several),
         "Figure 6 of the BOLD paper. Dashed upright lines are the metric's own cuts.",
-        Table(
-            columns=("People say", "#Texts", "#Mean", "#5 %", "#25 %", "#Median", "#75 %", "#95 %"),
-            rows=rows,
-            source="score_spreads",
-            formats="html md",
-        ),
+        rows,
+        {
+            **{"People say": "label", "#Texts": "n", "#Mean": "mean", "#5 %": "q05", "#25 %": "q25"},
+            **{"#Median": "q50", "#75 %": "q75", "#95 %": "q95"},
+        },
+        source="score_spreads",
         nav="Scores",
-        drawing=draw_spreads(of, cuts),
+        drawing=draw_spreads(rows, cuts),
+        formats="html md",
     )
 
 
 def _cut(run: Run, output: str, several: bool) -> Section:
     fitted = run.table("best_cuts").filter(pl.col("output") == output).to_dicts()
     if not fitted:
-        return Section(_id("cut", output), "", ())
+        return Section("cut", "", ())
     best = fitted[0]
-    rows = (
-        (
-            "its own cut",
-            format_number_or_blank(best["own"]) or "none",
-            format_number_or_blank(best["own_kappa"]),
-            format_number_or_blank(best["own_accuracy"]),
-        ),
-        (
-            "best cut, where fitted",
-            format_estimate(best, "cut"),
-            format_estimate(best, "kappa"),
-            format_estimate(best, "accuracy"),
-        ),
-        (
-            f"best cut, held out ({best['folds']} folds)",
+    kinds = {
+        "its own cut": [format_value(best[key]) for key in ("own", "own_kappa", "own_accuracy")],
+        "best cut, where fitted": [estimate(key)(best) for key in ("cut", "kappa", "accuracy")],
+        f"best cut, held out ({best['folds']} folds)": [
             "",
-            format_estimate(best, "kappa_held_out"),
-            format_estimate(best, "accuracy_held_out"),
-        ),
-    )
+            *(estimate(key)(best) for key in ("kappa_held_out", "accuracy_held_out")),
+        ],
+    }
     points = run.table("cut_curves").filter(pl.col("output") == output).to_dicts()
     return table_section(
-        _id("cut", output),
-        _title("The cut that would agree best", output, several),
+        *_name("cut", "The cut that would agree best", output, several),
         "By Cohen's kappa, which a cut that gives all texts one label cannot win. Labels change at the cut, "
         "with three labels at minus the cut and at the cut.",
-        Table(
-            columns=("Which", "#Cut", "#Kappa", "#Accuracy"),
-            rows=rows,
-            source="best_cuts",
-            short=(0, 1, 2, 3),
-        ),
+        [(kind, *cells) for kind, cells in kinds.items()],
+        {head: itemgetter(at) for at, head in enumerate(("Which", "#Cut", "#Kappa", "#Accuracy"))},
+        source="best_cuts",
         nav="Best cut",
         drawing=draw_curve(points, best),
         note="The middle row was fitted on the texts it is judged on: too good by construction. The last row "
@@ -269,47 +223,33 @@ def _misses(run: Run, outputs: list[str]) -> Section:
     labels = read_mapping(run.manifest, "identity", "labels", outputs[0])
     meant = {theirs: str(ours) for theirs, ours in labels.items() if ours is not None}
     human = pl.col("human").replace_strict(meant, default=None, return_dtype=pl.String)
-    wrong = table.with_columns(human.alias("meant")).filter(pl.col("meant") != pl.col("predicted"))
-    wrong = wrong.sort("share", "item_id", descending=[True, False])
-    rows = tuple(
-        (
-            show_control_characters(row["text"]),
-            f"{row['human']} ({format_percent(row['share'])})",
-            row["predicted"],
-            format_number_or_blank(row["value"]),
-        )
-        for row in wrong.head(SHOWN).iter_rows(named=True)
-    )
+    wrong = table.filter(human != pl.col("predicted"))
     return table_section(
         "misses",
         "The texts on which they differ",
         "Those on which people agree most come first.",
-        Table(
-            columns=("~Text", "People say", "Metric says", "#Score"),
-            rows=rows,
-            source="judged",
-            unlisted=max(0, wrong.height - SHOWN),
-            formats="html",
-            is_offensive=True,
-        ),
+        wrong.sort("share", "item_id", descending=[True, False]),
+        {
+            **{"~Text": "text", "People say": lambda row: f"{row['human']} ({format_percent(row['share'])})"},
+            **{"Metric says": "predicted", "#Score": "value"},
+        },
+        source="judged",
         nav="Texts",
+        formats="html",
+        is_offensive=True,
     )
 
 
 def _left_out(run: Run) -> Section:
-    rows = tuple(
-        (row["reason"], f"{row['count']:,}", f"{row['of']:,}")
-        for row in run.table("exclusions").iter_rows(named=True)
-    )
-    table = Table(columns=("Reason", "#Texts", "#Of"), rows=rows, source="exclusions", formats="html md")
-    return table_section("left-out", "Left out", "", table)
+    columns: dict[str, Show] = {"Reason": "reason", "#Texts": "count", "#Of": "of"}
+    rows = run.table("exclusions")
+    return table_section("left-out", "Left out", "", rows, columns, source="exclusions", formats="html md")
 
 
 _FRAME = {"width": 560.0, "height": 190.0, "left": 46.0, "top": 14.0}
-Values: TypeAlias = Mapping[str, Any]
 
 
-def draw_spreads(rows: Sequence[Values], cuts: Sequence[float] = ()) -> Markup:
+def draw_spreads(rows: Sequence[Row], cuts: Sequence[float] = ()) -> Markup:
     """The share of texts in every bin of the score, one line for each of people's labels (Figure 6)."""
     shares = [[count / (sum(row["counts"]) or 1) for count in row["counts"]] for row in rows]
     top = max((share for own in shares for share in own), default=0.0)
@@ -331,7 +271,7 @@ def draw_spreads(rows: Sequence[Values], cuts: Sequence[float] = ()) -> Markup:
     return _draw(parts, "Distributions of the score, one line for each of people's labels")
 
 
-def draw_curve(points: Sequence[Values], best: Values) -> Markup:
+def draw_curve(points: Sequence[Row], best: Row) -> Markup:
     """Cohen's kappa at every cut, with the metric's own cut and the best one, and the best one's interval."""
     known = [(row["cut"], row["kappa"]) for row in points if row["kappa"] is not None]
     if len(known) < 2:
