@@ -437,6 +437,7 @@ def table_section(  # noqa: PLR0913 (the parts of a section)
         source=source,
         unlisted=size - len(shown),
         short=short,
+        frame="wide",
         formats=formats,
         is_offensive=is_offensive,
     )

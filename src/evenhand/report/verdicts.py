@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from evenhand.report.wording import format_number, format_p
+from evenhand.report.wording import format_name, format_number, format_p
 
 ALPHA: Final = 0.05
 """The adjusted p at or below which a finding is called larger than chance."""
@@ -38,6 +38,10 @@ class TableRow:
     def text(self, column: str) -> str:
         """A name of the row, as in the table."""
         return str(self.row[column])
+
+    def words(self, column: str) -> str:
+        """A name of the row, as words."""
+        return format_name(self.text(column))
 
     def value(self, column: str) -> float | None:
         """A number of the row."""

@@ -8,17 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from evenhand.report import document as doc
 from evenhand.report.charts import Plot, draw, element
-from evenhand.report.document import (
-    Chart,
-    Column,
-    Page,
-    Report,
-    Section,
-    Table,
-    Template,
-    Text,
-)
 from evenhand.report.manifest import Fact, list_circumstances, list_commands, read_objects
 from evenhand.report.verdicts import INCONCLUSIVE, LARGER, TableRow
 from evenhand.report.wording import (
@@ -73,21 +64,21 @@ class AssociationLine(TableRow):
         )
 
 
-def build_report(run: Run) -> Report:
+def build_report(run: Run) -> doc.Report:
     """The content of the report."""
     lines = [AssociationLine(row) for row in run.table("associations").iter_rows(named=True)]
     verdicts = [_verdict(row) for row in run.table("agreements").iter_rows(named=True)]
-    table = Table(
+    table = doc.Table(
         columns=(
             "Pair",
-            Column("Corpora", formats="html"),
+            doc.Column("Corpora", formats="html"),
             "Emotion",
-            Column("First, % in corpus", "num", formats="html"),
-            Column("Second, %", "num", formats="html"),
+            doc.Column("First, % in corpus", "num", formats="html"),
+            doc.Column("Second, %", "num", formats="html"),
             "#Points",
-            Column("Corpus leans to", formats="html md"),
+            doc.Column("Corpus leans to", formats="html md"),
             "#ACS",
-            Column("Classifier leans to", formats="html md"),
+            doc.Column("Classifier leans to", formats="html md"),
             "So",
         ),
         rows=[line.cells for line in lines],
@@ -98,7 +89,7 @@ def build_report(run: Run) -> Report:
     note = (
         f"Points: the emotion's share in the corpus, second minus first group. * {LARGER} after correction."
     )
-    return Report(
+    return doc.Report(
         run=run,
         question="Does the classifier lean the way the corpus does?",
         details="For an emotion and two groups, the corpus leans to the group whose emotion words are more "
@@ -106,18 +97,18 @@ def build_report(run: Run) -> Report:
         "in the same sentence.",
         verdicts=verdicts,
         opening=(
-            Chart(_scatter(lines)),
-            Text(
+            doc.Chart(_scatter(lines)),
+            doc.Text(
                 "One dot per cell, dark where the classifier's difference is larger than chance. Upper "
                 "right and lower left: both lean the same way.",
                 formats="html",
             ),
         ),
         sections=(
-            Section(
+            doc.Section(
                 "cells",
                 "Every cell",
-                (table, Text(note, "note", "html md terminal"), Template("downloads.html.j2")),
+                (table, doc.Text(note, "note", "html md terminal"), doc.Template("downloads.html.j2")),
                 "Cells",
             ),
         ),
@@ -126,7 +117,7 @@ def build_report(run: Run) -> Report:
         manifest=("command", "name", "identity", "runs", "view"),
         tables=_TABLES,
         values={"verdicts": verdicts, "caveats": list(CAVEATS)},
-        page=Page(downloads=_TABLES),
+        page=doc.Page(downloads=_TABLES),
     )
 
 

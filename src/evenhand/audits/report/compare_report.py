@@ -14,26 +14,8 @@ from evenhand.audits.report.compare_lines import BEYOND, ChangeLine, build_lines
 from evenhand.audits.report.findings import CORRECTIONS, list_suite_notes
 from evenhand.audits.report.gap_wording import format_level
 from evenhand.audits.report.measures import Measure, MeasureKey, read_measures
+from evenhand.report import document as doc
 from evenhand.report.charts import AxisScale, draw_interval, draw_pieces, draw_sample, element
-from evenhand.report.document import (
-    AnyCell,
-    Bullets,
-    Card,
-    Cards,
-    Cell,
-    Column,
-    Legend,
-    Page,
-    Report,
-    Row,
-    Section,
-    Table,
-    Tally,
-    Template,
-    Text,
-    VerdictCount,
-    count_verdicts,
-)
 from evenhand.report.json_tables import null_non_finite, to_rows
 from evenhand.report.manifest import (
     Fact,
@@ -95,12 +77,12 @@ class RunComparison:
         return [line for line in self.primary if line.verdict in BEYOND]
 
     @property
-    def tallies(self) -> tuple[VerdictCount, ...]:
+    def tallies(self) -> tuple[doc.VerdictCount, ...]:
         """How many changes of primary gaps have each verdict."""
         words = {word.replace(" ", "-"): word for word in _MEANINGS}
         meanings = {style: _MEANINGS[word] for style, word in words.items()}
         verdicts = [line.verdict.replace(" ", "-") for line in self.primary]
-        return count_verdicts(verdicts, words=words, meanings=meanings)
+        return doc.count_verdicts(verdicts, words=words, meanings=meanings)
 
     @property
     def headline(self) -> str:
@@ -156,7 +138,7 @@ def compare_runs(run: Run) -> RunComparison:
     )
 
 
-def build_report(run: Run) -> Report:
+def build_report(run: Run) -> doc.Report:
     """The content of the report."""
     comparison = compare_runs(run)
     level, caveats = format_level(run), [*CAVEATS, *list_suite_notes(run)]
@@ -175,26 +157,26 @@ def build_report(run: Run) -> Report:
         "What each group got under either run: a gap may narrow because one group fares better, or because "
         "the other fares worse."
     )
-    return Report(
+    return doc.Report(
         run=run,
         question=_question(comparison.names),
         details=_details(run, comparison.names),
         verdicts=(comparison.verdict,),
         headline=comparison.headline,
         opening=(
-            Cards([_card(line, comparison, level) for line in comparison.clear_changes[:3]]),
-            Tally(comparison.tallies if comparison.gaps else ()),
-            Bullets(items=[f"{doubt}." for doubt in doubts], title="Inconclusive"),
-            Text(f"{comparison.order[:1].upper()}{comparison.order[1:]}", "heading"),
-            Text(lede, formats="html"),
+            doc.Cards([_card(line, comparison, level) for line in comparison.clear_changes[:3]]),
+            doc.Tally(comparison.tallies if comparison.gaps else ()),
+            doc.Bullets(items=[f"{doubt}." for doubt in doubts], title="Inconclusive"),
+            doc.Text(f"{comparison.order[:1].upper()}{comparison.order[1:]}", "heading"),
+            doc.Text(lede, formats="html"),
             _standings(comparison),
         ),
         sections=(
-            Section("filters", "", (_filters(comparison),), group="explore"),
+            doc.Section("filters", "", (_filters(comparison),), group="explore"),
             _leaderboard(comparison, level),
             _changes("gaps", "Gaps against the reference", gaps, comparison.gaps, comparison),
             _changes("values", "Values against the reference", values, comparison.values, comparison),
-            Section("downloads", "", (Template("downloads.html.j2"),), group="explore"),
+            doc.Section("downloads", "", (doc.Template("downloads.html.j2"),), group="explore"),
         ),
         caveats=caveats,
         notes=[show_control_characters(warning) for warning in read_texts(run.manifest, "warnings")],
@@ -202,7 +184,7 @@ def build_report(run: Run) -> Report:
         manifest=_KEYS,
         tables=_TABLES,
         values={"verdict": comparison.verdict, "caveats": caveats},
-        page=Page(
+        page=doc.Page(
             folder=Path(__file__).parent / "templates",
             style="compare.css",
             script="compare.js",
@@ -235,9 +217,9 @@ def _details(run: Run, names: Sequence[str]) -> str:
     return f"{against}, measured by {metrics or 'nothing'}. {how}."
 
 
-def _card(line: ChangeLine, comparison: RunComparison, level: str) -> Card:
+def _card(line: ChangeLine, comparison: RunComparison, level: str) -> doc.Card:
     change = f"Change {line.full_change}; {level} interval {line.interval}; adjusted p {line.p}"
-    return Card(
+    return doc.Card(
         size=f"{line.before} → {line.after}",
         unit=line.measure.unit,
         claim=line.claim,
@@ -247,22 +229,22 @@ def _card(line: ChangeLine, comparison: RunComparison, level: str) -> Card:
     )
 
 
-def _standings(comparison: RunComparison) -> Table:
-    rows: list[Sequence[AnyCell]] = []
+def _standings(comparison: RunComparison) -> doc.Table:
+    rows: list[Sequence[doc.AnyCell]] = []
     ranks = format_ranks([row["rank"] for row in comparison.standings])
     for row, rank in zip(comparison.standings, ranks, strict=True):
         name = show_control_characters(row["run"])
         counts = {key: row[key] or 0 for key in _COUNTS}
         tags = ("reference",) if name == comparison.names[0] else ()
-        bar = Cell(text="", chart=draw_counts(counts))
-        rows.append((rank, Cell(text=name, tags=tags), bar, *(f"{count:,}" for count in counts.values())))
+        bar = doc.Cell(text="", chart=draw_counts(counts))
+        rows.append((rank, doc.Cell(text=name, tags=tags), bar, *(f"{count:,}" for count in counts.values())))
     columns = (
-        Column("Rank", can_sort=False),
-        Column("Run", name="run", can_sort=False),
-        Column("", "plot", formats="html"),
-        *(Column(head, "num", can_sort=False) for head in ("Narrower", "Tied", "Not testable", "Wider")),
+        doc.Column("Rank", can_sort=False),
+        doc.Column("Run", name="run", can_sort=False),
+        doc.Column("", "plot", formats="html"),
+        *(doc.Column(head, "num", can_sort=False) for head in ("Narrower", "Tied", "Not testable", "Wider")),
     )
-    return Table(
+    return doc.Table(
         title="", label="Standings", columns=columns, rows=rows, style="standings", source="standings"
     )
 
@@ -275,7 +257,7 @@ def draw_counts(counts: Mapping[str, int]) -> Markup:
     return draw_pieces([(style, start, round(end - start, 2)) for style, start, end in pieces], style="share")
 
 
-def _filters(comparison: RunComparison) -> Template:
+def _filters(comparison: RunComparison) -> doc.Template:
     lines = comparison.gaps or comparison.values
     selects = [
         (head, name, [("", "all"), *((key, format_name(key)) for key in dict.fromkeys(map(column, lines)))])
@@ -289,12 +271,12 @@ def _filters(comparison: RunComparison) -> Template:
     words = [(count.word, count.word) for count in comparison.tallies if count.amount]
     selects.append(("Show", "so", [("", "every change"), *words]))
     label = "Filter leaderboard and changes"
-    return Template(
+    return doc.Template(
         "filters.html.j2", {"id": "narrow", "label": label, "selects": selects, "has_exploratory": True}
     )
 
 
-def _leaderboard(comparison: RunComparison, level: str) -> Section:
+def _leaderboard(comparison: RunComparison, level: str) -> doc.Section:
     boards: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in null_non_finite(comparison.run.table("leaderboard")).to_dicts():
         boards.setdefault(tuple(row[key] for key in ("suite", "axis", "metric", "output")), []).append(row)
@@ -312,12 +294,12 @@ def _leaderboard(comparison: RunComparison, level: str) -> Section:
         ([*build_board(part, comparison.measures[key[2], key[3]])] for key, part in boards.items()),
         key=lambda rows: ("exploratory" in rows[0].data, not any(row.tone for row in rows[1:])),
     )
-    table = Table(
+    table = doc.Table(
         group_head="Measure",
         columns=(
             "Run",
-            Column("", "plot", formats="html"),
-            Column("Typical gap", "num", level, "est"),
+            doc.Column("", "plot", formats="html"),
+            doc.Column("Typical gap", "num", level, "est"),
             "#Rank",
         ),
         rows=[row for rows in bodies for row in rows],
@@ -326,19 +308,24 @@ def _leaderboard(comparison: RunComparison, level: str) -> Section:
         frame="wide",
         formats="html md",
     )
-    blocks = (Text(lede), Legend(legend), table, Template("empty.html.j2", "No measure matches the filter."))
-    return Section("leaderboard", "Leaderboard", blocks, "Leaderboard", "explore")
+    blocks = (
+        doc.Text(lede),
+        doc.Legend(legend),
+        table,
+        doc.Template("empty.html.j2", "No measure matches the filter."),
+    )
+    return doc.Section("leaderboard", "Leaderboard", blocks, "Leaderboard", "explore")
 
 
-def build_board(part: Sequence[Mapping[str, Any]], measure: Measure) -> Iterator[Row]:
+def build_board(part: Sequence[Mapping[str, Any]], measure: Measure) -> Iterator[doc.Row]:
     """A heading and a row for each run, of one axis and output of the leaderboard."""
     first = part[0]
     unit = f", in{measure.unit}" if measure.unit else ""
     data = {"axis": first["axis"], "metric": first["metric"]}
     data |= {"exploratory": ""} if first["exploratory"] else {}
     tags = ("exploratory",) * bool(first["exploratory"])
-    heading = Cell(text=measure.full_title, note=f"by {format_name(first['axis'])}{unit}", tags=tags)
-    yield Row((heading,), data=data, is_heading=True)
+    heading = doc.Cell(text=measure.full_title, note=f"by {format_name(first['axis'])}{unit}", tags=tags)
+    yield doc.Row((heading,), data=data, is_heading=True)
     top = max(
         (row[key] for row in part for key in ("spread", "low", "high") if row[key] is not None), default=0
     )
@@ -348,13 +335,13 @@ def build_board(part: Sequence[Mapping[str, Any]], measure: Measure) -> Iterator
         spread, bar = row["spread"], scale.span(row["low"], row["high"])
         interval = f"{measure.gap(row['low'])} to {measure.gap(row['high'])}" if bar else ""
         reason = format_name(row["null_reason"] or "no estimate")
-        size = Cell(text="", note=reason)
+        size = doc.Cell(text="", note=reason)
         if spread is not None:
-            size = Cell(text=measure.gap(spread), note=interval, is_strong=True)
+            size = doc.Cell(text=measure.gap(spread), note=interval, is_strong=True)
         chart = draw_interval(None if spread is None else scale.at(spread), bar)
         tone = read_tone(row, len(part))
-        cells = (show_control_characters(row["run"]), Cell(text="", chart=chart), size, rank or "–")
-        yield Row(cells, f"{tone} clear" if tone else "")
+        cells = (show_control_characters(row["run"]), doc.Cell(text="", chart=chart), size, rank or "–")
+        yield doc.Row(cells, f"{tone} clear" if tone else "")
 
 
 def read_tone(row: Mapping[str, Any], runs: int) -> str:
@@ -366,7 +353,7 @@ def read_tone(row: Mapping[str, Any], runs: int) -> str:
 
 def _changes(
     name: str, title: str, lede: str, lines: Sequence[ChangeLine], comparison: RunComparison
-) -> Section:
+) -> doc.Section:
     gap = name == "gaps"
     dots = ((f"one {style}".strip(), "after") for style in ("higher", "lower", "ink", ""))
     samples = [
@@ -377,13 +364,17 @@ def _changes(
     meanings = ("reference", "wider", "narrower", "moved", INCONCLUSIVE)
     legend = [*zip(samples, meanings, strict=True), (line, "no gap" if gap else "0")]
     scale = find_scale(lines)
-    heads: list[Column | str] = ["Group", Column("Measure", name="measure"), Column("Run", name="run")]
-    heads.append(Column("", "plot", formats="html"))
-    heads += [Column(head, "num", name=head.lower()) for head in ("Was", "Is", "Change")]
-    heads.append(Column("Interval", "num", format_level(comparison.run), "ends", can_sort=False))
-    heads += [Column("Adjusted p", "num", name="p"), Column("So", "verdict", name="so")]
-    heads.append(Column("Seen from", "num", name="least"))
-    table = Table(
+    heads: list[doc.Column | str] = [
+        "Group",
+        doc.Column("Measure", name="measure"),
+        doc.Column("Run", name="run"),
+    ]
+    heads.append(doc.Column("", "plot", formats="html"))
+    heads += [doc.Column(head, "num", name=head.lower()) for head in ("Was", "Is", "Change")]
+    heads.append(doc.Column("Interval", "num", format_level(comparison.run), "ends", can_sort=False))
+    heads += [doc.Column("Adjusted p", "num", name="p"), doc.Column("So", "verdict", name="so")]
+    heads.append(doc.Column("Seen from", "num", name="least"))
+    table = doc.Table(
         columns=heads,
         rows=[line.to_row(scale) for line in lines],
         source="changes",
@@ -392,7 +383,7 @@ def _changes(
         shown=1000,
         formats="html md",
     )
-    largest = Table(
+    largest = doc.Table(
         columns=heads,
         rows=[line.to_row(scale) for line in comparison.clear_changes] if gap else (),
         source="changes",
@@ -400,11 +391,11 @@ def _changes(
         short=(0, 1, 2, 4, 5, 6, 8, 9),
         formats="terminal",
     )
-    empty = Template("empty.html.j2", "No line matches the filter.")
-    nothing = Text("" if lines else "Nothing here could be compared.", "note", "html")
-    key = Legend(legend if gap else [*legend[:1], *legend[3:]], "How to read the charts")
-    blocks = (Text(lede, formats="html"), key, table, largest, empty, nothing)
-    return Section(name, title, blocks, title.split()[0], "explore")
+    empty = doc.Template("empty.html.j2", "No line matches the filter.")
+    nothing = doc.Text("" if lines else "Nothing here could be compared.", "note", "html")
+    key = doc.Legend(legend if gap else [*legend[:1], *legend[3:]], "How to read the charts")
+    blocks = (doc.Text(lede, formats="html"), key, table, largest, empty, nothing)
+    return doc.Section(name, title, blocks, title.split()[0], "explore")
 
 
 def _list_runs(run: Run) -> Iterator[Fact]:

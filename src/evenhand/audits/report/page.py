@@ -22,24 +22,8 @@ from evenhand.audits.report.side_tables import (
     describe_distances,
 )
 from evenhand.core.digests import Json
+from evenhand.report import document as doc
 from evenhand.report.charts import draw_estimate, draw_interval, draw_sample
-from evenhand.report.document import (
-    Bullets,
-    Card,
-    Cards,
-    Cell,
-    Column,
-    Legend,
-    Page,
-    Report,
-    Row,
-    Section,
-    Table,
-    Tally,
-    Template,
-    Text,
-    count_verdicts,
-)
 from evenhand.report.json_tables import GAP_KEY, to_columns
 from evenhand.report.manifest import (
     Fact,
@@ -87,30 +71,30 @@ _MEANINGS: Mapping[GapStanding, str] = {
 }
 
 
-def build_report(run: Run) -> Report:
+def build_report(run: Run) -> doc.Report:
     """The content of the report."""
     findings, question = find_gaps(run), describe_question(run)
     figures, undrawn = build_figures(run, findings, most_rows=MOST_ROWS)
     strata, warnings = build_strata(run, findings, format_level(run))
     doubts = [f"{gap.doubt}." for gap in findings.inconclusive]
     caveats = list_caveats(run, findings)
-    tally = count_verdicts(
+    tally = doc.count_verdicts(
         [gap.standing for gap in findings.judged_gaps], words=STANDING_WORDS, meanings=_MEANINGS
     )
     cards = list(map(_card, findings.confirmed_gaps[:3]))
-    return Report(
+    return doc.Report(
         run=run,
         question=question.question,
         details=question.details,
         verdicts=[findings.verdict],
         headline=findings.headline,
         opening=(
-            Text(describe_distances(run), "", "terminal"),
-            Cards(cards, "Largest gaps"),
-            Text("" if cards else findings.details, "seen", "html"),
-            Tally(tally if findings.judged_gaps else (), can_filter=True),
-            Bullets(items=warnings, title="Contradicted inside strata"),
-            Bullets(items=doubts, title=INCONCLUSIVE.capitalize()),
+            doc.Text(describe_distances(run), "", "terminal"),
+            doc.Cards(cards, "Largest gaps"),
+            doc.Text("" if cards else findings.details, "seen", "html"),
+            doc.Tally(tally if findings.judged_gaps else (), can_filter=True),
+            doc.Bullets(items=warnings, title="Contradicted inside strata"),
+            doc.Bullets(items=doubts, title=INCONCLUSIVE.capitalize()),
             *_summarise(findings),
         ),
         sections=(
@@ -134,7 +118,7 @@ def build_report(run: Run) -> Report:
             "cannot_tell": [_finding(gap, gap.doubt) for gap in findings.inconclusive],
             "caveats": caveats,
         },
-        page=Page(
+        page=doc.Page(
             folder=Path(__file__).parent / "templates",
             style="audit.css",
             scripts=_SCRIPTS,
@@ -184,11 +168,11 @@ def _finding(gap: Gap, sentence: str) -> dict[str, Json]:
     return {"sentence": sentence} | {column: getattr(gap.comparison, column) for column in columns}
 
 
-def _card(gap: Gap) -> Card:
+def _card(gap: Gap) -> doc.Card:
     row, measure = gap.comparison, gap.measure
     estimate = row.estimate or 0.0
     low, high = (estimate if end is None else end for end in (row.low, row.high))
-    return Card(
+    return doc.Card(
         size=measure.gap(abs(estimate)),
         unit=measure.unit.strip() or (f"on {measure.range}" if measure.range else ""),
         claim=gap.statement,
@@ -200,13 +184,13 @@ def _card(gap: Gap) -> Card:
     )
 
 
-def _summarise(findings: Findings, *, limit: int = 8) -> Iterator[Table | Text]:
+def _summarise(findings: Findings, *, limit: int = 8) -> Iterator[doc.Table | doc.Text]:
     """The largest gaps on the terminal: supported ones first, then the largest of the others."""
     shown: tuple[GapStanding, ...] = ("supported", "unclear", "small")
     gaps = [gap for standing in shown for gap in findings.standing(standing)][:limit]
     if not gaps:
         return
-    yield Table(
+    yield doc.Table(
         columns=("", "Group against baseline", "Measure", "#Gap", f"#{gaps[0].level} interval", "#Adj. p"),
         rows=[
             (
@@ -231,10 +215,10 @@ def _summarise(findings: Findings, *, limit: int = 8) -> Iterator[Table | Text]:
     legend.append(f"p adjusted over {size:,}, intervals before correction")
     left = len(findings.judged_gaps) - len(gaps)
     legend += [f"{left:,} more in the report"] if left else []
-    yield Text("; ".join(legend), "note", "terminal")
+    yield doc.Text("; ".join(legend), "note", "terminal")
 
 
-def _omnibus(run: Run, findings: Findings) -> Section:
+def _omnibus(run: Run, findings: Findings) -> doc.Section:
     """One line per axis and primary output, in Markdown; the page shows them in the overview."""
     table = run.table("omnibus").filter(~pl.col("exploratory")).sort("p_adjusted", nulls_last=True)
     rows = [
@@ -249,11 +233,11 @@ def _omnibus(run: Run, findings: Findings) -> Section:
         if (row["metric"], row["output"]) in findings.measures
     ]
     columns = ("Axis", "Measure", "#Adjusted p", "#Groups", "#Clusters")
-    answers = Table(columns=columns, rows=rows, source="omnibus", formats="md")
-    return Section("omnibus", "Do the groups of an axis differ at all?", (answers,))
+    answers = doc.Table(columns=columns, rows=rows, source="omnibus", formats="md")
+    return doc.Section("omnibus", "Do the groups of an axis differ at all?", (answers,))
 
 
-def _explore(run: Run, findings: Findings, figures: list[ChartFigure], undrawn: int) -> Iterator[Section]:
+def _explore(run: Run, findings: Findings, figures: list[ChartFigure], undrawn: int) -> Iterator[doc.Section]:
     """Charts and comparisons, with the form that filters both."""
     shown = [figure for figure in figures if figure.has_values]
     if not figures and not findings.gaps:
@@ -268,17 +252,17 @@ def _explore(run: Run, findings: Findings, figures: list[ChartFigure], undrawn: 
     selects.append(("Show", "standing", [("", "every gap"), *STANDING_WORDS.items()]))
     form: dict[str, Any] = {"id": "filters", "label": "Filter charts and comparisons", "selects": selects}
     form["has_exploratory"] = bool(findings.exploratory and findings.primary)
-    yield Section("filters", "", (Template("filters.html.j2", form),), group="explore")
+    yield doc.Section("filters", "", (doc.Template("filters.html.j2", form),), group="explore")
     if figures:
-        yield Section("charts", "Charts", _charts(findings, figures, undrawn), "Charts", "explore")
+        yield doc.Section("charts", "Charts", _charts(findings, figures, undrawn), "Charts", "explore")
     if findings.gaps:
         yield _comparisons(run, findings)
-    yield Section("downloads", "", (Template("downloads.html.j2"),), group="explore")
+    yield doc.Section("downloads", "", (doc.Template("downloads.html.j2"),), group="explore")
 
 
 def _charts(
     findings: Findings, figures: list[ChartFigure], undrawn: int
-) -> tuple[Legend | Template | Text, ...]:
+) -> tuple[doc.Legend | doc.Template | doc.Text, ...]:
     # Figures with a finding first: of dozens, they are what a reader came for.
     shown = sorted(
         (figure for figure in figures if figure.has_values), key=lambda each: not each.supported_count
@@ -299,14 +283,14 @@ def _charts(
     missing = f"Not drawn, because no text there has a value: {valueless}. “Left out” says why."
     more = f"{undrawn:,} more estimates are not on this page; they are in report.json and groups.parquet."
     return (
-        Legend(legend if findings.gaps else (), "How to read the charts"),
-        Template("figures.html.j2", content),
-        Text(missing if valueless else "", "note", "html"),
-        Text(more if undrawn else "", "note", "html"),
+        doc.Legend(legend if findings.gaps else (), "How to read the charts"),
+        doc.Template("figures.html.j2", content),
+        doc.Text(missing if valueless else "", "note", "html"),
+        doc.Text(more if undrawn else "", "note", "html"),
     )
 
 
-def _comparisons(run: Run, findings: Findings) -> Section:
+def _comparisons(run: Run, findings: Findings) -> doc.Section:
     doubted = (
         " “Check disagrees”: exchanging groups between clusters makes such a gap by chance more often than "
         "its adjusted p allows; doubt it."
@@ -319,15 +303,15 @@ def _comparisons(run: Run, findings: Findings) -> Section:
         "“seen from” is the smallest gap this many texts could have shown (80 % power)."
     )
     columns = (
-        *("Group", "Measure", Column("Gap", "num", name="gap")),
+        *("Group", "Measure", doc.Column("Gap", "num", name="gap")),
         *(
-            Column("Interval", "num", format_level(run), can_sort=False),
+            doc.Column("Interval", "num", format_level(run), can_sort=False),
             "#Adjusted p",
-            Column("So", "verdict"),
+            doc.Column("So", "verdict"),
         ),
-        *("#Seen from", "#Effect size", Column("Texts", "num", "/ baseline"), "#Clusters"),
+        *("#Seen from", "#Effect size", doc.Column("Texts", "num", "/ baseline"), "#Clusters"),
     )
-    table = Table(
+    table = doc.Table(
         columns=columns,
         rows=list(map(_comparison_row, findings.gaps)),
         source="comparisons",
@@ -336,23 +320,23 @@ def _comparisons(run: Run, findings: Findings) -> Section:
         shown=MOST_ROWS,
         formats="html md",
     )
-    text = Text(lede + (doubted if any(gap.is_doubted for gap in findings.gaps) else ""))
-    empty = Template("no_match.html.j2", ("no-comparisons", "No comparison matches the filter."))
-    return Section("comparisons", "Comparisons", (text, table, empty), "Comparisons", "explore")
+    text = doc.Text(lede + (doubted if any(gap.is_doubted for gap in findings.gaps) else ""))
+    empty = doc.Template("no_match.html.j2", ("no-comparisons", "No comparison matches the filter."))
+    return doc.Section("comparisons", "Comparisons", (text, table, empty), "Comparisons", "explore")
 
 
-def _comparison_row(gap: Gap) -> Row:
+def _comparison_row(gap: Gap) -> doc.Row:
     row, measure = gap.comparison, gap.measure
     exploratory = ("exploratory",) * row.exploratory
     size = "" if row.estimate is None else measure.signed_gap(row.estimate)
     reason = f": {format_name(row.null_reason)}" if row.null_reason else ""
     nulls = f"null: {gap.nulls}" if gap.nulls else ""
     least = "" if row.min_detectable is None else measure.gap(row.min_detectable)
-    return Row(
+    return doc.Row(
         (
-            Cell(text=gap.group, note=f"against {gap.baseline}", button={"class": "name"}),
-            Cell(text=measure.full_title, tags=exploratory),
-            Cell(
+            doc.Cell(text=gap.group, note=f"against {gap.baseline}", button={"class": "name"}),
+            doc.Cell(text=measure.full_title, tags=exploratory),
+            doc.Cell(
                 text=size,
                 flag=measure.unit if size else "",
                 arrow=gap.direction if gap.standing == "supported" else "",
@@ -360,10 +344,10 @@ def _comparison_row(gap: Gap) -> Row:
             ),
             gap.signed_interval,
             gap.p,
-            Cell(text=STANDING_WORDS[gap.standing] + reason, tags=("check disagrees",) * gap.is_doubted),
-            Cell(text=least, flag=measure.unit if least else ""),
+            doc.Cell(text=STANDING_WORDS[gap.standing] + reason, tags=("check disagrees",) * gap.is_doubted),
+            doc.Cell(text=least, flag=measure.unit if least else ""),
             gap.effect_size,
-            Cell(text=f"{row.n:,}", note=f"/ {row.n_baseline:,}", detail=nulls),
+            doc.Cell(text=f"{row.n:,}", note=f"/ {row.n_baseline:,}", detail=nulls),
             f"{row.n_clusters:,}",
         ),
         f"{gap.standing} {gap.direction}".strip(),
@@ -371,7 +355,7 @@ def _comparison_row(gap: Gap) -> Row:
     )
 
 
-def _exclusions(run: Run) -> Section:
+def _exclusions(run: Run) -> doc.Section:
     rows = [
         (
             format_name(row["reason"] or "not given"),
@@ -384,9 +368,9 @@ def _exclusions(run: Run) -> Section:
         for row in run.table("exclusions").iter_rows(named=True)
     ]
     columns = ("Reason", "Stage", "Metric", "#Texts", "#Of", "#Share")
-    table = Table(columns=columns, rows=rows, source="exclusions", style="plain", formats="html md")
-    nothing = Text("" if rows else "The run records nothing that was left out.", "")
-    return Section("left-out", "Left out", (table, nothing))
+    table = doc.Table(columns=columns, rows=rows, source="exclusions", style="plain", formats="html md")
+    nothing = doc.Text("" if rows else "The run records nothing that was left out.", "")
+    return doc.Section("left-out", "Left out", (table, nothing))
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,12 +385,12 @@ class InfoCard:
     """What a metric is known to get wrong."""
 
 
-def _cards(manifest: Mapping[str, Json]) -> Section:
+def _cards(manifest: Mapping[str, Json]) -> doc.Section:
     """What is known of each metric and suite of a run."""
     metrics, suites = read_mapping(manifest, "metrics"), read_mapping(manifest, "suites")
     cards = [_metric_card(spec, read_mapping(metrics, spec)) for spec in metrics]
     cards += [_suite_card(spec, read_mapping(suites, spec)) for spec in suites]
-    return Section("cards", "Metrics and suites", (Template("cards.html.j2", cards),))
+    return doc.Section("cards", "Metrics and suites", (doc.Template("cards.html.j2", cards),))
 
 
 def _metric_card(spec: str, card: Mapping[str, Json]) -> InfoCard:

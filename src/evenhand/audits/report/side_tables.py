@@ -13,8 +13,8 @@ from evenhand.audits.report.findings import Findings
 from evenhand.audits.report.gap_wording import Gap, read_omnibus
 from evenhand.audits.report.measures import Measure
 from evenhand.core.records import Comparison
+from evenhand.report import document as doc
 from evenhand.report.charts import draw_swatches
-from evenhand.report.document import Block, Cell, Column, Legend, Row, Section, Table, Text
 from evenhand.report.json_tables import GAP_KEY, null_non_finite
 from evenhand.report.manifest import read_mapping, read_objects, read_texts
 from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, NOT_TESTABLE
@@ -44,16 +44,16 @@ _NAMED = 4
 Values = Mapping[str, Any]
 
 
-def build_overview(run: Run, findings: Findings) -> Section:
+def build_overview(run: Run, findings: Findings) -> doc.Section:
     """Groups down, primary measures across, a signed gap in each cell; a table for each suite and model."""
     sources: dict[tuple[str, str], list[Gap]] = {}
     for gap in findings.judged_gaps:
         sources.setdefault((gap.comparison.suite, gap.comparison.model), []).append(gap)
     tables = [_overview_table(run, key, gaps, findings) for key, gaps in sources.items()]
     if len(tables) == 1:
-        tables = [Table(columns=each.columns, rows=each.rows, **_OVERVIEW) for each in tables]
-    rows = [row for table in tables for row in table.rows if isinstance(row, Row)]
-    tones = {cell.tone for row in rows for cell in row.cells if isinstance(cell, Cell)}
+        tables = [doc.Table(columns=each.columns, rows=each.rows, **_OVERVIEW) for each in tables]
+    rows = [row for table in tables for row in table.rows if isinstance(row, doc.Row)]
+    tones = {cell.tone for row in rows for cell in row.cells if isinstance(cell, doc.Cell)}
     legend = [
         (draw_swatches("higher-1", "higher-2", "higher-3"), "▲ higher than the baseline"),
         (draw_swatches("lower-1", "lower-2", "lower-3"), "▼ lower"),
@@ -68,8 +68,8 @@ def build_overview(run: Run, findings: Findings) -> Section:
         f"Every gap to its baseline: points of share, or units of a mean. Coloured cells are {LARGER}; the "
         f"deeper the colour, the larger the effect size. Plain numbers are {INCONCLUSIVE}."
     )
-    blocks: list[Block] = [Text(lede, formats="html"), Legend(legend), *tables]
-    return Section("overview", "Overview", blocks if tables else (), "Overview")
+    blocks: list[doc.Block] = [doc.Text(lede, formats="html"), doc.Legend(legend), *tables]
+    return doc.Section("overview", "Overview", blocks if tables else (), "Overview")
 
 
 _OVERVIEW: Mapping[str, Any] = {
@@ -82,7 +82,7 @@ _OVERVIEW: Mapping[str, Any] = {
 }
 
 
-def _overview_table(run: Run, source: tuple[str, str], gaps: Sequence[Gap], findings: Findings) -> Table:
+def _overview_table(run: Run, source: tuple[str, str], gaps: Sequence[Gap], findings: Findings) -> doc.Table:
     axes: dict[tuple[str, str], dict[str, dict[tuple[str, str], Gap]]] = {}
     for gap in gaps:
         row = gap.comparison
@@ -97,38 +97,38 @@ def _overview_table(run: Run, source: tuple[str, str], gaps: Sequence[Gap], find
     answers, rows = read_omnibus(run), []
     for (axis, _), groups in axes.items():
         baseline = next(iter(next(iter(groups.values())).values())).short_baseline
-        heading = [Cell(text=format_name(axis), note=f"against {baseline}")]
+        heading = [doc.Cell(text=format_name(axis), note=f"against {baseline}")]
         known = [answers.get((*source, axis, *key)) for key in keys]
         if any(known):
             heading += [
-                Cell(text=answer.short, hint=answer.sentence, tone="differs" if answer.differs else "")
+                doc.Cell(text=answer.short, hint=answer.sentence, tone="differs" if answer.differs else "")
                 if answer
-                else Cell(text="")
+                else doc.Cell(text="")
                 for answer in known
             ]
-        rows.append(Row(heading, is_heading=True))
+        rows.append(doc.Row(heading, is_heading=True))
         for group, cells in sorted(groups.items()):
-            name = Cell(text=format_name(group), button={"class": "find", "find": ""})
-            rows.append(Row((name, *(_overview_cell(cells.get(key)) for key in keys))))
+            name = doc.Cell(text=format_name(group), button={"class": "find", "find": ""})
+            rows.append(doc.Row((name, *(_overview_cell(cells.get(key)) for key in keys))))
     measures = [findings.measures[key] for key in keys]
-    columns = [Column(measure.full_title, "num", measure.scale) for measure in measures]
-    return Table(
+    columns = [doc.Column(measure.full_title, "num", measure.scale) for measure in measures]
+    return doc.Table(
         title=", ".join((format_name(source[0]), source[1])),
-        columns=[Column("Group"), *columns],
+        columns=[doc.Column("Group"), *columns],
         rows=rows,
         **_OVERVIEW,
     )
 
 
-def _overview_cell(gap: Gap | None) -> Cell:
+def _overview_cell(gap: Gap | None) -> doc.Cell:
     if gap is None:
-        return Cell(text="", tone="blank")
+        return doc.Cell(text="", tone="blank")
     estimate, size = gap.comparison.estimate, abs(gap.comparison.effect_size or 0)
     tint = ""
     if gap.standing == "supported" and gap.direction:
         tint = f"{gap.direction}-{1 + (size >= MIDDLING) + (size >= STRONG)}"
     text = "–" if estimate is None else gap.measure.signed_gap(estimate)
-    return Cell(text=text, tone=f"{gap.standing} {tint}".strip(), arrow=gap.direction if tint else "")
+    return doc.Cell(text=text, tone=f"{gap.standing} {tint}".strip(), arrow=gap.direction if tint else "")
 
 
 def find_adjusted_gaps(run: Run, findings: Findings) -> list[tuple[Values, Measure]]:
@@ -141,7 +141,7 @@ def find_adjusted_gaps(run: Run, findings: Findings) -> list[tuple[Values, Measu
     return sorted(chosen, key=lambda item: not item[0]["disagrees"])
 
 
-def build_strata(run: Run, findings: Findings, level: str) -> tuple[Section, list[str]]:
+def build_strata(run: Run, findings: Findings, level: str) -> tuple[doc.Section, list[str]]:
     """The gaps inside strata, and a warning for each that its strata contradict."""
     whole = _read_estimates(run.table("comparisons"), GAP_KEY, pl.col("estimate"))
     inside = null_non_finite(run.table("strata")).filter(pl.col("stratum") != ADJUSTED)
@@ -167,9 +167,9 @@ def build_strata(run: Run, findings: Findings, level: str) -> tuple[Section, lis
         )
         rows.append(
             (
-                Cell(text=group, note=f"against {baseline}"),
-                Cell(text=measure.full_title, tags=("points the other way",) * row["disagrees"]),
-                *(by, before, Cell(text=gap, is_strong=True), _interval(row, measure)),
+                doc.Cell(text=group, note=f"against {baseline}"),
+                doc.Cell(text=measure.full_title, tags=("points the other way",) * row["disagrees"]),
+                *(by, before, doc.Cell(text=gap, is_strong=True), _interval(row, measure)),
                 *(format_p(row["p_adjusted"]), span),
             )
         )
@@ -179,17 +179,17 @@ def build_strata(run: Run, findings: Findings, level: str) -> tuple[Section, lis
     )
     columns = (
         *("Group", "Measure", "Strata", "#Over all", "#Same mix"),
-        *(Column("Interval", "num", level, can_sort=False), "#Adjusted p"),
-        Column("Inside, least to most", "num", can_sort=False),
+        *(doc.Column("Interval", "num", level, can_sort=False), "#Adjusted p"),
+        doc.Column("Inside, least to most", "num", can_sort=False),
     )
-    table = Table(
+    table = doc.Table(
         columns=columns, rows=rows, source="strata", style="beside", frame="wide", shown=MOST, formats="html"
     )
-    blocks = (Text(lede, formats="html"), table) if rows else ()
-    return Section("strata", "Inside strata", blocks, "Strata"), warnings
+    blocks = (doc.Text(lede, formats="html"), table) if rows else ()
+    return doc.Section("strata", "Inside strata", blocks, "Strata"), warnings
 
 
-def build_pairs(run: Run, findings: Findings, level: str) -> Section:
+def build_pairs(run: Run, findings: Findings, level: str) -> doc.Section:
     """The pairs of groups whose gap is larger than chance, by p."""
     table = null_non_finite(run.table("pairs")).select([field.name for field in fields(Comparison)])
     clear = table.filter(pl.col("p_adjusted") <= ALPHA).sort("p_adjusted", maintain_order=True)
@@ -199,23 +199,23 @@ def build_pairs(run: Run, findings: Findings, level: str) -> Section:
         estimate = row["estimate"] or 0.0
         way = "higher" if estimate > 0 else "lower"
         cells = (
-            Cell(text=format_name(row["group"]), note=f"against {format_name(row['baseline'])}"),
+            doc.Cell(text=format_name(row["group"]), note=f"against {format_name(row['baseline'])}"),
             measure.full_title,
-            Cell(text=measure.signed_gap(estimate), arrow=way, is_strong=True),
+            doc.Cell(text=measure.signed_gap(estimate), arrow=way, is_strong=True),
             *(_interval(row, measure), format_p(row["p_adjusted"])),
         )
-        rows.append(Row(cells, f"supported {way}"))
+        rows.append(doc.Row(cells, f"supported {way}"))
     lede = (
         f"{clear.height:,} of {table.height:,} comparisons of two groups are {LARGER} after correction over "
         "all of them. They are exploratory."
     )
-    gap = Column("Gap", "num", name="gap")
-    columns = ("Group", "Measure", gap, Column("Interval", "num", level, can_sort=False), "#Adjusted p")
-    pairs = Table(
+    gap = doc.Column("Gap", "num", name="gap")
+    columns = ("Group", "Measure", gap, doc.Column("Interval", "num", level, can_sort=False), "#Adjusted p")
+    pairs = doc.Table(
         columns=columns, rows=rows, source="pairs", style="beside", frame="wide", shown=MOST, formats="html"
     )
-    return Section(
-        "pairs", "Every pair of groups", (Text(lede, formats="html"), pairs) if table.height else ()
+    return doc.Section(
+        "pairs", "Every pair of groups", (doc.Text(lede, formats="html"), pairs) if table.height else ()
     )
 
 
@@ -232,10 +232,10 @@ def _interval(row: Values, measure: Measure) -> str:
     return "" if low is None or high is None else f"{measure.signed_gap(low)} to {measure.signed_gap(high)}"
 
 
-def build_distances(run: Run) -> Section:
+def build_distances(run: Run) -> doc.Section:
     """The distances of base rates: distance, chance, what is left, which way; a table for each attribute."""
     tables = [
-        Table(
+        doc.Table(
             title=title,
             columns=DISTANCE_HEADS,
             rows=rows,
@@ -245,15 +245,15 @@ def build_distances(run: Run) -> Section:
         )
         for title, rows in read_distances(run).items()
     ]
-    return Section("distances", "Distances", (Text(EXPLANATION), *tables) if tables else ())
+    return doc.Section("distances", "Distances", (doc.Text(EXPLANATION), *tables) if tables else ())
 
 
-def read_distances(run: Run) -> dict[str, list[tuple[str | Cell, ...]]]:
+def read_distances(run: Run) -> dict[str, list[tuple[str | doc.Cell, ...]]]:
     """The rows of each attribute, metric and kind of prompt by the title of their table."""
     table, poles = run.table("distances"), _read_poles(run)
     # Suites differ in attribute or bias as a rule; where several models stand side by side each is named.
     is_shared = table["model"].n_unique() > 1
-    tables: dict[str, list[tuple[str | Cell, ...]]] = {}
+    tables: dict[str, list[tuple[str | doc.Cell, ...]]] = {}
     for row in table.iter_rows(named=True):
         title = f"{format_name(row['attribute'])}, {row['bias']} ({format_name(row['metric'])})"
         rows = tables.setdefault(f"{row['model']}: {title}" if is_shared else title, [])
@@ -268,7 +268,7 @@ def describe_distances(run: Run) -> str:
     leans = [
         f"{row[0]} {row[6]} ({title})"
         for title, row in tested
-        if isinstance(row[3], Cell) and row[3].is_strong
+        if isinstance(row[3], doc.Cell) and row[3].is_strong
     ]
     if not tested:
         return ""
@@ -280,7 +280,7 @@ def describe_distances(run: Run) -> str:
     return f"Distances: {len(leans):,} of {len(tested):,} options {verb} beyond chance: {named}{more}."
 
 
-def _distance_cells(row: Values, lower: str, higher: str) -> tuple[Cell | str, ...]:
+def _distance_cells(row: Values, lower: str, higher: str) -> tuple[doc.Cell | str, ...]:
     """One option; what is beyond chance is strong where the lean is larger than chance."""
     low, high, way = row["low"], row["high"], row["direction"]
     is_overall = row["option"] == OVERALL
@@ -291,7 +291,7 @@ def _distance_cells(row: Values, lower: str, higher: str) -> tuple[Cell | str, .
     return (
         "Overall" if is_overall else format_name(row["option"]),
         *("" if row[key] is None else f"{row[key]:.4f}" for key in ("estimate", "null_mean")),
-        Cell(text=beyond, is_strong=is_above and p is not None and p < ALPHA),
+        doc.Cell(text=beyond, is_strong=is_above and p is not None and p < ALPHA),
         f"{low:+.4f} to {high:+.4f}" if low is not None else row["null_reason"] or "",
         "" if p is None else f"{p:.3f}",
         "" if way is None else f"{way:+.3f} {higher if way > 0 else lower}",

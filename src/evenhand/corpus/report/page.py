@@ -13,25 +13,8 @@ import polars as pl
 from evenhand.core.digests import Json
 from evenhand.corpus.report.findings import CorpusFindings, find_links, list_caveats
 from evenhand.corpus.report.link_rows import NONE, CorpusLink
+from evenhand.report import document as doc
 from evenhand.report.charts import draw_estimate, draw_swatches, element
-from evenhand.report.document import (
-    Block,
-    Bullets,
-    Card,
-    Cards,
-    Cell,
-    Column,
-    Legend,
-    Page,
-    Report,
-    Row,
-    Section,
-    Table,
-    Tally,
-    Template,
-    Text,
-    count_verdicts,
-)
 from evenhand.report.html import SIZE_LIMIT
 from evenhand.report.manifest import (
     Fact,
@@ -69,7 +52,7 @@ _NOTICE = (
 )
 
 
-def build_report(run: Run) -> Report:
+def build_report(run: Run) -> doc.Report:
     """The content of the report."""
     return _CorpusReport(run, find_links(run)).build()
 
@@ -97,32 +80,34 @@ class _CorpusReport:
     def level(self) -> str:
         return f"{100 * (read_number(self.run.manifest, 'config', 'level') or 0.95):g} %"
 
-    def build(self) -> Report:
+    def build(self) -> doc.Report:
         run, findings = self.run, self.findings
         sentences, left_out = _select_sentences(run, room=_SENTENCE_ROOM)
         caveats = list_caveats(run, findings.unit)
         missing = f"{left_out:,} of the {self.units} drawn do not fit on this page; see samples.parquet."
         standings = [link.standing for link in findings.links]
-        tally = count_verdicts(standings, words=TEST_WORDS, meanings=_MEANINGS)
+        tally = doc.count_verdicts(standings, words=TEST_WORDS, meanings=_MEANINGS)
         has_cards = bool(findings.largest)
-        return Report(
+        return doc.Report(
             run=run,
             question=findings.question,
             details=findings.details,
             verdicts=(findings.verdict,),
             headline=findings.headline,
             opening=(
-                Cards(list(map(self._card, findings.largest[:3]))),
-                Text(f"{findings.ground}." if has_cards else "", "note"),
-                Text("" if has_cards else findings.verdict, "seen", "html"),
-                Tally(tally if findings.links else ()),
-                Bullets(items=findings.sides, title="Corpora compared", shown=40, formats="html md terminal"),
+                doc.Cards(list(map(self._card, findings.largest[:3]))),
+                doc.Text(f"{findings.ground}." if has_cards else "", "note"),
+                doc.Text("" if has_cards else findings.verdict, "seen", "html"),
+                doc.Tally(tally if findings.links else ()),
+                doc.Bullets(
+                    items=findings.sides, title="Corpora compared", shown=40, formats="html md terminal"
+                ),
             ),
             sections=(
                 self._maps(),
                 self._rates(),
                 self._links(),
-                Section("downloads", "", (Template("downloads.html.j2"),)),
+                doc.Section("downloads", "", (doc.Template("downloads.html.j2"),)),
                 self._problems(),
             ),
             caveats=caveats,
@@ -131,7 +116,7 @@ class _CorpusReport:
             manifest=_MANIFEST,
             tables=_TABLES,
             values={"verdict": findings.verdict, "caveats": caveats},
-            page=Page(
+            page=doc.Page(
                 folder=Path(__file__).parent,
                 style="corpus.css",
                 script="corpus.js",
@@ -141,10 +126,10 @@ class _CorpusReport:
             ),
         )
 
-    def _card(self, link: CorpusLink) -> Card:
+    def _card(self, link: CorpusLink) -> doc.Card:
         where = f", {link.key[0]}" if len(self.corpora) > 1 else ""
         ends = [math.log(link.value(key) or 1.0) for key in ("odds_ratio", "low", "high")]
-        return Card(
+        return doc.Card(
             kicker=f"{format_name(link.key[1])} with {format_name(link.key[3])}{where}",
             size=f"{link.factor:.1f}×",
             unit="the odds" if link.direction == "higher" else "lower odds",
@@ -155,7 +140,7 @@ class _CorpusReport:
             chart=draw_estimate(*ends, zero="1"),
         )
 
-    def _maps(self) -> Section:
+    def _maps(self) -> doc.Section:
         units, many = self.units, len(self.corpora) > 1
         lede = (
             f"Odds of the emotion in {units} that name the group, against {units} that name none of its "
@@ -182,13 +167,13 @@ class _CorpusReport:
             }
             rows = []
             for group, of_corpora in keys.items():
-                rows += [Row((format_name(group),), is_heading=True)] if many else []
+                rows += [doc.Row((format_name(group),), is_heading=True)] if many else []
                 for corpus, own in zip(self.corpora, of_corpora, strict=True):
                     cells = [_map_cell(by_key[key], differs=key in differing) for key in own]
-                    rows.append(Row((corpus if many else format_name(group), *cells)))
+                    rows.append(doc.Row((corpus if many else format_name(group), *cells)))
             rows += list(self._base_rows([by_key[key] for own in keys[groups[0]] for key in own], many=many))
             maps.append(
-                Table(
+                doc.Table(
                     title=format_name(str(axis)),
                     group_head="Group" if many else "",
                     columns=["Corpus" if many else "Group", *(f"#{format_name(e)}" for e in self.emotions)],
@@ -200,40 +185,40 @@ class _CorpusReport:
                 )
             )
         sign = f"Odds ratios; * {LARGER} after correction over all links"
-        blocks: list[Block] = [
-            Text(lede, formats="html"),
-            Legend(legend),
+        blocks: list[doc.Block] = [
+            doc.Text(lede, formats="html"),
+            doc.Legend(legend),
             *maps,
-            Text(sign, "note", "md terminal"),
+            doc.Text(sign, "note", "md terminal"),
         ]
-        return Section("maps", "Odds ratios", blocks if maps else (), "Odds ratios")
+        return doc.Section("maps", "Odds ratios", blocks if maps else (), "Odds ratios")
 
-    def _base_rows(self, links: Sequence[CorpusLink], *, many: bool) -> Iterator[Row]:
+    def _base_rows(self, links: Sequence[CorpusLink], *, many: bool) -> Iterator[doc.Row]:
         """The part of the baseline's units that hold each emotion; a row for each corpus."""
         name = f"{self.units.capitalize()} with the emotion where none is named"
         if many:
-            yield Row((name,), is_heading=True, formats="html md")
+            yield doc.Row((name,), is_heading=True, formats="html md")
         for place, corpus in enumerate(self.corpora):
             own = links[place * len(self.emotions) : (place + 1) * len(self.emotions)]
             shares = ["" if (part := link.base_share) is None else f"{100 * part:.2f} %" for link in own]
-            yield Row((corpus if many else name, *shares), "base", formats="html md")
+            yield doc.Row((corpus if many else name, *shares), "base", formats="html md")
 
-    def _rates(self) -> Section:
+    def _rates(self) -> doc.Section:
         table, differing = self.run.table("occurrence"), _list_differing(self.run)
         first, *others = self.corpora
         rows = {(row["corpus"], row["emotion"]): row for row in table.iter_rows(named=True)}
         contrasts = self.run.table("contrasts").filter(pl.col("group") == "")
         ratios = {(row["corpus"], row["emotion"]): row["ratio"] for row in contrasts.iter_rows(named=True)}
-        columns: list[Column | str] = ["Emotion"]
+        columns: list[doc.Column | str] = ["Emotion"]
         for corpus in self.corpora:
             columns += [
                 f"#{corpus}: per million",
-                Column(f"{corpus}: {self.units}", "num", formats="html md"),
+                doc.Column(f"{corpus}: {self.units}", "num", formats="html md"),
             ]
-            columns += [Column(f"against {first}", "num", formats="html")] if corpus in others else []
-        lines: list[list[Cell | str]] = []
+            columns += [doc.Column(f"against {first}", "num", formats="html")] if corpus in others else []
+        lines: list[list[doc.Cell | str]] = []
         for emotion in self.emotions:
-            line: list[Cell | str] = [format_name(emotion)]
+            line: list[doc.Cell | str] = [format_name(emotion)]
             for corpus in self.corpora:
                 line += _rate_cells(rows[corpus, emotion])
                 if corpus in others:
@@ -241,52 +226,58 @@ class _CorpusReport:
                     sign = " ≠" if (corpus, emotion, "", "") in differing else ""
                     line.append("–" if ratio is None else f"{ratio:.2f}×{sign}")
             lines.append(line)
-        last: list[Cell | str] = ["All emotions"]
+        last: list[doc.Cell | str] = ["All emotions"]
         for corpus in self.corpora:
             row = rows[corpus, self.emotions[0]]
             spread = row["standard_deviation"]
             note = "" if spread is None else f"standard deviation {spread:,.2f}"
-            last += ["", Cell(text=f"{row['total']:,}", detail=note), *([""] if corpus in others else [])]
+            last += ["", doc.Cell(text=f"{row['total']:,}", detail=note), *([""] if corpus in others else [])]
         lede = (
             f"{self.units.capitalize()} with a word of the emotion, per million {self.units}, with the "
             f"{self.level} interval; then how many there are."
         )
-        rates = Table(
+        rates = doc.Table(
             columns=columns,
-            rows=[*lines, Row(last, formats="html md")],
+            rows=[*lines, doc.Row(last, formats="html md")],
             source="occurrence",
             style="rates",
             frame="wide",
         )
-        return Section("rates", "How often emotions occur", (Text(lede), rates), "Emotions")
+        return doc.Section("rates", "How often emotions occur", (doc.Text(lede), rates), "Emotions")
 
-    def _links(self) -> Section:
+    def _links(self) -> doc.Section:
         many = len(self.corpora) > 1
         lede = (
             f"With {self.level} intervals made from documents. PMI is the pointwise mutual information in "
             "bits: 0 by chance, 1 twice as often. The adjusted p is corrected over all links of the run."
         )
-        numbers = ("#Count", "#Per million", Column("Odds ratio", "num", name="gap"), "#PMI", "#Adjusted p")
-        table = Table(
-            columns=("Group", "Emotion", *["Corpus"] * many, *numbers, Column("So", "verdict")),
+        numbers = (
+            "#Count",
+            "#Per million",
+            doc.Column("Odds ratio", "num", name="gap"),
+            "#PMI",
+            "#Adjusted p",
+        )
+        table = doc.Table(
+            columns=("Group", "Emotion", *["Corpus"] * many, *numbers, doc.Column("So", "verdict")),
             rows=[_link_row(link, many=many) for link in self.findings.links],
             source="cooccurrence",
             style="comparisons",
             frame="wide",
             formats="html",
         )
-        return Section(
-            "links", "Every link", (Text(lede, formats="html"), table) if table.rows else (), "Links"
+        return doc.Section(
+            "links", "Every link", (doc.Text(lede, formats="html"), table) if table.rows else (), "Links"
         )
 
-    def _problems(self) -> Section:
+    def _problems(self) -> doc.Section:
         problems = [
             show_control_characters(f"{file}{'' if byte is None else f', byte {byte:,}'}: {reason}")
             for file, byte, reason in self.run.table("problems").iter_rows()
         ]
         warnings = [show_control_characters(str(line)) for line in self.run.manifest.get("warnings", ())]
-        lines = Bullets(items=[*problems, *warnings], style="limits problems", shown=200)
-        return Section("problems", "Skipped or changed input", (lines,))
+        lines = doc.Bullets(items=[*problems, *warnings], style="limits problems", shown=200)
+        return doc.Section("problems", "Skipped or changed input", (lines,))
 
     def _facts(self) -> Iterator[Fact]:
         manifest = self.run.manifest
@@ -322,9 +313,9 @@ def _button(link: CorpusLink, style: str) -> dict[str, str]:
     return {"class": style, "key": "\t".join(link.key), "title": title, "kicker": kicker}
 
 
-def _map_cell(link: CorpusLink, *, differs: bool) -> Cell:
+def _map_cell(link: CorpusLink, *, differs: bool) -> doc.Cell:
     percent = link.value("percent")
-    return Cell(
+    return doc.Cell(
         text=link.short + " ≠" * differs,
         flag="*" * (link.standing == "supported"),
         detail="never" if percent is None else f"{percent:.1f} %",
@@ -334,23 +325,23 @@ def _map_cell(link: CorpusLink, *, differs: bool) -> Cell:
     )
 
 
-def _rate_cells(row: Mapping[str, Any]) -> list[Cell | str]:
+def _rate_cells(row: Mapping[str, Any]) -> list[doc.Cell | str]:
     ends = "" if row["low"] is None else f"{_round(row['low'])} to {_round(row['high'])}"
     percent = "" if row["percent"] is None else f"{row['percent']:.2f} %"
-    rate = Cell(text=_round(row["per_million"]), note=ends, is_strong=True)
-    return [rate, Cell(text=f"{row['count']:,}", detail=percent)]
+    rate = doc.Cell(text=_round(row["per_million"]), note=ends, is_strong=True)
+    return [rate, doc.Cell(text=f"{row['count']:,}", detail=percent)]
 
 
-def _link_row(link: CorpusLink, *, many: bool) -> Row:
+def _link_row(link: CorpusLink, *, many: bool) -> doc.Row:
     corpus, emotion, axis, group = link.key
-    return Row(
+    return doc.Row(
         (
-            Cell(text=format_name(group), note=format_name(axis), button=_button(link, "name")),
+            doc.Cell(text=format_name(group), note=format_name(axis), button=_button(link, "name")),
             format_name(emotion),
             *[corpus] * many,
             f"{link.row['count']:,}",
             link.interval("per_million", "per_million_low", "per_million_high"),
-            Cell(text=link.interval("odds_ratio", "low", "high"), is_strong=True),
+            doc.Cell(text=link.interval("odds_ratio", "low", "high"), is_strong=True),
             link.interval("pmi", "pmi_low", "pmi_high", signed=True),
             link.p,
             link.reason or TEST_WORDS[link.standing],

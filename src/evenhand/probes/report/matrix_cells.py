@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from evenhand.report.verdicts import ALPHA, TableRow, TestStanding
-from evenhand.report.wording import format_count, format_name, format_number, format_percent
+from evenhand.report.verdicts import ALPHA, TEST_WORDS, TableRow, TestStanding
+from evenhand.report.wording import format_count, format_number, format_percent
 from evenhand.stats.paired_measures import PARITY_THRESHOLD
 
 MEANINGS: Final[Mapping[TestStanding, str]] = {
@@ -17,6 +17,7 @@ MEANINGS: Final[Mapping[TestStanding, str]] = {
 }
 STRENGTHS: Final = (0.05, 0.15)
 """Sizes of the ACS from which a clear cell's colour is middling, and full."""
+KEY: Final = ("corpus", "axis", "group_a", "group_b", "emotion")
 Key = tuple[str, str, str, str, str]
 """Corpus, axis, first group, second group, emotion."""
 
@@ -28,18 +29,13 @@ class ProbeCell(TableRow):
     @property
     def key(self) -> Key:
         """What the cell is about."""
-        return (
-            self.text("corpus"),
-            self.text("axis"),
-            self.text("group_a"),
-            self.text("group_b"),
-            self.text("emotion"),
-        )
+        corpus, axis, group_a, group_b, emotion = map(self.text, KEY)
+        return corpus, axis, group_a, group_b, emotion
 
     @property
     def pair(self) -> str:
         """The two groups: "male × female"."""
-        return f"{format_name(self.text('group_a'))} × {format_name(self.text('group_b'))}"
+        return f"{self.words('group_a')} × {self.words('group_b')}"
 
     @property
     def standing(self) -> TestStanding:
@@ -73,7 +69,7 @@ class ProbeCell(TableRow):
         acs = self.value("acs")
         if acs is None:
             return ""
-        return f"{format_name(self.text('group_b' if acs > 0 else 'group_a'))} higher" if acs else "equal"
+        return f"{self.words('group_b' if acs > 0 else 'group_a')} higher" if acs else "equal"
 
     @property
     def contrary(self) -> str:
@@ -84,18 +80,25 @@ class ProbeCell(TableRow):
     @property
     def more(self) -> str:
         """The group with the higher intensities."""
-        return format_name(self.text("group_b" if self.direction == "higher" else "group_a"))
+        return self.words("group_b" if self.direction == "higher" else "group_a")
 
     @property
     def less(self) -> str:
         """The other group."""
-        return format_name(self.text("group_a" if self.direction == "higher" else "group_b"))
+        return self.words("group_a" if self.direction == "higher" else "group_b")
 
     @property
     def statement(self) -> str:
         """The difference in words, without its sign."""
-        emotion = format_name(self.text("emotion"))
+        emotion = self.words("emotion")
         return f"More {emotion} is found in the same sentence for {self.more} than for {self.less}"
+
+    @property
+    def verdict(self) -> str:
+        """The direction of a clear cell, else why there is no answer."""
+        if self.standing == "supported":
+            return f"higher for {self.more}"
+        return self.reason or TEST_WORDS[self.standing]
 
     @property
     def evidence(self) -> str:
@@ -124,7 +127,7 @@ class ProbeCell(TableRow):
         first, second = self.value("share_a"), self.value("share_b")
         if first is None or second is None:
             return ""
-        emotion, group_a, group_b = (format_name(self.text(key)) for key in ("emotion", "group_a", "group_b"))
+        emotion, group_a, group_b = map(self.words, ("emotion", "group_a", "group_b"))
         return (
             f"{emotion} is predicted for {format_percent(first)} of the sentences on {group_a} "
             f"and {format_percent(second)} of those on {group_b}"

@@ -2,45 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
 from markupsafe import Markup
 
 from evenhand.probes.report.matrix_cells import MEANINGS, ProbeCell
+from evenhand.report import document as doc
 from evenhand.report.charts import Plot, draw, draw_swatches, element
-from evenhand.report.document import (
-    Block,
-    Bullets,
-    Card,
-    Cards,
-    Cell,
-    Chart,
-    ChartGrid,
-    Column,
-    Legend,
-    Page,
-    Report,
-    Row,
-    Section,
-    Table,
-    Tally,
-    Template,
-    Text,
-    VerdictCount,
-    count_verdicts,
-)
 from evenhand.report.manifest import Fact, list_circumstances, list_commands, read_mapping, read_text
-from evenhand.report.verdicts import INCONCLUSIVE, LARGER, TEST_WORDS
+from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, TEST_WORDS
 from evenhand.report.wording import (
     format_count,
     format_name,
     format_number,
     format_p,
     format_percent,
+    format_value,
     show_control_characters,
 )
 from evenhand.stats.paired_measures import PARITY_THRESHOLD
@@ -49,7 +30,6 @@ from evenhand.store.run import Run
 MOST_PLOTS: Final = 6
 MOST_POINTS: Final = 240
 """Pairs drawn in a plot; of more, evenly spaced ones are."""
-MOST_FLIPS: Final = 200
 MOST_WARNINGS: Final = 100
 _TABLES: Final = ("measures", "sets", "flips", "exclusions")
 _MANIFEST: Final = (
@@ -88,11 +68,6 @@ class ProbeFindings:
         firsts = {cell.key[:2]: cell for cell in reversed(ranked)}.values()
         leading = [cell for cell in ranked if cell in firsts]
         return (*leading, *(cell for cell in ranked if cell not in leading))
-
-    @property
-    def tallies(self) -> tuple[VerdictCount, ...]:
-        """How many cells have each verdict."""
-        return count_verdicts([cell.standing for cell in self.cells], words=TEST_WORDS, meanings=MEANINGS)
 
     @property
     def headline(self) -> str:
@@ -156,12 +131,12 @@ def find_differences(run: Run) -> ProbeFindings:
     return ProbeFindings(run, view, cells, int(by_pair["n_dp"].sum() or 0))
 
 
-def build_report(run: Run) -> Report:
+def build_report(run: Run) -> doc.Report:
     """The content of the report."""
     findings = find_differences(run)
     cards = [
-        Card(
-            kicker=f"{format_name(cell.key[1])}, {format_name(cell.key[4])}",
+        doc.Card(
+            kicker=f"{cell.words('axis')}, {cell.words('emotion')}",
             size=f"{abs(cell.value('difference') or 0):.3f}",
             unit="of 1",
             claim=cell.statement,
@@ -170,17 +145,19 @@ def build_report(run: Run) -> Report:
         )
         for cell in findings.largest[:3]
     ]
-    return Report(
+    standings = [cell.standing for cell in findings.cells]
+    tally = doc.count_verdicts(standings, words=TEST_WORDS, meanings=MEANINGS)
+    return doc.Report(
         run=run,
         question=f"Does {_model(run)} read the same sentence differently for different groups?",
         details=_details(findings),
         verdicts=(findings.verdict,),
         headline=findings.headline,
         opening=(
-            Cards(cards),
-            Text("" if cards else findings.verdict, "seen", "html"),
-            Tally(findings.tallies),
-            Bullets(items=(f"{findings.flip_sentence}.", f"{findings.parity_sentence}.")),
+            doc.Cards(cards),
+            doc.Text("" if cards else findings.verdict, "seen", "html"),
+            doc.Tally(tally),
+            doc.Bullets(items=(f"{findings.flip_sentence}.", f"{findings.parity_sentence}.")),
         ),
         sections=(
             _matrices(findings),
@@ -197,7 +174,7 @@ def build_report(run: Run) -> Report:
         manifest=_MANIFEST,
         tables=_TABLES,
         values={"verdict": findings.verdict, "caveats": list(CAVEATS)},
-        page=Page(folder=Path(__file__).parent, style="probe.css", downloads=_TABLES),
+        page=doc.Page(folder=Path(__file__).parent, style="probe.css", downloads=_TABLES),
     )
 
 
@@ -208,7 +185,7 @@ def _model(run: Run) -> str:
 
 def _details(findings: ProbeFindings) -> str:
     corpora, axes, emotions = (
-        ", ".join(dict.fromkeys(format_name(cell.text(column)) for cell in findings.cells))
+        ", ".join(dict.fromkeys(cell.words(column) for cell in findings.cells))
         for column in ("corpus", "axis", "emotion")
     )
     sentences = findings.run.table("prompts").height
@@ -219,7 +196,7 @@ def _details(findings: ProbeFindings) -> str:
     )
 
 
-def _matrices(findings: ProbeFindings) -> Section:
+def _matrices(findings: ProbeFindings) -> doc.Section:
     tables: dict[tuple[str, str], dict[str, list[ProbeCell]]] = {}
     for cell in findings.cells:
         tables.setdefault(cell.key[:2], {}).setdefault(cell.pair, []).append(cell)
@@ -238,12 +215,12 @@ def _matrices(findings: ProbeFindings) -> Section:
         (element("b", "!"), "demographic parity below 0.80"),
     )
     matrices = [
-        Table(
+        doc.Table(
             title=f"{format_name(corpus)}: {format_name(axis)}",
             columns=(
-                Column("Pair", can_sort=False),
+                doc.Column("Pair", can_sort=False),
                 *(
-                    Column(format_name(cell.key[4]), "num", can_sort=False)
+                    doc.Column(format_name(cell.key[4]), "num", can_sort=False)
                     for cell in next(iter(lines.values()))
                 ),
             ),
@@ -256,17 +233,17 @@ def _matrices(findings: ProbeFindings) -> Section:
         for (corpus, axis), lines in tables.items()
     ]
     notes = (
-        Text(f"{key} after correction; ! demographic parity below 0.80", "note", "md terminal"),
-        Text(f"{findings.flip_sentence}.", "", "terminal"),
+        doc.Text(f"{key} after correction; ! demographic parity below 0.80", "note", "md terminal"),
+        doc.Text(f"{findings.flip_sentence}.", "", "terminal"),
     )
-    blocks: list[Block] = [Text(lede, formats="html"), Legend(legend), *matrices, *notes]
-    return Section("matrix", "Pairs and emotions", blocks, "Pairs and emotions")
+    blocks: list[doc.Block] = [doc.Text(lede, formats="html"), doc.Legend(legend), *matrices, *notes]
+    return doc.Section("matrix", "Pairs and emotions", blocks, "Pairs and emotions")
 
 
-def _matrix_cell(cell: ProbeCell) -> Cell:
+def _matrix_cell(cell: ProbeCell) -> doc.Cell:
     is_known = cell.direction and cell.standing != "missing"
     parity = "!" if cell.is_below_parity else ""
-    return Cell(
+    return doc.Cell(
         text=cell.format_number("acs", signed=True) or "–",
         flag=("*" if cell.standing == "supported" else "") + parity,
         note=cell.acs_words,
@@ -277,18 +254,18 @@ def _matrix_cell(cell: ProbeCell) -> Cell:
     )
 
 
-def _plots(findings: ProbeFindings) -> Section:
+def _plots(findings: ProbeFindings) -> doc.Section:
     """Both sides of each pair, the means marked (affective paper, Figures 2 and 3)."""
     charts = list(draw_intensities(findings, (findings.largest or findings.cells)[:MOST_PLOTS]))
     lede = (
         f"Both sides of each pair, sorted by height, {findings.view_words}; dashed lines are the means. "
         "Where the two colours lie apart, the group decides."
     )
-    blocks = (Text(lede, formats="html"), ChartGrid(charts)) if charts else ()
-    return Section("plots", "Intensities, pair by pair", blocks, "Intensities")
+    blocks = (doc.Text(lede, formats="html"), doc.ChartGrid(charts)) if charts else ()
+    return doc.Section("plots", "Intensities, pair by pair", blocks, "Intensities")
 
 
-def draw_intensities(findings: ProbeFindings, cells: Sequence[ProbeCell]) -> Iterator[Chart]:
+def draw_intensities(findings: ProbeFindings, cells: Sequence[ProbeCell]) -> Iterator[doc.Chart]:
     """A plot for each cell that has intensities."""
     view, pairs = findings.view, findings.run.table("pair_scores")
     kind = "predicted" if view["score"] == "predicted" else "intensity"
@@ -301,7 +278,7 @@ def draw_intensities(findings: ProbeFindings, cells: Sequence[ProbeCell]) -> Ite
             yield _plot(cell, values)
 
 
-def _plot(cell: ProbeCell, values: Sequence[tuple[float, float]]) -> Chart:
+def _plot(cell: ProbeCell, values: Sequence[tuple[float, float]]) -> doc.Chart:
     points = values[:: max(1, -(-len(values) // MOST_POINTS))]
     left_out = len(values) - len(points)
     plot = Plot(x=(0, max(1, len(points) - 1)), y=(0, 1), width=580, height=170, left=10, top=10)
@@ -325,101 +302,92 @@ def _plot(cell: ProbeCell, values: Sequence[tuple[float, float]]) -> Chart:
     )
     dots = Markup("; ").join(element("span", "", class_=f"dot {name}") + words for name, words in keys)
     title = element("b", f"{format_name(emotion).capitalize()}: {cell.pair} ({format_name(corpus)})")
-    return Chart(draw(parts, width=600, height=190, label=label), caption=title + dots + f".{thinned}")
+    return doc.Chart(draw(parts, width=600, height=190, label=label), caption=title + dots + f".{thinned}")
 
 
-def _flips(findings: ProbeFindings) -> Section:
+def _flips(findings: ProbeFindings) -> doc.Section:
     """Some flips of every pair of groups, in turn, so that no pair of groups fills the page."""
     turn = pl.int_range(pl.len()).over("corpus", "axis", "group_a", "group_b")
     flips = findings.run.table("flips").with_columns(turn=turn).sort("turn", maintain_order=True)
-    rows = [
-        (
-            Cell(
-                text=f"{format_name(row['group_a'])} × {format_name(row['group_b'])}",
-                note=format_name(row["axis"]),
-            ),
-            show_control_characters(row["text_a"]),
-            _label(row["label_a"], row["score_a"]),
-            show_control_characters(row["text_b"]),
-            _label(row["label_b"], row["score_b"]),
-            row["emotion"] or "–",
-        )
-        for row in flips.head(MOST_FLIPS).iter_rows(named=True)
-    ]
-    table = Table(
-        columns=("Pair", "First", "Class", "Second", "Class", "Ground truth"),
-        rows=rows,
+    # The space tells the heads of both classes apart.
+    columns: dict[str, doc.Show] = {
+        "Pair": lambda row: f"{format_name(row['group_a'])} × {format_name(row['group_b'])}",
+        **{"Axis": lambda row: format_name(row["axis"]), "First": "text_a", "Class": _label("a")},
+        **{"Second": "text_b", "Class ": _label("b"), "Ground truth": lambda row: row["emotion"] or "–"},
+    }
+    section = doc.table_section(
+        "flips",
+        "Classes that change with the group",
+        f"{findings.flip_sentence}.",
+        flips,
+        columns,
         source="flips",
-        style="flips",
-        frame="wide",
-        listed=20,
-        unlisted=flips.height - len(rows),
+        nav="Changed classes",
         formats="html md",
     )
-    blocks = (Text(f"{findings.flip_sentence}."), table)
-    return Section("flips", "Classes that change with the group", blocks, "Changed classes")
+    return section if flips.height else replace(section, blocks=(doc.Text(f"{findings.flip_sentence}."),))
 
 
-def _label(label: str, score: float | None) -> str:
-    return label if score is None else f"{label} {format_number(score)}"
+def _label(side: str) -> Callable[[Mapping[str, Any]], str]:
+    return lambda row: f"{row[f'label_{side}']} {format_value(row[f'score_{side}'])}".strip()
 
 
-def _sets(run: Run) -> Section:
-    rows = [
-        (
-            format_name(row["corpus"]),
-            format_name(row["axis"]),
-            row["emotion"],
-            f"{len(row['groups'])}",
-            *("" if row[name] is None else format_number(row[name]) for name in ("dp", "spread")),
-            *(format_name(row[name]) if row[name] else "" for name in ("highest", "lowest")),
-            format_p(row["p_adjusted"]),
-            f"{row['n']:,}",
-        )
-        for row in run.table("sets").iter_rows(named=True)
-    ]
-    lede = (
+def _sets(run: Run) -> doc.Section:
+    return doc.table_section(
+        "sets",
+        "Three groups and more, set by set",
         "Over sentences that exist for every group of the axis: the smallest share over the largest, how "
         "far the intensities of one sentence lie apart on average, which group has the highest and lowest "
-        "mean, and Friedman's test."
-    )
-    numbers = ("#Groups", "#Parity", "#Spread", "Highest", "Lowest", "#Adjusted p", "#Sets")
-    table = Table(
-        columns=("Pairs", "Axis", "Emotion", *numbers),
-        rows=rows,
+        "mean, and Friedman's test.",
+        run.table("sets"),
+        {
+            **{"Pairs": _words("corpus"), "Axis": _words("axis"), "Emotion": "emotion"},
+            **{"#Groups": lambda row: str(len(row["groups"])), "#Parity": "dp", "#Spread": "spread"},
+            **{"Highest": _words("highest"), "Lowest": _words("lowest")},
+            **{"#Adjusted p": lambda row: format_p(row["p_adjusted"]), "#Sets": "n"},
+        },
         source="sets",
-        frame="wide",
+        nav="Whole sets",
         formats="html md",
     )
-    return Section(
-        "sets", "Three groups and more, set by set", (Text(lede), table) if rows else (), "Whole sets"
-    )
 
 
-def _measures(findings: ProbeFindings) -> Section:
+def _words(column: str) -> Callable[[Mapping[str, Any]], str]:
+    return lambda row: format_name(row[column]) if row[column] else ""
+
+
+def _measures(findings: ProbeFindings) -> doc.Section:
     lede = (
         f"{findings.view_words.capitalize()}. DP: smaller share of the class over the larger. Average delta: "
         "mean absolute difference. p: paired t-test; adjusted over all emotions and pairs of groups. Equal "
         "opportunity: as DP, over sentences that truly have the emotion."
     )
-    numbers = ("#DP", "#Average delta", Column("ACS", "num", name="gap"), "#Adjusted p", "#Effect size")
-    table = Table(
-        columns=(
-            *("Pair", "Emotion", *numbers, "#Equal opportunity", "#Flips", "#Pairs"),
-            Column("So", "verdict"),
+    columns: dict[doc.Column, Callable[[ProbeCell], doc.AnyCell]] = {
+        doc.Column("Pair"): lambda cell: doc.Cell(
+            text=cell.pair, note=f"{cell.words('corpus')}, {cell.words('axis')}"
         ),
-        rows=list(map(_measure_row, findings.cells)),
-        source="measures",
-        style="comparisons",
-        frame="wide",
-        formats="html",
+        doc.Column("Emotion"): lambda cell: cell.words("emotion"),
+        doc.Column("DP", "num"): lambda cell: cell.format_number("dp") or "–",
+        doc.Column("Average delta", "num"): lambda cell: cell.format_number("avg_delta") or "–",
+        doc.Column("ACS", "num", name="gap"): _acs_cell,
+        doc.Column("Adjusted p", "num"): lambda cell: cell.p,
+        doc.Column("Effect size", "num"): lambda cell: cell.format_number("effect_size", signed=True) or "–",
+        doc.Column("Equal opportunity", "num"): lambda cell: cell.format_number("opportunity") or "–",
+        doc.Column("Flips", "num"): lambda cell: format_value(cell.row["flips"]),
+        doc.Column("Pairs", "num"): lambda cell: format_value(cell.row["n"]),
+        doc.Column("So", "verdict"): lambda cell: cell.verdict,
+    }
+    rows = [
+        doc.Row([show(cell) for show in columns.values()], f"{cell.standing} {cell.direction}")
+        for cell in findings.cells
+    ]
+    table = doc.Table(
+        columns=list(columns), rows=rows, source="measures", style="comparisons", frame="wide", formats="html"
     )
-    ways = Table(
+    heads = ("Pairs", "Intensity", "#Cells", "#p below 0.05", "#Larger than chance", "#DP below 0.80")
+    ways = doc.Table(
         title="Other ways of measuring",
-        columns=(
-            *("Pairs", "Intensity", "#Cells", "#p below 0.05", "#Larger than chance", "#DP below 0.80"),
-            "#Largest average delta",
-        ),
+        columns=(*heads, "#Largest average delta"),
         rows=list(_ways(findings.run.table("measures"))),
         source="measures",
         frame="wide",
@@ -429,57 +397,26 @@ def _measures(findings: ProbeFindings) -> Section:
         "All are in measures.parquet: over all pairs or those whose predictions agree, with the intensity "
         "of the predicted class or the emotion's own."
     )
-    blocks = (
-        Text(lede, formats="html"),
-        table,
-        ways,
-        Text(all_ways, formats="html"),
-        Template("downloads.html.j2"),
-    )
-    return Section("measures", "Every measure", blocks, "Measures")
+    blocks = (doc.Text(lede, formats="html"), table, ways, doc.Text(all_ways, formats="html"))
+    return doc.Section("measures", "Every measure", (*blocks, doc.Template("downloads.html.j2")), "Measures")
 
 
-def _measure_row(cell: ProbeCell) -> Row:
-    numbers = [
-        cell.format_number(name, signed=name == "effect_size") or "–"
-        for name in ("dp", "avg_delta", "effect_size", "opportunity")
-    ]
-    verdict = (
-        f"higher for {cell.more}"
-        if cell.standing == "supported"
-        else cell.reason or TEST_WORDS[cell.standing]
-    )
-    acs = cell.format_number("acs", signed=True) or "–"
-    return Row(
-        (
-            Cell(text=cell.pair, note=f"{format_name(cell.key[0])}, {format_name(cell.key[1])}"),
-            format_name(cell.key[4]),
-            *numbers[:2],
-            Cell(text=acs, is_strong=True, note=f"by mean {cell.contrary}" if cell.contrary else ""),
-            cell.p,
-            *numbers[2:],
-            f"{cell.row['flips']:,}",
-            f"{cell.row['n']:,}",
-            verdict,
-        ),
-        tone=f"{cell.standing} {cell.direction}",
-    )
+def _acs_cell(cell: ProbeCell) -> doc.Cell:
+    note = f"by mean {cell.contrary}" if cell.contrary else ""
+    return doc.Cell(text=cell.format_number("acs", signed=True) or "–", is_strong=True, note=note)
 
 
 def _ways(measures: pl.DataFrame) -> Iterator[tuple[str, ...]]:
     """How the four ways of measuring compare: cells, tests and their largest difference."""
     for (pairs, score), part in measures.group_by("pairs", "score", maintain_order=True):
         cells = [ProbeCell(row) for row in part.iter_rows(named=True)]
-        deltas = [value for cell in cells if (value := cell.value("avg_delta")) is not None]
-        yield (
-            str(pairs),
-            str(score),
-            f"{len(cells):,}",
-            f"{sum((cell.value('p') or 1) < 0.05 for cell in cells):,}",
-            f"{sum(cell.standing == 'supported' for cell in cells):,}",
-            f"{sum(cell.is_below_parity for cell in cells):,}",
-            format_number(max(deltas)) if deltas else "",
+        counts = (
+            len(cells),
+            part.filter(pl.col("p") < ALPHA).height,
+            sum(cell.standing == "supported" for cell in cells),
+            sum(cell.is_below_parity for cell in cells),
         )
+        yield (str(pairs), str(score), *map(format_value, counts), format_value(part["avg_delta"].max()))
 
 
 def _facts(run: Run) -> Iterator[Fact]:
