@@ -77,8 +77,7 @@ class ChangeLine(TableRow):
     @property
     def interval(self) -> str:
         """The interval of the change."""
-        low, high = self.format_size("low"), self.format_size("high")
-        return f"{low} to {high}" if low and high else ""
+        return self.measure.interval(self.value("low"), self.value("high"))
 
     @property
     def p(self) -> str:

@@ -246,14 +246,15 @@ def _build_line(
     direction = group.gap.direction if group.gap else ""
     size = Cell(text="", note=format_name(row["null_reason"] or "no estimate"))
     if row["value"] is not None:
-        interval = _format_span(row["low"], row["high"], measure.value)
+        ends = [None if row[end] is None else measure.value(row[end]) for end in ("low", "high")]
+        interval = f"{ends[0].removesuffix(' %')} to {ends[1]}" if ends[0] and ends[1] else ""
         size = Cell(text=measure.value(row["value"]), note=interval, is_strong=True, chart=words)
     difference, p = Cell(text=""), ""
     if gap and gap.estimate is not None:
         p = format_p(gap.p_adjusted)
         difference = Cell(
             text=measure.signed_gap(gap.estimate),
-            note=_format_span(gap.low, gap.high, measure.signed_gap),
+            note=measure.interval(gap.low, gap.high),
             arrow=direction if group.standing == "supported" else "",
             is_strong=True,
         )
@@ -317,7 +318,3 @@ def _draw_ticks(scale: AxisScale | None, form: Callable[[float], str], *, style:
     labels = (element("text", label, x=f"{at}%", y=14) for at, label in places)
     shared = element("defs", element("g", *lines, id=grid))
     return element("svg", shared, *labels, class_=style, aria_hidden="true")
-
-
-def _format_span(low: float | None, high: float | None, form: Callable[[float], str]) -> str:
-    return "" if low is None or high is None else f"{form(low).removesuffix(' %')} to {form(high)}"

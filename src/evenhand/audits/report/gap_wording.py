@@ -139,8 +139,7 @@ class Gap:
     @property
     def signed_interval(self) -> str:
         """The interval for a table cell; empty where there is none."""
-        row, form = self.comparison, self.measure.signed_gap
-        return "" if row.low is None or row.high is None else f"{form(row.low)} to {form(row.high)}"
+        return self.measure.interval(self.comparison.low, self.comparison.high)
 
     @property
     def effect_size(self) -> str:
@@ -169,54 +168,49 @@ class Gap:
 
     @property
     def doubt(self) -> str:
-        """What an undecided gap leaves open: its signed interval, and what could have been seen."""
-        row, unit = self.comparison, self.measure.unit
+        """What an inconclusive gap leaves open: its interval, and what could have been detected."""
+        row, unit, span = self.comparison, self.measure.unit, self.measure.span
         what = f"{self.group} against {self.baseline}, {self.measure.full_title}"
         if row.estimate is None or row.low is None or row.high is None:
             return f"{what}: {row.null_reason or 'no estimate'}"
-        low, high = (self.measure.gap(end, signed=True) for end in (row.low, row.high))
-        return f"{what}: anywhere from {low} to {high}{unit}{self._correction_note}{self._detectable_size}"
-
-    @property
-    def _detectable_size(self) -> str:
-        """How large the gap had to be to be detected."""
-        least, span = self.comparison.min_detectable, self.measure.span
-        if least is None:
-            return ""
-        if span is not None and least > span:
-            return "; no gap could have been detected"
-        return f"; a gap had to reach {self.measure.gap(least)}{self.measure.unit} to be detected"
-
-    @property
-    def _correction_note(self) -> str:
-        """Why an interval that excludes 0 is no finding."""
-        row = self.comparison
-        if row.low is None or row.high is None or row.low <= 0 <= row.high:
-            return ""
-        return f" before correction over {row.family_size:,} comparisons, which leaves chance open"
+        words = f"{what}: anywhere from {self.signed_interval}{unit}"
+        if not row.low <= 0 <= row.high:
+            words += f" before correction over {row.family_size:,} comparisons, which leaves chance open"
+        if row.min_detectable is None:
+            return words
+        if span is not None and row.min_detectable > span:
+            return f"{words}; no gap could have been detected"
+        return f"{words}; a gap had to reach {self.measure.gap(row.min_detectable)}{unit} to be detected"
 
 
 def read_gaps(run: Run, known: Mapping[MeasureKey, Measure]) -> list[Gap]:
     """The differences of a run's comparisons table; ratios and other effects stay in the table."""
-    names = [field.name for field in fields(Comparison)]
-    table = null_non_finite(run.table("comparisons")).select(names)
-    rows = [Comparison(**row) for row in table.iter_rows(named=True)]
-    groups = _groups(run)
+    table = null_non_finite(run.table("comparisons")).select([field.name for field in fields(Comparison)])
+    sides = run.table("groups").group_by("suite", "axis").agg(pl.col("group").unique())
+    groups = {(suite, axis): set(names) for suite, axis, names in sides.iter_rows()}
     about = "about" if read_mapping(run.manifest, "stages", "generate") else "of"
-    return [
-        Gap(
+    gaps = []
+    for index, values in enumerate(table.iter_rows(named=True)):
+        row = Comparison(**values)
+        if row.effect != "difference":
+            continue
+        measure, others = (
+            known[row.metric, row.output],
+            groups.get((row.suite, row.axis), set()) - {row.group},
+        )
+        is_pair = row.baseline == REST and len(others) == 1
+        gap = Gap(
             index=index,
             comparison=row,
-            measure=known[row.metric, row.output],
-            standing=_standing(row, known[row.metric, row.output]),
+            measure=measure,
+            standing=_standing(row, measure),
             clusters=_cluster(run, row.suite),
             level=format_level(run),
-            baseline_group=_baseline_group(row, groups.get((row.suite, row.axis), frozenset())),
+            baseline_group=others.pop() if is_pair else row.baseline,
             about=about,
         )
-        for index, row in enumerate(rows)
-        if row.effect == "difference"
-    ]
+        gaps.append(gap)
+    return gaps
 
 
 def _cluster(run: Run, suite: str) -> str:
@@ -229,17 +223,6 @@ def _cluster(run: Run, suite: str) -> str:
 def format_level(run: Run) -> str:
     """The level of the run's intervals, in percent."""
     return f"{100 * (read_number(run.manifest, 'identity', 'compare', 'level') or 0.95):g} %"
-
-
-def _groups(run: Run) -> dict[tuple[str, str], frozenset[str]]:
-    """The groups of each suite and axis."""
-    table = run.table("groups").group_by("suite", "axis").agg(pl.col("group").unique())
-    return {(suite, axis): frozenset(names) for suite, axis, names in table.iter_rows()}
-
-
-def _baseline_group(row: Comparison, groups: frozenset[str]) -> str:
-    others = groups - {row.group}
-    return next(iter(others)) if row.baseline == REST and len(others) == 1 else row.baseline
 
 
 def _standing(row: Comparison, measure: Measure) -> GapStanding:

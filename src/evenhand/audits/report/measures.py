@@ -95,6 +95,12 @@ class Measure:
         """A difference with its sign, without its unit."""
         return self.gap(amount, signed=True)
 
+    def interval(self, low: float | None, high: float | None) -> str:
+        """The interval of a difference, signed and without its unit; empty where it has no ends."""
+        if low is None or high is None:
+            return ""
+        return f"{self.signed_gap(low)} to {self.signed_gap(high)}"
+
     def phrase(self, estimate: float) -> str:
         """A difference in words with its direction: "3.2 points more often negative"."""
         size, is_more = self.gap(abs(estimate)), estimate > 0

@@ -169,7 +169,7 @@ def build_strata(run: Run, findings: Findings, level: str) -> tuple[doc.Section,
             (
                 doc.Cell(text=group, note=f"against {baseline}"),
                 doc.Cell(text=measure.full_title, tags=("points the other way",) * row["disagrees"]),
-                *(by, before, doc.Cell(text=gap, is_strong=True), _interval(row, measure)),
+                *(by, before, doc.Cell(text=gap, is_strong=True), measure.interval(row["low"], row["high"])),
                 *(format_p(row["p_adjusted"]), span),
             )
         )
@@ -202,7 +202,7 @@ def build_pairs(run: Run, findings: Findings, level: str) -> doc.Section:
             doc.Cell(text=format_name(row["group"]), note=f"against {format_name(row['baseline'])}"),
             measure.full_title,
             doc.Cell(text=measure.signed_gap(estimate), arrow=way, is_strong=True),
-            *(_interval(row, measure), format_p(row["p_adjusted"])),
+            *(measure.interval(row["low"], row["high"]), format_p(row["p_adjusted"])),
         )
         rows.append(doc.Row(cells, f"supported {way}"))
     lede = (
@@ -225,11 +225,6 @@ def _read_estimates(
     known = table.filter(pl.col("estimate").is_not_null()).group_by(key, maintain_order=True)
     rows = known.agg(value.first() if value.meta.is_column() else value)
     return {row[:-1]: row[-1] for row in rows.iter_rows()}
-
-
-def _interval(row: Values, measure: Measure) -> str:
-    low, high = row["low"], row["high"]
-    return "" if low is None or high is None else f"{measure.signed_gap(low)} to {measure.signed_gap(high)}"
 
 
 def build_distances(run: Run) -> doc.Section:
