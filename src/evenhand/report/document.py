@@ -7,7 +7,7 @@ A family of reports states its content once, as a `Report`. Each format has one 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar
@@ -462,9 +462,7 @@ def to_row(row: AnyRow) -> Row:
 
 def has_content(block: Block) -> bool:
     """Whether there is anything to show; a table of no rows has none."""
-    content = {"table": "rows", "bullets": "items", "chart": "drawing", "chart_grid": "charts"}
-    content |= {"legend": "entries", "cards": "cards", "tally": "counts", "text": "text", "template": "name"}
-    return bool(getattr(block, content[block.kind]))
+    return bool(block.rows if isinstance(block, Table) else getattr(block, fields(block)[0].name))
 
 
 def count_verdicts(

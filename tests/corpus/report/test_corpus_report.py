@@ -71,8 +71,8 @@ def test_a_link_on_few_sentences_is_not_put_first(tmp_path: Path) -> None:
     found = find_links(scanned(tmp_path, [*women, *others], fresh=True))
     assert found.largest == []
     assert found.verdict.endswith(
-        "larger than chance. Fewer than 20 sentences that hold both the emotion and the group stand behind "
-        "each of them: too few to put one first."
+        "larger than chance. Each of them rests on fewer than 20 sentences that hold both the emotion and the "
+        "group: too few to put one first."
     )
 
 
@@ -150,7 +150,7 @@ def test_no_text_of_the_corpus_can_run(tmp_path: Path) -> None:
         (
             ["She is happy."],
             "No link of an emotion with a group could be tested",
-            "a group or an emotion is never, or always, beside the other",
+            "a group or an emotion is never, or always, in a unit with the other",
         ),
     ],
 )

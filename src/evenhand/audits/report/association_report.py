@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +38,7 @@ class AssociationLine(TableRow):
     def towards(self, column: str) -> str:
         """The group a signed number points to."""
         value = self.value(column)
-        return "" if not value else format_name(self.text("group_b" if value > 0 else "group_a"))
+        return "" if not value else self.words("group_b" if value > 0 else "group_a")
 
     @property
     def agreement(self) -> str:
@@ -46,22 +46,23 @@ class AssociationLine(TableRow):
         same = self.row["same_direction"]
         return self.reason if same is None else "same way" if same else "opposite ways"
 
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """The cell as a row of the table."""
-        star = " *" if self.row["is_clear"] else ""
-        return (
-            f"{format_name(self.text('group_a'))} × {format_name(self.text('group_b'))}",
-            f"{format_name(self.text('corpus'))}, {format_name(self.text('pair_corpus'))}",
-            format_name(self.text("emotion")),
-            self.format_number("percent_a"),
-            self.format_number("percent_b"),
-            self.format_number("corpus_difference", signed=True),
-            self.towards("corpus_difference"),
-            self.format_number("acs", signed=True),
-            self.towards("acs") + star,
-            self.agreement,
-        )
+
+_COLUMNS: Mapping[doc.Column, Callable[[AssociationLine], str]] = {
+    doc.Column("Pair"): lambda line: f"{line.words('group_a')} × {line.words('group_b')}",
+    doc.Column("Corpora", formats="html"): lambda line: (
+        f"{line.words('corpus')}, {line.words('pair_corpus')}"
+    ),
+    doc.Column("Emotion"): lambda line: line.words("emotion"),
+    doc.Column("First, % in corpus", "num", formats="html"): lambda line: line.format_number("percent_a"),
+    doc.Column("Second, %", "num", formats="html"): lambda line: line.format_number("percent_b"),
+    doc.Column("Points", "num"): lambda line: line.format_number("corpus_difference", signed=True),
+    doc.Column("Corpus leans to", formats="html md"): lambda line: line.towards("corpus_difference"),
+    doc.Column("ACS", "num"): lambda line: line.format_number("acs", signed=True),
+    doc.Column("Classifier leans to", formats="html md"): lambda line: (
+        line.towards("acs") + (" *" if line.row["is_clear"] else "")
+    ),
+    doc.Column("So"): lambda line: line.agreement,
+}
 
 
 def build_report(run: Run) -> doc.Report:
@@ -69,19 +70,8 @@ def build_report(run: Run) -> doc.Report:
     lines = [AssociationLine(row) for row in run.table("associations").iter_rows(named=True)]
     verdicts = [_verdict(row) for row in run.table("agreements").iter_rows(named=True)]
     table = doc.Table(
-        columns=(
-            "Pair",
-            doc.Column("Corpora", formats="html"),
-            "Emotion",
-            doc.Column("First, % in corpus", "num", formats="html"),
-            doc.Column("Second, %", "num", formats="html"),
-            "#Points",
-            doc.Column("Corpus leans to", formats="html md"),
-            "#ACS",
-            doc.Column("Classifier leans to", formats="html md"),
-            "So",
-        ),
-        rows=[line.cells for line in lines],
+        columns=list(_COLUMNS),
+        rows=[[show(line) for show in _COLUMNS.values()] for line in lines],
         source="associations",
         frame="wide",
         shown=2000,

@@ -1,4 +1,4 @@
-"""What a corpus run found, in sentences for people who write no code."""
+"""The findings of a corpus run, in sentences for people who write no code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ALWAYS = (
 
 @dataclass(frozen=True, slots=True)
 class CorpusFindings:
-    """The links of a run and what they say together."""
+    """The links of a run, and what they say together."""
 
     question: str
     details: str
@@ -42,7 +42,7 @@ class CorpusFindings:
     """Each further corpus against the first, a sentence each."""
 
     def standing(self, standing: TestStanding) -> list[CorpusLink]:
-        """The links that stand so."""
+        """The links of one standing."""
         return [link for link in self.links if link.standing == standing]
 
     @property
@@ -59,13 +59,13 @@ class CorpusFindings:
             return ""
         least = f"{FEWEST} {pluralise(self.unit)} that hold both the emotion and the group"
         if not shown:
-            return f"Fewer than {least} stand behind each of them: too few to put one first"
+            return f"Each of them rests on fewer than {least}: too few to put one first"
         left = f"; {clear - shown:,} clear {'link has' if clear - shown == 1 else 'links have'} fewer"
         return f"Shown first are the surest of those with at least {least}{left if shown < clear else ''}"
 
     @property
     def headline(self) -> str:
-        """One line that says how it stands."""
+        """The answer in one line."""
         if not self.units:
             return "Nothing could be counted"
         tested = [link for link in self.links if link.standing != "missing"]
@@ -80,7 +80,7 @@ class CorpusFindings:
 
     @property
     def verdict(self) -> str:
-        """The headline with what it rests on, or why it says nothing."""
+        """The headline with its surest link, or why there is no answer."""
         if not self.units:
             why = f" See the {format_count(self.problems, 'problem')} listed." if self.problems else ""
             return f"Nothing could be counted: the inputs hold no {self.unit} with a word.{why}"
@@ -98,11 +98,11 @@ class CorpusFindings:
             return f"no {self.unit} holds both an emotion word and a group word"
         if any(link.value("odds_ratio") is not None for link in self.links):
             return "too few documents name a group and an emotion"
-        return "a group or an emotion is never, or always, beside the other"
+        return "a group or an emotion is never, or always, in a unit with the other"
 
 
 def find_links(run: Run) -> CorpusFindings:
-    """What a corpus run found."""
+    """The findings of a corpus run."""
     unit = read_text(run.manifest, "identity", "unit") or "sentence"
     corpora = read_mapping(run.manifest, "corpora")
     units = sum(int(read_number(corpora, corpus, "units") or 0) for corpus in corpora)
@@ -119,7 +119,7 @@ def find_links(run: Run) -> CorpusFindings:
 
 
 def list_caveats(run: Run, unit: str) -> list[str]:
-    """What the run cannot tell."""
+    """The limits of the run."""
     units = pluralise(unit)
     lines = [line.format(unit=unit, Units=units.capitalize()) for line in _ALWAYS]
     ends = count_documents(run)
@@ -135,7 +135,7 @@ def list_caveats(run: Run, unit: str) -> list[str]:
         "Exact copies of a document are counted, yet say no more than one; near copies pass for new ones."
     )
     if run.table("problems").height:
-        lines.append("Some of the input was not counted as it stands: see the list of problems.")
+        lines.append("Some of the input was skipped or changed: see the list of problems.")
     return lines
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from evenhand.report.wording import (
     format_count,
     format_name,
     format_number,
+    format_value,
     pluralise,
     show_control_characters,
 )
@@ -130,7 +131,7 @@ class _CorpusReport:
         where = f", {link.key[0]}" if len(self.corpora) > 1 else ""
         ends = [math.log(link.value(key) or 1.0) for key in ("odds_ratio", "low", "high")]
         return doc.Card(
-            kicker=f"{format_name(link.key[1])} with {format_name(link.key[3])}{where}",
+            kicker=f"{link.words('emotion')} with {link.words('group')}{where}",
             size=f"{link.factor:.1f}×",
             unit="the odds" if link.direction == "higher" else "lower odds",
             claim=link.statement,
@@ -251,24 +252,37 @@ class _CorpusReport:
             f"With {self.level} intervals made from documents. PMI is the pointwise mutual information in "
             "bits: 0 by chance, 1 twice as often. The adjusted p is corrected over all links of the run."
         )
-        numbers = (
-            "#Count",
-            "#Per million",
-            doc.Column("Odds ratio", "num", name="gap"),
-            "#PMI",
-            "#Adjusted p",
-        )
+        columns: dict[doc.Column, Callable[[CorpusLink], doc.AnyCell]] = {
+            doc.Column("Group"): lambda link: doc.Cell(
+                text=link.words("group"), note=link.words("axis"), button=_button(link, "name")
+            ),
+            doc.Column("Emotion"): lambda link: link.words("emotion"),
+            doc.Column("Corpus", formats="html" if many else ""): lambda link: link.key[0],
+            doc.Column("Count", "num"): lambda link: format_value(link.row["count"]),
+            doc.Column("Per million", "num"): lambda link: link.interval(
+                "per_million", "per_million_low", "per_million_high"
+            ),
+            doc.Column("Odds ratio", "num", name="gap"): lambda link: doc.Cell(
+                text=link.interval("odds_ratio", "low", "high"), is_strong=True
+            ),
+            doc.Column("PMI", "num"): lambda link: link.interval("pmi", "pmi_low", "pmi_high", signed=True),
+            doc.Column("Adjusted p", "num"): lambda link: link.p,
+            doc.Column("So", "verdict"): lambda link: link.reason or TEST_WORDS[link.standing],
+        }
+        rows = [
+            doc.Row([show(link) for show in columns.values()], f"{link.standing} {link.direction}".strip())
+            for link in self.findings.links
+        ]
         table = doc.Table(
-            columns=("Group", "Emotion", *["Corpus"] * many, *numbers, doc.Column("So", "verdict")),
-            rows=[_link_row(link, many=many) for link in self.findings.links],
+            columns=list(columns),
+            rows=rows,
             source="cooccurrence",
             style="comparisons",
             frame="wide",
             formats="html",
         )
-        return doc.Section(
-            "links", "Every link", (doc.Text(lede, formats="html"), table) if table.rows else (), "Links"
-        )
+        text = doc.Text(lede, formats="html")
+        return doc.Section("links", "Every link", (text, table) if rows else (), "Links")
 
     def _problems(self) -> doc.Section:
         problems = [
@@ -307,9 +321,8 @@ def _list_differing(run: Run) -> set[tuple[str, str, str, str]]:
 
 
 def _button(link: CorpusLink, style: str) -> dict[str, str]:
-    corpus, emotion, axis, group = link.key
-    title = f"{format_name(emotion).capitalize()} with {format_name(group)}"
-    kicker = f"{corpus} · {format_name(axis)}"
+    title = f"{link.words('emotion').capitalize()} with {link.words('group')}"
+    kicker = f"{link.key[0]} · {link.words('axis')}"
     return {"class": style, "key": "\t".join(link.key), "title": title, "kicker": kicker}
 
 
@@ -330,24 +343,6 @@ def _rate_cells(row: Mapping[str, Any]) -> list[doc.Cell | str]:
     percent = "" if row["percent"] is None else f"{row['percent']:.2f} %"
     rate = doc.Cell(text=_round(row["per_million"]), note=ends, is_strong=True)
     return [rate, doc.Cell(text=f"{row['count']:,}", detail=percent)]
-
-
-def _link_row(link: CorpusLink, *, many: bool) -> doc.Row:
-    corpus, emotion, axis, group = link.key
-    return doc.Row(
-        (
-            doc.Cell(text=format_name(group), note=format_name(axis), button=_button(link, "name")),
-            format_name(emotion),
-            *[corpus] * many,
-            f"{link.row['count']:,}",
-            link.interval("per_million", "per_million_low", "per_million_high"),
-            doc.Cell(text=link.interval("odds_ratio", "low", "high"), is_strong=True),
-            link.interval("pmi", "pmi_low", "pmi_high", signed=True),
-            link.p,
-            link.reason or TEST_WORDS[link.standing],
-        ),
-        tone=f"{link.standing} {link.direction}".strip(),
-    )
 
 
 def _sizes(total: Mapping[str, Any]) -> str:
