@@ -158,7 +158,7 @@ class ProbeJob:
 
     def _estimate(self, sentences: int) -> str:
         cache = ContentCache()
-        rate = cache.rate(_rate_key(self.metric))
+        rate = cache.rate(digest(["probe", self.metric.info.identity()]))
         cache.close()
         if rate is None:
             return "not known before the first run of this classifier here; progress is shown"
@@ -307,11 +307,7 @@ def _view(asked: Mapping[str, str], measures: pl.DataFrame) -> dict[str, Json]:
     return {"pairs": asked["pairs"], "score": "predicted" if unsaid else asked["score"]}
 
 
-def _rate_key(metric: Metric) -> str:
-    return digest(["probe", metric.info.identity()])
-
-
 def _remember_rate(cache: ContentCache, metric: Metric, rate: float) -> None:
     """Keep the slowest rate: a faster one may only have found its answers in the cache."""
-    key = _rate_key(metric)
+    key = digest(["probe", metric.info.identity()])
     cache.put_many("rates", {key: min(rate, cache.rate(key) or rate)})

@@ -87,7 +87,7 @@ def _as_markdown(name: str, info: object) -> str:
 
 
 def _format_field(value: object) -> str:
-    """A field in words: sentences follow each other, names stand between commas."""
+    """A field in words: sentences follow each other, names are separated by commas."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):

@@ -38,7 +38,7 @@ class Cell:
     detail: str = ""
     """Small print that only the page has room for."""
     flag: str = ""
-    """What stands for the colour in a plain format, such as ``*``."""
+    """What a plain format writes instead of the colour, such as ``*``."""
     tags: tuple[str, ...] = ()
     tone: str = ""
     """CSS classes of the field."""
@@ -109,7 +109,7 @@ class Row:
     data: Mapping[str, str] = field(default_factory=dict)
     """``data-`` attributes for the page's script; an empty value is a bare attribute."""
     is_heading: bool = False
-    """Whether it stands above the rows that follow, up to the next heading."""
+    """Whether it is the heading of the rows that follow, up to the next one."""
     formats: str = EVERYWHERE
 
 
@@ -226,7 +226,7 @@ class Bullets:
     title: str = ""
     style: str = "doubts"
     shown: int = 3
-    """How many stand open on the page and in Markdown; the page folds the next forty."""
+    """How many the page and Markdown show; the page folds the next forty."""
     formats: str = "html md"
 
 
@@ -237,14 +237,14 @@ class Chart:
     kind: ClassVar[str] = "chart"
     drawing: Markup
     label: str = ""
-    """For a drawing that scrolls where it is wider than the screen."""
+    """For a drawing that scrolls on a narrow screen."""
     caption: Markup = NO_DRAWING
     formats: str = "html"
 
 
 @dataclass(frozen=True, slots=True)
 class ChartGrid:
-    """Drawings beside each other."""
+    """Drawings side by side."""
 
     kind: ClassVar[str] = "chart_grid"
     charts: Sequence[Chart]
@@ -331,7 +331,7 @@ Block: TypeAlias = Table | Text | Bullets | Chart | ChartGrid | Legend | Cards |
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what stands beneath it; a section without content is left out."""
+    """A heading and its blocks; a section without content is left out."""
 
     id: str
     title: str
@@ -339,7 +339,7 @@ class Section:
     nav: str = ""
     """Its name at the top of the page; empty leaves it out there."""
     group: str = ""
-    """Sections that follow each other with the same group stand in one box of this CSS class."""
+    """Sections that follow each other with the same group share a box of this CSS class."""
 
     def shows(self, format_name: str) -> list[Block]:
         """The blocks of a format."""

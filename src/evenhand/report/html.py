@@ -65,12 +65,13 @@ def to_html(report: Report) -> str:
     template = _environment(page.folder).get_template("page.html.j2")
     if not page.embed:
         return template.render(content, examples="", texts_note="")
-    nothing = EmbeddedTexts({})
-    size = len(
-        template.render(content, examples=_pack_texts(nothing), texts_note="").encode("utf-8", "replace")
-    )
-    texts = page.embed(SIZE_LIMIT - size)
-    return template.render(content, examples=_pack_texts(texts), texts_note=texts.note)
+
+    def write(texts: EmbeddedTexts) -> str:
+        examples = Markup(pack_json(dict(texts.data)))
+        return template.render(content, examples=examples, texts_note=texts.note)
+
+    room = SIZE_LIMIT - len(write(EmbeddedTexts({})).encode("utf-8", "replace"))
+    return write(page.embed(room))
 
 
 def pack_json(value: Json) -> str:
@@ -104,9 +105,8 @@ def pack_tables(tables: Mapping[str, pl.DataFrame]) -> tuple[Markup, tuple[str, 
 
 def stylesheet() -> str:
     """The style every page of ours shares."""
-    return (
-        asset_path("style", "tokens.css").read_text(encoding="utf-8") + "\n" + _read(_STATIC / "report.css")
-    )
+    files = (asset_path("style", "tokens.css"), _STATIC / "report.css")
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
 def security_policy(style: str, script: str) -> str:
@@ -157,10 +157,6 @@ def _environment(folder: Path) -> jinja2.Environment:
     return environment
 
 
-def _pack_texts(texts: EmbeddedTexts) -> Markup:
-    return Markup(pack_json(dict(texts.data)))
-
-
 def _join_lists(table: pl.DataFrame) -> pl.DataFrame:
     """Lists as words, which is what a cell of a CSV can hold."""
     lists = [name for name, kind in table.schema.items() if isinstance(kind, pl.List)]
@@ -168,11 +164,7 @@ def _join_lists(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _own_files(folder: Path, file: str) -> list[str]:
-    return [_read(folder / file)] if file else []
-
-
-def _read(file: Path) -> str:
-    return file.read_text(encoding="utf-8")
+    return [(folder / file).read_text(encoding="utf-8")] if file else []
 
 
 def _dump(value: Json) -> str:

@@ -178,7 +178,7 @@ def _facts(run: Run) -> Iterator[Fact]:
         yield Fact(f"Suite {format_name(suite)}", f"version {read_text(known, 'version')}")
         yield Fact("Suite digest", show_control_characters(read_text(known, "digest")), is_code=True)
         yield Fact("Sampling", _pairs(read_mapping(known, "sampling")))
-    yield Fact("Samples a prompt", read_text(requested_size(run), "samples"))
+    yield Fact("Samples per prompt", read_text(requested_size(run), "samples"))
     yield Fact("Inputs", _pairs(read_mapping(manifest, "identity", "inputs")))
     yield Fact("Comparison", _pairs(read_mapping(manifest, "identity", "compare")))
     yield from list_circumstances(manifest)

@@ -1,4 +1,4 @@
-"""The report of a run, in every format, beside its tables."""
+"""``render`` and ``summarise_run``: the report of a run in every format."""
 
 from __future__ import annotations
 

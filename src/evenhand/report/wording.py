@@ -114,7 +114,7 @@ def replace_minus(text: str) -> str:
 
 
 def finite_or_none(value: float | None) -> float | None:
-    """The value, or None where it is NaN or infinite: neither can be drawn."""
+    """The value, or None for NaN and infinities, which cannot be drawn."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -130,7 +130,7 @@ _LINKING = re.compile(
 )
 """What code hosts turn into mentions, references and links although nobody wrote one.
 
-The bound keeps a text of words and dots from being read to its end once a word.
+The bound keeps a text of words and dots from being read to its end for every word.
 """
 _JOINER = "\u2060"
 """Word joiner: nothing to see, and no link can reach over it."""

@@ -79,7 +79,7 @@ def test_a_link_on_few_sentences_is_not_put_first(tmp_path: Path) -> None:
 def test_the_notice_speaks_of_the_corpus(run: Run) -> None:
     html = format_report(run, "html")
     notice = html.split('id="notice"')[1].split("</div>")[0]
-    assert "These sentences stand in the corpus as it is" in notice
+    assert "These sentences are from the corpus as it is" in notice
     assert "Show the sentences" in notice
     assert "written by a model" not in html
 

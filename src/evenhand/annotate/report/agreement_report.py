@@ -36,7 +36,7 @@ _HIGH, _FAIR = 0.8, 2 / 3
 """Krippendorff's own marks: reliable from 0.8, tentative conclusions from 2/3."""
 CAVEATS = (
     "Agreement is not truth: people who share a blind spot agree. It bounds how well a metric can be tested.",
-    "Kappa and alpha fall where one label is frequent, even if people rarely differ: read them beside the "
+    "Kappa and alpha fall where one label is frequent, even if people rarely differ: read them with the "
     "shares of labels.",
     "Intervals resample texts, not people: they say what other texts would give with these annotators.",
     "Dawid and Skene's model takes errors as independent given the truth; people who copy each other look "

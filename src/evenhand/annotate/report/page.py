@@ -38,7 +38,7 @@ def list_facts(run: Run) -> tuple[Fact, ...]:
         Fact("Command to repeat", show_control_characters(read_text(run.manifest, "command")), is_code=True),
         Fact("Labels", show_control_characters(read_text(identity, "inputs", "file"))),
         Fact("Digest of the labels", read_text(identity, "inputs", "digest"), is_code=True),
-        Fact("One label a text", _rule(read_mapping(identity, "consensus"))),
+        Fact("One label per text", _rule(read_mapping(identity, "consensus"))),
         Fact("Metric", show_control_characters(read_text(identity, "metric", "spec"))),
         Fact("Metric version", show_control_characters(read_text(identity, "metric", "version"))),
         Fact("Weights or lexicon", read_text(identity, "metric", "weights"), is_code=True),

@@ -40,7 +40,7 @@ CAVEATS = (
     "it all.",
 )
 _NAMED = 2
-"""Runs beside the reference that a title names; more are counted."""
+"""Runs that a title names besides the reference; more are counted."""
 _MEANINGS = {
     "wider": "the gap grew, adjusted p of at most 0.05",
     "narrower": "the gap shrank, adjusted p of at most 0.05",
@@ -98,7 +98,7 @@ class RunComparison:
 
     @property
     def order(self) -> str:
-        """Which run's groups stand closest together."""
+        """Which run's groups are closest together."""
         best = [str(row["run"]) for row in self.standings if row["rank"] == 1]
         if len(best) == len(self.standings):
             return "no run can be called narrower than the others"
@@ -144,7 +144,7 @@ def build_report(run: Run) -> doc.Report:
     level, caveats = format_level(run), [*CAVEATS, *list_suite_notes(run)]
     doubts = [line.doubt for line in comparison.primary if line.verdict == INCONCLUSIVE and line.interval]
     lede = (
-        "Over all primary measures and all other runs: how often the groups of a run stand closer together "
+        "Over all primary measures and all other runs: how often the groups of a run are closer together "
         "than another run’s, wider apart, or tied with them. Runs of one rank are tied."
     )
     gaps = (

@@ -25,7 +25,7 @@ Entries = dict[tuple[float, ...], int]
 
 
 def pack_word_weights(explanations: pl.DataFrame, *, longest: int) -> tuple[dict[str, Any], Reads]:
-    """For each metric its outputs, entries and spans a text; and for each text the strings metrics read.
+    """For each metric its outputs, entries and spans per text; for each text the strings metrics read.
 
     A text is ``[number of the string, start, entry, start, entry ..]``, an entry the length of a word and its
     weight for each output. Places count as a browser counts, in UTF-16 units. The entry of a mask is -1 less
@@ -134,7 +134,7 @@ def _embed_table(table: pl.DataFrame, explanations: pl.DataFrame) -> dict[str, J
         bar = bars.setdefault(tuple(row[column] for column in BAR_KEY), [])
         bar.append([place, row["why"], row["value"], row["label"]])
     return {
-        # What a metric read stands beside the text it was made of: the two pack into little more than one.
+        # What a metric read follows the text it was made of: the two pack into little more than one.
         "texts": [[prompt, text, *reads.get(text_id, [])] for text_id, prompt, text in places],
         "bars": [[*key, examples] for key, examples in bars.items()],
         # The spans of each text by its number on the page.

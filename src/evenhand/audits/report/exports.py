@@ -26,9 +26,9 @@ _FILTER = "none"
 def lm_eval_results(run: Run) -> str:
     """The estimates of a run in the layout of ``results_*.json`` of lm-evaluation-harness.
 
-    A group of an axis is a task with a value and its standard error an output; an axis is a group of tasks
-    with its largest gap an output. Standard errors are half an interval over its normal quantile; the
-    interval itself, n and the reason of what is missing stand in the task's metadata. Missing is ``N/A``.
+    A group of an axis is a task with a value and standard error per output; an axis is a group of tasks
+    with its largest gap per output. Standard errors are half an interval over its normal quantile; the
+    interval itself, n and the reason of what is missing are in the task's metadata. Missing is ``N/A``.
     """
     tasks, axes = _tasks(run), _axes(run)
     everything = {name: task.results for name, task in tasks.items()} | axes

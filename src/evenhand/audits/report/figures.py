@@ -83,7 +83,7 @@ class ChartFigure:
 def build_figures(run: Run, findings: Findings, *, most_rows: int) -> tuple[list[ChartFigure], int]:
     """The figures of a run, and how many rows of the groups table they leave undrawn.
 
-    Metrics in the order they were asked for, axes as they stand in the table. Where there are more rows
+    Metrics in the order they were asked for, axes in the order of the table. Where there are more rows
     than may be drawn, whole panels go, exploratory ones first.
     """
     rows: dict[tuple[str, str, str, str], dict[str, list[_GroupRow]]] = {}

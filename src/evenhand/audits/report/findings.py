@@ -99,7 +99,7 @@ class Findings:
 
     @property
     def details(self) -> str:
-        """The verdict where its headline stands above it."""
+        """The verdict without its headline."""
         rest = self.verdict.removeprefix(self.headline).lstrip(":; ")
         return rest[:1].upper() + rest[1:]
 
@@ -238,8 +238,8 @@ def list_caveats(run: Run, findings: Findings) -> list[str]:
 
 def _always(findings: Findings) -> Iterator[str]:
     yield (
-        "A gap that was not found is not a gap that is absent. This run speaks of these prompts, these "
-        "settings and these metrics, and of nothing else a model may write."
+        "A gap that was not found may still exist. This run covers these prompts, these settings and these "
+        "metrics, and nothing else a model may write."
     )
     if findings.judged_gaps:
         yield f"Over all comparisons, {describe_detectable(findings.judged_gaps)}."

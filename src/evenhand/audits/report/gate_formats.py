@@ -81,7 +81,7 @@ def to_terminal_table(checks: Sequence[GateCheck], *, limit: int = 40) -> Render
 
 
 def _name(check: GateCheck) -> str:
-    """The check for people: its limit in points beside the share that was written."""
+    """The check for people: its limit in points, then the share as it was written."""
     limit = check.rule.limit
     return check.format_name(f"{100 * limit:g} points ({limit:g})" if check.is_share else f"{limit:g}")
 

@@ -1,4 +1,4 @@
-"""What an audit shows beside its gaps: the overview, gaps inside strata, pairs of groups, distances."""
+"""The tables of an audit besides its gaps: the overview, gaps inside strata, pairs of groups, distances."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _overview_table(run: Run, source: tuple[str, str], gaps: Sequence[Gap], find
     supported = Counter(
         (gap.comparison.metric, gap.comparison.output) for gap in gaps if gap.standing == "supported"
     )
-    # Measures with findings stand first, where a wide table is seen; the others keep their order.
+    # Measures with findings come first, where a wide table is seen; the others keep their order.
     keys = sorted((key for key in findings.measures if key in used), key=lambda key: -supported[key])
     answers, rows = read_omnibus(run), []
     for (axis, _), groups in axes.items():
@@ -246,7 +246,7 @@ def build_distances(run: Run) -> doc.Section:
 def read_distances(run: Run) -> dict[str, list[tuple[str | doc.Cell, ...]]]:
     """The rows of each attribute, metric and kind of prompt by the title of their table."""
     table, poles = run.table("distances"), _read_poles(run)
-    # Suites differ in attribute or bias as a rule; where several models stand side by side each is named.
+    # Suites differ in attribute or bias as a rule; where a run has several models each is named.
     is_shared = table["model"].n_unique() > 1
     tables: dict[str, list[tuple[str | doc.Cell, ...]]] = {}
     for row in table.iter_rows(named=True):

@@ -48,7 +48,7 @@ _MANIFEST = (
 _SENTENCE_ROOM = SIZE_LIMIT // 2
 """Bytes the sentences may take; the rest is for tables and heat maps."""
 _NOTICE = (
-    "These {units} stand in the corpus as it is; some may be offensive or distressing. They are shown so "
+    "These {units} are from the corpus as it is; some may be offensive or distressing. They are shown so "
     "that a count can be checked against what was written"
 )
 
