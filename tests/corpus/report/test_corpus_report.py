@@ -71,8 +71,8 @@ def test_a_link_on_few_sentences_is_not_put_first(tmp_path: Path) -> None:
     found = find_links(scanned(tmp_path, [*women, *others], fresh=True))
     assert found.largest == []
     assert found.verdict.endswith(
-        "larger than chance. Each of them rests on fewer than 20 sentences that hold both the emotion and the "
-        "group: too few to put one first."
+        "larger than chance. Each of them rests on fewer than 20 sentences that hold both the emotion and "
+        "the group: too few to put one first."
     )
 
 
