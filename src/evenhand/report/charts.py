@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _WANTED_TICKS = 5
@@ -61,14 +61,14 @@ def build_scale(values: Iterable[float], *, share: bool) -> AxisScale | None:
 def element(name: str, *content: str, **attributes: object) -> Markup:
     """An element of HTML or SVG; ``class_`` and ``stroke_width`` are named without and with hyphens.
 
-    Attributes that are None or empty are left out.
+    Attributes that are None or empty are left out; everything that is not markup is escaped.
     """
     given = "".join(
-        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _plain(value))
+        f' {key.rstrip("_").replace("_", "-")}="{escape(_plain(value))}"'
         for key, value in attributes.items()
         if value not in (None, "")
     )
-    return Markup("<{}{}>{}</{}>").format(name, Markup(given), Markup("").join(content), name)
+    return Markup(f"<{name}{given}>{''.join(map(escape, content))}</{name}>")
 
 
 def draw_interval(

@@ -158,9 +158,10 @@ class Table:
         return [head if isinstance(head, Column) else Column.parse(head) for head in self.columns]
 
     @property
-    def page_columns(self) -> list[tuple[int, Column]]:
-        """The columns of the page and their places in a row."""
-        return [(at, column) for at, column in enumerate(self.heads) if "html" in column.formats]
+    def page_columns(self) -> list[tuple[int, Column, str]]:
+        """The columns of the page, with their places in a row and their CSS classes."""
+        heads = enumerate(self.heads)
+        return [(at, column, column.classes) for at, column in heads if "html" in column.formats]
 
     @property
     def bodies(self) -> list[list[Row]]:

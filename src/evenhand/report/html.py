@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate, groupby
 from pathlib import Path
 
@@ -24,7 +24,8 @@ from markupsafe import Markup, escape
 from evenhand._version import __version__
 from evenhand.core.digests import Json
 from evenhand.core.files import asset_path
-from evenhand.report.document import EmbeddedTexts, Report
+from evenhand.report.charts import element
+from evenhand.report.document import Report
 from evenhand.report.json_tables import to_columns
 from evenhand.report.verdicts import DEFINITIONS
 from evenhand.report.wording import format_name
@@ -65,13 +66,12 @@ def to_html(report: Report) -> str:
     template = _environment(page.folder).get_template("page.html.j2")
     if not page.embed:
         return template.render(content, examples="", texts_note="")
-
-    def write(texts: EmbeddedTexts) -> str:
-        examples = Markup(pack_json(dict(texts.data)))
-        return template.render(content, examples=examples, texts_note=texts.note)
-
-    room = SIZE_LIMIT - len(write(EmbeddedTexts({})).encode("utf-8", "replace"))
-    return write(page.embed(room))
+    # Text that is escaped cannot hold these marks.
+    texts_mark, note_mark = Markup("<!--texts-->"), Markup("<!--note-->")
+    source = template.render(content, examples=texts_mark, texts_note=note_mark)
+    texts = page.embed(SIZE_LIMIT - len(source.encode("utf-8", "replace")))
+    note = element("li", texts.note) if texts.note else ""
+    return source.replace(note_mark, note, 1).replace(texts_mark, pack_json(dict(texts.data)), 1)
 
 
 def pack_json(value: Json) -> str:
@@ -117,6 +117,7 @@ def security_policy(style: str, script: str) -> str:
     )
 
 
+@lru_cache(maxsize=512)
 def define_words(text: str, *, can_focus: bool = False) -> Markup:
     """The text with each verdict word and its definition, shown on hover and where it can take the focus."""
     stop = Markup(' tabindex="0"') if can_focus else ""
