@@ -176,7 +176,7 @@ class Table:
         return bodies
 
     @property
-    def hidden(self) -> int:
+    def hidden_rows(self) -> int:
         """Rows that the page does not show."""
         return max(0, len(self.rows) - self.shown) + self.unlisted
 

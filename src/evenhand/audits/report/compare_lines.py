@@ -155,7 +155,7 @@ class ChangeLine(TableRow):
         return self.is_exploratory, rank, is_unbounded, -size, self.what, self.measure.full_title, self.run
 
     def draw(self, scale: AxisScale) -> Markup:
-        """Where it was and where it is, against zero."""
+        """Its value in the reference and in the run, against zero."""
         if not self.ends:
             return Markup()
         before, after = map(scale.at, self.ends)

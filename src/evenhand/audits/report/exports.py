@@ -96,7 +96,7 @@ def list_identifiers(run: Run) -> dict[str, str]:
 
 @dataclass(slots=True)
 class _Task:
-    """A group of an axis: its results, what lies behind each number, and its texts."""
+    """A group of an axis: its results, the evidence for each number, and its texts."""
 
     axis: str
     results: dict[str, Json]

@@ -49,7 +49,7 @@ class Findings:
 
     @property
     def judged_gaps(self) -> tuple[Gap, ...]:
-        """The gaps the verdict speaks of: the corrected family, or the exploratory ones where it is empty."""
+        """The gaps the verdict speaks of: the corrected family, or the exploratory ones if that is empty."""
         return self.primary or self.exploratory
 
     def standing(self, standing: GapStanding) -> tuple[Gap, ...]:
