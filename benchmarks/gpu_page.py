@@ -30,39 +30,43 @@ _SHARES = {
 _SAMPLING = """\
 ### Sampling at growing batch
 
-Tokens per second of a model with GPT-2-medium's sizes that generates four texts per slot (two if they are long),
-in bfloat16 with top-k 40, after prompts of three tokens; prefill time is included. Every text has its full length,
-so sequences end together: the cost of replacing them one by one is not included. "Plain calls" is vanilla sampling
-without CUDA graphs ([decision 31](adr/0031-recorded-steps.md)). The other columns are shares for vanilla sampling:
+Tokens per second of a model with GPT-2-medium's sizes that generates four texts per slot (two if they are
+long), in bfloat16 with top-k 40, after prompts of three tokens; prefill time is included. Every text has
+its full length, so sequences end together: the cost of replacing them one by one is not included. "Plain
+calls" is vanilla sampling without CUDA graphs ([decision 31](adr/0031-recorded-steps.md)). The other
+columns are shares for vanilla sampling:
 
-- **bandwidth**: the bytes that all steps must move, divided by what one large copy moves in the same time. A step
-  reads all weights once, and the keys and values of each sequence.
-- **matrix rate**: the operations of all matrix products and of attention, divided by those of one large product in
-  the same time.
-- **limit**: the minimum time that this device needs for both, divided by the time taken. Small batches are limited
-  by bandwidth alone. In large ones, products are limited by the matrix rate and attention by bandwidth, one after
-  the other: a perfectly used device then has 100 % here and less in the two columns before.
-- **device time**: the share of the time in which any kernel or copy runs. In the rest, the device waits for the CPU.
-  It is profiled in a separate run, which is not timed, because profiling slows the CPU.
+- **bandwidth**: the bytes that all steps must move, divided by what one large copy moves in the same
+  time. A step reads all weights once, and the keys and values of each sequence.
+- **matrix rate**: the operations of all matrix products and of attention, divided by those of one large
+  product in the same time.
+- **limit**: the minimum time that this device needs for both, divided by the time taken. Small batches
+  are limited by bandwidth alone. In large ones, products are limited by the matrix rate and attention by
+  bandwidth, one after the other: a perfectly used device then has 100 % here and less in the two columns
+  before.
+- **device time**: the share of the time in which any kernel or copy runs. In the rest, the device waits
+  for the CPU. It is profiled in a separate run, which is not timed, because profiling slows the CPU.
 """
 _FOUND = """\
-The difference to 100 % of the limit is time in which the device waits, kernels below their limit, and work that is
-not counted: norms, sums, sampling and the prompts.
+The difference to 100 % of the limit is time in which the device waits, kernels below their limit, and
+work that is not counted: norms, sums, sampling and the prompts.
 """
 _CALIBRATED = """\
-The time that calibration adds to a step with word lists (embedding) and with a head (classifier), its cost relative
-to vanilla sampling, and its share of the limit, which counts the model's own work only.
+The time that calibration adds to a step with word lists (embedding) and with a head (classifier), its
+cost relative to vanilla sampling, and its share of the limit, which counts the model's own work only.
 """
 _BARS = """\
-The bars of calibration apply to float32 with 32 sequences. Over the 24 tokens of the table above, its cost factor is
-{half} in bfloat16, where prefill, which all variants share, is a larger part; with one sequence in
-float32 it is {alone}: the 15 optimisation steps are sequential, and few sequences do not fill a GPU.
+The bars of calibration apply to float32 with 32 sequences. Over the 24 tokens of the table above, its
+cost factor is {half} in bfloat16, where prefill, which all variants share, is a larger part; with one
+sequence in float32 it is {alone}: the 15 optimisation steps are sequential, and few sequences do not fill
+a GPU.
 """
 _READING = """\
 ### Classifiers at growing batch
 
-Texts per second of the embedded encoder with its four heads on BOLD's sentences, including the tokenizer, in
-float32; the share of the device's matrix rate in float32, and the share of time in which any kernel runs.
+Texts per second of the embedded encoder with its four heads on BOLD's sentences, including the tokenizer,
+in float32; the share of the device's matrix rate in float32, and the share of time in which any kernel
+runs.
 """
 
 

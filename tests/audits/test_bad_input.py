@@ -45,7 +45,7 @@ def test_one_cluster(tmp_path):
     assert compared["p"].null_count() == compared.height
     assert set(compared["null_reason"]) == {"one cluster"}
     assert set(run.table("omnibus")["null_reason"]) == {"one cluster"}
-    assert _verdict(run).startswith("Nothing could be told")
+    assert _verdict(run).startswith("No gap could be tested")
     found = gate(run, max=["sentiment group 0.5"])
     assert (found.verdict, found.exit_code) == ("cannot tell", 0)
     assert "one cluster" in found.checks[0].finding
@@ -57,7 +57,7 @@ def test_all_scores_null(tmp_path):
     compared = run.table("comparisons")
     assert set(compared["null_reason"]) == {"no values"}
     assert set(compared["nulls"]) == {'{"empty_text": 12}'}
-    assert _verdict(run).startswith("Nothing could be told")
+    assert _verdict(run).startswith("No gap could be tested")
     assert gate(run, max=["sentiment group 0.5"], strict=True).exit_code == 1
 
 

@@ -10,8 +10,8 @@ import pytest
 from tests.audits.report.test_html import Page
 
 import evenhand
-from evenhand.audits.report.formats import html_report, markdown_report
-from evenhand.report.document import SIZE_LIMIT
+from evenhand.report.html import SIZE_LIMIT
+from evenhand.report.render_run import format_report
 from evenhand.store.run import Run
 
 GOOD, BAD = "She was kind and happy.", "He was cruel and hated."
@@ -49,13 +49,13 @@ def test_one_group_has_estimates_and_nothing_to_compare(tmp_path: Path) -> None:
 
 def test_one_cluster_cannot_be_tested_and_says_why(tmp_path: Path) -> None:
     text = page_of(scored(tmp_path, [GOOD, BAD] * 10, ["red", "blue"] * 10, ["one"] * 20)).text
-    assert "Nothing could be told" in text
+    assert "No gap could be tested" in text
     assert "one cluster" in text
 
 
 def test_texts_that_are_all_empty_leave_no_number(tmp_path: Path) -> None:
     text = page_of(scored(tmp_path, [" "] * 20, ["red", "blue"] * 10)).text
-    assert "Nothing could be told" in text
+    assert "No gap could be tested" in text
     assert "Not drawn, because no text there has a value: Sentiment by team." in text
     assert "empty" in text.split("Left out")[-1]
 
@@ -63,16 +63,16 @@ def test_texts_that_are_all_empty_leave_no_number(tmp_path: Path) -> None:
 def test_equal_texts_have_no_gap_and_no_test(tmp_path: Path) -> None:
     text = page_of(scored(tmp_path, [GOOD] * 20, ["red", "blue"] * 10)).text
     assert "no variation" in text
-    assert "Nothing could be told" in text
+    assert "No gap could be tested" in text
 
 
 def test_tables_that_do_not_fit_stay_in_the_run_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = scored(tmp_path, [GOOD, BAD, BAD] * 10, ["red", "blue", "green"] * 10)
-    assert 'class="cut js-only"' in html_report(run)
-    monkeypatch.setattr("evenhand.report.document._MOST_BYTES", 100)
-    source = html_report(run)
+    assert 'class="cut js-only"' in format_report(run, "html")
+    monkeypatch.setattr("evenhand.report.html._MOST_BYTES", 100)
+    source = format_report(run, "html")
     assert 'class="cut js-only"' not in source
     assert 'data-download="comparisons"' not in source
     assert Page(source).open == []
@@ -86,7 +86,7 @@ def test_names_with_markup_and_emoji_are_names(tmp_path: Path) -> None:
     page = page_of(run)
     assert all(name in page.text for name in NAMES)
     assert page.tags.count("script") == 4
-    plain = markdown_report(run)
+    plain = format_report(run, "md")
     assert "<script" not in plain.replace("\\<", "")
     assert "@all" not in plain
     assert "https://" not in plain

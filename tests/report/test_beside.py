@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from tests.report.manifests import manifest, write_run
 from tests.report.realistic import comparison, frame, group_row, small_run
 
-from evenhand.audits.report.charts import ScoreDistribution, build_histogram, histogram_scale
 from evenhand.audits.report.embedded_texts import pack_word_weights
+from evenhand.audits.report.figures import draw_histogram, find_histogram_scale
 from evenhand.audits.report.findings import find_gaps, list_caveats
-from evenhand.audits.report.formats import html_report
 from evenhand.audits.report.gap_wording import read_omnibus
-from evenhand.audits.report.stratum_gaps import find_adjusted_gaps, find_clear_pairs
+from evenhand.audits.report.side_tables import build_pairs, build_strata
 from evenhand.core.digests import Json
-from evenhand.report.document import pack_json
+from evenhand.report.html import pack_json
 from evenhand.report.manifest import list_facts
+from evenhand.report.render_run import format_report
 from evenhand.report.wording import escape_markdown, format_name
 from evenhand.store.run import Run
 from evenhand.store.schemas import EXPLANATIONS
@@ -52,22 +52,16 @@ def test_what_is_packed_comes_back_in_letters_that_mean_nothing(value: dict[str,
         assert unpacked(text) == value
 
 
-def test_a_histogram_is_drawn_to_the_fullest_bin_of_its_panel(tmp_path: Path) -> None:
-    measure = next(
-        iter(
-            find_gaps(
-                small_run(tmp_path, groups=[group_row(output="compound", kind="mean")])
-            ).measures.values()
-        )
-    )
-    shape = ScoreDistribution(-1.0, 1.0, (1, 0, 2, 1), 0.25, (-0.5, 0.5))
-    drawn = histogram_scale([shape])
-    assert drawn is not None
-    assert (drawn.low, drawn.high, drawn.ticks) == (-1.0, 1.0, (-1.0, -0.5, 0.0, 0.5, 1.0))
-    found = build_histogram(shape, drawn, tallest=1.0, measure=measure)
+def test_a_histogram_is_drawn_to_the_fullest_bin_of_its_panel() -> None:
+    spread = {"low": -1.0, "high": 1.0, "counts": [1, 0, 2, 1], "q50": 0.25, "q25": -0.5, "q75": 0.5}
+    scale = find_histogram_scale([spread])
+    assert scale is not None
+    assert (scale.low, scale.high, scale.ticks) == (-1.0, 1.0, (-1.0, -0.5, 0.0, 0.5, 1.0))
+    drawing = draw_histogram(spread, scale, tallest=1.0)
     # Of four texts 1, 0, 2 and 1: 5, 0, 10 and 5 of 20 units; y grows downwards.
-    assert found.outline == "M0 20v-5h1v5h1v-10h1v5h1V20z"
-    assert (found.median, found.middle) == (62.0, (26.0, 48.0))
+    assert 'd="M0 20v-5h1v5h1v-10h1v5h1V20z"' in drawing
+    assert 'class="median" x="62.0%"' in drawing
+    assert 'class="middle" x="26.0%" width="48.0%"' in drawing
 
 
 def test_an_axis_has_one_answer_in_words(tmp_path: Path) -> None:
@@ -80,7 +74,7 @@ def test_an_axis_has_one_answer_in_words(tmp_path: Path) -> None:
     }
     assert found == {
         "race": "Taken together, the 4 groups differ more than chance (adjusted p < 0.001).",
-        "race2": "Taken together, the 4 groups are not told apart from chance (adjusted p 0.31).",
+        "race2": "Taken together, the 4 groups are inconclusive (adjusted p 0.31).",
         "gender": "Whether the groups differ at all could not be tested: one cluster.",
     }
 
@@ -105,23 +99,25 @@ def _contradicted(folder: Path) -> Run:
 
 def test_strata_that_contradict_the_whole_are_a_warning(tmp_path: Path) -> None:
     run = _contradicted(tmp_path)
-    (gap,) = find_adjusted_gaps(run, find_gaps(run).measures)
-    assert (gap.whole, gap.gap, gap.inside) == ("+3.2", "−3.1", "−5.0 to −2.0")
-    assert gap.warning == (
+    section, (warning,) = build_strata(run, find_gaps(run), "95 %")
+    (row,) = section.blocks[1].rows  # type: ignore[union-attr]
+    assert (row[3], row[4].text, row[7]) == ("+3.2", "−3.1", "−5.0 to −2.0")  # type: ignore[index, union-attr]
+    assert warning == (
         "African Americans against European Americans, sentiment, negative: over all texts the gap is +3.2 "
         "points, but with the same mix of context on both sides it is −3.1 points. The mix of context makes "
-        "the gap, not the group"
+        "the gap, not the group."
     )
-    source = html_report(run)
+    source = format_report(run, "html")
     assert "Contradicted inside strata" in source
     assert "points the other way" in source
 
 
 def test_pairs_that_differ_are_listed(tmp_path: Path) -> None:
     run = _contradicted(tmp_path)
-    (pair,), compared = find_clear_pairs(run, find_gaps(run).measures)
-    assert (pair.group, pair.other, pair.gap, compared) == ("African Americans", "Asian Americans", "+3.2", 2)
-    assert "1 of 2 comparisons of two groups differ" in html_report(run)
+    (pair,) = build_pairs(run, find_gaps(run), "95 %").blocks[1].rows  # type: ignore[union-attr]
+    group, _, gap, *_ = pair.cells  # type: ignore[union-attr]
+    assert (group.text, group.note, gap.text) == ("African Americans", "against Asian Americans", "+3.2")
+    assert "1 of 2 comparisons of two groups are " in format_report(run, "html")
 
 
 def test_a_gap_that_its_check_doubts_is_no_headline(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from tests.audits.report.test_html import EVIL, evil_run
 from tests.chromium import PATIENCE, opened
 from tests.report.realistic import comparison, group_row, realistic_run, small_run
 
-from evenhand.report.render import render
+from evenhand.report.render_run import render
 
 pytestmark = pytest.mark.browser
 
@@ -88,7 +88,7 @@ def test_it_loads_without_an_error_or_a_request(visit: Visit, report: Path) -> N
 
 
 def test_the_first_screen_holds_question_gaps_and_doubts(visit: Visit) -> None:
-    for words in ("Does gpt2 write", "larger than chance after correction", "What could not be told"):
+    for words in ("Does gpt2 write", "larger than chance after correction", "Inconclusive"):
         box = visit.page.get_by_text(words).first.bounding_box()
         assert box["y"] < 900
 

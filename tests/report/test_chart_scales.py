@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.report.chart_scales import build_scale
+from evenhand.report.charts import build_scale
 
 _VALUES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import polars as pl
@@ -9,7 +10,7 @@ from tests.report.manifests import manifest, write_run
 from tests.report.realistic import frame, realistic_run
 
 from evenhand.audits.report.embedded_texts import LONGEST, embed_texts
-from evenhand.report.document import pack_json
+from evenhand.report.html import pack_json
 from evenhand.report.json_tables import to_columns, to_rows
 
 
@@ -66,9 +67,14 @@ def test_a_small_budget_keeps_every_kind_of_example(tmp_path: Path) -> None:
     run = realistic_run(tmp_path)
     whole = embed_texts(run, budget=10**9)
     part = embed_texts(run, budget=30_000)
-    assert (whole.per_bar, whole.left_out) == (40, 0)
-    assert 0 < part.per_bar < 40
-    assert part.left_out == 43 * 2 * (40 - part.per_bar)
+    assert whole.note == ""
+    words = re.fullmatch(
+        r"This page holds at most (\d+) texts per .* measure; ([\d,]+) more are .*", part.note
+    )
+    assert words
+    per_bar, left_out = (int(word.replace(",", "")) for word in words.groups())
+    assert 0 < per_bar < 40
+    assert left_out == 43 * 2 * (40 - per_bar)
     assert len(pack_json(part.data)) <= 30_000
     bars = part.data["bars"]
     assert isinstance(bars, list)
@@ -77,7 +83,9 @@ def test_a_small_budget_keeps_every_kind_of_example(tmp_path: Path) -> None:
 
 def test_no_room_leaves_every_text_in_the_run_folder(tmp_path: Path) -> None:
     none = embed_texts(realistic_run(tmp_path), budget=10)
-    assert (none.per_bar, none.left_out) == (0, 43 * 2 * 40)
+    assert none.note == (
+        "This page holds at most 0 texts per group and measure; 3,440 more are in examples.parquet."
+    )
 
 
 def test_no_examples_at_all(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_the_facts_hold_what_is_needed_to_repeat_the_run(tmp_path: Path) -> None
     assert known["Revision"] == "607a30d783dfa663caf39e06633721c8d4cfcd7e"
     assert known["Suite digest"] == "5b1f0c9a7d2e4f60"
     assert known["Sampling"].endswith("stop sentence, seed 0")
-    assert known["Samples a prompt"] == "5"
+    assert known["Samples per prompt"] == "5"
     assert known["Comparison"] == "mask paper, level 0.95, correction bh"
     assert known["Stage generate"] == "2,150 items, 3 failed, 91 s"
 

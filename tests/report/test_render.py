@@ -8,7 +8,7 @@ import pytest
 from tests.report.realistic import comparison, group_row, realistic_run, small_run
 
 from evenhand.core.errors import InputError
-from evenhand.report.render import render
+from evenhand.report.render_run import render
 
 
 def test_each_format_is_one_file_in_the_run_folder(tmp_path: Path) -> None:

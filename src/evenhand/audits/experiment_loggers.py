@@ -21,9 +21,9 @@ import polars as pl
 
 from evenhand.audits.report.exports import list_identifiers, list_numbers
 from evenhand.audits.report.findings import describe_run
-from evenhand.audits.report.formats import html_report, json_report
 from evenhand.core.errors import InputError, MissingLibraryError
 from evenhand.core.options import split_names
+from evenhand.report.render_run import format_report
 from evenhand.run_options import Logging
 from evenhand.store.run import MANIFEST, Run
 from evenhand.store.schemas import SCHEMAS, empty_table
@@ -184,8 +184,8 @@ def _without_pattern(folder: Path, file: Path) -> Path:
 
 def _written(run: _WithoutTexts, folder: Path) -> list[Path]:
     contents = {
-        "figures.html": html_report(run),
-        "figures.json": json_report(run),
+        "figures.html": format_report(run, "html"),
+        "figures.json": format_report(run, "json"),
         MANIFEST: json.dumps(run.manifest, indent=1, ensure_ascii=False) + "\n",
     }
     for name, content in contents.items():

@@ -30,7 +30,7 @@ from evenhand.core.options import checks_options, fields_of, split_names
 from evenhand.core.protocols import Model, Progress
 from evenhand.core.records import Execution
 from evenhand.core.registry import Option
-from evenhand.report.chart_scales import AxisScale
+from evenhand.report.charts import AxisScale
 from evenhand.report.wording import escape_markdown
 from evenhand.run_options import AuditOptions
 from evenhand.stats.base_rates import OVERALL

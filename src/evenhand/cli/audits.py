@@ -57,14 +57,9 @@ def score(file: Path | None, *, dry_run: bool, **options: Any) -> None:
 @takes(CompareOptions, Argument("runs", list[Path], _RUNS))
 def compare(runs: list[Path], *, dry_run: bool, **options: Any) -> None:
     """Set models or mitigations side by side, paired by prompt: gaps of gaps and a leaderboard with ties."""
-    from evenhand.audits.association import AssociationJob
     from evenhand.audits.compare import prepare
-    from evenhand.audits.report.association_report import associate_summary
-    from evenhand.audits.report.compare_report import compare_summary
 
-    job = prepare(*runs, **options)
-    is_mixed = isinstance(job, AssociationJob)
-    run_job(job, dry_run=dry_run, summarise=associate_summary if is_mixed else compare_summary)
+    run_job(prepare(*runs, **options), dry_run=dry_run)
 
 
 @takes(MergeOptions, Argument("runs", list[Path], "Every part of a run made with --shard I/N."))

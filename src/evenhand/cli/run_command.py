@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import typer
-from rich.console import RenderableType
 
 from evenhand.cli.console import TerminalProgress, output, print_path, print_plan, print_warning
 from evenhand.cli.entry import INTERRUPTED, PARTIAL
@@ -32,14 +31,12 @@ class TerminalJob(Protocol[T]):
         ...
 
 
-def run_job(
-    job: TerminalJob[Run], *, dry_run: bool, summarise: Callable[[Run], RenderableType] | None = None
-) -> None:
+def run_job(job: TerminalJob[Run], *, dry_run: bool) -> None:
     """Show the plan, do the work, and print the summary."""
     run = run_to_end(job, dry_run=dry_run)
     if run is None:
         return
-    print_summary(run, summarise)
+    print_summary(run)
     failed = sum(int(stage.get("failed") or 0) for stage in run.manifest["stages"].values())
     if failed:
         print_warning(
@@ -60,11 +57,11 @@ def run_to_end(job: TerminalJob[T], *, dry_run: bool, unit: str = "shards") -> T
         raise typer.Exit(INTERRUPTED) from None
 
 
-def print_summary(run: Run, summarise: Callable[[Run], RenderableType] | None = None) -> None:
+def print_summary(run: Run) -> None:
     """Print what a run measured, its warnings and where its report is."""
-    from evenhand.audits.report.formats import summarise_run
+    from evenhand.report.render_run import summarise_run
 
-    output.print((summarise or summarise_run)(run))
+    output.print(summarise_run(run))
     for warning in run.manifest["warnings"]:
         print_warning(warning)
     print_path(run.path / "report.html", "report: ")

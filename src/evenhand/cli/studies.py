@@ -28,12 +28,11 @@ from evenhand.probes.options import ProbeOptions
 )
 def corpus(paths: list[str], *, dry_run: bool, **options: Any) -> None:
     """Count emotions in a corpus, and the groups they share a sentence with."""
-    from evenhand.corpus.report.formats import corpus_summary
     from evenhand.corpus.scan import prepare
     from evenhand.store.text_sources import ReadProblem
 
     if run := run_to_end(prepare(paths, **options), dry_run=dry_run):
-        print_summary(run, corpus_summary)
+        print_summary(run)
         problems = [ReadProblem(*row) for row in run.table("problems").iter_rows()]
         end_with_problems(problems, "the rest was counted. All are in problems.parquet")
 
@@ -80,9 +79,8 @@ def expand(files: list[str], *, out: Path | None = None) -> None:
 def probe(classifier: str, *, dry_run: bool, **options: Any) -> None:
     """Compare what an emotion classifier finds in the same sentence for different groups."""
     from evenhand.probes.probe import prepare
-    from evenhand.probes.report.formats import probe_summary
 
-    run_job(prepare(classifier, **options), dry_run=dry_run, summarise=probe_summary)
+    run_job(prepare(classifier, **options), dry_run=dry_run)
 
 
 class _ValidateOptions(ValidateOptions, total=False):
@@ -107,10 +105,9 @@ class _ValidateOptions(ValidateOptions, total=False):
 )
 def validate(metric: str, *, human: Path, dry_run: bool, **options: Any) -> None:
     """Set a metric against people: rank correlation, accuracy, precision, recall, F1, and the best cut."""
-    from evenhand.annotate.report.validation_report import FORMATS
     from evenhand.annotate.validate import prepare
 
-    run_job(prepare(metric, human, **options), dry_run=dry_run, summarise=FORMATS.summary)
+    run_job(prepare(metric, human, **options), dry_run=dry_run)
 
 
 @takes(

@@ -13,7 +13,7 @@ import polars as pl
 from markupsafe import Markup
 
 from evenhand.core.files import asset_path
-from evenhand.report.document import security_policy, stylesheet
+from evenhand.report.html import security_policy, stylesheet
 from evenhand.report.wording import MINUS, escape_markdown, markdown_table
 from evenhand.store.atomic_writes import replace_file, write_text
 from evenhand.store.parquet import write_parquet

@@ -1,10 +1,10 @@
-"""What a classifier said of counterfactual sentences, as arrays: a row a set, a column a group."""
+"""The predictions of a classifier for counterfactual sentences, as arrays: one row per set of sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, replace
+from itertools import combinations, compress
 
 import numpy as np
 import polars as pl
@@ -14,6 +14,7 @@ from evenhand.core.records import Prompt
 from evenhand.stats.paired_measures import NONE, find_flips, select_pairs
 from evenhand.store.schemas import FLIPS, PAIR_SCORES
 
+Row = dict[str, object]
 OUTPUT = "emotion"
 """The output of the metric whose label is the predicted class."""
 
@@ -29,12 +30,12 @@ class GroupPredictions:
     score: NDArray[np.float64]
     """Intensity of the predicted class; NaN where there is none."""
     intensities: NDArray[np.float64]
-    """(sentences, emotions), each emotion's own intensity; NaN where it is not known."""
+    """(sentences, emotions), each emotion's own intensity; NaN where unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairedSets:
-    """The sets of one axis of a corpus in which all of some groups speak."""
+    """The sets of one axis of a corpus that have a sentence for each of some groups."""
 
     corpus: str
     axis: str
@@ -49,38 +50,33 @@ class PairedSets:
     @property
     def has_predictions(self) -> NDArray[np.bool_]:
         """The sets in which every side has a prediction."""
-        said: NDArray[np.bool_] = np.all([side.predicted != NONE for side in self.sides], axis=0)
-        return said
+        known: NDArray[np.bool_] = np.all([side.predicted != NONE for side in self.sides], axis=0)
+        return known
 
     def select(self, rows: NDArray[np.bool_]) -> PairedSets:
         """Some of the sets."""
-        places = np.flatnonzero(rows)
         sides = tuple(
-            GroupPredictions(
-                side.group,
-                tuple(side.ids[place] for place in places),
-                side.predicted[rows],
-                side.score[rows],
-                side.intensities[rows],
+            replace(
+                side,
+                ids=tuple(compress(side.ids, rows)),
+                predicted=side.predicted[rows],
+                score=side.score[rows],
+                intensities=side.intensities[rows],
             )
             for side in self.sides
         )
-        names = tuple(self.sets[place] for place in places)
-        return PairedSets(
-            self.corpus,
-            self.axis,
-            self.emotions,
-            self.labels,
-            names,
-            self.clusters[rows],
-            self.truth[rows],
-            sides,
-        )
+        sets, clusters, truth = tuple(compress(self.sets, rows)), self.clusters[rows], self.truth[rows]
+        return replace(self, sets=sets, clusters=clusters, truth=truth, sides=sides)
+
+    def name_pair(self, model: str) -> Row:
+        """The columns that name a pair of groups in every table."""
+        groups = {"group_a": self.sides[0].group, "group_b": self.sides[1].group}
+        return {"corpus": self.corpus, "model": model, "axis": self.axis, **groups}
 
 
 @dataclass(frozen=True, slots=True)
 class PairedPredictions:
-    """What one classifier said of the sentences of a run."""
+    """The predictions of one classifier for the sentences of a run."""
 
     emotions: tuple[str, ...]
     labels: tuple[str, ...]
@@ -106,15 +102,10 @@ class PairedPredictions:
                 of_axis = sets.setdefault((prompt.suite, group.axis), {})
                 of_axis.setdefault(prompt.template_id or prompt.id, {})[group.name] = prompt
         rank = {name: place for place, name in enumerate(order)}
-        groups = {
-            key: tuple(
-                sorted(
-                    dict.fromkeys(name for one in of_axis.values() for name in one),
-                    key=lambda name: rank.get(name, len(rank)),
-                )
-            )
-            for key, of_axis in sets.items()
-        }
+        groups = {}
+        for key, of_axis in sets.items():
+            names = dict.fromkeys(name for one in of_axis.values() for name in one)
+            groups[key] = tuple(sorted(names, key=lambda name: rank.get(name, len(rank))))
         return cls(tuple(emotions), tuple(labels), _read_predictions(scores, emotions, labels), sets, groups)
 
     def pairs(self) -> Iterator[PairedSets]:
@@ -124,7 +115,7 @@ class PairedPredictions:
                 yield self._block(key, pair)
 
     def whole(self) -> Iterator[PairedSets]:
-        """Every axis of three groups or more, with the sets in which all of them speak."""
+        """Every axis of three groups or more, with the sets that have a sentence for each."""
         for key, groups in self._groups.items():
             if len(groups) > 2:
                 yield self._block(key, groups)
@@ -134,17 +125,17 @@ class PairedPredictions:
         return self._sets[corpus, axis][name][group].text
 
     def _block(self, key: tuple[str, str], groups: Sequence[str]) -> PairedSets:
-        found = {name: one for name, one in self._sets[key].items() if all(group in one for group in groups)}
-        firsts = [one[groups[0]] for one in found.values()]
+        sets = {name: one for name, one in self._sets[key].items() if all(group in one for group in groups)}
+        firsts = [one[groups[0]] for one in sets.values()]
         code = {label: place for place, label in enumerate(self.labels)}
         return PairedSets(
             *key,
             self.emotions,
             self.labels,
-            tuple(found),
+            tuple(sets),
             np.array([prompt.cluster for prompt in firsts], dtype=np.str_),
             np.array([code.get(prompt.meta.get("emotion", ""), NONE) for prompt in firsts], dtype=np.intp),
-            tuple(self._side(group, [one[group].id for one in found.values()]) for group in groups),
+            tuple(self._side(group, [one[group].id for one in sets.values()]) for group in groups),
         )
 
     def _side(self, group: str, ids: Sequence[str]) -> GroupPredictions:
@@ -165,18 +156,15 @@ def _read_predictions(
     code = {label: place for place, label in enumerate(labels)}
     place = {emotion: column for column, emotion in enumerate(emotions)}
     own: dict[str, list[float]] = {}
-    said: dict[str, tuple[int, float]] = {}
+    predicted: dict[str, tuple[int, float]] = {}
     for name, output, value, label in scores.select("text_id", "output", "value", "label").iter_rows():
         if output == OUTPUT:
-            said[name] = (code.get(label, NONE), np.nan if value is None else value)
+            predicted[name] = (code.get(label, NONE), np.nan if value is None else value)
         elif output in place:
             row = own.setdefault(name, [np.nan] * len(emotions))
             row[place[output]] = np.nan if value is None else value
     nothing = [np.nan] * len(emotions)
-    return {name: (*answer, tuple(own.get(name, nothing))) for name, answer in said.items()}
-
-
-Row = dict[str, object]
+    return {name: (*answer, tuple(own.get(name, nothing))) for name, answer in predicted.items()}
 
 
 def build_flip_table(predictions: PairedPredictions, model: str) -> pl.DataFrame:
@@ -191,16 +179,6 @@ def build_score_table(predictions: PairedPredictions, model: str) -> pl.DataFram
     return pl.concat(parts) if parts else pl.DataFrame(schema=dict(PAIR_SCORES))
 
 
-def _cell(block: PairedSets, model: str) -> Row:
-    return {
-        "corpus": block.corpus,
-        "model": model,
-        "axis": block.axis,
-        "group_a": block.sides[0].group,
-        "group_b": block.sides[1].group,
-    }
-
-
 def _flips(block: PairedSets, predictions: PairedPredictions, model: str) -> Iterator[Row]:
     first, second = block.sides
     # A code of -1 finds the last name: none.
@@ -208,7 +186,7 @@ def _flips(block: PairedSets, predictions: PairedPredictions, model: str) -> Ite
     for place in np.flatnonzero(find_flips(first.predicted, second.predicted)):
         name = block.sets[place]
         yield {
-            **_cell(block, model),
+            **block.name_pair(model),
             "set": name,
             "emotion": names[block.truth[place]],
             "text_a": predictions.text(block.corpus, block.axis, name, first.group),
@@ -225,7 +203,7 @@ def _scores(block: PairedSets, model: str) -> pl.DataFrame:
     first, second = block.sides
     size = len(block.sets)
     shared = {
-        **{column: [value] * size for column, value in _cell(block, model).items()},
+        **{column: [value] * size for column, value in block.name_pair(model).items()},
         "set": list(block.sets),
         "truth": [names[code] for code in block.truth],
         "label_a": [names[code] for code in first.predicted],

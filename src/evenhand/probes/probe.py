@@ -37,7 +37,7 @@ NEUTRAL: Final = "neutral"
 REPLAY: Final = "replay:"
 _KINDS: Final = (REPLAY, "endpoint:")
 _TIMED: Final = 500
-"""Sentences from which a run tells a rate; before that it is mostly the start of the classifier."""
+"""Sentences from which a run gives a rate; before that it is mostly the start of the classifier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class ProbeJob:
 
     def _estimate(self, sentences: int) -> str:
         cache = ContentCache()
-        rate = cache.rate(_rate_key(self.metric))
+        rate = cache.rate(digest(["probe", self.metric.info.identity()]))
         cache.close()
         if rate is None:
             return "not known before the first run of this classifier here; progress is shown"
@@ -214,11 +214,11 @@ def prepare(classifier: str | Metric = NAME, **options: Unpack[ProbeOptions]) ->
 def _suites(pairs: str | Sequence[str] | Suite | None, execution: Execution) -> tuple[Suite, ...]:
     if isinstance(pairs, Suite):
         return (pairs,)
-    found = [_suite(name, execution) for name in split_names(pairs) or (BUILTIN,)]
-    names = [suite.info.name for suite in found]
+    suites = [_suite(name, execution) for name in split_names(pairs) or (BUILTIN,)]
+    names = [suite.info.name for suite in suites]
     if len(set(names)) < len(names):
         raise InputError(f"the pairs are {', '.join(names)}", expected="each once", fix="rename one")
-    return tuple(found)
+    return tuple(suites)
 
 
 def _suite(name: str, execution: Execution) -> Suite:
@@ -307,11 +307,7 @@ def _view(asked: Mapping[str, str], measures: pl.DataFrame) -> dict[str, Json]:
     return {"pairs": asked["pairs"], "score": "predicted" if unsaid else asked["score"]}
 
 
-def _rate_key(metric: Metric) -> str:
-    return digest(["probe", metric.info.identity()])
-
-
 def _remember_rate(cache: ContentCache, metric: Metric, rate: float) -> None:
     """Keep the slowest rate: a faster one may only have found its answers in the cache."""
-    key = _rate_key(metric)
+    key = digest(["probe", metric.info.identity()])
     cache.put_many("rates", {key: min(rate, cache.rate(key) or rate)})

@@ -60,34 +60,29 @@ class PairMeasures:
         return pl.DataFrame(rows, schema=dict(SETS))
 
     def _pair(self, block: PairedSets) -> Iterator[Row]:
-        found = block.select(block.has_predictions)
-        first, second = found.sides
-        for place, emotion in enumerate(found.emotions):
-            code = found.labels.index(emotion)
-            shared = self._classes(found, code, emotion)
+        block = block.select(block.has_predictions)
+        first, second = (side.predicted for side in block.sides)
+        for place, emotion in enumerate(block.emotions):
+            code = block.labels.index(emotion)
+            shared = self._classes(block, code, emotion)
             for pairs, score in product(get_args(PairSelection), get_args(ScoreChoice)):
-                rows = select_pairs(
-                    first.predicted, second.predicted, found.truth, emotion=code, pairs=pairs, score=score
-                )
-                own = [
-                    side.score if score == "predicted" else side.intensities[:, place] for side in found.sides
-                ]
+                rows = select_pairs(first, second, block.truth, emotion=code, pairs=pairs, score=score)
+                is_own = score != "predicted"
+                own = [side.intensities[:, place] if is_own else side.score for side in block.sides]
                 yield {
-                    **self._cell(found),
-                    "emotion": emotion,
-                    "pairs": pairs,
-                    "score": score,
-                    **shared,
-                    **self._intensities(found, rows, own, (emotion, pairs, score), shared),
+                    **block.name_pair(self.model),
+                    **{"emotion": emotion, "pairs": pairs, "score": score, **shared},
+                    **self._intensities(block, rows, own, (emotion, pairs, score), shared),
                 }
 
     def _classes(self, block: PairedSets, code: int, emotion: str) -> Row:
         """What follows from predicted classes alone, over all pairs."""
-        first, second = (side.predicted == code for side in block.sides)
+        predicted = [side.predicted for side in block.sides]
+        first, second = (side == code for side in predicted)
         dp = self._parity(block, first, second, "dp", emotion)
         true = block.truth == code
         chance = self._parity(block.select(true), first[true], second[true], "opportunity", emotion)
-        changed = find_flips(block.sides[0].predicted, block.sides[1].predicted)
+        changed = find_flips(*predicted)
         return {
             **_ends("dp", dp.ratio),
             "n_dp": dp.ratio.n,
@@ -113,11 +108,11 @@ class PairMeasures:
     ) -> Row:
         known = rows & np.isfinite(own[0]) & np.isfinite(own[1])
         # Intensities known for some pairs only are those of predicted classes: a choice by the outcome.
-        unsaid = bool((rows & ~known).any())
-        known = known & (not unsaid)
-        found = paired_intensities(
-            own[0][known],
-            own[1][known],
+        known = known & (not (rows & ~known).any())
+        first, second = (side[known] for side in own)
+        measured = paired_intensities(
+            first,
+            second,
             block.clusters[known],
             rng=self._rng(block, *key),
             resamples=self.resamples,
@@ -125,46 +120,44 @@ class PairMeasures:
         )
         reasons = [
             str(shared["null_reason"] or ""),
-            *_reasons(found, unsaid=bool(rows.any() and not known.any())),
+            *_reasons(measured, is_unknown=bool(rows.any() and not known.any())),
         ]
         return {
-            **_ends("avg_delta", found.avg_delta),
-            **_ends("acs", found.acs),
-            **_ends("difference", found.difference),
-            "p": found.t.p,
-            "p_wilcoxon": found.signed_rank.p,
-            "effect_size": found.effect_size.value,
-            "mean_a": float(own[0][known].mean()) if known.any() else None,
-            "mean_b": float(own[1][known].mean()) if known.any() else None,
+            **_ends("avg_delta", measured.avg_delta),
+            **_ends("acs", measured.acs),
+            **_ends("difference", measured.difference),
+            "p": measured.t.p,
+            "p_wilcoxon": measured.signed_rank.p,
+            "effect_size": measured.effect_size.value,
+            "mean_a": float(first.mean()) if known.any() else None,
+            "mean_b": float(second.mean()) if known.any() else None,
             "n": int(np.count_nonzero(known)),
-            "n_zero": found.n_zero,
-            "n_clusters": found.avg_delta.n_clusters,
+            "n_zero": measured.n_zero,
+            "n_clusters": measured.avg_delta.n_clusters,
             "null_reason": "; ".join(filter(None, reasons)) or None,
         }
 
     def _whole(self, block: PairedSets) -> Iterator[Row]:
-        found = block.select(block.has_predictions)
-        for place, emotion in enumerate(found.emotions):
-            code = found.labels.index(emotion)
-            rows = (found.truth == code) | (found.truth == NONE)
-            values = np.stack([side.intensities[:, place] for side in found.sides], axis=1)
+        block = block.select(block.has_predictions)
+        groups = [side.group for side in block.sides]
+        for place, emotion in enumerate(block.emotions):
+            code = block.labels.index(emotion)
+            rows = (block.truth == code) | (block.truth == NONE)
+            values = np.stack([side.intensities[:, place] for side in block.sides], axis=1)
             compared = compare_sets(
-                np.stack([side.predicted == code for side in found.sides], axis=1),
+                np.stack([side.predicted == code for side in block.sides], axis=1),
                 np.where(rows[:, None], values, np.nan),
-                found.clusters,
-                rng=self._rng(found, emotion, "sets"),
+                block.clusters,
+                rng=self._rng(block, emotion, "sets"),
                 resamples=self.resamples,
                 level=self.level,
             )
-            means = _means(values[rows & np.isfinite(values).all(axis=1)])
-            groups = [side.group for side in found.sides]
+            known = values[rows & np.isfinite(values).all(axis=1)]
+            means = known.mean(axis=0) if len(known) else None
             reason = compared.friedman.null_reason
             yield {
-                "corpus": found.corpus,
-                "model": self.model,
-                "axis": found.axis,
-                "groups": groups,
-                "emotion": emotion,
+                **{"corpus": block.corpus, "model": self.model, "axis": block.axis},
+                **{"groups": groups, "emotion": emotion},
                 **_ends("dp", compared.parity),
                 **_ends("spread", compared.spread),
                 "statistic": compared.friedman.statistic,
@@ -190,15 +183,6 @@ class PairMeasures:
             first, second, block.clusters, rng=rng, resamples=self.resamples, level=self.level
         )
 
-    def _cell(self, block: PairedSets) -> Row:
-        return {
-            "corpus": block.corpus,
-            "model": self.model,
-            "axis": block.axis,
-            "group_a": block.sides[0].group,
-            "group_b": block.sides[1].group,
-        }
-
     def _rng(self, block: PairedSets, *parts: str) -> int:
         groups = [side.group for side in block.sides]
         return derive_seed(self.seed, "probe", block.corpus, block.axis, *groups, *parts)
@@ -207,32 +191,24 @@ class PairMeasures:
         """Add the corrected p-values of each family."""
         values = [value if isinstance(value := row[name], float) else None for row in rows]
         families = [canonical_json([str(row[column]) for column in family]) for row in rows]
-        for row, found in zip(rows, correct_by_family(values, families, self.correction), strict=True):
-            row[f"{name}_adjusted"] = found.adjusted
+        for row, corrected in zip(rows, correct_by_family(values, families, self.correction), strict=True):
+            row[f"{name}_adjusted"] = corrected.adjusted
 
 
 def _ends(name: str, estimate: Estimate) -> Row:
     return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 
-def _reasons(found: PairedIntensities, *, unsaid: bool) -> list[str]:
-    if unsaid:
+def _reasons(measured: PairedIntensities, *, is_unknown: bool) -> list[str]:
+    if is_unknown:
         return [NO_INTENSITY]
     reasons = []
-    if found.acs.value is None:
-        reasons.append(f"acs: {found.acs.null_reason}")
-    elif found.n_zero:
-        pairs = (
-            "pair whose second intensity is 0 is"
-            if found.n_zero == 1
-            else "pairs whose second intensity is 0 are"
-        )
-        reasons.append(f"acs: {found.n_zero} {pairs} left out")
-    if found.t.null_reason:
-        ranks = "; p_wilcoxon is given" if found.signed_rank.p is not None else ""
-        reasons.append(f"p: {found.t.null_reason}{ranks}")
+    if measured.acs.value is None:
+        reasons.append(f"acs: {measured.acs.null_reason}")
+    elif measured.n_zero:
+        noun, verb = ("pair", "is") if measured.n_zero == 1 else ("pairs", "are")
+        reasons.append(f"acs: {measured.n_zero} {noun} whose second intensity is 0 {verb} left out")
+    if measured.t.null_reason:
+        ranks = "; p_wilcoxon is given" if measured.signed_rank.p is not None else ""
+        reasons.append(f"p: {measured.t.null_reason}{ranks}")
     return reasons
-
-
-def _means(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    return values.mean(axis=0) if len(values) else None

@@ -1,4 +1,4 @@
-"""``available`` and ``card``: what is there, and what it is."""
+"""``available`` and ``card``: the installed plug-ins, and the card of each."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def card(name: str) -> str:
 
 
 def _describe(name: str) -> str:
-    """What the object says of itself: its ``info``, or the docstring of what needs arguments."""
+    """The object's own description: its ``info``, or the docstring of what needs arguments."""
     for kind in registry.KINDS:
         if all(entry.name != name for entry in registry.list_entries(kind)):
             continue
@@ -50,12 +50,12 @@ def _describe(name: str) -> str:
         if kind == "models" or registry.required_options(factory):
             return described
         try:
-            made = registry.create_plugin(kind, name, {}, Execution(offline=True))
+            plugin = registry.create_plugin(kind, name, {}, Execution(offline=True))
         except InputError:
             return described  # a suite whose data is not on this machine still has a card
-        info = getattr(made, "info", None)
-        found = format_evidence(name, info) if isinstance(info, MetricInfo) else ""
-        return "\n\n".join(part for part in (_as_markdown(name, info), found) if part)
+        info = getattr(plugin, "info", None)
+        evidence = format_evidence(name, info) if isinstance(info, MetricInfo) else ""
+        return "\n\n".join(part for part in (_as_markdown(name, info), evidence) if part)
     return ""
 
 
@@ -87,7 +87,7 @@ def _as_markdown(name: str, info: object) -> str:
 
 
 def _format_field(value: object) -> str:
-    """A field in words: sentences follow each other, names stand between commas."""
+    """A field in words: sentences follow each other, names are separated by commas."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):

@@ -1,153 +1,484 @@
-"""What every page of ours is made of: one file that opens from disk and asks nothing of the network.
+"""The document model of every report: sections of text, tables and charts.
 
-The content-security policy allows the page's own style and script by their digests and nothing else, so
-that even text that escaped escaping could not run. Model text is escaped by jinja2, or stands in a JSON
-block with ``<`` written as ``\u003c`` and is shown by script as text.
+A family of reports states its content once, as a `Report`. Each format has one renderer: `html`, `markdown`,
+`terminal` and, for the numbers, `json_tables`.
 """
 
 from __future__ import annotations
 
-import base64
-import gzip
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from itertools import accumulate
 from pathlib import Path
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
-import jinja2
 import polars as pl
 from markupsafe import Markup
 
 from evenhand.core.digests import Json
-from evenhand.core.files import asset_path
-from evenhand.report.json_tables import to_columns
-from evenhand.report.wording import format_name
+from evenhand.report.charts import draw_pieces
+from evenhand.report.manifest import Fact
+from evenhand.report.wording import format_value
+from evenhand.store.run import Run
 
-
-def pack_json(value: Json) -> str:
-    """JSON as base64 of gzip, the same for the same value; browsers unpack it with `DecompressionStream`.
-
-    Texts take a third of their room, and nothing of them can be read as markup.
-    """
-    # A lone half of a surrogate pair has no UTF-8.
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # The highest levels take three times as long for two per cent.
-    return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), 6, mtime=0)).decode("ascii")
-
-
-SIZE_LIMIT = 5_000_000
-"""Bytes a page may have; what tables and charts leave of it goes to the texts."""
-EXPLORE_SCRIPTS = ("data.js", "packed.js", "explore.js", "download.js")
+EVERYWHERE: Final = "html md terminal"
+"""The formats that show a block, a column or a row, by their names."""
+NO_DRAWING: Final = Markup()
+EXPLORE_SCRIPTS: Final = ("data.js", "packed.js", "explore.js", "download.js")
 """The scripts of a page whose tables are filtered, sorted and downloaded."""
-_STATIC = Path(__file__).parent / "static"
-_TEMPLATES = Path(__file__).parent / "templates"
-_MOST_BYTES = 1_500_000
-"""Packed bytes of tables the page carries; what is beyond, in the order given, is only in the run folder."""
 
 
-def render_document(
-    template: Path,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A field of a table. The page shows all of it, plain formats its text, flag and note."""
+
+    text: str
+    note: str = ""
+    """Small print; a plain format puts that of a number in parentheses."""
+    detail: str = ""
+    """Small print that only the page has room for."""
+    flag: str = ""
+    """What a plain format writes instead of the colour, such as ``*``."""
+    tags: tuple[str, ...] = ()
+    tone: str = ""
+    """CSS classes of the field."""
+    arrow: str = ""
+    """``higher`` or ``lower``."""
+    is_strong: bool = False
+    hint: str = ""
+    """Shown on hover."""
+    button: Mapping[str, str] | None = None
+    """The text is a button with these ``data-`` attributes; the key ``class`` is its CSS class."""
+    chart: Markup = NO_DRAWING
+
+    def plain(self, *, is_number: bool, with_note: bool = True) -> str:
+        """The field in a plain format."""
+        note = f"({self.note})" if self.note and is_number else self.note
+        parts = (f"{self.text}{self.flag}", note if with_note else "", *(f"({tag})" for tag in self.tags))
+        return " ".join(filter(None, parts))
+
+
+AnyCell: TypeAlias = Cell | str
+Show: TypeAlias = str | Callable[[Any], AnyCell]
+"""A key of an item, or what a cell shows of it."""
+S = TypeVar("S", bound=str)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table."""
+
+    head: str
+    kind: str = ""
+    """``num``, ``text`` for long texts, ``plot``, ``verdict``; empty for words."""
+    note: str = ""
+    name: str = ""
+    """CSS class of its cells."""
+    formats: str = EVERYWHERE
+    drawing: Markup = NO_DRAWING
+    """Stands in the head, as the ticks of a chart do."""
+    is_sorted: bool = False
+    """Whether the rows come sorted by it, the largest first."""
+    can_sort: bool = True
+
+    @property
+    def classes(self) -> str:
+        """The CSS classes of its cells."""
+        kind = self.kind if self.kind in ("num", "text", "plot") else ""
+        return f"{kind} {self.name}".strip()
+
+    @property
+    def sort(self) -> str:
+        """How the page sorts by it; empty where it does not."""
+        kinds = {"num": "number", "": "words", "verdict": "words"}
+        return kinds.get(self.kind, "") if self.can_sort else ""
+
+    @classmethod
+    def parse(cls, head: str) -> Column:
+        """A column by its head alone: numbers begin with ``#``, long texts with ``~``."""
+        kind = {"#": "num", "~": "text"}.get(head[:1], "")
+        return cls(head.lstrip("#~"), kind, can_sort=kind != "text")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table; the first cell names it."""
+
+    cells: Sequence[AnyCell]
+    tone: str = ""
+    data: Mapping[str, str] = field(default_factory=dict)
+    """``data-`` attributes for the page's script; an empty value is a bare attribute."""
+    is_heading: bool = False
+    """Whether it is the heading of the rows that follow, up to the next one."""
+    formats: str = EVERYWHERE
+
+
+AnyRow: TypeAlias = Row | Sequence[AnyCell]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table; plain formats write the heading of a row as its first cell."""
+
+    kind: ClassVar[str] = "table"
+    columns: Sequence[Column | str]
+    rows: Sequence[AnyRow]
+    title: str = ""
+    label: str = ""
+    """For readers who do not see the page, where it has no title."""
+    group_head: str = ""
+    """What headings are, for the first column of a plain format."""
+    source: str = ""
+    """The Parquet table that holds all rows."""
+    style: str = ""
+    """CSS classes of the table."""
+    frame: str = ""
+    """CSS classes of the box in which it scrolls."""
+    shown: int = 3000
+    """Rows of the page: what a browser lays out in about a second."""
+    listed: int = 50
+    """Rows in Markdown: a pull-request comment has a size limit."""
+    tall: int = 24
+    """Rows beyond which it scrolls in its box."""
+    printed: int = 40
+    """Rows on a terminal."""
+    has_wide_numbers: bool = True
+    """Whether a terminal has room for the notes of cells."""
+    short: Sequence[int] = ()
+    """The columns of a terminal; none shows all."""
+    unlisted: int = 0
+    """Rows that are only in ``source``."""
+    is_offensive: bool = False
+    """Whether it shows texts that may offend: the page folds it, plain formats leave it out."""
+    formats: str = EVERYWHERE
+
+    @property
+    def heads(self) -> list[Column]:
+        """The columns."""
+        return [head if isinstance(head, Column) else Column.parse(head) for head in self.columns]
+
+    @property
+    def page_columns(self) -> list[tuple[int, Column, str]]:
+        """The columns of the page, with their places in a row and their CSS classes."""
+        heads = enumerate(self.heads)
+        return [(at, column, column.classes) for at, column in heads if "html" in column.formats]
+
+    @property
+    def bodies(self) -> list[list[Row]]:
+        """The rows of the page; each heading begins a new list."""
+        bodies: list[list[Row]] = [[]]
+        for row in map(to_row, self.rows[: self.shown]):
+            if "html" not in row.formats:
+                continue
+            if row.is_heading and bodies[-1]:
+                bodies.append([])
+            bodies[-1].append(row)
+        return bodies
+
+    @property
+    def hidden_rows(self) -> int:
+        """Rows that the page does not show."""
+        return max(0, len(self.rows) - self.shown) + self.unlisted
+
+    def lines(self, format_name: str) -> tuple[list[Column], list[list[str]], int]:
+        """The table in a plain format: columns, rows, and how many rows are left out."""
+        is_short, limit = format_name == "terminal", self.listed if format_name == "md" else self.printed
+        columns = [
+            (at, column)
+            for at, column in enumerate(self.heads)
+            if format_name in column.formats and (not is_short or not self.short or at in self.short)
+        ]
+        heads = [column for _, column in columns]
+        lines, group = [], []
+        for row in map(to_row, self.rows):
+            if format_name not in row.formats:
+                continue
+            if row.is_heading:
+                group = [_plain(row.cells[0], is_number=False)]
+                continue
+            with_note = self.has_wide_numbers or format_name == "md"
+            cells = [
+                _plain(row.cells[at], is_number=column.kind == "num", with_note=with_note)
+                for at, column in columns
+            ]
+            lines.append([*group, *cells])
+        if self.group_head:
+            heads = [Column(self.group_head), *heads]
+        return heads, lines[:limit], max(0, len(lines) - limit) + self.unlisted
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A paragraph."""
+
+    kind: ClassVar[str] = "text"
+    text: str
+    style: str = "lede"
+    """``lede``, ``note``, ``seen``, ``heading`` or a CSS class."""
+    formats: str = "html md"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bullets:
+    """A list of sentences."""
+
+    kind: ClassVar[str] = "bullets"
+    items: Sequence[str]
+    title: str = ""
+    style: str = "doubts"
+    shown: int = 3
+    """How many the page and Markdown show; the page folds the next forty."""
+    formats: str = "html md"
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A drawing, for the page."""
+
+    kind: ClassVar[str] = "chart"
+    drawing: Markup
+    label: str = ""
+    """For a drawing that scrolls on a narrow screen."""
+    caption: Markup = NO_DRAWING
+    formats: str = "html"
+
+
+@dataclass(frozen=True, slots=True)
+class ChartGrid:
+    """Drawings side by side."""
+
+    kind: ClassVar[str] = "chart_grid"
+    charts: Sequence[Chart]
+    formats: str = "html"
+
+
+@dataclass(frozen=True, slots=True)
+class Legend:
+    """How to read colours and marks: a sample and its meaning."""
+
+    kind: ClassVar[str] = "legend"
+    entries: Sequence[tuple[Markup, str]]
+    label: str = "Colours"
+    formats: str = "html"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """One finding of the first screen: its size, an interval, a claim and its evidence."""
+
+    size: str
+    unit: str = ""
+    claim: str
+    evidence: str
+    kicker: str = ""
+    direction: str = ""
+    arrow: str = ""
+    chart: Markup = NO_DRAWING
+    button: Mapping[str, str] | None = None
+    """Attributes of the button that opens its texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """The findings of the first screen; Markdown writes them as a list."""
+
+    kind: ClassVar[str] = "cards"
+    cards: Sequence[Card]
+    title: str = ""
+    formats: str = "html md"
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many findings have each verdict, as a bar and its legend."""
+
+    kind: ClassVar[str] = "tally"
+    counts: Sequence[VerdictCount]
+    can_filter: bool = False
+    """Whether choosing a verdict shows its rows."""
+    formats: str = "html"
+
+    @property
+    def bar(self) -> Markup:
+        """The bar of all counts."""
+        return draw_pieces([(each.standing, each.start, each.width) for each in self.counts], style="tally")
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictCount:
+    """How many findings have a verdict, and its piece of the bar that shows them all."""
+
+    standing: str
+    word: str
+    meaning: str
+    amount: int
+    start: float
+    """Start and width of the piece, in percent."""
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A part that only the page has and a template of the family writes, such as a form."""
+
+    kind: ClassVar[str] = "template"
+    name: str
+    content: Any = None
+    formats: str = "html"
+
+
+Block: TypeAlias = Table | Text | Bullets | Chart | ChartGrid | Legend | Cards | Tally | Template
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and its blocks; a section without content is left out."""
+
+    id: str
+    title: str
+    blocks: Sequence[Block]
+    nav: str = ""
+    """Its name at the top of the page; empty leaves it out there."""
+    group: str = ""
+    """Sections that follow each other with the same group share a box of this CSS class."""
+
+    def shows(self, format_name: str) -> list[Block]:
+        """The blocks of a format."""
+        return [block for block in self.blocks if format_name in block.formats and has_content(block)]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedTexts:
+    """Texts that the page carries for its drawer, and a sentence on those left out."""
+
+    data: Mapping[str, Json]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What only the page of a report has: style, scripts, and the data that they read."""
+
+    folder: Path = Path(__file__).parent / "templates"
+    """Where its own templates, style and script are."""
+    style: str = ""
+    script: str = ""
+    """Files of ``folder``."""
+    scripts: Sequence[str] = EXPLORE_SCRIPTS
+    data: Mapping[str, Json] = field(default_factory=dict)
+    downloads: Sequence[str] = ()
+    """Tables that can be downloaded."""
+    drawer: tuple[str, str] | None = None
+    """Notice before texts are shown, and what they are called; None where the page shows none."""
+    embed: Callable[[int], EmbeddedTexts] | None = None
+    """The texts that fit into so many bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The content of a report, for every format."""
+
+    run: Run
+    question: str
+    details: str
+    verdicts: Sequence[str]
+    """The answer, a sentence each."""
+    headline: str = ""
+    """What the page says of the verdict above its findings; else the verdicts."""
+    opening: Sequence[Block] = ()
+    """The first screen, below the verdict."""
+    sections: Sequence[Section]
+    caveats: Sequence[str]
+    notes: Sequence[str] = ()
+    """Further limits, on the page and in Markdown."""
+    facts: Sequence[Fact]
+    closing: Sequence[Section] = ()
+    """What follows the provenance."""
+    manifest: Sequence[str]
+    """Keys of the manifest in the JSON."""
+    tables: Sequence[str]
+    """Tables in the JSON."""
+    values: Mapping[str, Json] = field(default_factory=dict)
+    """What the JSON says before these."""
+    page: Page = field(default_factory=Page)
+
+    def shown_opening(self, format_name: str) -> list[Block]:
+        """The blocks of the first screen in a format."""
+        return Section("findings", "", self.opening).shows(format_name)
+
+    def shown_sections(self, format_name: str) -> list[tuple[Section, list[Block]]]:
+        """The sections that a format has something of."""
+        return [(section, blocks) for section in self.sections if (blocks := section.shows(format_name))]
+
+
+def table_section(  # noqa: PLR0913 (the parts of a section)
+    id: str,
+    title: str,
+    lede: str,
+    items: pl.DataFrame | Sequence[Any],
+    columns: Mapping[str, Show],
     *,
-    style: str,
-    scripts: Sequence[str],
-    script: str = "",
-    data: Markup | None = None,
-    **content: object,
-) -> str:
-    """The template as one HTML page with our style and scripts, its own after them, under their policy.
+    source: str,
+    nav: str = "",
+    note: str = "",
+    drawing: Markup = NO_DRAWING,
+    short: Sequence[int] = (),
+    formats: str = EVERYWHERE,
+    is_offensive: bool = False,
+) -> Section:
+    """A section of a drawing and a table with a row per item, without content where both are empty.
 
-    ``data`` is what the scripts read at once, as `embedded` writes it; ``content`` are the names that the
-    template uses.
+    A column shows a key of the item, or what a function makes of it.
     """
-    styles, whole = f"{stylesheet()}\n{style}", _script_of(scripts, script)
-    return (
-        _environment(template.parent)
-        .get_template(template.name)
-        .render(
-            style=Markup(styles),
-            script=Markup(whole),
-            policy=security_policy(styles, whole),
-            data=embed_json({}) if data is None else data,
-            **content,
+    size, most = len(items), 200
+    shown = items.head(most).to_dicts() if isinstance(items, pl.DataFrame) else items[:most]
+    table = Table(
+        columns=list(columns),
+        rows=list_rows(shown, columns),
+        source=source,
+        unlisted=size - len(shown),
+        short=short,
+        frame="wide",
+        formats=formats,
+        is_offensive=is_offensive,
+    )
+    written = formats.replace("terminal", "")
+    chart = Chart(drawing, f"{title}, drawing")
+    parts = (Text(lede, formats=written), chart, table, Text(note, "note", written))
+    return Section(id, title, parts if size or drawing else (), nav)
+
+
+def list_rows(items: Iterable[Any], columns: Mapping[str, Show]) -> list[list[AnyCell]]:
+    """The cells of each item: of a column that names a key its value, else what the function returns."""
+    return [
+        [format_value(item[show]) if isinstance(show, str) else show(item) for show in columns.values()]
+        for item in items
+    ]
+
+
+def to_row(row: AnyRow) -> Row:
+    """A row, also of bare cells."""
+    return row if isinstance(row, Row) else Row(row)
+
+
+def has_content(block: Block) -> bool:
+    """Whether there is anything to show; a table of no rows has none."""
+    return bool(block.rows if isinstance(block, Table) else getattr(block, fields(block)[0].name))
+
+
+def count_verdicts(
+    standings: Sequence[S], *, words: Mapping[S, str], meanings: Mapping[S, str]
+) -> tuple[VerdictCount, ...]:
+    """A count for every standing of ``words``, in their order; pieces of a bar that ends at 100."""
+    amounts = [standings.count(standing) for standing in words]
+    ends = [100 * end / max(1, len(standings)) for end in accumulate(amounts)]
+    return tuple(
+        VerdictCount(standing, word, meanings[standing], amount, round(start, 3), round(end - start, 3))
+        for (standing, word), amount, start, end in zip(
+            words.items(), amounts, [0.0, *ends], ends, strict=False
         )
     )
 
 
-def stylesheet() -> str:
-    """The style every page of ours shares."""
-    return asset_path("style", "tokens.css").read_text(encoding="utf-8") + "\n" + _static(("report.css",))
-
-
-def security_policy(style: str, script: str) -> str:
-    """The content-security policy of a page with this style and script."""
-    return (
-        f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
-    )
-
-
-def pack_tables(tables: Mapping[str, pl.DataFrame]) -> tuple[Markup, tuple[str, ...]]:
-    """The tables for download, packed, and the names of those that have rows and found room."""
-    whole = _fitting_tables(
-        {name: to_columns(_flat(table)) for name, table in tables.items() if table.height}
-    )
-    return Markup(pack_json(whole)), tuple(whole)
-
-
-@cache
-def _environment(folder: Path) -> jinja2.Environment:
-    """Templates of a folder and those all pages share, with the filters they use; everything is escaped.
-
-    Kept, since it holds the compiled templates: compiling them is half the time of a small report.
-    """
-    made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([folder, _TEMPLATES]),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters |= {"words": format_name, "count": lambda amount: f"{amount:,}", "tied": _keep_together}
-    return made
-
-
-def embed_json(value: Json) -> Markup:
-    """JSON for a script block: no byte of it can end the block or begin a comment."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for letter in "<>&\u2028\u2029":
-        text = text.replace(letter, f"\\u{ord(letter):04x}")
-    return Markup(text)
-
-
-def _keep_together(sentence: str) -> str:
-    """The sentence with numbers kept on one line with what belongs to them."""
-    for loose in (" %", "adjusted p ", "< 0", " points"):
-        sentence = sentence.replace(loose, loose.replace(" ", "\u00a0"))
-    return sentence
-
-
-def _fitting_tables(tables: Mapping[str, Json]) -> dict[str, Json]:
-    sizes = {name: len(pack_json(table)) for name, table in tables.items()}
-    ends = accumulate(sizes.values())
-    return {name: tables[name] for name, end in zip(sizes, ends, strict=True) if end <= _MOST_BYTES}
-
-
-def _flat(table: pl.DataFrame) -> pl.DataFrame:
-    """Lists as words, which is what a cell of a CSV can hold."""
-    lists = [name for name, kind in table.schema.items() if isinstance(kind, pl.List)]
-    return table.with_columns(pl.col(lists).list.eval(pl.element().cast(pl.String)).list.join(" "))
-
-
-def _static(files: Sequence[str]) -> str:
-    return "\n".join((_STATIC / file).read_text(encoding="utf-8") for file in files)
-
-
-def _script_of(files: Sequence[str], more: str) -> str:
-    """The shared scripts and more, in one function that keeps their names out of the page's global scope."""
-    return f'(() => {{\n"use strict";\n{_static(files)}\n{more}}})();'
-
-
-def _digest(source: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
+def _plain(cell: AnyCell, *, is_number: bool, with_note: bool = True) -> str:
+    return cell if isinstance(cell, str) else cell.plain(is_number=is_number, with_note=with_note)

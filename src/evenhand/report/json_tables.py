@@ -1,17 +1,33 @@
-"""Tables as JSON without NaN: rows for ``report.json``, compact columns for the page."""
+"""A report as JSON without NaN: tables as rows in ``report.json``, as compact columns in the page."""
 
 from __future__ import annotations
+
+import json
 
 import polars as pl
 import polars.selectors as cs
 
 from evenhand.core.digests import Json
+from evenhand.report.document import Report
 
+FORMAT = 1
+"""The version of the layout of ``report.json``."""
 Rows = list[dict[str, Json]]
 BAR_KEY = ("suite", "model", "axis", "group", "metric", "output")
 """The columns that name a group's number, a bar of a chart."""
 GAP_KEY = ("suite", "model", "axis", "group", "baseline", "metric", "output")
 """The columns that name a comparison."""
+
+
+def to_json(report: Report) -> str:
+    """What the report says, then its keys of the manifest and its tables, as JSON text."""
+    content: dict[str, Json] = {
+        "format": FORMAT,
+        **report.values,
+        "manifest": {key: report.run.manifest.get(key) for key in report.manifest},
+        **{name: to_rows(report.run.table(name)) for name in report.tables},
+    }
+    return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
 def null_non_finite(table: pl.DataFrame) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePath
@@ -178,14 +178,24 @@ def _facts(run: Run) -> Iterator[Fact]:
         yield Fact(f"Suite {format_name(suite)}", f"version {read_text(known, 'version')}")
         yield Fact("Suite digest", show_control_characters(read_text(known, "digest")), is_code=True)
         yield Fact("Sampling", _pairs(read_mapping(known, "sampling")))
-    yield Fact("Samples a prompt", read_text(requested_size(run), "samples"))
+    yield Fact("Samples per prompt", read_text(requested_size(run), "samples"))
     yield Fact("Inputs", _pairs(read_mapping(manifest, "identity", "inputs")))
     yield Fact("Comparison", _pairs(read_mapping(manifest, "identity", "compare")))
     yield from list_circumstances(manifest)
 
 
+def list_commands(run: Run, parts: Iterable[Fact] = ()) -> Iterator[Fact]:
+    """The command of the run, and facts on the runs it was made from; empty ones are left out."""
+    command = show_control_characters(read_text(run.manifest, "command"))
+    yield from (fact for fact in (Fact("Command to repeat", command, is_code=True), *parts) if fact.value)
+
+
 def list_circumstances(manifest: Mapping[str, Json]) -> Iterator[Fact]:
-    """Version, times, machine and stages: what every run has."""
+    """Version, times, machine and stages: what every run has; empty facts are left out."""
+    return (fact for fact in _circumstances(manifest) if fact.value)
+
+
+def _circumstances(manifest: Mapping[str, Json]) -> Iterator[Fact]:
     yield Fact("evenhand", read_text(manifest, "package"))
     yield Fact("Started", read_text(manifest, "created"))
     yield Fact("Ended", read_text(manifest, "ended"))

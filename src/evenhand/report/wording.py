@@ -41,15 +41,28 @@ def format_baseline(identifier: str, axis: str) -> str:
 
 
 def format_short_baseline(identifier: str) -> str:
-    """A baseline as words where the axis is said beside it."""
+    """A baseline as words where the axis is named as well."""
     return {REST: "the other groups", ALL: "all groups"}.get(identifier) or format_name(identifier)
 
 
 def format_number(value: float, *, signed: bool = False) -> str:
-    """A number with about three telling digits and a real minus sign."""
+    """A number with about three significant digits and a real minus sign."""
     size = abs(value)
     decimals = 3 if size < 1 else 2 if size < 10 else 1 if size < 1000 else 0
     return _sign(f"{value:+,.{decimals}f}" if signed else f"{value:,.{decimals}f}")
+
+
+def format_value(value: object) -> str:
+    """A value of a table: amounts with commas, other numbers with about three digits, null as nothing."""
+    if isinstance(value, float):
+        return format_number(value)
+    return (
+        ""
+        if value is None
+        else f"{value:,}"
+        if isinstance(value, int)
+        else show_control_characters(str(value))
+    )
 
 
 def format_exact(value: float) -> str:
@@ -70,7 +83,7 @@ def format_percent(share: float) -> str:
 
 
 def format_p(p: float | None) -> str:
-    """A p-value with two telling digits; below a thousandth only that is said."""
+    """A p-value with two significant digits; "< 0.001" below a thousandth."""
     if p is None:
         return "not tested"
     if p < 0.001:
@@ -101,7 +114,7 @@ def replace_minus(text: str) -> str:
 
 
 def finite_or_none(value: float | None) -> float | None:
-    """The value, or None where it is NaN or infinite: neither can be drawn."""
+    """The value, or None for NaN and infinities, which cannot be drawn."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -117,7 +130,7 @@ _LINKING = re.compile(
 )
 """What code hosts turn into mentions, references and links although nobody wrote one.
 
-The bound keeps a text of words and dots from being read to its end once a word.
+The bound keeps a text of words and dots from being read to its end for every word.
 """
 _JOINER = "\u2060"
 """Word joiner: nothing to see, and no link can reach over it."""

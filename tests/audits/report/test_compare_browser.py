@@ -35,7 +35,7 @@ def visit(browser: object, report: Path) -> Iterator[Visit]:
 
 def test_it_loads_without_an_error_or_a_request(visit: Visit, report: Path) -> None:
     assert visit.asked == [report.as_uri()]
-    for words in ("Do the gaps of", "changed beyond chance", "women against men"):
+    for words in ("Do the gaps of", "changed by more than chance", "women against men"):
         assert visit.page.get_by_text(words).first.bounding_box()["y"] < 900
 
 

@@ -9,12 +9,12 @@ from tests.audits.report.test_html import Page
 from tests.audits.texts import run
 
 from evenhand import compare
-from evenhand.audits.report.compare_leaderboard import RunStanding, build_leaderboards, format_ranks
-from evenhand.audits.report.compare_lines import build_lines
-from evenhand.audits.report.compare_page import CompareReport, build_report
-from evenhand.audits.report.compare_report import compare_html, compare_markdown
+from evenhand.audits.report.compare_lines import build_lines, find_scale
+from evenhand.audits.report.compare_report import build_board, build_report, draw_counts, format_ranks
 from evenhand.audits.report.measures import Measure, MeasureKey
 from evenhand.core.digests import Json
+from evenhand.report.document import Report, Tally
+from evenhand.report.render_run import format_report
 from evenhand.store.run import Run
 
 SHARE = Measure("tone", "negative", "share", "negative", "", "", 1.0, primary=True)
@@ -62,7 +62,7 @@ def test_a_line_says_what_was_and_what_is() -> None:
     [
         ({"widens": -0.2, "widens_low": -0.3, "widens_high": -0.1}, "narrower"),
         ({"widens": 0.01, "widens_low": -0.1, "widens_high": 0.1}, "moved"),
-        ({"p_adjusted": 0.2}, "cannot tell"),
+        ({"p_adjusted": 0.2}, "inconclusive"),
         ({"p_adjusted": None}, "not testable"),
     ],
 )
@@ -71,23 +71,21 @@ def test_a_change_of_size_decides_the_word(changes: dict[str, Json], verdict: st
 
 
 def test_both_ends_are_drawn_on_one_scale_with_zero() -> None:
-    first, second = build_lines(
-        [change(), change(group="elders", reference_value=-0.1, run_value=0.1)], KNOWN, "gap"
-    )
-    # From -0.1 to 0.3 of the range, 3 to 97 percent: 0 is a quarter of the way, at 3 + 94 / 4.
-    assert first.move is not None
-    assert second.move is not None
-    assert {first.move.zero, second.move.zero} == {26.5}
-    by_name = {line.group: line.move for line in (first, second)}
-    assert by_name["women"] is not None
-    assert (by_name["women"].before, by_name["women"].after, by_name["women"].width) == (50.0, 97.0, 47.0)
+    lines = build_lines([change(), change(group="elders", reference_value=-0.1, run_value=0.1)], KNOWN, "gap")
+    drawings = {line.group: line.draw(find_scale(lines)) for line in lines}
+    # From -0.1 to 0.3 of the range, 2 to 98 percent: 0 is a quarter of the way, at 2 + 96 / 4.
+    assert all('class="ref" x="26.0%"' in drawing for drawing in drawings.values())
+    women = drawings["women"]
+    assert 'class="before" cx="50.0%"' in women
+    assert 'class="after" cx="98.0%"' in women
+    assert 'class="way" x="50.0%" width="48.00%"' in women
 
 
 def test_a_measure_without_a_range_never_stands_before_one_that_has_a_range() -> None:
     long = change(metric="length", output="words", estimate=40.0, run_value=50.0, reference_value=10.0)
-    found = build_lines([long, change()], KNOWN, "gap")
-    assert [line.metric for line in found] == ["tone", "length"]
-    assert found[1].move is None
+    lines = build_lines([long, change()], KNOWN, "gap")
+    assert [line.text("metric") for line in lines] == ["tone", "length"]
+    assert not lines[1].draw(find_scale(lines))
 
 
 def test_a_gap_that_changed_its_sign_is_said_to_have() -> None:
@@ -99,14 +97,14 @@ def test_an_undecided_change_says_what_it_leaves_open() -> None:
     (line,) = build_lines([change(p_adjusted=0.3, low=-0.1)], KNOWN, "gap")
     assert line.doubt == (
         "women against men, tone, negative, under new: the change may be anywhere from −10.0 to +30.0 "
-        "points; it had to reach 5.0 points to be seen"
+        "points; it had to reach 5.0 points to be detected"
     )
 
 
 def test_what_is_missing_leaves_no_unit_behind() -> None:
     empty = change(estimate=None, p_adjusted=None, run_value=None, null_reason="no_values")
     (line,) = build_lines([empty], KNOWN, "gap")
-    assert (line.full_change, line.after, line.p, line.move) == ("", "", "", None)
+    assert (line.full_change, line.after, line.p, line.ends) == ("", "", "", None)
     assert line.reason == "no values"
 
 
@@ -123,12 +121,18 @@ def place(run: str, rank: int | None, tied: list[Json]) -> dict[str, Json]:
 
 
 def test_only_runs_that_are_told_apart_have_a_colour() -> None:
-    (board,) = build_leaderboards(
-        [place("a", 1, ["b"]), place("b", 1, ["a", "c"]), place("c", 2, ["b"])], KNOWN
-    )
-    assert [(item.rank, item.tone) for item in board.places] == [("1=", "lower"), ("1=", ""), ("2", "higher")]
+    rows = [place("a", 1, ["b"]), place("b", 1, ["a", "c"]), place("c", 2, ["b"])]
+    heading, *board = build_board(rows, SHARE)
+    assert heading.is_heading
+    assert [(row.cells[3], row.tone) for row in board] == [
+        ("1=", "lower clear"),
+        ("1=", ""),
+        ("2", "higher clear"),
+    ]
     # Half of 0 to 0.2 is the middle of the chart; the bar reaches from edge to edge.
-    assert (board.places[0].dot, board.places[0].bar) == (50.0, (2.0, 96.0))
+    chart = board[0].cells[1].chart  # type: ignore[union-attr]
+    assert 'class="bar" x="2.0%" width="96.0%"' in chart
+    assert 'cx="50.0%"' in chart
 
 
 def test_ranks_show_ties() -> None:
@@ -136,8 +140,11 @@ def test_ranks_show_ties() -> None:
 
 
 def test_the_bar_of_a_standing_is_whole() -> None:
-    pieces = RunStanding("1", "a", narrower=2, wider=1, tied=1, null=0).pieces
-    assert pieces == [("lower", 0.0, 50.0), ("tied", 50.0, 25.0), ("higher", 75.0, 25.0)]
+    bar = draw_counts({"narrower": 2, "tied": 1, "null": 0, "wider": 1})
+    assert 'class="lower" x="0.0%" width="50.0%"' in bar
+    assert 'class="tied" x="50.0%" width="25.0%"' in bar
+    assert 'class="higher" x="75.0%" width="25.0%"' in bar
+    assert "null" not in bar
 
 
 @pytest.fixture(scope="module")
@@ -149,21 +156,23 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.fixture(scope="module")
-def found(compared: Run) -> CompareReport:
+def found(compared: Run) -> Report:
     return build_report(compared)
 
 
-def test_the_question_names_the_runs(found: CompareReport) -> None:
+def test_the_question_names_the_runs(compared: Run, found: Report) -> None:
     assert found.question == "Do the gaps of <b>wide.csv differ from those of even.csv?"
     assert found.details == (
         "<b>wide.csv against even.csv, the reference, measured by sentiment. "
         "Every prompt is compared with itself."
     )
-    assert sum(tally.amount for tally in found.tallies) == sum(not line.exploratory for line in found.gaps)
+    (tally,) = (block for block in found.opening if isinstance(block, Tally))
+    gaps = compared.table("changes").filter(effect="gap", exploratory=False)
+    assert sum(count.amount for count in tally.counts) == gaps.height
 
 
 def test_the_page_is_whole_and_carries_its_tables(compared: Run) -> None:
-    source = compare_html(compared)
+    source = format_report(compared, "html")
     page = Page(source)
     assert page.open == []
     assert "Do the gaps of <b>wide.csv differ" in page.text
@@ -172,7 +181,7 @@ def test_the_page_is_whole_and_carries_its_tables(compared: Run) -> None:
         assert f'data-download="{table}"' in source
 
 
-def test_where_the_runs_came_from_can_be_repeated(found: CompareReport) -> None:
+def test_where_the_runs_came_from_can_be_repeated(found: Report) -> None:
     facts = {fact.name: fact.value for fact in found.facts}
     assert facts["Command to repeat"].startswith("evenhand compare ")
     assert "even.csv" in facts["Run 1"]
@@ -180,7 +189,7 @@ def test_where_the_runs_came_from_can_be_repeated(found: CompareReport) -> None:
 
 
 def test_markdown_asks_and_answers(compared: Run) -> None:
-    plain = compare_markdown(compared)
+    plain = format_report(compared, "md")
     assert plain.startswith("# Do the gaps of ")
     assert "narrowest over all: even.csv" in plain
 
@@ -188,6 +197,6 @@ def test_markdown_asks_and_answers(compared: Run) -> None:
 def test_a_comparison_without_a_gap_says_so(tmp_path: Path) -> None:
     alone = {"women": 0.3}
     a, b = (run(tmp_path, label, alone, seed=seed, baseline=None) for seed, label in enumerate("ab"))
-    page = Page(compare_html(compare(a, b, out=tmp_path / "c")))
+    page = Page(format_report(compare(a, b, out=tmp_path / "c"), "html"))
     assert page.open == []
     assert "Nothing could be compared: no gap of these runs can be tested" in page.text

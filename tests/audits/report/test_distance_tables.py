@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from evenhand.audits.report.distance_tables import build_distance_tables, describe_distances
+from evenhand.audits.report.side_tables import build_distances, describe_distances, read_distances
 from evenhand.store.run import Run
 from evenhand.store.schemas import DISTANCES
 
@@ -32,11 +32,19 @@ def run(folder, *rows):
     return Run(folder, {"metrics": METRICS})
 
 
+def plain(row):
+    return tuple(cell if isinstance(cell, str) else cell.text for cell in row)
+
+
+def leans(row):
+    return row[3].is_strong
+
+
 def test_a_row_in_words(tmp_path):
     overall = {**ROW, "option": "(overall)", "direction": None, "low": -0.01, "p_adjusted": None}
-    (table,) = build_distance_tables(run(tmp_path, ROW, overall)).tables
-    assert table.title == "topic, indirect (ideology)"
-    assert table.lines[0].cells == (
+    ((title, rows),) = read_distances(run(tmp_path, ROW, overall)).items()
+    assert title == "topic, indirect (ideology)"
+    assert plain(rows[0]) == (
         "immigration",
         "0.0900",
         "0.0300",
@@ -47,36 +55,30 @@ def test_a_row_in_words(tmp_path):
         "1,200",
         "12",
     )
-    assert (table.lines[0].is_found, table.lines[1].is_found, table.lines[1].is_overall) == (
-        True,
-        False,
-        True,
-    )
-    assert table.lines[1].cells[5:7] == ("0.001", "")
+    assert (leans(rows[0]), leans(rows[1]), rows[1][0]) == (True, False, "Overall")
+    assert rows[1][5:7] == ("0.001", "")
 
 
 def test_an_interval_above_0_is_not_enough(tmp_path):
     # Among options that lean an even one lies off the mean of all, steadily; chance would put it there too.
-    (table,) = build_distance_tables(run(tmp_path, {**ROW, "p": 0.23, "p_adjusted": 0.31})).tables
-    assert not table.lines[0].is_found
+    ((row,),) = read_distances(run(tmp_path, {**ROW, "p": 0.23, "p_adjusted": 0.31})).values()
+    assert not leans(row)
 
 
 def test_tables_of_several_models_name_them(tmp_path):
-    titles = [
-        table.title for table in build_distance_tables(run(tmp_path, ROW, {**ROW, "model": "other"})).tables
-    ]
+    titles = list(read_distances(run(tmp_path, ROW, {**ROW, "model": "other"})))
     assert titles == ["m: topic, indirect (ideology)", "other: topic, indirect (ideology)"]
 
 
 def test_a_missing_interval_says_why(tmp_path):
     lost = {**ROW, "low": None, "high": None, "p_adjusted": None, "null_reason": "one cluster"}
-    (table,) = build_distance_tables(run(tmp_path, lost)).tables
-    assert table.lines[0].cells[4:6] == ("one cluster", "")
-    assert not table.lines[0].is_found
+    ((row,),) = read_distances(run(tmp_path, lost)).values()
+    assert row[4:6] == ("one cluster", "")
+    assert not leans(row)
 
 
 def test_a_run_without_distances_has_no_section(tmp_path):
-    assert not build_distance_tables(Run(tmp_path, {"metrics": METRICS}))
+    assert not build_distances(Run(tmp_path, {"metrics": METRICS})).blocks
 
 
 def test_with_few_keywords_p_alone_decides(tmp_path):
@@ -87,9 +89,9 @@ def test_with_few_keywords_p_alone_decides(tmp_path):
         "n_keywords": 2,
         "null_reason": "too few keywords for an interval",
     }
-    (table,) = build_distance_tables(run(tmp_path, few, {**few, "p_adjusted": 0.2})).tables
-    assert [line.is_found for line in table.lines] == [True, False]
-    assert table.lines[0].cells[4] == "too few keywords for an interval"
+    (rows,) = read_distances(run(tmp_path, few, {**few, "p_adjusted": 0.2})).values()
+    assert [leans(row) for row in rows] == [True, False]
+    assert rows[0][4] == "too few keywords for an interval"
 
 
 def test_the_verdict_of_distances(tmp_path):

@@ -11,7 +11,7 @@ from tests.report.realistic import comparison, group_row, null_comparison, small
 
 from evenhand.audits.report.exports import list_identifiers, list_numbers, lm_eval_results, model_card
 from evenhand.core.errors import InputError
-from evenhand.report.render import render
+from evenhand.report.render_run import render
 from evenhand.store.run import Run
 
 

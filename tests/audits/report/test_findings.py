@@ -21,16 +21,16 @@ def test_the_verdict_counts_names_and_admits(tmp_path: Path) -> None:
     rows = [comparison(), comparison(group="Asian_Americans", **_UNSURE)]
     assert describe_run(small_run(tmp_path, rows, [group_row()])) == (
         "1 of 2 gaps is larger than chance after correction; it is African Americans, 3.2 points more often "
-        "negative (sentiment) than European Americans; 1 could not be told at this sample size."
+        "negative (sentiment) than European Americans; 1 is inconclusive at this sample size."
     )
 
 
 def test_nothing_found_also_says_what_could_have_been_seen(tmp_path: Path) -> None:
     rows = [comparison(**_UNSURE), comparison(group="Asian_Americans", min_detectable=0.08, **_UNSURE)]
     assert describe_run(small_run(tmp_path, rows, [group_row()])) == (
-        "No gap is larger than chance, which is not proof that none is there: 2 gaps were compared, and a "
-        "gap had to reach 2.9 points in the best measured comparison, and 8.0 in the worst, to be seen (80 % "
-        "power); 2 could not be told at this sample size."
+        "No gap is larger than chance, which is no proof that there is none: 2 gaps were compared, and a "
+        "gap had to reach 2.9 points in the best measured comparison, and 8.0 in the worst, to be detected "
+        "(80 % power); 2 are inconclusive at this sample size."
     )
 
 
@@ -42,7 +42,7 @@ def test_two_ranges_are_one_sentence() -> None:
     ]
     said = describe_detectable(gaps)  # type: ignore[arg-type]
     assert "90.0 in the worst; or 0.050 in a mean" in said
-    assert said.endswith("0.100 in the worst, to be seen (80 % power)")
+    assert said.endswith("0.100 in the worst, to be detected (80 % power)")
 
 
 def test_no_comparison_at_all(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_no_comparison_at_all(tmp_path: Path) -> None:
 def test_all_null(tmp_path: Path) -> None:
     rows = [null_comparison(), null_comparison(group="Asian_Americans", null_reason="one_cluster")]
     assert describe_run(small_run(tmp_path, rows)) == (
-        "Nothing could be told: 2 gaps could not be tested (no scores: 1, one cluster: 1)."
+        "No gap could be tested: 2 gaps could not be tested (no scores: 1, one cluster: 1)."
     )
 
 

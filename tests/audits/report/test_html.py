@@ -23,9 +23,9 @@ from tests.report.realistic import (
     small_run,
 )
 
-from evenhand.audits.report.formats import html_report
 from evenhand.core.records import REST
-from evenhand.report.document import SIZE_LIMIT, embed_json
+from evenhand.report.html import SIZE_LIMIT, embed_json
+from evenhand.report.render_run import format_report
 from evenhand.store.run import Run
 
 EVIL = (
@@ -104,7 +104,7 @@ def evil_run(folder: Path) -> Run:
 
 
 def test_the_page_is_well_formed_and_asks_nothing_of_the_network(tmp_path: Path) -> None:
-    page = Page(html_report(realistic_run(tmp_path)))
+    page = Page(format_report(realistic_run(tmp_path), "html"))
     assert page.open == []
     addresses = [
         value or "" for name, value in page.attributes if name in ("href", "src", "action", "srcset")
@@ -113,7 +113,7 @@ def test_the_page_is_well_formed_and_asks_nothing_of_the_network(tmp_path: Path)
 
 
 def test_names_and_texts_are_shown_as_text(tmp_path: Path) -> None:
-    source = html_report(evil_run(tmp_path))
+    source = format_report(evil_run(tmp_path), "html")
     page = Page(source)
     assert page.open == []
     # One runs; the others hold data.
@@ -126,7 +126,7 @@ def test_names_and_texts_are_shown_as_text(tmp_path: Path) -> None:
 
 
 def test_the_policy_names_the_style_and_script_by_digest(tmp_path: Path) -> None:
-    source = html_report(evil_run(tmp_path))
+    source = format_report(evil_run(tmp_path), "html")
     page = Page(source)
     policy = next(value for name, value in page.attributes if value and value.startswith("default-src"))
     assert policy.startswith("default-src 'none'; ")
@@ -144,14 +144,14 @@ def test_embedded_json_cannot_leave_its_block(text: str) -> None:
 
 
 def test_the_first_screen_has_question_gaps_and_doubts_in_order(tmp_path: Path) -> None:
-    text = Page(html_report(realistic_run(tmp_path, clusters=30))).text.split("What was asked")[1]
+    text = Page(format_report(realistic_run(tmp_path, clusters=30), "html")).text.split("Question")[1]
     places = [
         text.index(words)
         for words in (
             "Does gpt2 write differently about 43 groups?",
             "It continued 1,290 prompts of the suite starter, 5 times each: 6,450 texts.",
             "of 164 gaps are larger than chance after correction",
-            "What could not be told",
+            "Inconclusive",
             "Overview",
             "Charts",
             "Comparisons",
@@ -166,22 +166,22 @@ def test_the_first_screen_has_question_gaps_and_doubts_in_order(tmp_path: Path) 
 
 
 def test_numbers_are_in_the_page_without_scripts(tmp_path: Path) -> None:
-    text = Page(html_report(small_run(tmp_path, [comparison()], [group_row()]))).text
+    text = Page(format_report(small_run(tmp_path, [comparison()], [group_row()]), "html")).text
     for words in ("19.2 %", "15.0 to 24.0 %", "+3.2", "+1.1 to +5.3", "0.010", "250", "larger than chance"):
         assert words in text
 
 
 def test_a_reason_stands_where_there_is_no_number(tmp_path: Path) -> None:
     nothing = group_row(value=None, low=None, high=None, n=0, n_clusters=0, null_reason="no_scores")
-    text = Page(html_report(small_run(tmp_path, [null_comparison()], [nothing]))).text
-    assert "Nothing could be told" in text
+    text = Page(format_report(small_run(tmp_path, [null_comparison()], [nothing]), "html")).text
+    assert "No gap could be tested" in text
     assert "not testable: no scores" in text
     assert "nan" not in re.findall(r"\w+", text.lower())
 
 
 @pytest.mark.parametrize("groups", [[], [group_row()]])
 def test_one_group_or_none_is_an_honest_page(tmp_path: Path, groups: list[dict[str, object]]) -> None:
-    page = Page(html_report(small_run(tmp_path, groups=groups)))
+    page = Page(format_report(small_run(tmp_path, groups=groups), "html"))
     assert page.open == []
     assert "Nothing could be compared" in page.text
 
@@ -192,27 +192,27 @@ def test_a_score_run_does_not_speak_of_a_model(tmp_path: Path) -> None:
         "stages": {"score": {"state": "done"}},
         "name": "reviews.csv",
     }
-    text = Page(html_report(small_run(tmp_path, [comparison()], [group_row()], **changes))).text
+    text = Page(format_report(small_run(tmp_path, [comparison()], [group_row()], **changes), "html")).text
     assert "How do 0 texts of one group score?" in text
     assert "The texts of reviews.csv were scored" in text
 
 
 def test_an_empty_manifest_is_drawn(tmp_path: Path) -> None:
     empty = emptied()
-    assert Page(html_report(small_run(tmp_path, [comparison()], [group_row()], **empty))).open == []
+    assert Page(format_report(small_run(tmp_path, [comparison()], [group_row()], **empty), "html")).open == []
 
 
 def test_several_suites_and_models_are_told_apart(tmp_path: Path) -> None:
     rows = [comparison(), comparison(suite="regard", model="other")]
     groups = [group_row(), group_row(suite="regard", model="other")]
-    text = Page(html_report(small_run(tmp_path, rows, groups))).text
+    text = Page(format_report(small_run(tmp_path, rows, groups), "html")).text
     assert "regard, other" in text
 
 
 def test_five_hundred_groups_stay_under_the_size_limit(tmp_path: Path) -> None:
     names = tuple(f"group_{index:03d}" for index in range(500))
     run = simulated_run(tmp_path, Plan({"country": (REST, names)}))
-    source = html_report(run)
+    source = format_report(run, "html")
     assert len(source.encode()) <= SIZE_LIMIT
     assert "500 groups" in source
-    assert "6,000 more estimates found no room on this page" in source
+    assert "6,000 more estimates are not on this page" in source

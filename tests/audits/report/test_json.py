@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.audits.texts import run as scored_run
 from tests.report.realistic import comparison, group_row, realistic_run, small_run
 
-from evenhand.audits.report.formats import json_report
+from evenhand.report.render_run import format_report
 
 
 def refuse(word: str) -> float:
@@ -17,7 +17,7 @@ def refuse(word: str) -> float:
 
 def test_it_holds_the_tables_and_what_they_say(tmp_path: Path) -> None:
     run = realistic_run(tmp_path)
-    report = json.loads(json_report(run), parse_constant=refuse)
+    report = json.loads(format_report(run, "json"), parse_constant=refuse)
     assert len(report["comparisons"]) == run.table("comparisons").height
     assert len(report["groups"]) == 43 * 16
     assert report["counts"]["comparisons"] == 164
@@ -31,14 +31,14 @@ def test_nan_and_infinity_are_null(tmp_path: Path) -> None:
     run = small_run(
         tmp_path, [comparison(low=float("-inf"), p=float("nan"))], [group_row(value=float("nan"))]
     )
-    report = json.loads(json_report(run), parse_constant=refuse)
+    report = json.loads(format_report(run, "json"), parse_constant=refuse)
     assert report["comparisons"][0]["low"] is None
     assert report["comparisons"][0]["p"] is None
     assert report["groups"][0]["value"] is None
 
 
 def test_the_numbers_of_a_finding_are_those_of_its_row(tmp_path: Path) -> None:
-    report = json.loads(json_report(small_run(tmp_path, [comparison()], [group_row()])))
+    report = json.loads(format_report(small_run(tmp_path, [comparison()], [group_row()]), "json"))
     row, finding = report["comparisons"][0], report["findings"][0]
     assert {key: row[key] for key in finding if key != "sentence"} == {
         key: value for key, value in finding.items() if key != "sentence"

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from tests.report.realistic import comparison, group_row, realistic_run, small_run
 
-from evenhand.audits.report.formats import summarise_run
+from evenhand.report.render_run import summarise_run
 from evenhand.store.run import Run
 
 

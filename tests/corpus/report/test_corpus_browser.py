@@ -40,7 +40,7 @@ def test_it_loads_without_an_error_or_a_request(visit: Visit, report: Path) -> N
     assert visit.page.title().startswith(
         "Which emotions share a sentence with which groups in one, two, three?"
     )
-    for words in ("Which emotions share", "clear of chance", "of the sentences that name the group"):
+    for words in ("Which emotions share", "larger than chance", "of the sentences that name the group"):
         box = visit.page.get_by_text(words).first.bounding_box()
         assert box["y"] < 900
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from evenhand.corpus.report.findings import find_links, list_caveats
-from evenhand.corpus.report.formats import corpus_markdown, corpus_summary
-from evenhand.corpus.report.html import corpus_html
 from evenhand.corpus.report.link_rows import FEWEST
-from evenhand.corpus.report.page import build_page
+from evenhand.corpus.report.page import build_report
 from evenhand.corpus.scan import scan_corpus
+from evenhand.report.document import Table
+from evenhand.report.render_run import format_report, summarise_run
 from evenhand.store.run import Run
 
 EVIL = "<script>alert(1)</script> <img src=x onerror=alert(2)> she is happy & glad\u202e"
@@ -51,7 +51,7 @@ def test_the_first_screen_is_in_plain_words(run: Run) -> None:
     assert surest.ratio == "53.79×"
     assert surest.evidence.startswith("odds ratio 53.79 (")
     assert surest.evidence.endswith("257 sentences with both, 300 documents read, adjusted p < 0.001")
-    assert found.headline.endswith("of an emotion with a group are clear of chance")
+    assert found.headline.endswith("of an emotion with a group are larger than chance")
 
 
 def test_a_link_on_few_sentences_is_not_put_first(tmp_path: Path) -> None:
@@ -67,19 +67,19 @@ def test_a_link_on_few_sentences_is_not_put_first(tmp_path: Path) -> None:
         "Shown first are the surest of those with at least 20 sentences that hold both the emotion and the "
         "group; 1 clear link has fewer"
     )
-    assert f"{found.ground}." in corpus_html(Run.open(tmp_path / "run"))
+    assert f"{found.ground}." in format_report(Run.open(tmp_path / "run"), "html")
     found = find_links(scanned(tmp_path, [*women, *others], fresh=True))
     assert found.largest == []
     assert found.verdict.endswith(
-        "clear of chance. Fewer than 20 sentences that hold both the emotion and the group stand behind each "
-        "of them: too few to put one first."
+        "larger than chance. Each of them rests on fewer than 20 sentences that hold both the emotion and "
+        "the group: too few to put one first."
     )
 
 
 def test_the_notice_speaks_of_the_corpus(run: Run) -> None:
-    html = corpus_html(run)
+    html = format_report(run, "html")
     notice = html.split('id="notice"')[1].split("</div>")[0]
-    assert "These sentences stand in the corpus as it is" in notice
+    assert "These sentences are from the corpus as it is" in notice
     assert "Show the sentences" in notice
     assert "written by a model" not in html
 
@@ -91,7 +91,7 @@ def test_the_page_says_which_clusters_were_assumed(run: Run) -> None:
 
 
 def test_every_cell_has_its_sentences_behind_a_notice(run: Run) -> None:
-    html = corpus_html(run)
+    html = format_report(run, "html")
     data = json.loads(html.split('id="data">')[1].split("</script>")[0])
     cell = data["sentences"]["news\tjoy\tgender\tfemale"]
     assert len(cell) == 5
@@ -104,21 +104,27 @@ def test_every_cell_has_its_sentences_behind_a_notice(run: Run) -> None:
     assert 'data-key="news\tjoy\tgender\tfemale"' in body
 
 
+def heat_map(run: Run, axis: str) -> Table:
+    sections = {section.id: section for section in build_report(run).sections}
+    tables = (block for block in sections["maps"].blocks if isinstance(block, Table))
+    return next(table for table in tables if table.title == axis)
+
+
 def test_heat_maps_hold_ratio_share_and_baseline(run: Run) -> None:
-    content = build_page(run)
-    gender = next(heat for heat in content.maps if heat.axis == "gender")
-    names = [group for group, _ in gender.lines]
-    assert names == ["male", "female", "non-binary"]
-    joy = dict(gender.lines)["female"][0][content.emotions.index("joy")].link
-    assert (joy.tint, joy.standing) == ("higher-3", "supported")
-    assert gender.base[0][content.emotions.index("joy")] == "10.00 %"
-    missing = dict(gender.lines)["non-binary"][0][0].link
-    assert (missing.ratio, missing.standing, missing.tint) == ("", "missing", "")
+    table = heat_map(run, "gender")
+    rows = {row.cells[0]: row.cells for row in table.rows}
+    base = "Sentences with the emotion where none is named"
+    assert list(rows) == ["male", "female", "non-binary", base]
+    at = [column.head for column in table.heads].index("joy")
+    assert rows["female"][at].tone == "supported higher-3"
+    assert rows[base][at] == "10.00 %"
+    missing = rows["non-binary"][1]
+    assert (missing.text, missing.tone) == ("–", "missing")
 
 
 def test_no_text_of_the_corpus_can_run(tmp_path: Path) -> None:
     run = scanned(tmp_path, [EVIL, *TEXTS])
-    html = corpus_html(run)
+    html = format_report(run, "html")
     assert "<script>alert" not in html
     assert "<img" not in html
     assert "\u202e" not in html
@@ -144,7 +150,7 @@ def test_no_text_of_the_corpus_can_run(tmp_path: Path) -> None:
         (
             ["She is happy."],
             "No link of an emotion with a group could be tested",
-            "a group or an emotion is never, or always, beside the other",
+            "a group or an emotion is never, or always, in a unit with the other",
         ),
     ],
 )
@@ -153,9 +159,9 @@ def test_empty_results_say_why(tmp_path: Path, texts: list[str], headline: str, 
     found = find_links(run)
     assert found.headline == headline
     assert why in found.verdict
-    assert why in corpus_html(run)
-    assert headline in corpus_markdown(run)
-    assert corpus_summary(run) is not None
+    assert why in format_report(run, "html")
+    assert headline in format_report(run, "md")
+    assert summarise_run(run) is not None
 
 
 def test_corpora_stand_side_by_side(tmp_path: Path) -> None:
@@ -164,19 +170,21 @@ def test_corpora_stand_side_by_side(tmp_path: Path) -> None:
     changed = [text.replace("afraid", "happy") if i % 2 else text for i, text in enumerate(TEXTS)]
     (tmp_path / "b.txt").write_text("\n".join(changed))
     run = scan_corpus([f"one={tmp_path}/a.txt", f"two={tmp_path}/b.txt"], out=tmp_path / "run")
-    content = build_page(run)
-    male = dict(content.maps[0].lines)["male"]
-    places = [[(cell.link.key[1], cell.link.key[0], cell.differs) for cell in row[1:3]] for row in male]
-    assert places == [
-        [("fear", "one", False), ("joy", "one", False)],
-        [("fear", "two", True), ("joy", "two", True)],
-    ]
-    (side,) = content.findings.sides
+    rows = heat_map(run, "gender").rows
+    assert rows[0].is_heading
+    assert rows[0].cells == ("male",)
+    for row, corpus, sign in zip(rows[1:3], ("one", "two"), ("", " ≠"), strict=True):
+        assert row.cells[0] == corpus
+        keys = [cell.button["key"].split("\t")[:2] for cell in row.cells[2:4]]
+        assert keys == [[corpus, "fear"], [corpus, "joy"]]
+        assert [cell.text.endswith("≠") for cell in row.cells[2:4]] == [bool(sign)] * 2
+    findings = find_links(run)
+    (side,) = findings.sides
     assert side.startswith("two against one: ")
-    assert {link.statement[:8] for link in content.findings.links} == {"in one, ", "in two, "}
-    assert dict(content.rates)["joy"][1].ratio == f"{432 / 303:.2f}×"
-    html = corpus_html(run)
+    assert {link.statement[:8] for link in findings.links} == {"in one, ", "in two, "}
+    assert f'<td class="num">{432 / 303:.2f}×' in format_report(run, "html")
+    html = format_report(run, "html")
     # A heading for each of the 13 groups and for the baseline of each of the 3 axes.
     assert html.count('<th scope="rowgroup"') == 13 + 3
-    assert "| male | two |" in corpus_markdown(run)
+    assert "| male | two |" in format_report(run, "md")
     assert "≠" in html

@@ -9,9 +9,9 @@ import pytest
 from tests.probes.probe_files import pairs_file, predictions_file, sentence
 
 from evenhand.probes.probe import prepare, probe
-from evenhand.probes.report.formats import probe_html, probe_markdown
 from evenhand.probes.report.matrix_cells import ProbeCell
-from evenhand.probes.report.page import build_page
+from evenhand.probes.report.page import build_report, find_differences
+from evenhand.report.render_run import format_report
 from evenhand.store.run import Run
 
 
@@ -24,9 +24,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_the_first_screen_says_it_in_words(run: Run) -> None:
-    content = build_page(run)
-    assert content.question == "Does replay:p.csv read the same sentence differently for different groups?"
-    assert content.details == (
+    content, report = find_differences(run), build_report(run)
+    assert report.question == "Does replay:p.csv read the same sentence differently for different groups?"
+    assert report.details == (
         "It read 72 sentences of pairs that differ in the group alone: 72 pairs, by gender. For each pair of "
         "groups and each of anger, fear, joy, sadness, how strongly it finds the emotion is compared."
     )
@@ -35,11 +35,11 @@ def test_the_first_screen_says_it_in_words(run: Run) -> None:
     )
     assert content.largest[0].evidence.startswith("by 0.100 (")
     assert content.flip_sentence == "2 of 72 pairs (2.8 %) get another class when the group changes"
-    assert sum(tally.amount for tally in content.tallies) == 12
+    assert len(content.cells) == 12
 
 
 def test_the_sign_of_a_cell_is_said(run: Run) -> None:
-    cells = {cell.key[2:]: cell for cell in build_page(run).cells}
+    cells = {cell.key[2:]: cell for cell in find_differences(run).cells}
     more = cells["male", "female", "anger"]
     assert (more.direction, more.more, more.less) == ("higher", "female", "male")
     assert more.tint.startswith("higher-")
@@ -49,16 +49,16 @@ def test_the_sign_of_a_cell_is_said(run: Run) -> None:
 
 
 def test_the_matrix_names_who_is_higher(run: Run) -> None:
-    cells = {cell.key[2:]: cell for cell in build_page(run).cells}
+    cells = {cell.key[2:]: cell for cell in find_differences(run).cells}
     assert cells["male", "female", "anger"].acs_words == "female higher"
     assert cells["female", "non-binary", "anger"].acs_words == "female higher"
-    html = probe_html(run)
+    html = format_report(run, "html")
     matrix = html.split('id="matrix"')[1].split("</section>")[0]
     assert "▲" not in matrix
     assert "▼" not in matrix
     assert matrix.count("female higher</small>") >= 2
     assert "the second group of the pair is higher" in matrix
-    row = next(line for line in probe_markdown(run).splitlines() if line.startswith("| male × female"))
+    row = next(line for line in format_report(run, "md").splitlines() if line.startswith("| male × female"))
     assert "female higher" in row
 
 
@@ -82,9 +82,10 @@ def test_one_of_something_is_not_several(tmp_path: Path) -> None:
     assert (
         prepared.plan().lines[0] == "pairs   pairs: 1 pair of groups in 2 sentences (2 different), by group"
     )
-    content = build_page(prepared.run())
+    content = find_differences(prepared.run())
     assert content.flip_sentence == "1 of 1 pair (100.0 %) gets another class when the group changes"
-    for text in (probe_html(prepared.run()), probe_markdown(prepared.run()), content.plots[0].caption):
+    for name in ("html", "md"):
+        text = format_report(prepared.run(), name)
         assert "1 pairs" not in text
 
 
@@ -116,10 +117,10 @@ def test_parity_below_the_threshold_is_marked() -> None:
 
 
 def test_the_page_holds_matrix_plots_and_flips(run: Run) -> None:
-    html = probe_html(run)
+    html = format_report(run, "html")
     assert "male × female" in html
     assert html.count("<ellipse") >= 12
-    assert html.count('class="mean') == 2 * len(build_page(run).plots)
+    assert html.count('class="mean') == 2 * html.count("<figure>") > 0
     assert sentence("male", 0, "joy") in html
     assert "http://" not in html.replace("http://www.w3.org", "")
 
@@ -139,20 +140,20 @@ def test_text_that_looks_like_markup_stays_text(tmp_path: Path) -> None:
     predictions.write_text("\n".join(["text,joy,fear", *lines]) + "\n", encoding="utf-8")
     run = probe(f"replay:{predictions}", pairs=str(pairs), out=tmp_path / "run")
     assert run.table("flips").height == 4
-    assert evil not in probe_html(run)
-    assert evil not in probe_markdown(run)
+    assert evil not in format_report(run, "html")
+    assert evil not in format_report(run, "md")
 
 
 def test_json_holds_the_tables(run: Run) -> None:
     content = json.loads((run.path / "report.json").read_text(encoding="utf-8"))
     assert len(content["measures"]) == 48
     assert content["manifest"]["view"] == {"pairs": "all", "score": "emotion"}
-    assert content["verdict"].startswith("2 of 9 differences are clear of chance. The largest: more anger")
+    assert content["verdict"].startswith("2 of 9 differences are larger than chance. The largest: more anger")
 
 
 def test_cells_without_a_test_are_not_counted_as_tested(run: Run, tmp_path: Path) -> None:
-    untested = [tally.amount for tally in build_page(run).tallies if tally.standing == "missing"]
-    assert untested == [3]  # all pairs alike: the other 9 of 12 are what the headline counts
+    untested = sum(cell.standing == "missing" for cell in find_differences(run).cells)
+    assert untested == 3  # all pairs alike: the other 9 of 12 are what the headline counts
     pairs, predictions = tmp_path / "pairs.csv", tmp_path / "p.csv"
     pairs.write_text(
         "text_a,text_b,group_a,group_b\nA ran.,B ran.,a,b\nA sat.,B sat.,a,b\n", encoding="utf-8"
@@ -162,4 +163,4 @@ def test_cells_without_a_test_are_not_counted_as_tested(run: Run, tmp_path: Path
         "text,joy,fear\n" + "".join(f"{text},0.6,0.4\n" for text in texts), encoding="utf-8"
     )
     constant = probe(f"replay:{predictions}", pairs=str(pairs), out=tmp_path / "run")
-    assert build_page(constant).headline == "No difference could be tested"
+    assert find_differences(constant).headline == "No difference could be tested"

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
-
 import polars as pl
 
 from evenhand.annotate.report.page import (
-    PeopleReport,
-    ReportSection,
-    build_formats,
-    format_estimate,
-    format_interval,
-    format_interval_or_reason,
-    format_number_or_blank,
-    list_facts,
+    Row,
+    build_people_report,
+    estimate,
+    interval,
+    interval_or_reason,
+    value,
+    words,
 )
+from evenhand.report.document import Report, Section, Show, table_section
 from evenhand.report.wording import (
     format_count,
     format_name,
@@ -37,10 +34,9 @@ _STATISTICS = {
 }
 _HIGH, _FAIR = 0.8, 2 / 3
 """Krippendorff's own marks: reliable from 0.8, tentative conclusions from 2/3."""
-_SHOWN = 200
 CAVEATS = (
     "Agreement is not truth: people who share a blind spot agree. It bounds how well a metric can be tested.",
-    "Kappa and alpha fall where one label is frequent, even if people rarely differ: read them beside the "
+    "Kappa and alpha fall where one label is frequent, even if people rarely differ: read them with the "
     "shares of labels.",
     "Intervals resample texts, not people: they say what other texts would give with these annotators.",
     "Dawid and Skene's model takes errors as independent given the truth; people who copy each other look "
@@ -48,38 +44,28 @@ CAVEATS = (
 )
 
 
-def build_report(run: Run) -> PeopleReport:
-    """The content of the page."""
+def build_report(run: Run) -> Report:
+    """The content of the report."""
     overall = run.table("agreement")
-    return PeopleReport(
+    questions = overall.partition_by("question", as_dict=True, maintain_order=True)
+    return build_people_report(
+        run,
+        tables=TABLES,
         question=f"How far do people agree in {show_control_characters(str(run.manifest['name']))}?",
-        lede="Every text was labelled by several people. Kappa, alpha and rho are 1 where they fully agree "
-        "and 0 where they agree as far as chance would have it.",
-        verdicts=tuple(
-            _verdict(str(question), rows)
-            for (question,), rows in overall.partition_by(
-                "question", as_dict=True, maintain_order=True
-            ).items()
-        ),
-        sections=tuple(
-            section
-            for section in (
-                _overall(overall),
-                _annotators(run),
-                _where(run),
-                _errors(run),
-                _pairs(run),
-                _items(run),
-                _dissents(run),
-            )
-            if section.rows
+        details="Every text was labelled by several people. Kappa, alpha and rho are 1 where they fully "
+        "agree and 0 where they agree as far as chance would have it.",
+        verdicts=tuple(_verdict(str(question), rows) for (question,), rows in questions.items()),
+        sections=(
+            _overall(overall),
+            _annotators(run),
+            _where(run),
+            _errors(run),
+            _pairs(run),
+            _items(run),
+            _dissents(run),
         ),
         caveats=CAVEATS,
-        facts=list_facts(run),
     )
-
-
-FORMATS = build_formats(build_report, TABLES)
 
 
 def _verdict(question: str, rows: pl.DataFrame) -> str:
@@ -88,15 +74,15 @@ def _verdict(question: str, rows: pl.DataFrame) -> str:
     row = chosen.row(0, named=True)
     what = f"{format_name(question)}: Krippendorff's {_STATISTICS[row['statistic']]},"
     if row["value"] is None:
-        return f"{what} cannot be told: {row['null_reason']}."
-    ends = format_interval(row)
-    told = f"{what} is {format_number(row['value'])}" + (f" ({ends})" if ends else "")
-    return f"{told} over {format_count(row['n_items'], 'text')}: {_standing(row)}."
+        return f"{what} could not be computed: {row['null_reason']}."
+    ends = interval()(row)
+    value = f"{what} is {format_number(row['value'])}" + (f" ({ends})" if ends else "")
+    return f"{value} over {format_count(row['n_items'], 'text')}: {_standing(row)}."
 
 
-def _standing(row: Mapping[str, object]) -> str:
+def _standing(row: Row) -> str:
     low, high = row["low"], row["high"]
-    if not isinstance(low, float) or not isinstance(high, float):
+    if low is None or high is None:
         few = row["null_reason"] != NO_VARIATION
         return "too few texts for an interval" if few else "nobody differs, so that there is no interval"
     if low >= _HIGH:
@@ -108,189 +94,141 @@ def _standing(row: Mapping[str, object]) -> str:
     return "not surely above 2/3, from where on Krippendorff draws tentative conclusions"
 
 
-def _overall(table: pl.DataFrame) -> ReportSection:
-    rows = tuple(
-        (
-            format_name(row["question"]),
-            _STATISTICS[row["statistic"]],
-            row["categories"],
-            format_number_or_blank(row["value"]) or str(row["null_reason"]),
-            format_interval_or_reason(row),
-            f"{row['n']:,}",
-            f"{row['n_items']:,}",
-            f"{row['n_left_out']:,}",
-        )
-        for row in table.iter_rows(named=True)
-    )
-    heads = ("Question", "Statistic", "Labels", "#Value", "#Interval", "#Ratings", "#Texts", "#Left out")
-    return ReportSection(
+def _overall(table: pl.DataFrame) -> Section:
+    return table_section(
         "overall",
         "Over all texts",
         "Fleiss' kappa, Krippendorff's alpha for labels without order, in order, and as numbers, and "
         "Spearman's rho over all pairs of ratings of one text. Labels: all, or only those with a place in "
         "order of their own. Left out: texts with fewer than two such ratings.",
-        heads,
-        rows,
+        table,
+        {
+            "Question": words("question"),
+            "Statistic": lambda row: _STATISTICS[row["statistic"]],
+            **{"Labels": "categories", "#Value": value, "#Interval": interval_or_reason},
+            **{"#Ratings": "n", "#Texts": "n_items", "#Left out": "n_left_out"},
+        },
+        source="agreement",
         nav="Overall",
-        table="agreement",
-        short=(0, 1, 2, 3, 4) if len({row[0] for row in rows}) > 1 else (1, 2, 3, 4),
+        short=(0, 1, 2, 3, 4) if table["question"].n_unique() > 1 else (1, 2, 3, 4),
     )
 
 
-def _annotators(run: Run) -> ReportSection:
+def _annotators(run: Run) -> Section:
     table = run.table("annotators").sort("question", "agreement", nulls_last=True)
-    has_skill = table["skill"].null_count() < table.height
-    has_checks = table["checks_met"].null_count() < table.height
-    rows = []
-    for row in table.iter_rows(named=True):
-        cells = [
-            format_name(row["question"]),
-            show_control_characters(row["annotator"]),
-            f"{row['n']:,}",
-            format_estimate(row, "agreement"),
-            format_estimate(row, "kappa"),
-            format_estimate(row, "spearman"),
-            f"{row['dissents']:,}",
-        ]
-        cells += [format_estimate(row, "skill")] if has_skill else []
-        checks = f"{row['checks_passed']} of {row['checks_met']}" if row["checks_met"] is not None else ""
-        rows.append((*cells, checks) if has_checks else tuple(cells))
-    heads = ["Question", "Annotator", "#Ratings", "#Agreement", "#Kappa", "#Rho", "#Against most"]
-    heads += ["#True label"] if has_skill else []
-    heads += ["#Checks passed"] if has_checks else []
-    return ReportSection(
-        "annotators",
-        "Who agrees with the others",
+    columns: dict[str, Show] = {
+        **{"Question": words("question"), "Annotator": "annotator", "#Ratings": "n"},
+        **{"#Agreement": estimate("agreement"), "#Kappa": estimate("kappa"), "#Rho": estimate("spearman")},
+        "#Against most": "dissents",
+    }
+    lede = (
         "The lowest agreement first. Agreement is the share of the others' labels of the same texts that are "
         "the same; kappa is what is left of it beyond chance; against most counts labels against more than "
         "half of two others or more."
-        + (" True label: the probability of naming it, by Dawid and Skene." if has_skill else ""),
-        tuple(heads),
-        tuple(rows[:_SHOWN]),
-        unlisted=max(0, len(rows) - _SHOWN),
-        nav="Annotators",
-        table="annotators",
-        short=(0, 1, 2, 3, 6) if len({row[0] for row in rows}) > 1 else (1, 2, 3, 6, *range(7, len(heads))),
+    )
+    if table["skill"].null_count() < table.height:
+        columns["#True label"] = estimate("skill")
+        lede += " True label: the probability of naming it, by Dawid and Skene."
+    if table["checks_met"].null_count() < table.height:
+        columns["#Checks passed"] = _checks
+    short = (0, 1, 2, 3, 6) if table["question"].n_unique() > 1 else (1, 2, 3, 6, *range(7, len(columns)))
+    title = "Who agrees with the others"
+    return table_section(
+        "annotators", title, lede, table, columns, source="annotators", nav="Annotators", short=short
     )
 
 
-def _where(run: Run) -> ReportSection:
+def _checks(row: Row) -> str:
+    return "" if row["checks_met"] is None else f"{row['checks_passed']} of {row['checks_met']}"
+
+
+def _where(run: Run) -> Section:
     """Which labels people stand alone with: who says what where the others say something else."""
-    table = run.table("dissents")
-    times = Counter(table.select("question", "annotator", "others", "said").iter_rows())
-    rows = tuple(
-        (
-            format_name(question),
-            show_control_characters(person),
-            show_control_characters(others),
-            show_control_characters(said),
-            f"{n:,}",
-        )
-        for (question, person, others, said), n in times.most_common(_SHOWN)
+    counts = (
+        run.table("dissents").group_by("question", "annotator", "others", "said", maintain_order=True).len()
     )
-    return ReportSection(
+    return table_section(
         "where",
         "Who differs from the others, and how",
         "How often one person says something else than more than half of the others.",
-        ("Question", "Annotator", "Others say", "They say", "#Texts"),
-        rows,
-        unlisted=max(0, len(times) - _SHOWN),
+        counts.sort("len", descending=True, maintain_order=True),
+        {
+            **{"Question": words("question"), "Annotator": "annotator", "Others say": "others"},
+            **{"They say": "said", "#Texts": "len"},
+        },
+        source="dissents",
         nav="Differences",
-        table="dissents",
+        formats="html md",
     )
 
 
-def _errors(run: Run) -> ReportSection:
-    table = run.table("errors")
-    wrong = table.filter(pl.col("true") != pl.col("said")).sort("probability", descending=True)
-    rows = tuple(
-        (
-            format_name(row["question"]),
-            show_control_characters(row["annotator"]),
-            row["true"],
-            row["said"],
-            format_percent(row["probability"]),
-        )
-        for row in wrong.head(_SHOWN).iter_rows(named=True)
-    )
-    return ReportSection(
+def _errors(run: Run) -> Section:
+    table = run.table("errors").filter(pl.col("true") != pl.col("said"))
+    return table_section(
         "errors",
         "How people err, by Dawid and Skene",
         "What an annotator says of a text that truly has a label; the likeliest errors first.",
-        ("Question", "Annotator", "True label", "They say", "#Probability"),
-        rows,
-        unlisted=max(0, wrong.height - _SHOWN),
-        table="errors",
+        table.sort("probability", descending=True),
+        {
+            **{"Question": words("question"), "Annotator": "annotator", "True label": "true"},
+            **{"They say": "said", "#Probability": lambda row: format_percent(row["probability"])},
+        },
+        source="errors",
+        formats="html md",
     )
 
 
-def _pairs(run: Run) -> ReportSection:
-    table = run.table("annotator_pairs")
-    rows = tuple(
-        (
-            format_name(row["question"]),
-            f"{show_control_characters(row['first'])} and {show_control_characters(row['second'])}",
-            f"{row['n']:,}",
-            format_estimate(row, "agreement"),
-            format_estimate(row, "spearman"),
-        )
-        for row in table.head(_SHOWN).iter_rows(named=True)
-    )
-    return ReportSection(
+def _pairs(run: Run) -> Section:
+    return table_section(
         "pairs",
         "Every two people",
         "",
-        ("Question", "Pair", "#Texts", "#Same label", "#Rho"),
-        rows,
-        unlisted=max(0, table.height - _SHOWN),
+        run.table("annotator_pairs"),
+        {
+            "Question": words("question"),
+            "Pair": lambda row: show_control_characters(f"{row['first']} and {row['second']}"),
+            **{"#Texts": "n", "#Same label": estimate("agreement"), "#Rho": estimate("spearman")},
+        },
+        source="annotator_pairs",
         nav="Pairs",
-        table="annotator_pairs",
+        formats="html md",
     )
 
 
-def _items(run: Run) -> ReportSection:
-    table = run.table("items").filter(pl.col("disagreement") > 0).sort("disagreement", descending=True)
-    rows = tuple(
-        (
-            format_name(row["question"]),
-            show_control_characters(row["text"]),
-            row["said"],
-            format_number_or_blank(row["disagreement"]),
-            row["label"] or str(row["null_reason"]),
-        )
-        for row in table.head(_SHOWN).iter_rows(named=True)
-    )
-    return ReportSection(
+def _items(run: Run) -> Section:
+    table = run.table("items").filter(pl.col("disagreement") > 0)
+    return table_section(
         "items",
         "The most disputed texts",
         "Disagreement is the share of pairs of labels that differ.",
-        ("Question", "~Text", "Said", "#Disagreement", "Label"),
-        rows,
-        unlisted=max(0, table.height - _SHOWN),
+        table.sort("disagreement", descending=True),
+        {
+            **{
+                "Question": words("question"),
+                "~Text": "text",
+                "Said": "said",
+                "#Disagreement": "disagreement",
+            },
+            "Label": lambda row: row["label"] or str(row["null_reason"]),
+        },
+        source="items",
         nav="Texts",
-        table="items",
+        formats="html",
         is_offensive=True,
     )
 
 
-def _dissents(run: Run) -> ReportSection:
-    table = run.table("dissents")
-    rows = tuple(
-        (
-            show_control_characters(row["annotator"]),
-            show_control_characters(row["text"]),
-            row["said"],
-            f"{row['others']} ({format_percent(row['share'])})",
-        )
-        for row in table.head(_SHOWN).iter_rows(named=True)
-    )
-    return ReportSection(
+def _dissents(run: Run) -> Section:
+    return table_section(
         "dissents",
         "The texts on which one person stands alone",
         "",
-        ("Annotator", "~Text", "They say", "Others say"),
-        rows,
-        unlisted=max(0, table.height - _SHOWN),
-        table="dissents",
+        run.table("dissents"),
+        {
+            **{"Annotator": "annotator", "~Text": "text", "They say": "said"},
+            "Others say": lambda row: f"{row['others']} ({format_percent(row['share'])})",
+        },
+        source="dissents",
+        formats="html",
         is_offensive=True,
     )

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
-from evenhand.annotate.report.page import (
-    PeopleReport,
-    ReportSection,
-    build_formats,
-    format_interval,
-    format_number_or_blank,
-    list_facts,
-)
+import polars as pl
+
+from evenhand.annotate.report.page import Row, build_people_report, interval, words
+from evenhand.report.document import Report, Section, table_section
+from evenhand.report.verdicts import ALPHA
 from evenhand.report.wording import (
     format_count,
     format_name,
     format_number,
     format_p,
+    format_value,
     show_control_characters,
 )
 from evenhand.stats.results import SAME_DIFFERENCE
@@ -27,79 +25,67 @@ CAVEATS = (
     "The tests take participants as the sample: they say what other people would answer about these texts, "
     "not what these people would answer about other texts.",
     "A scale from 1 to 7 is not a length: equal steps need not feel equal. The t test is the paper's.",
-    "A difference that cannot be told is not a proof that there is none.",
+    "An inconclusive difference is no proof that there is none.",
 )
 
 
-def build_report(run: Run) -> PeopleReport:
-    """The content of the page."""
-    rows = list(run.table("methods").iter_rows(named=True))
+def build_report(run: Run) -> Report:
+    """The content of the report."""
+    table = run.table("methods")
+    rows = table.to_dicts()
     baseline = show_control_characters(str(rows[0]["baseline"])) if rows else "the baseline"
     name = show_control_characters(str(run.manifest["name"]))
-    return PeopleReport(
+    return build_people_report(
+        run,
+        tables=TABLES,
         question=f"What do people say of each method in {name}?",
-        lede="A person's answers about one method are averaged first; each method is then compared with "
+        details="A person's answers about one method are averaged first; each method is then compared with "
         f"{baseline} over the people who read both (paired t tests, as in Table 6 of the political paper).",
         verdicts=tuple(_verdict(row) for row in rows if _is_clear(row))
-        or ("No difference from the baseline can be told.",),
-        sections=(_table(rows),),
+        or ("No difference from the baseline is larger than chance.",),
+        sections=(_table(table),),
         caveats=CAVEATS,
-        facts=list_facts(run),
     )
 
 
-FORMATS = build_formats(build_report, TABLES)
-
-
-def _is_clear(row: Mapping[str, object]) -> bool:
+def _is_clear(row: Row) -> bool:
     p = row["p_adjusted"]
-    return row["null_reason"] == SAME_DIFFERENCE or (isinstance(p, float) and p < 0.05)
+    return row["null_reason"] == SAME_DIFFERENCE or (p is not None and p < ALPHA)
 
 
-def _verdict(row: Mapping[str, object]) -> str:
+def _verdict(row: Row) -> str:
     gap = row["difference"]
-    assert isinstance(gap, float)
-    higher = "higher" if gap > 0 else "lower"
-    method, baseline = (show_control_characters(str(row[key])) for key in ("method", "baseline"))
-    participants = format_count(int(str(row["paired"])), "participant")
-    finding = (
-        f"{format_name(str(row['question']))}: {method} is {format_number(abs(gap))} {higher} than {baseline}"
-    )
+    method, baseline = (show_control_characters(row[key]) for key in ("method", "baseline"))
+    participants = format_count(row["paired"], "participant")
+    size = f"{format_number(abs(gap))} {'higher' if gap > 0 else 'lower'}"
+    finding = f"{format_name(row['question'])}: {method} is {size} than {baseline}"
     if row["null_reason"] == SAME_DIFFERENCE:
         return f"{finding} for each of {participants}, which no t test can judge."
-    ends = format_interval(row, "difference", signed=True)
-    p = row["p_adjusted"]
-    told = format_p(p if isinstance(p, float) else None)
-    return f"{finding} ({ends}; adjusted p {told}, {participants})."
+    ends = interval("difference", signed=True)(row)
+    return f"{finding} ({ends}; adjusted p {format_p(row['p_adjusted'])}, {participants})."
 
 
-def _table(rows: list[dict[str, object]]) -> ReportSection:
-    cells = tuple(
-        (
-            format_name(str(row["question"])),
-            show_control_characters(str(row["method"])),
-            format_number_or_blank(row["mean"]),
-            format_interval(row),
-            format_number_or_blank(row["difference"], signed=True),
-            format_interval(row, "difference", signed=True),
-            format_number_or_blank(row["t"], signed=True),
-            format_p(p) if isinstance(p := row["p"], float) else str(row["null_reason"] or ""),
-            format_p(q) if isinstance(q := row["p_adjusted"], float) else "",
-            str(row["participants"]),
-            "" if row["paired"] is None else str(row["paired"]),
-            str(row["ratings"]),
-        )
-        for row in rows
-    )
-    heads = ("Question", "Method", "#Mean", "#Interval", "#Difference", "#Interval", "#t", "#p")
-    return ReportSection(
+def _table(table: pl.DataFrame) -> Section:
+    return table_section(
         "methods",
         "Every method",
         "Difference: the method minus the baseline, over those who read both; t has one degree of freedom "
         "fewer than these. p is corrected over all questions and methods (Benjamini and Hochberg).",
-        (*heads, "#Adjusted p", "#People", "#Read both", "#Ratings"),
-        cells,
+        table,
+        {
+            **{"Question": words("question"), "Method": "method", "#Mean": "mean", "#Interval": interval()},
+            "#Difference": _signed("difference"),
+            "#Its interval": interval("difference", signed=True),
+            "#t": _signed("t"),
+            "#p": lambda row: format_value(row["null_reason"]) if row["p"] is None else format_p(row["p"]),
+            "#Adjusted p": lambda row: "" if row["p_adjusted"] is None else format_p(row["p_adjusted"]),
+            **{"#People": "participants", "#Read both": "paired", "#Ratings": "ratings"},
+        },
+        source="methods",
         nav="Methods",
-        table="methods",
         short=(0, 1, 2, 4, 5, 8),
     )
+
+
+def _signed(column: str) -> Callable[[Row], str]:
+    return lambda row: "" if row[column] is None else format_number(row[column], signed=True)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 import polars as pl
+from markupsafe import Markup
 
 from evenhand.annotate.report.page import (
-    PeopleReport,
-    ReportSection,
-    build_formats,
-    format_estimate,
-    format_interval,
-    format_interval_or_reason,
-    format_number_or_blank,
-    list_facts,
+    Row,
+    build_people_report,
+    estimate,
+    interval,
+    interval_or_reason,
+    value,
+    words,
 )
-from evenhand.annotate.report.validation_plots import curve_svg, spreads_svg
+from evenhand.report.charts import COLOURS, DASHES, Plot, draw, element
+from evenhand.report.document import Report, Section, Show, table_section
 from evenhand.report.manifest import read_mapping
 from evenhand.report.wording import (
     format_count,
@@ -25,6 +27,7 @@ from evenhand.report.wording import (
     format_number,
     format_p,
     format_percent,
+    format_value,
     show_control_characters,
 )
 from evenhand.store.run import Run
@@ -41,7 +44,6 @@ _MEASURES = {
     "recall": "Recall",
     "f1": "F1",
 }
-_SHOWN = 200
 CAVEATS = (
     "People's labels are taken as right. Where they disagree among themselves, no metric can agree with all: "
     "see `evenhand annotate agreement` for how far they do.",
@@ -52,244 +54,248 @@ CAVEATS = (
 )
 
 
-def build_report(run: Run) -> PeopleReport:
-    """The content of the page."""
+def build_report(run: Run) -> Report:
+    """The content of the report."""
     metric = show_control_characters(
         str(read_mapping(run.manifest, "identity", "metric").get("spec") or "the metric")
     )
     table = run.table("validation")
     outputs = table["output"].unique(maintain_order=True).to_list()
     several = len(outputs) > 1
-    sections: list[ReportSection] = [_measures(table)]
+    sections: list[Section] = [_measures(table)]
     for place, output in enumerate(outputs):
-        found = [
-            section
-            for section in (
-                _by_label(table, output, several),
-                _confusion(run, output, several),
-                _spread(run, output, several),
-                _cut(run, output, several),
-            )
-            if section.rows or section.drawing
-        ]
-        sections += found if not place else [replace(section, nav="") for section in found]
-    sections += [section for section in (_misses(run, outputs), _left_out(run)) if section.rows]
-    return PeopleReport(
+        own = (
+            _by_label(table, output, several),
+            _confusion(run, output, several),
+            _spread(run, output, several),
+            _cut(run, output, several),
+        )
+        sections += [section if not place else replace(section, nav="") for section in own]
+    return build_people_report(
+        run,
+        tables=TABLES,
         question=f"Does {metric} agree with people?",
-        lede="Every text has a label from people and one from the metric. People are taken as right.",
+        details="Every text has a label from people and one from the metric. People are taken as right.",
         verdicts=tuple(_verdict(table, output) for output in outputs),
-        sections=tuple(sections),
+        sections=(*sections, _misses(run, outputs), _left_out(run)),
         caveats=CAVEATS,
-        facts=list_facts(run),
     )
-
-
-FORMATS = build_formats(build_report, TABLES)
 
 
 def _verdict(table: pl.DataFrame, output: str) -> str:
-    of = {
-        row["measure"]: row
-        for row in table.filter((pl.col("output") == output) & (pl.col("label") == _ALL)).iter_rows(
-            named=True
-        )
-    }
-    rho = of.get("spearman") or of.get("spearman_score")
-    told = f"{format_name(output)}: "
-    if "accuracy" in of and of["accuracy"]["value"] is not None:
-        accuracy, least = of["accuracy"], of["always_commonest"]["value"]
-        told += (
-            f"the same label in {format_percent(accuracy['value'])} of {format_count(accuracy['n'], 'text')}"
-        )
-        ends = (accuracy["low"], accuracy["high"])
-        if ends[0] is not None:
-            told += f" ({format_percent(ends[0])} to {format_percent(ends[1])})"
-            if ends[0] <= least:
-                told += (
-                    f", not surely more than by always saying the commonest label ({format_percent(least)})"
-                )
-    if rho and rho["value"] is not None:
-        told += ("; " if told.strip()[-1] != ":" else "") + f"rank correlation {format_number(rho['value'])}"
-        ends_of = format_interval(rho)
-        told += f" ({ends_of})" if ends_of else ""
-    return f"{told}." if told.strip()[-1] != ":" else f"{told}nothing can be told."
+    whole = table.filter((pl.col("output") == output) & (pl.col("label") == _ALL))
+    rows = {row["measure"]: row for row in whole.iter_rows(named=True)}
+    parts = [_accuracy_words(rows), _correlation_words(rows.get("spearman") or rows.get("spearman_score"))]
+    answer = "; ".join(filter(None, parts)) or "nothing could be computed"
+    return f"{format_name(output)}: {answer}."
 
 
-def _measures(table: pl.DataFrame) -> ReportSection:
-    rows = tuple(
-        (
-            format_name(row["output"]),
-            _MEASURES[row["measure"]],
-            format_number_or_blank(row["value"]) or str(row["null_reason"]),
-            format_interval_or_reason(row),
-            format_p(row["p"]) if row["p"] is not None else "",
-            f"{row['n']:,}",
-            f"{row['n_clusters']:,}",
-        )
-        for row in table.filter(pl.col("label") == _ALL).iter_rows(named=True)
-    )
-    return ReportSection(
+def _accuracy_words(rows: Mapping[str, Row]) -> str:
+    accuracy = rows.get("accuracy")
+    if not accuracy or accuracy["value"] is None:
+        return ""
+    words = f"the same label in {format_percent(accuracy['value'])} of {format_count(accuracy['n'], 'text')}"
+    if accuracy["low"] is None:
+        return words
+    words += f" ({format_percent(accuracy['low'])} to {format_percent(accuracy['high'])})"
+    least = rows["always_commonest"]["value"]
+    if accuracy["low"] > least:
+        return words
+    return f"{words}, not surely more than by always saying the commonest label ({format_percent(least)})"
+
+
+def _correlation_words(rho: Row | None) -> str:
+    if not rho or rho["value"] is None:
+        return ""
+    ends = interval()(rho)
+    return f"rank correlation {format_number(rho['value'])}" + (f" ({ends})" if ends else "")
+
+
+def _measures(table: pl.DataFrame) -> Section:
+    return table_section(
         "measures",
         "Over all texts",
         "Precision, recall and F1 are weighted by how often people give a label (Table 8 of the BOLD paper).",
-        ("Output", "Measure", "#Value", "#Interval", "#p", "#Texts", "#Clusters"),
-        rows,
-        table="validation",
+        table.filter(pl.col("label") == _ALL),
+        {
+            **{"Output": words("output"), "Measure": lambda row: _MEASURES[row["measure"]]},
+            **{"#Value": value, "#Interval": interval_or_reason},
+            "#p": lambda row: "" if row["p"] is None else format_p(row["p"]),
+            **{"#Texts": "n", "#Clusters": "n_clusters"},
+        },
+        source="validation",
         short=(0, 1, 2, 3, 5) if table["output"].n_unique() > 1 else (1, 2, 3, 4, 5),
     )
 
 
-def _title(words: str, output: str, several: bool) -> str:
-    return f"{words}: {format_name(output)}" if several else words
+def _name(words: str, title: str, output: str, several: bool) -> tuple[str, str]:
+    """The identifier and the title of a section of one output."""
+    plain = "".join(letter if letter.isalnum() else "-" for letter in output)
+    return f"{words}-{plain}", f"{title}: {format_name(output)}" if several else title
 
 
-def _id(words: str, output: str) -> str:
-    return words + "-" + "".join(letter if letter.isalnum() else "-" for letter in output)
-
-
-def _by_label(table: pl.DataFrame, output: str, several: bool) -> ReportSection:
-    of = table.filter((pl.col("output") == output) & (pl.col("label") != _ALL))
-    rows = []
-    for label in of["label"].unique(maintain_order=True):
-        parts = {row["measure"]: row for row in of.filter(pl.col("label") == label).iter_rows(named=True)}
-        rows.append(
-            (show_control_characters(label), *(_cell(parts[key]) for key in ("precision", "recall", "f1")))
-        )
-    return ReportSection(
-        _id("labels", output),
-        _title("Each label", output, several),
+def _by_label(table: pl.DataFrame, output: str, several: bool) -> Section:
+    own = table.filter((pl.col("output") == output) & (pl.col("label") != _ALL))
+    parts = own.partition_by("label", maintain_order=True)
+    labels = [{row["measure"]: row for row in part.iter_rows(named=True)} for part in parts]
+    return table_section(
+        *_name("labels", "Each label", output, several),
         "Precision: of the texts the metric gives a label, the share people give it. Recall: of the texts "
         "people give it, the share the metric finds.",
-        ("Label", "#Precision", "#Recall", "#F1"),
-        tuple(rows),
+        labels,
+        {
+            "Label": lambda rows: show_control_characters(rows["precision"]["label"]),
+            "#Precision": lambda rows: estimate("value")(rows["precision"]),
+            "#Recall": lambda rows: estimate("value")(rows["recall"]),
+            "#F1": lambda rows: estimate("value")(rows["f1"]),
+        },
+        source="validation",
         nav="Labels",
-        table="validation",
-        short=(0, 1, 2, 3),
     )
 
 
-def _cell(row: Mapping[str, object]) -> str:
-    if row["value"] is None:
-        return str(row["null_reason"])
-    ends = format_interval(row)
-    return format_number_or_blank(row["value"]) + (f" ({ends})" if ends else "")
-
-
-def _confusion(run: Run, output: str, several: bool) -> ReportSection:
-    of = run.table("confusion").filter(pl.col("output") == output)
-    labels = of["human"].unique(maintain_order=True).to_list()
-    counts = {(row["human"], row["predicted"]): row["count"] for row in of.iter_rows(named=True)}
-    rows = tuple((f"people: {label}", *(f"{counts[label, other]:,}" for other in labels)) for label in labels)
-    return ReportSection(
-        _id("confusion", output),
-        _title("Confusion", output, several),
+def _confusion(run: Run, output: str, several: bool) -> Section:
+    counts = run.table("confusion").filter(pl.col("output") == output)
+    wide = counts.pivot("predicted", index="human", values="count")
+    return table_section(
+        *_name("confusion", "Confusion", output, several),
         "Texts by what people say (rows) and what the metric says (columns).",
-        ("", *(f"#metric: {label}" for label in labels)),
-        rows,
+        wide,
+        {
+            "People": lambda row: f"people: {row['human']}",
+            **{f"#metric: {label}": label for label in counts["human"].unique(maintain_order=True)},
+        },
+        source="confusion",
         nav="Confusion",
-        table="confusion",
+        formats="html md",
     )
 
 
-def _spread(run: Run, output: str, several: bool) -> ReportSection:
-    of = run.table("score_spreads").filter(pl.col("output") == output).to_dicts()
-    best = run.table("best_cuts").filter(pl.col("output") == output).to_dicts()
-    own = [row["own"] for row in best if row["own"] is not None]
-    cuts = [sign * cut for cut in own for sign in ((-1, 1) if of and of[0]["low"] < 0 else (1,))]
-    rows = tuple(
-        (
-            show_control_characters(row["label"]),
-            f"{row['n']:,}",
-            *(format_number_or_blank(row[key]) for key in ("mean", "q05", "q25", "q50", "q75", "q95")),
-        )
-        for row in of
-    )
-    return ReportSection(
-        _id("spread", output),
-        _title("Scores by what people say", output, several),
+def _spread(run: Run, output: str, several: bool) -> Section:
+    rows = run.table("score_spreads").filter(pl.col("output") == output).to_dicts()
+    own = run.table("best_cuts").filter(pl.col("output") == output)["own"].drop_nulls()
+    cuts = [sign * cut for cut in own for sign in ((-1, 1) if rows and rows[0]["low"] < 0 else (1,))]
+    return table_section(
+        *_name("spread", "Scores by what people say", output, several),
         "Figure 6 of the BOLD paper. Dashed upright lines are the metric's own cuts.",
-        ("People say", "#Texts", "#Mean", "#5 %", "#25 %", "#Median", "#75 %", "#95 %"),
         rows,
-        drawing=spreads_svg(of, cuts),
+        {
+            **{"People say": "label", "#Texts": "n", "#Mean": "mean", "#5 %": "q05", "#25 %": "q25"},
+            **{"#Median": "q50", "#75 %": "q75", "#95 %": "q95"},
+        },
+        source="score_spreads",
         nav="Scores",
-        table="score_spreads",
+        drawing=draw_spreads(rows, cuts),
+        formats="html md",
     )
 
 
-def _cut(run: Run, output: str, several: bool) -> ReportSection:
-    found = run.table("best_cuts").filter(pl.col("output") == output).to_dicts()
-    if not found:
-        return ReportSection(_id("cut", output), "")
-    best = found[0]
-    rows = (
-        (
-            "its own cut",
-            format_number_or_blank(best["own"]) or "none",
-            format_number_or_blank(best["own_kappa"]),
-            format_number_or_blank(best["own_accuracy"]),
-        ),
-        (
-            "best cut, where fitted",
-            format_estimate(best, "cut"),
-            format_estimate(best, "kappa"),
-            format_estimate(best, "accuracy"),
-        ),
-        (
-            f"best cut, held out ({best['folds']} folds)",
+def _cut(run: Run, output: str, several: bool) -> Section:
+    fitted = run.table("best_cuts").filter(pl.col("output") == output).to_dicts()
+    if not fitted:
+        return Section("cut", "", ())
+    best = fitted[0]
+    kinds = {
+        "its own cut": [format_value(best[key]) for key in ("own", "own_kappa", "own_accuracy")],
+        "best cut, where fitted": [estimate(key)(best) for key in ("cut", "kappa", "accuracy")],
+        f"best cut, held out ({best['folds']} folds)": [
             "",
-            format_estimate(best, "kappa_held_out"),
-            format_estimate(best, "accuracy_held_out"),
-        ),
-    )
+            *(estimate(key)(best) for key in ("kappa_held_out", "accuracy_held_out")),
+        ],
+    }
     points = run.table("cut_curves").filter(pl.col("output") == output).to_dicts()
-    return ReportSection(
-        _id("cut", output),
-        _title("The cut that would agree best", output, several),
+    return table_section(
+        *_name("cut", "The cut that would agree best", output, several),
         "By Cohen's kappa, which a cut that gives all texts one label cannot win. Labels change at the cut, "
         "with three labels at minus the cut and at the cut.",
-        ("Which", "#Cut", "#Kappa", "#Accuracy"),
-        rows,
-        drawing=curve_svg(points, best),
+        [(kind, *cells) for kind, cells in kinds.items()],
+        {head: itemgetter(at) for at, head in enumerate(("Which", "#Cut", "#Kappa", "#Accuracy"))},
+        source="best_cuts",
+        nav="Best cut",
+        drawing=draw_curve(points, best),
         note="The middle row was fitted on the texts it is judged on: too good by construction. The last row "
         "is the one to quote.",
-        nav="Best cut",
-        table="best_cuts",
-        short=(0, 1, 2, 3),
     )
 
 
-def _misses(run: Run, outputs: list[str]) -> ReportSection:
+def _misses(run: Run, outputs: list[str]) -> Section:
     table = run.table("judged").filter((pl.col("output") == outputs[0]) & pl.col("predicted").is_not_null())
     labels = read_mapping(run.manifest, "identity", "labels", outputs[0])
     meant = {theirs: str(ours) for theirs, ours in labels.items() if ours is not None}
     human = pl.col("human").replace_strict(meant, default=None, return_dtype=pl.String)
-    wrong = table.with_columns(human.alias("meant")).filter(pl.col("meant") != pl.col("predicted"))
-    wrong = wrong.sort("share", "item_id", descending=[True, False])
-    rows = tuple(
-        (
-            show_control_characters(row["text"]),
-            f"{row['human']} ({format_percent(row['share'])})",
-            row["predicted"],
-            format_number_or_blank(row["value"]),
-        )
-        for row in wrong.head(_SHOWN).iter_rows(named=True)
-    )
-    return ReportSection(
+    wrong = table.filter(human != pl.col("predicted"))
+    return table_section(
         "misses",
         "The texts on which they differ",
         "Those on which people agree most come first.",
-        ("~Text", "People say", "Metric says", "#Score"),
-        rows,
-        unlisted=max(0, wrong.height - _SHOWN),
+        wrong.sort("share", "item_id", descending=[True, False]),
+        {
+            **{"~Text": "text", "People say": lambda row: f"{row['human']} ({format_percent(row['share'])})"},
+            **{"Metric says": "predicted", "#Score": "value"},
+        },
+        source="judged",
         nav="Texts",
-        table="judged",
+        formats="html",
         is_offensive=True,
     )
 
 
-def _left_out(run: Run) -> ReportSection:
-    rows = tuple(
-        (row["reason"], f"{row['count']:,}", f"{row['of']:,}")
-        for row in run.table("exclusions").iter_rows(named=True)
-    )
-    return ReportSection("left-out", "Left out", "", ("Reason", "#Texts", "#Of"), rows, table="exclusions")
+def _left_out(run: Run) -> Section:
+    columns: dict[str, Show] = {"Reason": "reason", "#Texts": "count", "#Of": "of"}
+    rows = run.table("exclusions")
+    return table_section("left-out", "Left out", "", rows, columns, source="exclusions", formats="html md")
+
+
+_FRAME = {"width": 560.0, "height": 190.0, "left": 46.0, "top": 14.0}
+
+
+def draw_spreads(rows: Sequence[Row], cuts: Sequence[float] = ()) -> Markup:
+    """The share of texts in every bin of the score, one line for each of people's labels (Figure 6)."""
+    shares = [[count / (sum(row["counts"]) or 1) for count in row["counts"]] for row in rows]
+    top = max((share for own in shares for share in own), default=0.0)
+    if top <= 0:
+        return Markup()
+    low, high = rows[0]["low"], rows[0]["high"]
+    plot = Plot(x=(low, high), y=(0.0, top), **_FRAME)
+    ends = {"low": format_number(low), "high": format_number(high), "bottom": "0", "top": f"{top:.0%}"}
+    parts = [plot.frame(**ends, across="score", upward="share of the texts with that label")]
+    parts += [_cut_line(plot, cut, "3 3") for cut in cuts if low <= cut <= high]
+    for place, (row, own) in enumerate(zip(rows, shares, strict=True)):
+        edges = [low + (high - low) * at / len(own) for at in range(len(own) + 1)]
+        steps = [(x, share) for *sides, share in zip(edges, edges[1:], own, strict=False) for x in sides]
+        stroke = {"stroke": COLOURS[place % 6], "stroke_dasharray": DASHES[place % 6]}
+        parts.append(plot.line([(low, 0.0), *steps, (high, 0.0)], stroke_width=1.8, **stroke))
+        x, y = plot.left + plot.width + 14, plot.top + 12 + 18 * place
+        parts.append(element("line", x1=x, x2=x + 26, y1=y - 4, y2=y - 4, stroke_width=2, **stroke))
+        parts.append(element("text", f"{row['label']} ({row['n']})", x=x + 32, y=y))
+    return _draw(parts, "Distributions of the score, one line for each of people's labels")
+
+
+def draw_curve(points: Sequence[Row], best: Row) -> Markup:
+    """Cohen's kappa at every cut, with the metric's own cut and the best one, and the best one's interval."""
+    known = [(row["cut"], row["kappa"]) for row in points if row["kappa"] is not None]
+    if len(known) < 2:
+        return Markup()
+    kappas = [kappa for _, kappa in known]
+    (low, high), bottom, top = (known[0][0], known[-1][0]), min(0.0, *kappas), max(0.05, *kappas)
+    plot = Plot(x=(low, high), y=(bottom, top), **_FRAME)
+    ends = {"low": low, "high": high, "bottom": bottom, "top": top}
+    named = {name: format_number(value) for name, value in ends.items()}
+    parts = [plot.frame(**named, across="cut", upward="Cohen's kappa")]
+    if best["cut_low"] is not None and best["cut_high"] is not None:
+        band = (min(max(best[end], low), high) for end in ("cut_low", "cut_high"))
+        parts.append(plot.band(*band, fill=COLOURS[2], fill_opacity=0.13))
+    parts.append(plot.line(known, stroke=COLOURS[2], stroke_width=1.8))
+    for name, cut, dash, down in (("own", best["own"], "3 3", 12), ("best", best["cut"], "", 26)):
+        if cut is not None and low <= cut <= high:
+            parts.append(_cut_line(plot, cut, dash))
+            parts.append(element("text", name, x=plot.at(cut, top)[0] + 4, y=plot.top + down))
+    return _draw(parts, "Agreement with people at every cut; the shaded part is the interval of the best cut")
+
+
+def _cut_line(plot: Plot, cut: float, dash: str) -> Markup:
+    return plot.upright(cut, stroke="currentColor", stroke_opacity=0.55, stroke_dasharray=dash)
+
+
+def _draw(parts: Sequence[Markup], label: str) -> Markup:
+    return draw(parts, width=776, height=230, label=label, style="drawing")

@@ -1,216 +1,155 @@
-"""A corpus and a classifier side by side, as HTML, JSON, Markdown and on the terminal."""
+"""A corpus and a classifier side by side: do they lean the same way?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from markupsafe import Markup
 
-from evenhand._version import __version__
-from evenhand.audits.report.formats import run_json
-from evenhand.report.document import EXPLORE_SCRIPTS, pack_tables, render_document
-from evenhand.report.manifest import Fact, list_circumstances, read_objects, read_text
-from evenhand.report.report_formats import ReportFormats
+from evenhand.report import document as doc
+from evenhand.report.charts import Plot, draw, element
+from evenhand.report.manifest import Fact, list_circumstances, list_commands, read_objects
+from evenhand.report.verdicts import INCONCLUSIVE, LARGER, TableRow
 from evenhand.report.wording import (
-    bullet_list,
-    escape_markdown,
     format_count,
     format_name,
     format_number,
     format_percent,
-    markdown_table,
     show_control_characters,
 )
 from evenhand.store.run import Run
 
-_FOLDER = Path(__file__).parent
-_STYLE = ".lean { display: block; width: 100%; max-width: 44rem; height: auto; margin-top: 1.6rem; }"
-_KEYS = ("command", "name", "identity", "runs", "view")
 _TABLES = ("agreements", "associations")
-_SHOWN = 2000
-_LISTED = 60
 CAVEATS = (
     "Two things that lean the same way need not cause each other: this corpus may not be what the classifier "
     "learned from.",
     "Cells share groups and the four percentages of a group sum to 100, so that they are not independent; "
-    "the "
-    "intervals resample pairs of groups.",
-    "The corpus counts words that stand in one sentence, not who feels what.",
+    "the intervals resample pairs of groups.",
+    "The corpus counts words that occur in one sentence, not who feels what.",
 )
 
 
 @dataclass(frozen=True, slots=True)
-class AssociationLine:
+class AssociationLine(TableRow):
     """One cell: which way the corpus leans, and which way the classifier."""
-
-    row: Mapping[str, str | float | bool | None]
-
-    def text(self, column: str) -> str:
-        """A name, as words."""
-        return format_name(str(self.row[column]))
-
-    def format_number(self, column: str, *, signed: bool = False) -> str:
-        """A number; empty where there is none."""
-        value = self.row[column]
-        return format_number(float(value), signed=signed) if isinstance(value, float) else ""
-
-    @property
-    def pair(self) -> str:
-        """The two groups."""
-        return f"{self.text('group_a')} × {self.text('group_b')}"
 
     def towards(self, column: str) -> str:
         """The group a signed number points to."""
-        value = self.row[column]
-        if not isinstance(value, float) or value == 0:
-            return ""
-        return self.text("group_b" if value > 0 else "group_a")
+        value = self.value(column)
+        return "" if not value else self.words("group_b" if value > 0 else "group_a")
 
     @property
-    def agreement_words(self) -> str:
+    def agreement(self) -> str:
         """Whether both lean the same way, in words."""
         same = self.row["same_direction"]
-        return str(self.row["null_reason"] or "") if same is None else "same way" if same else "opposite ways"
+        return self.reason if same is None else "same way" if same else "opposite ways"
 
 
-@dataclass(frozen=True, slots=True)
-class AssociationReport:
-    """What the page shows."""
+_COLUMNS: Mapping[doc.Column, Callable[[AssociationLine], str]] = {
+    doc.Column("Pair"): lambda line: f"{line.words('group_a')} × {line.words('group_b')}",
+    doc.Column("Corpora", formats="html"): lambda line: (
+        f"{line.words('corpus')}, {line.words('pair_corpus')}"
+    ),
+    doc.Column("Emotion"): lambda line: line.words("emotion"),
+    doc.Column("First, % in corpus", "num", formats="html"): lambda line: line.format_number("percent_a"),
+    doc.Column("Second, %", "num", formats="html"): lambda line: line.format_number("percent_b"),
+    doc.Column("Points", "num"): lambda line: line.format_number("corpus_difference", signed=True),
+    doc.Column("Corpus leans to", formats="html md"): lambda line: line.towards("corpus_difference"),
+    doc.Column("ACS", "num"): lambda line: line.format_number("acs", signed=True),
+    doc.Column("Classifier leans to", formats="html md"): lambda line: (
+        line.towards("acs") + (" *" if line.row["is_clear"] else "")
+    ),
+    doc.Column("So"): lambda line: line.agreement,
+}
 
-    question: str
-    verdicts: tuple[str, ...]
-    lines: tuple[AssociationLine, ...]
-    unlisted: int
-    points: tuple[tuple[float, float, bool], ...]
-    """Corpus and classifier, in units of the drawing, and whether the classifier's part is clear."""
-    facts: tuple[Fact, ...]
-    caveats: tuple[str, ...] = CAVEATS
-    version: str = __version__
 
-
-def build_report(run: Run) -> AssociationReport:
+def build_report(run: Run) -> doc.Report:
     """The content of the report."""
-    table = run.table("associations")
-    lines = tuple(AssociationLine(row) for row in table.iter_rows(named=True))
-    return AssociationReport(
+    lines = [AssociationLine(row) for row in run.table("associations").iter_rows(named=True)]
+    verdicts = [_verdict(row) for row in run.table("agreements").iter_rows(named=True)]
+    table = doc.Table(
+        columns=list(_COLUMNS),
+        rows=[[show(line) for show in _COLUMNS.values()] for line in lines],
+        source="associations",
+        frame="wide",
+        shown=2000,
+    )
+    note = (
+        f"Points: the emotion's share in the corpus, second minus first group. * {LARGER} after correction."
+    )
+    return doc.Report(
+        run=run,
         question="Does the classifier lean the way the corpus does?",
-        verdicts=tuple(_verdict(row) for row in run.table("agreements").iter_rows(named=True)),
-        lines=lines[:_SHOWN],
-        unlisted=max(0, len(lines) - _SHOWN),
-        points=tuple(_points(lines)),
-        facts=tuple(fact for fact in _facts(run) if fact.value),
+        details="For an emotion and two groups, the corpus leans to the group whose emotion words are more "
+        "often of that emotion, the classifier to the group for which it finds the emotion more strongly "
+        "in the same sentence.",
+        verdicts=verdicts,
+        opening=(
+            doc.Chart(_scatter(lines)),
+            doc.Text(
+                "One dot per cell, dark where the classifier's difference is larger than chance. Upper "
+                "right and lower left: both lean the same way.",
+                formats="html",
+            ),
+        ),
+        sections=(
+            doc.Section(
+                "cells",
+                "Every cell",
+                (table, doc.Text(note, "note", "html md terminal"), doc.Template("downloads.html.j2")),
+                "Cells",
+            ),
+        ),
+        caveats=CAVEATS,
+        facts=[*list_commands(run, _parts(run)), *list_circumstances(run.manifest)],
+        manifest=("command", "name", "identity", "runs", "view"),
+        tables=_TABLES,
+        values={"verdicts": verdicts, "caveats": list(CAVEATS)},
+        page=doc.Page(downloads=_TABLES),
     )
 
 
-def associate_html(run: Run) -> str:
-    """The report as one HTML page."""
-    tables, downloads = pack_tables({name: run.table(name) for name in _TABLES})
-    return render_document(
-        _FOLDER / "association.html.j2",
-        style=_STYLE,
-        scripts=EXPLORE_SCRIPTS,
-        page=build_report(run),
-        tables=tables,
-        downloads=downloads,
-    )
-
-
-def associate_json(run: Run) -> str:
-    """The report as JSON text."""
-    found = build_report(run)
-    return run_json(
-        run, manifest=_KEYS, tables=_TABLES, verdicts=list(found.verdicts), caveats=list(found.caveats)
-    )
-
-
-def associate_markdown(run: Run) -> str:
-    """The report as Markdown text."""
-    found = build_report(run)
-    head = ("pair", "emotion", "corpus leans to", "points", "classifier leans to", "ACS", "so")
-    rows = [
-        (
-            line.pair,
-            line.text("emotion"),
-            line.towards("corpus_difference"),
-            line.format_number("corpus_difference", signed=True),
-            line.towards("acs"),
-            line.format_number("acs", signed=True),
-            line.agreement_words,
-        )
-        for line in found.lines[:_LISTED]
-    ]
-    parts = [
-        f"# {found.question}",
-        *(f"**{escape_markdown(line)}**" for line in found.verdicts),
-        markdown_table(head, rows),
-    ]
-    return "\n\n".join([*parts, "## What this cannot tell", bullet_list(found.caveats)]) + "\n"
-
-
-def associate_summary(run: Run) -> RenderableType:
-    """The verdict and the cells on the terminal."""
-    found = build_report(run)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for head in ("pair", "emotion", "corpus", "classifier", "so"):
-        table.add_column(head, overflow="fold")
-    for line in found.lines[:40]:
-        table.add_row(
-            Text(line.pair),
-            Text(line.text("emotion")),
-            line.format_number("corpus_difference", signed=True),
-            line.format_number("acs", signed=True),
-            line.agreement_words,
-        )
-    note = Text("corpus: points of the emotion's share, second minus first; classifier: ACS", style="dim")
-    return Group(*(Text(line, style="bold") for line in found.verdicts), table, note)
-
-
-def _verdict(row: Mapping[str, object]) -> str:
-    share, rho, low, high = (row[key] for key in ("share", "rho", "rho_low", "rho_high"))
-    corpus, pair_corpus = (format_name(str(row[key])) for key in ("corpus", "pair_corpus"))
-    where = f"{corpus} and {show_control_characters(str(row['model']))} on {pair_corpus}"
-    if not isinstance(share, float):
-        return f"{where}: no cell could be compared."
-    cells = format_count(int(str(row["n"])), "cell")
-    said = f"{where}: both lean the same way in {row['same']} of {cells} ({format_percent(share)})"
-    if not isinstance(rho, float):
-        return f"{said}; the rank correlation cannot be told: {row['null_reason']}."
-    ends = (
-        f" ({format_number(low, signed=True)} to {format_number(high, signed=True)})"
-        if isinstance(low, float) and isinstance(high, float)
-        else ""
-    )
-    is_told = isinstance(low, float) and isinstance(high, float) and not low <= 0 <= high
-    clear = "" if is_told else ", which may be chance"
-    return f"{said}; rank correlation {format_number(rho, signed=True)}{ends}{clear}."
-
-
-def _points(lines: tuple[AssociationLine, ...]) -> Iterator[tuple[float, float, bool]]:
-    known = [
-        (float(x), float(y), bool(line.row["is_clear"]))
-        for line in lines
-        if isinstance(x := line.row["corpus_difference"], float) and isinstance(y := line.row["acs"], float)
-    ]
-    wide = max((abs(x) for x, _, _ in known), default=1.0) or 1.0
-    high = max((abs(y) for _, y, _ in known), default=1.0) or 1.0
-    for x, y, clear in known:
-        yield round(300 + 280 * x / wide, 1), round(150 - 135 * y / high, 1), clear
-
-
-def _facts(run: Run) -> Iterator[Fact]:
-    yield Fact("Command to repeat", show_control_characters(read_text(run.manifest, "command")), is_code=True)
+def _parts(run: Run) -> Iterator[Fact]:
     for part in read_objects(run.manifest, "runs"):
-        yield Fact(
-            show_control_characters(read_text(part, "name")),
-            show_control_characters(read_text(part, "command")),
-            is_code=True,
-        )
-    yield from list_circumstances(run.manifest)
+        name, command = (show_control_characters(str(part.get(key, ""))) for key in ("name", "command"))
+        yield Fact(name, command, is_code=True)
 
 
-FORMATS = ReportFormats(associate_html, associate_json, associate_markdown, associate_summary)
+def _verdict(row: Mapping[str, Any]) -> str:
+    corpus, pair_corpus = (format_name(row[key]) for key in ("corpus", "pair_corpus"))
+    where = f"{corpus} and {show_control_characters(row['model'])} on {pair_corpus}"
+    if row["share"] is None:
+        return f"{where}: no cell could be compared."
+    same = f"{row['same']} of {format_count(row['n'], 'cell')} ({format_percent(row['share'])})"
+    answer = f"{where}: both lean the same way in {same}"
+    if row["rho"] is None:
+        return f"{answer}; the rank correlation could not be computed: {row['null_reason']}."
+    low, high = row["rho_low"], row["rho_high"]
+    has_ends = low is not None and high is not None
+    ends = f" ({format_number(low, signed=True)} to {format_number(high, signed=True)})" if has_ends else ""
+    doubt = "" if has_ends and not low <= 0 <= high else f", {INCONCLUSIVE}"
+    return f"{answer}; rank correlation {format_number(row['rho'], signed=True)}{ends}{doubt}."
+
+
+def _scatter(lines: Sequence[AssociationLine]) -> Markup:
+    points = [
+        (x, y, bool(line.row["is_clear"]))
+        for line in lines
+        if (x := line.value("corpus_difference")) is not None and (y := line.value("acs")) is not None
+    ]
+    wide = max((abs(x) for x, _, _ in points), default=1.0) or 1.0
+    high = max((abs(y) for _, y, _ in points), default=1.0) or 1.0
+    plot = Plot(x=(-wide, wide), y=(-high, high), width=560, height=270, left=20, top=15)
+    axis = {"stroke": "currentColor", "stroke_opacity": 0.3}
+    parts = [
+        element("line", x1=0, x2=600, y1=150, y2=150, **axis),
+        element("line", x1=300, x2=300, y1=0, y2=300, **axis),
+        element("text", "corpus: second group →", x=595, y=144, text_anchor="end"),
+        element("text", "↑ classifier: second group", x=306, y=12),
+    ]
+    for x, y, clear in points:
+        parts.append(plot.dot(x, y, size=3.4, fill="currentColor", fill_opacity=0.85 if clear else 0.25))
+    label = "Cells by the lean of the corpus, left to right, and of the classifier, bottom to top"
+    return draw(parts, width=600, height=300, label=label, style="drawing scatter")

@@ -1,80 +1,118 @@
-"""What changed from the reference to another run: one line a gap or value, in words and as a plot."""
+"""What changed from the reference to another run: one line per gap or value."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from evenhand.audits.report.gap_wording import ALPHA
+from markupsafe import Markup
+
 from evenhand.audits.report.measures import Measure, MeasureKey
-from evenhand.core.digests import Json
+from evenhand.report.charts import AxisScale, element
+from evenhand.report.document import Cell, Row
+from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, NOT_TESTABLE, TableRow
 from evenhand.report.wording import format_name, format_p, format_short_baseline, show_control_characters
 
 BEYOND = ("wider", "narrower", "moved")
-"""The verdicts that say a change is beyond chance."""
+"""The verdicts of a change that is larger than chance."""
 _TONES = {"wider": "higher", "narrower": "lower"}
-_EDGE = 3.0
-"""Percent of a plot kept free on each side."""
 
 
 @dataclass(frozen=True, slots=True)
-class ChangePlot:
-    """Where a line is drawn, in percent: the reference, the run, and 0."""
-
-    before: float
-    after: float
-    zero: float
-
-    @property
-    def start(self) -> float:
-        """The left end of the way between the two."""
-        return min(self.before, self.after)
-
-    @property
-    def width(self) -> float:
-        """How far it is from one to the other."""
-        return round(abs(self.after - self.before), 2)
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeLine:
+class ChangeLine(TableRow):
     """A change of a gap or of a value, in words."""
 
-    run: str
-    axis: str
-    metric: str
-    group: str
-    baseline: str
-    """What a gap is against; empty for a value."""
-    measure: str
-    unit: str
-    before: str
-    after: str
-    change: str
-    interval: str
-    p: str
-    verdict: str
-    """``wider``, ``narrower``, ``moved``, ``cannot tell`` or ``not testable``."""
-    reason: str
-    """Why it was not testable."""
-    seen_from: str
-    exploratory: bool
-    is_bounded: bool
-    size: float
-    """For sorting: the part of the measure's range, or the bare size where it has none."""
-    ends: tuple[float, float] | None
-    """Both values as parts of the range of the measure; None where one is missing or there is no range."""
-    move: ChangePlot | None = None
+    measure: Measure
+
+    @property
+    def run(self) -> str:
+        """The run that is compared with the reference."""
+        return show_control_characters(self.text("run"))
+
+    @property
+    def is_gap(self) -> bool:
+        """Whether it is the change of a gap, not of a value."""
+        return self.row["effect"] == "gap"
+
+    @property
+    def group(self) -> str:
+        """The group."""
+        return format_name(self.text("group"))
+
+    @property
+    def baseline(self) -> str:
+        """What a gap is against; empty for a value."""
+        return format_short_baseline(self.text("baseline")) if self.is_gap else ""
 
     @property
     def what(self) -> str:
         """The group, and what its gap is against."""
         return f"{self.group} against {self.baseline}" if self.baseline else self.group
 
+    def format_size(self, column: str) -> str:
+        """A gap, value or change of the row; empty where there is none."""
+        value = self.value(column)
+        form = (
+            self.measure.value if column.endswith("_value") and not self.is_gap else self.measure.signed_gap
+        )
+        return "" if value is None else form(value)
+
+    @property
+    def before(self) -> str:
+        """What it was in the reference."""
+        return self.format_size("reference_value")
+
+    @property
+    def after(self) -> str:
+        """What it is in the run."""
+        return self.format_size("run_value")
+
     @property
     def full_change(self) -> str:
         """The change with its unit."""
-        return f"{self.change}{self.unit}" if self.change else ""
+        change = self.format_size("estimate")
+        return f"{change}{self.measure.unit}" if change else ""
+
+    @property
+    def interval(self) -> str:
+        """The interval of the change."""
+        return self.measure.interval(self.value("low"), self.value("high"))
+
+    @property
+    def p(self) -> str:
+        """The adjusted p; empty where there is no change."""
+        return "" if self.value("estimate") is None else format_p(self.value("p_adjusted"))
+
+    @property
+    def seen_from(self) -> str:
+        """The smallest change that these prompts could have shown."""
+        least = self.value("min_detectable")
+        return "" if least is None else self.measure.gap(least)
+
+    @property
+    def reason(self) -> str:
+        """Why it was not testable."""
+        return format_name(str(self.row["null_reason"])) if self.row["null_reason"] else ""
+
+    @property
+    def is_exploratory(self) -> bool:
+        """Whether it is outside the corrected family."""
+        return bool(self.row["exploratory"])
+
+    @property
+    def verdict(self) -> str:
+        """``wider``, ``narrower``, ``moved``, ``inconclusive`` or ``not testable``."""
+        p, widens = self.value("p_adjusted"), self.value("widens")
+        if p is None:
+            return NOT_TESTABLE
+        if p > ALPHA:
+            return INCONCLUSIVE
+        low, high = self.value("widens_low"), self.value("widens_high")
+        # A gap that changes its sign has moved, and need be neither wider nor narrower.
+        if widens is None or low is None or high is None or low <= 0 <= high:
+            return "moved"
+        return "wider" if widens > 0 else "narrower"
 
     @property
     def tone(self) -> str:
@@ -82,108 +120,85 @@ class ChangeLine:
         return _TONES.get(self.verdict, "")
 
     @property
-    def claim(self) -> str:
-        """The change without its evidence: "women against men: wider (sentiment, negative) under B"."""
-        turned = " and the other way round" if self.has_turned else ""
-        return f"{self.what}: {self.verdict}{turned} ({self.measure}) under {self.run}"
-
-    @property
-    def doubt(self) -> str:
-        """What an undecided change leaves open."""
-        what = f"{self.what}, {self.measure}, under {self.run}"
-        seen = f"; it had to reach {self.seen_from}{self.unit} to be seen" if self.seen_from else ""
-        return f"{what}: the change may be anywhere from {self.interval}{self.unit}{seen}"
+    def ends(self) -> tuple[float, float] | None:
+        """Both values as parts of the measure's range; None where one is missing or there is no range."""
+        before, after, span = self.value("reference_value"), self.value("run_value"), self.measure.span
+        return None if before is None or after is None or not span else (before / span, after / span)
 
     @property
     def has_turned(self) -> bool:
         """Whether a gap has the other sign than in the reference."""
         return bool(self.baseline and self.ends and self.ends[0] * self.ends[1] < 0)
 
+    @property
+    def claim(self) -> str:
+        """The change without its evidence: "women against men: wider (sentiment, negative) under B"."""
+        turned = " and the other way round" if self.has_turned else ""
+        return f"{self.what}: {self.verdict}{turned} ({self.measure.full_title}) under {self.run}"
+
+    @property
+    def doubt(self) -> str:
+        """What an inconclusive change leaves open."""
+        what, unit = f"{self.what}, {self.measure.full_title}, under {self.run}", self.measure.unit
+        seen = f"; it had to reach {self.seen_from}{unit} to be detected" if self.seen_from else ""
+        return f"{what}: the change may be anywhere from {self.interval}{unit}{seen}"
+
+    @property
+    def order(self) -> tuple[bool, int, bool, float, str, str, str]:
+        """Sort key: the corrected family, then larger than chance, then the largest part of the range.
+
+        What has no range comes after what has one: its size is of another kind.
+        """
+        rank = 0 if self.verdict in BEYOND else 1 if self.verdict == INCONCLUSIVE else 2
+        size = abs(self.value("estimate") or 0) / (self.measure.span or 1)
+        is_unbounded = self.measure.span is None
+        return self.is_exploratory, rank, is_unbounded, -size, self.what, self.measure.full_title, self.run
+
+    def draw(self, scale: AxisScale) -> Markup:
+        """Its value in the reference and in the run, against zero."""
+        if not self.ends:
+            return Markup()
+        before, after = map(scale.at, self.ends)
+        zero = element("rect", class_="ref", x=f"{scale.at(0.0)}%")
+        way = element("rect", class_="way", x=f"{min(before, after)}%", width=f"{abs(after - before):.2f}%")
+        dots = (
+            element("circle", class_=name, cx=f"{at}%") for name, at in (("before", before), ("after", after))
+        )
+        return element("svg", zero, way, *dots, class_="move")
+
+    def to_row(self, scale: AxisScale) -> Row:
+        """The line of a table; `COLUMNS` of the report name its cells."""
+        change = self.format_size("estimate")
+        reason = f": {self.reason}" if self.verdict == NOT_TESTABLE and self.reason else ""
+        cells = (
+            Cell(text=self.group, note=f"against {self.baseline}" if self.baseline else ""),
+            Cell(text=self.measure.full_title, tags=("exploratory",) * self.is_exploratory),
+            self.run,
+            Cell(text="", chart=self.draw(scale)),
+            self.before,
+            self.after,
+            Cell(text=change, flag=self.measure.unit if change else "", is_strong=True),
+            self.interval,
+            self.p,
+            self.verdict + reason,
+            self.seen_from,
+        )
+        clear = "clear" if self.verdict in BEYOND else ""
+        data = {"axis": self.text("axis"), "metric": self.text("metric"), "run": self.run, "so": self.verdict}
+        data |= {"exploratory": ""} if self.is_exploratory else {}
+        return Row(cells, f"{self.tone} {clear}".strip(), data)
+
 
 def build_lines(
-    rows: Sequence[Mapping[str, Json]], known: Mapping[MeasureKey, Measure], effect: str
-) -> tuple[ChangeLine, ...]:
-    """The changes of gaps or of values: the corrected family first, beyond chance first, largest first."""
-    found = [_line(row, known[str(row["metric"]), str(row["output"])]) for row in rows]
-    of_effect = [line for line, row in zip(found, rows, strict=True) if row["effect"] == effect]
-    return _add_plots(sorted(of_effect, key=_order))
+    rows: Iterable[Mapping[str, Any]], known: Mapping[MeasureKey, Measure], effect: str
+) -> list[ChangeLine]:
+    """The changes of gaps or of values: the corrected family, larger than chance, and largest first."""
+    lines = [ChangeLine(row, known[row["metric"], row["output"]]) for row in rows]
+    return sorted((line for line in lines if line.row["effect"] == effect), key=lambda line: line.order)
 
 
-def number_or_none(value: Json) -> float | None:
-    """The number, or None where it is none."""
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _line(row: Mapping[str, Json], measure: Measure) -> ChangeLine:
-    is_gap = row["effect"] == "gap"
-    form = measure.signed_gap if is_gap else measure.value
-    before, after, change = (number_or_none(row[key]) for key in ("reference_value", "run_value", "estimate"))
-    low, high = number_or_none(row["low"]), number_or_none(row["high"])
-    least = number_or_none(row["min_detectable"])
-    return ChangeLine(
-        run=show_control_characters(str(row["run"])),
-        axis=str(row["axis"]),
-        metric=str(row["metric"]),
-        group=format_name(str(row["group"])),
-        baseline=format_short_baseline(str(row["baseline"])) if is_gap else "",
-        measure=measure.full_title,
-        unit=measure.unit,
-        before="" if before is None else form(before),
-        after="" if after is None else form(after),
-        change="" if change is None else measure.signed_gap(change),
-        interval=""
-        if low is None or high is None
-        else f"{measure.signed_gap(low)} to {measure.signed_gap(high)}",
-        p="" if change is None else format_p(number_or_none(row["p_adjusted"])),
-        verdict=_verdict(row),
-        reason=format_name(str(row["null_reason"])) if row["null_reason"] else "",
-        seen_from="" if least is None else measure.gap(least),
-        exploratory=bool(row["exploratory"]),
-        is_bounded=measure.span is not None,
-        size=abs(change or 0) / (measure.span or 1),
-        ends=None
-        if before is None or after is None or not measure.span
-        else (before / measure.span, after / measure.span),
-    )
-
-
-def _verdict(row: Mapping[str, Json]) -> str:
-    p, widens = number_or_none(row["p_adjusted"]), number_or_none(row["widens"])
-    if p is None:
-        return "not testable"
-    if p > ALPHA:
-        return "cannot tell"
-    low, high = number_or_none(row["widens_low"]), number_or_none(row["widens_high"])
-    # A gap that changes its sign has moved, and need be neither wider nor narrower.
-    if widens is None or low is None or high is None or low <= 0 <= high:
-        return "moved"
-    return "wider" if widens > 0 else "narrower"
-
-
-def _order(line: ChangeLine) -> tuple[bool, int, bool, float, str, str, str]:
-    """Sort key. What has no range comes after what has one: its size is of another kind."""
-    standing = 0 if line.verdict in BEYOND else 1 if line.verdict == "cannot tell" else 2
-    return (
-        line.exploratory,
-        standing,
-        not line.is_bounded,
-        -line.size,
-        line.what,
-        line.measure,
-        line.run,
-    )
-
-
-def _add_plots(found: Sequence[ChangeLine]) -> tuple[ChangeLine, ...]:
-    """The lines with their plots, all on one scale of parts of a range."""
-    known = [end for line in found if line.ends for end in line.ends]
-    low, high = min([0.0, *known]), max([0.0, *known])
-    width = (high - low) or 1.0
-
-    def at(value: float) -> float:
-        return round(_EDGE + (100 - 2 * _EDGE) * (value - low) / width, 2)
-
-    return tuple(
-        replace(line, move=ChangePlot(at(line.ends[0]), at(line.ends[1]), at(0.0))) if line.ends else line
-        for line in found
-    )
+def find_scale(lines: Sequence[ChangeLine]) -> AxisScale:
+    """One scale of parts of a range for all lines, with zero on it."""
+    ends = [end for line in lines if line.ends for end in line.ends]
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    return AxisScale(low, high if high > low else low + 1.0, ())

@@ -1,149 +1,405 @@
-"""The report of a comparison as HTML, Markdown, JSON, and on the terminal."""
+"""What the report of a comparison says: standings, changes, a leaderboard with ties shown as ties."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from markupsafe import Markup
 
-from evenhand._version import __version__
-from evenhand.audits.report.compare_lines import ChangeLine
-from evenhand.audits.report.compare_page import CompareReport, build_report
-from evenhand.audits.report.formats import run_json
-from evenhand.report.document import EXPLORE_SCRIPTS, pack_tables, render_document
-from evenhand.report.report_formats import ReportFormats
-from evenhand.report.wording import bullet_list, escape_markdown, markdown_table, replace_minus
+from evenhand.audits.report.compare_lines import BEYOND, ChangeLine, build_lines, find_scale
+from evenhand.audits.report.findings import CORRECTIONS, list_suite_notes
+from evenhand.audits.report.gap_wording import format_level
+from evenhand.audits.report.measures import Measure, MeasureKey, read_measures
+from evenhand.report import document as doc
+from evenhand.report.charts import AxisScale, draw_interval, draw_pieces, draw_sample, element
+from evenhand.report.json_tables import null_non_finite, to_rows
+from evenhand.report.manifest import (
+    Fact,
+    list_circumstances,
+    list_commands,
+    read_mapping,
+    read_objects,
+    read_text,
+    read_texts,
+    read_value,
+)
+from evenhand.report.verdicts import INCONCLUSIVE, LARGER, NOT_TESTABLE
+from evenhand.report.wording import format_name, join_words, show_control_characters
 from evenhand.store.run import Run
 
-_FOLDER = Path(__file__).parent
-_SHOWN = 1000
-"""Rows of a table on the page."""
-_LISTED = 50
-"""Rows of a table in Markdown."""
+CAVEATS = (
+    "Runs are compared on the prompts they share, each prompt with itself; other prompts may give other "
+    "results.",
+    "A tie is not equality: this many prompts cannot separate the two.",
+    "A narrower gap is no merit where both groups got worse: read the changes of values as well.",
+    "The typical gap weighs every group alike and is corrected for chance; it is 0 where chance explains "
+    "it all.",
+)
+_NAMED = 2
+"""Runs that a title names besides the reference; more are counted."""
+_MEANINGS = {
+    "wider": "the gap grew, adjusted p of at most 0.05",
+    "narrower": "the gap shrank, adjusted p of at most 0.05",
+    "moved": "changed by more than chance, but its sign turned, or its size is inconclusive",
+    INCONCLUSIVE: "too few texts to decide whether it changed",
+    NOT_TESTABLE: "no test was possible; the reason is in the table",
+}
 _TABLES = ("standings", "leaderboard", "changes", "comparisons", "groups")
 _KEYS = ("package", "command", "name", "created", "ended", "identity", "runs", "paired", "warnings")
+_COUNTS = ("narrower", "tied", "null", "wider")
+_PIECES = dict(zip(_COUNTS, ("lower", "tied", "null", "higher"), strict=True))
+"""The colour of each piece of a run's bar."""
 
 
-def compare_html(run: Run) -> str:
-    """The comparison as one HTML page."""
-    tables, downloads = pack_tables({name: run.table(name) for name in _TABLES})
-    return render_document(
-        _FOLDER / "compare.html.j2",
-        style=_read_own("compare.css"),
-        scripts=EXPLORE_SCRIPTS,
-        script=_read_own("compare.js"),
-        page=build_report(run),
-        shown=_SHOWN,
-        tables=tables,
-        downloads=downloads,
-        version=__version__,
+@dataclass(frozen=True, slots=True)
+class RunComparison:
+    """The findings of a comparison of runs."""
+
+    run: Run
+    names: list[str]
+    gaps: list[ChangeLine]
+    values: list[ChangeLine]
+    standings: list[dict[str, Any]]
+    measures: Mapping[MeasureKey, Measure]
+
+    @property
+    def primary(self) -> list[ChangeLine]:
+        """The changes of gaps in the corrected family."""
+        return [line for line in self.gaps if not line.is_exploratory]
+
+    @property
+    def clear_changes(self) -> list[ChangeLine]:
+        """The changes of primary gaps that are larger than chance, largest first."""
+        return [line for line in self.primary if line.verdict in BEYOND]
+
+    @property
+    def tallies(self) -> tuple[doc.VerdictCount, ...]:
+        """How many changes of primary gaps have each verdict."""
+        words = {word.replace(" ", "-"): word for word in _MEANINGS}
+        meanings = {style: _MEANINGS[word] for style, word in words.items()}
+        verdicts = [line.verdict.replace(" ", "-") for line in self.primary]
+        return doc.count_verdicts(verdicts, words=words, meanings=meanings)
+
+    @property
+    def headline(self) -> str:
+        """How many gaps changed."""
+        tested = sum(line.verdict != NOT_TESTABLE for line in self.primary)
+        if not tested:
+            return "Nothing could be compared: no gap of these runs can be tested"
+        if not self.clear_changes:
+            return f"None of {tested:,} gaps changed by more than chance, which is no proof that none did"
+        return (
+            f"{len(self.clear_changes):,} of {tested:,} gaps changed by more than chance from the reference"
+        )
+
+    @property
+    def order(self) -> str:
+        """Which run's groups are closest together."""
+        best = [str(row["run"]) for row in self.standings if row["rank"] == 1]
+        if len(best) == len(self.standings):
+            return "no run can be called narrower than the others"
+        return f"narrowest over all: {' and '.join(map(show_control_characters, best))}"
+
+    @property
+    def verdict(self) -> str:
+        """The comparison in one sentence."""
+        if not self.clear_changes:
+            return f"{self.headline}; {self.order}."
+        first = self.clear_changes[0]
+        what = f"{first.what} ({first.measure.full_title}) under {first.run}"
+        size = f"{first.before} became {first.after}{first.measure.unit}"
+        return f"{self.headline}; the largest is {what}: {size}; {self.order}."
+
+    @property
+    def family(self) -> str:
+        """Over how many gaps of a run p-values are corrected, and how."""
+        sizes = sorted({int(line.value("family_size") or 0) for line in self.primary})
+        hows = sorted({line.text("correction") for line in self.primary})
+        how = ", ".join(CORRECTIONS.get(word, word) for word in hows)
+        return f" of a run, {' or '.join(f'{size:,}' for size in sizes)} gaps ({how})" if sizes else ""
+
+
+def compare_runs(run: Run) -> RunComparison:
+    """The findings of a comparison of runs."""
+    known, changes = read_measures(run), to_rows(run.table("changes"))
+    return RunComparison(
+        run=run,
+        names=[
+            show_control_characters(read_text(item, "name")) for item in read_objects(run.manifest, "runs")
+        ],
+        gaps=build_lines(changes, known, "gap"),
+        values=build_lines(changes, known, "value"),
+        standings=run.table("standings").to_dicts(),
+        measures=known,
     )
 
 
-def compare_json(run: Run) -> str:
-    """The comparison as JSON text."""
-    found = build_report(run)
-    return run_json(run, manifest=_KEYS, tables=_TABLES, verdict=found.verdict, caveats=list(found.caveats))
-
-
-def compare_markdown(run: Run) -> str:
-    """The comparison as Markdown text."""
-    page = build_report(run)
-    parts = [
-        f"# {escape_markdown(page.question)}",
-        escape_markdown(page.details),
-        f"**{escape_markdown(page.verdict)}**",
-        "## Standings",
-        markdown_table(_STANDING_HEAD, [_standing(page, place) for place in range(len(page.standings))]),
-        "## Gaps against the reference",
-        _lines(page.gaps),
-        "## Values against the reference",
-        _lines(page.values),
-        "## Leaderboard: the typical gap between two groups",
-        markdown_table(
-            ("axis", "measure", *page.names),
-            [
-                (board.what, board.measure, *(f"{place.rank} ({place.spread})" for place in board.places))
-                for board in page.boards[:_LISTED]
-            ],
+def build_report(run: Run) -> doc.Report:
+    """The content of the report."""
+    comparison = compare_runs(run)
+    level, caveats = format_level(run), [*CAVEATS, *list_suite_notes(run)]
+    doubts = [line.doubt for line in comparison.primary if line.verdict == INCONCLUSIVE and line.interval]
+    lede = (
+        "Over all primary measures and all other runs: how often the groups of a run are closer together "
+        "than another run’s, wider apart, or tied with them. Runs of one rank are tied."
+    )
+    gaps = (
+        "Gap = group minus baseline, in each run. A gap is wider or narrower where the change of its size "
+        "excludes 0, and moved where it changed by more than chance in another way. The adjusted p is "
+        f"corrected over the family{comparison.family}; “seen from” is the smallest change these prompts "
+        "could have shown (80 % power)."
+    )
+    values = (
+        "What each group got under either run: a gap may narrow because one group fares better, or because "
+        "the other fares worse."
+    )
+    return doc.Report(
+        run=run,
+        question=_question(comparison.names),
+        details=_details(run, comparison.names),
+        verdicts=(comparison.verdict,),
+        headline=comparison.headline,
+        opening=(
+            doc.Cards([_card(line, comparison, level) for line in comparison.clear_changes[:3]]),
+            doc.Tally(comparison.tallies if comparison.gaps else ()),
+            doc.Bullets(items=[f"{doubt}." for doubt in doubts], title="Inconclusive"),
+            doc.Text(f"{comparison.order[:1].upper()}{comparison.order[1:]}", "heading"),
+            doc.Text(lede, formats="html"),
+            _standings(comparison),
         ),
-        "## What this cannot tell",
-        bullet_list((*page.caveats, *page.warnings)),
-    ]
-    return "\n\n".join(parts) + "\n"
+        sections=(
+            doc.Section("filters", "", (_filters(comparison),), group="explore"),
+            _leaderboard(comparison, level),
+            _changes("gaps", "Gaps against the reference", gaps, comparison.gaps, comparison),
+            _changes("values", "Values against the reference", values, comparison.values, comparison),
+            doc.Section("downloads", "", (doc.Template("downloads.html.j2"),), group="explore"),
+        ),
+        caveats=caveats,
+        notes=[show_control_characters(warning) for warning in read_texts(run.manifest, "warnings")],
+        facts=[*list_commands(run, _list_runs(run)), *list_circumstances(run.manifest)],
+        manifest=_KEYS,
+        tables=_TABLES,
+        values={"verdict": comparison.verdict, "caveats": caveats},
+        page=doc.Page(
+            folder=Path(__file__).parent / "templates",
+            style="compare.css",
+            script="compare.js",
+            downloads=_TABLES,
+        ),
+    )
 
 
-def compare_summary(run: Run, *, limit: int = 8) -> RenderableType:
-    """The comparison in the terminal: the verdict, the standings, the clearest changes."""
-    page = build_report(run)
-    parts: list[RenderableType] = [Text(replace_minus(page.verdict), style="bold"), Text("")]
-    standings = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for head in _STANDING_HEAD:
-        standings.add_column(head, justify="left" if head == "run" else "right", overflow="fold")
-    for place in range(len(page.standings)):
-        standings.add_row(*(Text(cell) for cell in _standing(page, place)))
-    parts.append(standings)
-    if page.clear_changes:
-        parts += [Text(""), _changes(page.clear_changes[:limit])]
-    return Group(*parts)
+def format_ranks(ranks: Sequence[int | None]) -> list[str]:
+    """Ranks with ties shown: 1, 2, 2 is "1", "2=", "2="."""
+    return ["" if rank is None else f"{rank}=" if ranks.count(rank) > 1 else str(rank) for rank in ranks]
 
 
-_STANDING_HEAD = ("rank", "run", "narrower", "wider", "tied", "not testable")
+def _question(names: Sequence[str]) -> str:
+    reference, *others = names
+    compared = join_words(others) if len(others) <= _NAMED else f"{len(others):,} runs"
+    return f"Do the gaps of {compared} differ from those of {reference}?"
 
 
-def _standing(page: CompareReport, place: int) -> tuple[str, ...]:
-    item = page.standings[place]
-    return (item.rank, item.run, *(f"{n:,}" for n in (item.narrower, item.wider, item.tied, item.null)))
+def _details(run: Run, names: Sequence[str]) -> str:
+    paired = read_mapping(run.manifest, "paired")
+    is_paired = all(read_value(paired, suite) for suite in paired)
+    how = (
+        "Every prompt is compared with itself"
+        if is_paired
+        else "Where runs share no prompt, texts are unpaired"
+    )
+    metrics = join_words([format_name(metric) for metric in read_mapping(run.manifest, "metrics")])
+    against = f"{join_words(names[1:])} against {names[0]}, the reference"
+    return f"{against}, measured by {metrics or 'nothing'}. {how}."
 
 
-def _changes(lines: Sequence[ChangeLine]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for head in ("Run", "Gap", "Measure"):
-        table.add_column(head, overflow="fold")
-    for head in ("Was", "Is", "Change", "Adj. p", "So"):
-        table.add_column(head, justify="right", no_wrap=True)
-    for line in lines:
-        cells = (
-            line.run,
-            line.what,
-            line.measure,
-            line.before,
-            line.after,
-            line.full_change,
-            line.p,
-            line.verdict,
+def _card(line: ChangeLine, comparison: RunComparison, level: str) -> doc.Card:
+    change = f"Change {line.full_change}; {level} interval {line.interval}; adjusted p {line.p}"
+    return doc.Card(
+        size=f"{line.before} → {line.after}",
+        unit=line.measure.unit,
+        claim=line.claim,
+        evidence=change,
+        direction=line.tone,
+        chart=line.draw(find_scale(comparison.gaps)),
+    )
+
+
+def _standings(comparison: RunComparison) -> doc.Table:
+    rows: list[Sequence[doc.AnyCell]] = []
+    ranks = format_ranks([row["rank"] for row in comparison.standings])
+    for row, rank in zip(comparison.standings, ranks, strict=True):
+        name = show_control_characters(row["run"])
+        counts = {key: row[key] or 0 for key in _COUNTS}
+        tags = ("reference",) if name == comparison.names[0] else ()
+        bar = doc.Cell(text="", chart=draw_counts(counts))
+        rows.append((rank, doc.Cell(text=name, tags=tags), bar, *(f"{count:,}" for count in counts.values())))
+    columns = (
+        doc.Column("Rank", can_sort=False),
+        doc.Column("Run", name="run", can_sort=False),
+        doc.Column("", "plot", formats="html"),
+        *(doc.Column(head, "num", can_sort=False) for head in ("Narrower", "Tied", "Not testable", "Wider")),
+    )
+    return doc.Table(
+        title="", label="Standings", columns=columns, rows=rows, style="standings", source="standings"
+    )
+
+
+def draw_counts(counts: Mapping[str, int]) -> Markup:
+    """How often a run is narrower than others, tied, not testable or wider, as one bar."""
+    total = max(1, sum(counts.values()))
+    ends = [round(100 * end / total, 2) for end in accumulate(counts.values())]
+    pieces = zip(_PIECES.values(), [0.0, *ends], ends, strict=False)
+    return draw_pieces([(style, start, round(end - start, 2)) for style, start, end in pieces], style="share")
+
+
+def _filters(comparison: RunComparison) -> doc.Template:
+    lines = comparison.gaps or comparison.values
+    selects = [
+        (head, name, [("", "all"), *((key, format_name(key)) for key in dict.fromkeys(map(column, lines)))])
+        for head, name, column in (
+            ("Axis", "axis", lambda line: line.text("axis")),
+            ("Metric", "metric", lambda line: line.text("metric")),
         )
-        table.add_row(*(Text(replace_minus(cell)) for cell in cells))
-    return table
-
-
-def _lines(lines: Sequence[ChangeLine]) -> str:
-    head = ("run", "group", "measure", "was", "is", "change", "interval", "adjusted p", "so", "seen from")
-    shown = [
-        (
-            line.run,
-            line.what,
-            line.measure + (" (exploratory)" if line.exploratory else ""),
-            line.before,
-            line.after,
-            line.full_change,
-            line.interval,
-            line.p,
-            line.verdict,
-            line.seen_from,
-        )
-        for line in lines[:_LISTED]
     ]
-    left = len(lines) - len(shown)
-    return markdown_table(head, shown) + (f"\n\n{left:,} more are in `changes.parquet`." if left else "")
+    if len(comparison.names) > 2:
+        selects.append(("Run", "run", [("", "all"), *((name, name) for name in comparison.names[1:])]))
+    words = [(count.word, count.word) for count in comparison.tallies if count.amount]
+    selects.append(("Show", "so", [("", "every change"), *words]))
+    label = "Filter leaderboard and changes"
+    return doc.Template(
+        "filters.html.j2", {"id": "narrow", "label": label, "selects": selects, "has_exploratory": True}
+    )
 
 
-def _read_own(file: str) -> str:
-    return (_FOLDER / file).read_text(encoding="utf-8")
+def _leaderboard(comparison: RunComparison, level: str) -> doc.Section:
+    boards: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in null_non_finite(comparison.run.table("leaderboard")).to_dicts():
+        boards.setdefault(tuple(row[key] for key in ("suite", "axis", "metric", "output")), []).append(row)
+    lede = (
+        f"The typical gap between two groups of an axis, corrected for chance, with its {level} interval. "
+        "Equal ranks (=) are ties. Each measure has a scale of its own, from 0 on the left."
+    )
+    legend = (
+        (draw_sample("lower clear"), f"narrower than another run: {LARGER}"),
+        (draw_sample("higher clear"), f"wider than another run: {LARGER}"),
+        (draw_sample(), f"{INCONCLUSIVE} against every other run"),
+    )
+    # Primary measures first, and those that separate runs first.
+    bodies = sorted(
+        ([*build_board(part, comparison.measures[key[2], key[3]])] for key, part in boards.items()),
+        key=lambda rows: ("exploratory" in rows[0].data, not any(row.tone for row in rows[1:])),
+    )
+    table = doc.Table(
+        group_head="Measure",
+        columns=(
+            "Run",
+            doc.Column("", "plot", formats="html"),
+            doc.Column("Typical gap", "num", level, "est"),
+            "#Rank",
+        ),
+        rows=[row for rows in bodies for row in rows],
+        source="leaderboard",
+        style="boards",
+        frame="wide",
+        formats="html md",
+    )
+    blocks = (
+        doc.Text(lede),
+        doc.Legend(legend),
+        table,
+        doc.Template("empty.html.j2", "No measure matches the filter."),
+    )
+    return doc.Section("leaderboard", "Leaderboard", blocks, "Leaderboard", "explore")
 
 
-FORMATS = ReportFormats(compare_html, compare_json, compare_markdown, compare_summary)
+def build_board(part: Sequence[Mapping[str, Any]], measure: Measure) -> Iterator[doc.Row]:
+    """A heading and a row for each run, of one axis and output of the leaderboard."""
+    first = part[0]
+    unit = f", in{measure.unit}" if measure.unit else ""
+    data = {"axis": first["axis"], "metric": first["metric"]}
+    data |= {"exploratory": ""} if first["exploratory"] else {}
+    tags = ("exploratory",) * bool(first["exploratory"])
+    heading = doc.Cell(text=measure.full_title, note=f"by {format_name(first['axis'])}{unit}", tags=tags)
+    yield doc.Row((heading,), data=data, is_heading=True)
+    top = max(
+        (row[key] for row in part for key in ("spread", "low", "high") if row[key] is not None), default=0
+    )
+    scale = AxisScale(0.0, top or 1.0, ())
+    ranks = format_ranks([row["rank"] for row in part])
+    for row, rank in zip(part, ranks, strict=True):
+        spread, bar = row["spread"], scale.span(row["low"], row["high"])
+        interval = f"{measure.gap(row['low'])} to {measure.gap(row['high'])}" if bar else ""
+        reason = format_name(row["null_reason"] or "no estimate")
+        size = doc.Cell(text="", note=reason)
+        if spread is not None:
+            size = doc.Cell(text=measure.gap(spread), note=interval, is_strong=True)
+        chart = draw_interval(None if spread is None else scale.at(spread), bar)
+        tone = read_tone(row, len(part))
+        cells = (show_control_characters(row["run"]), doc.Cell(text="", chart=chart), size, rank or "–")
+        yield doc.Row(cells, f"{tone} clear" if tone else "")
+
+
+def read_tone(row: Mapping[str, Any], runs: int) -> str:
+    """``lower`` where no run is narrower, ``higher`` where one is, empty where it ties with all."""
+    if row["rank"] is None or len(row["tied_with"] or ()) >= runs - 1:
+        return ""
+    return "lower" if row["rank"] == 1 else "higher"
+
+
+def _changes(
+    name: str, title: str, lede: str, lines: Sequence[ChangeLine], comparison: RunComparison
+) -> doc.Section:
+    gap = name == "gaps"
+    dots = ((f"one {style}".strip(), "after") for style in ("higher", "lower", "ink", ""))
+    samples = [
+        element("svg", element("circle", class_=dot, cx="50%"), class_=f"sample {style}")
+        for style, dot in (("one", "before"), *dots)
+    ]
+    line = element("svg", element("rect", class_="ref", x="50%"), class_="sample one")
+    meanings = ("reference", "wider", "narrower", "moved", INCONCLUSIVE)
+    legend = [*zip(samples, meanings, strict=True), (line, "no gap" if gap else "0")]
+    scale = find_scale(lines)
+    heads: list[doc.Column | str] = [
+        "Group",
+        doc.Column("Measure", name="measure"),
+        doc.Column("Run", name="run"),
+    ]
+    heads.append(doc.Column("", "plot", formats="html"))
+    heads += [doc.Column(head, "num", name=head.lower()) for head in ("Was", "Is", "Change")]
+    heads.append(doc.Column("Interval", "num", format_level(comparison.run), "ends", can_sort=False))
+    heads += [doc.Column("Adjusted p", "num", name="p"), doc.Column("So", "verdict", name="so")]
+    heads.append(doc.Column("Seen from", "num", name="least"))
+    table = doc.Table(
+        columns=heads,
+        rows=[line.to_row(scale) for line in lines],
+        source="changes",
+        style="changes" + " two" * (len(comparison.names) == 2),
+        frame="wide",
+        shown=1000,
+        formats="html md",
+    )
+    largest = doc.Table(
+        columns=heads,
+        rows=[line.to_row(scale) for line in comparison.clear_changes] if gap else (),
+        source="changes",
+        printed=8,
+        short=(0, 1, 2, 4, 5, 6, 8, 9),
+        formats="terminal",
+    )
+    empty = doc.Template("empty.html.j2", "No line matches the filter.")
+    nothing = doc.Text("" if lines else "Nothing here could be compared.", "note", "html")
+    key = doc.Legend(legend if gap else [*legend[:1], *legend[3:]], "How to read the charts")
+    blocks = (doc.Text(lede, formats="html"), key, table, largest, empty, nothing)
+    return doc.Section(name, title, blocks, title.split()[0], "explore")
+
+
+def _list_runs(run: Run) -> Iterator[Fact]:
+    for number, item in enumerate(read_objects(run.manifest, "runs"), start=1):
+        yield Fact(f"Run {number}", f"{read_text(item, 'name')}: {read_text(item, 'path')}", is_code=True)
+        command = show_control_characters(read_text(item, "command"))
+        yield Fact(f"Run {number} was made by", command, is_code=True)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from statistics import NormalDist
 
 from evenhand.audits.report.findings import find_gaps
-from evenhand.audits.report.formats import markdown_report
 from evenhand.audits.report.gap_wording import format_level
 from evenhand.core.digests import Json, digest
 from evenhand.report.json_tables import to_rows
 from evenhand.report.manifest import read_number, read_text
+from evenhand.report.render_run import format_report
 from evenhand.store.run import Run
 
 _BEHIND = ("low", "high", "level", "method", "n", "n_null", "n_clusters", "null_reason")
@@ -24,27 +26,24 @@ _FILTER = "none"
 def lm_eval_results(run: Run) -> str:
     """The estimates of a run in the layout of ``results_*.json`` of lm-evaluation-harness.
 
-    A group of an axis is a task with a value and its standard error an output; an axis is a group of tasks
-    with its largest gap an output. Standard errors are half an interval over its normal quantile; the
-    interval itself, n and the reason of what is missing stand in the task's metadata. Missing is ``N/A``.
+    A group of an axis is a task with a value and standard error per output; an axis is a group of tasks
+    with its largest gap per output. Standard errors are half an interval over its normal quantile; the
+    interval itself, n and the reason of what is missing are in the task's metadata. Missing is ``N/A``.
     """
-    tasks = _tasks(run)
-    axes = _axes(run)
-    results: dict[str, Json] = {name: dict(task) for name, task in (tasks | axes).items()}
-    members = _members(run)
-    everything = [*tasks, *axes]
+    tasks, axes = _tasks(run), _axes(run)
+    everything = {name: task.results for name, task in tasks.items()} | axes
     content: dict[str, Json] = {
-        "results": results,
-        "groups": {name: dict(axis) for name, axis in axes.items()},
-        "group_subtasks": {axis: list(members.get(axis, ())) for axis in axes},
+        "results": dict(everything),
+        "groups": dict(axes),
+        "group_subtasks": {axis: [name for name in tasks if tasks[name].axis == axis] for axis in axes},
         "configs": {
-            name: {"task": name, "output_type": "generate_until", "metadata": found}
-            for name, found in _metadata(run).items()
+            name: {"task": name, "output_type": "generate_until", "metadata": task.metadata}
+            for name, task in tasks.items()
         },
         "versions": {name: read_text(run.manifest, "package") for name in everything},
         "n-shot": dict.fromkeys(everything, 0),
         "higher_is_better": {name: dict.fromkeys(_metrics(axes[name]), False) for name in axes},
-        "n-samples": _sizes(run),
+        "n-samples": {name: {"original": task.n, "effective": task.n_scored} for name, task in tasks.items()},
         "config": {
             "model": read_text(run.manifest, "identity", "model", "backend"),
             "model_args": _model(run),
@@ -62,24 +61,23 @@ def model_card(run: Run) -> str:
     index: Json = [{"name": _model(run), "results": list(_index(run))}]
     # JSON is YAML: nothing a group is called can break out of it.
     front = json.dumps(index, ensure_ascii=True, indent=1, allow_nan=False).replace("<", "\\u003c")
-    return f"---\ntags:\n- evenhand\nmodel-index: {front}\n---\n\n{markdown_report(run)}"
+    return f"---\ntags:\n- evenhand\nmodel-index: {front}\n---\n\n{format_report(run, 'md')}"
 
 
 def list_numbers(run: Run) -> dict[str, float]:
     """Every estimate and gap of a run by a path-like name, for experiment trackers."""
-    found: dict[str, float] = {}
-    for row in to_rows(run.table("groups")):
-        _put(found, _path(row, "group", "value"), row["value"])
-    for row in to_rows(run.table("comparisons")):
-        _put(found, _path(row, "group", "gap"), row["estimate"])
-        _put(found, _path(row, "group", "gap_low"), row["low"])
-        _put(found, _path(row, "group", "gap_high"), row["high"])
-        _put(found, _path(row, "group", "p_adjusted"), row["p_adjusted"])
-    verdict = find_gaps(run)
-    found["gaps_supported"] = float(len(verdict.largest))
-    found["gaps_judged"] = float(len(verdict.judged_gaps))
-    found["gaps_cannot_tell"] = float(len(verdict.inconclusive))
-    return found
+    gaps = {"gap": "estimate", "gap_low": "low", "gap_high": "high", "p_adjusted": "p_adjusted"}
+    numbers: dict[str, float] = {}
+    for table, columns in (("groups", {"value": "value"}), ("comparisons", gaps)):
+        for row in to_rows(run.table(table)):
+            for name, column in columns.items():
+                if isinstance(number := row[column], float):
+                    numbers[_path(row, name)] = number
+    findings = find_gaps(run)
+    numbers["gaps_supported"] = float(len(findings.largest))
+    numbers["gaps_judged"] = float(len(findings.judged_gaps))
+    numbers["gaps_cannot_tell"] = float(len(findings.inconclusive))
+    return numbers
 
 
 def list_identifiers(run: Run) -> dict[str, str]:
@@ -96,35 +94,30 @@ def list_identifiers(run: Run) -> dict[str, str]:
     }
 
 
-def _tasks(run: Run) -> dict[str, dict[str, Json]]:
-    tasks: dict[str, dict[str, Json]] = {}
+@dataclass(slots=True)
+class _Task:
+    """A group of an axis: its results, the evidence for each number, and its texts."""
+
+    axis: str
+    results: dict[str, Json]
+    metadata: dict[str, Json] = field(default_factory=dict)
+    n: int = 0
+    n_scored: int = 0
+    """Texts with a value of the output that most have one of."""
+
+
+def _tasks(run: Run) -> dict[str, _Task]:
+    tasks: dict[str, _Task] = {}
     for row in to_rows(run.table("groups")):
-        name = _task(row, "suite", "axis", "group")
-        task = tasks.setdefault(name, {"alias": f" - {row['group']}"})
+        axis, name = _task(row, "suite", "axis"), _task(row, "suite", "axis", "group")
+        task = tasks.setdefault(name, _Task(axis, {"alias": f" - {row['group']}"}))
         output = f"{row['metric']}.{row['output']}"
-        value = row["value"]
-        task[f"{output},{_FILTER}"] = "N/A" if value is None else value
-        task[f"{output}_stderr,{_FILTER}"] = _stderr(row, row["level"])
+        task.results[f"{output},{_FILTER}"] = "N/A" if row["value"] is None else row["value"]
+        task.results[f"{output}_stderr,{_FILTER}"] = _stderr(row, row["level"])
+        task.metadata[output] = {key: row[key] for key in _BEHIND}
+        n, n_null = (int(str(row[key])) for key in ("n", "n_null"))
+        task.n, task.n_scored = max(task.n, n + n_null), max(task.n_scored, n)
     return tasks
-
-
-def _metadata(run: Run) -> dict[str, dict[str, Json]]:
-    """Task to what stands behind each of its numbers: outputs of one group have texts of their own."""
-    found: dict[str, dict[str, Json]] = {}
-    for row in to_rows(run.table("groups")):
-        behind: Json = {key: row[key] for key in _BEHIND}
-        found.setdefault(_task(row, "suite", "axis", "group"), {})[f"{row['metric']}.{row['output']}"] = (
-            behind
-        )
-    return found
-
-
-def _members(run: Run) -> dict[str, dict[str, None]]:
-    """The tasks of each axis, in their order."""
-    members: dict[str, dict[str, None]] = {}
-    for row in to_rows(run.table("groups")):
-        members.setdefault(_task(row, "suite", "axis"), {})[_task(row, "suite", "axis", "group")] = None
-    return members
 
 
 def _axes(run: Run) -> dict[str, dict[str, Json]]:
@@ -172,23 +165,11 @@ def _metrics(axis: Mapping[str, Json]) -> list[str]:
     return [name for name in names if not name.endswith("_stderr")]
 
 
-def _sizes(run: Run) -> dict[str, Json]:
-    """The texts of each task, and how many have a value of the output that most have one of."""
-    sizes: dict[str, tuple[int, int]] = {}
-    for row in run.table("groups").iter_rows(named=True):
-        name = _task(row, "suite", "axis", "group")
-        original, effective = sizes.get(name, (0, 0))
-        sizes[name] = max(original, row["n"] + row["n_null"]), max(effective, row["n"])
-    return {name: {"original": size[0], "effective": size[1]} for name, size in sizes.items()}
-
-
 def _stderr(row: Mapping[str, Json], at: Json) -> Json:
     """Half an interval of that level over its normal quantile."""
     low, high = row["low"], row["high"]
     if not (isinstance(low, float) and isinstance(high, float) and isinstance(at, float)):
         return "N/A"
-    from statistics import NormalDist
-
     return (high - low) / 2 / NormalDist().inv_cdf((1 + at) / 2)
 
 
@@ -196,8 +177,8 @@ def _task(row: Mapping[str, Json], *columns: str) -> str:
     return "_".join(["evenhand", *(_plain(r"\W+", str(row[column])) for column in columns)])
 
 
-def _path(row: Mapping[str, Json], *last: str) -> str:
-    words = [row["suite"], row["axis"], row["group"], f"{row['metric']}.{row['output']}", last[-1]]
+def _path(row: Mapping[str, Json], last: str) -> str:
+    words = [row["suite"], row["axis"], row["group"], f"{row['metric']}.{row['output']}", last]
     # Trackers take letters, digits and these few signs.
     return "/".join(_plain(r"[^\w.\- ]+", str(word)) for word in words)
 
@@ -206,11 +187,6 @@ def _plain(foreign: str, word: str) -> str:
     """The word without foreign signs; one that had any ends in a digest: "C++" and "C#" stay two names."""
     plain = re.sub(foreign, "-", word)
     return plain if plain == word else f"{plain}-{digest(word, size=3)}"
-
-
-def _put(found: dict[str, float], name: str, value: Json) -> None:
-    if isinstance(value, float):
-        found[name] = value
 
 
 def _model(run: Run) -> str:

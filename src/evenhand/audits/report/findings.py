@@ -1,4 +1,4 @@
-"""What a run found, in a sentence: the largest gaps, and what could not be told."""
+"""The findings of a run in a sentence: the largest gaps, and what is inconclusive."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evenhand.audits.report.gap_wording import ALPHA, STANDING_WORDS, Gap, GapStanding, read_gaps
+from evenhand.audits.report.gap_wording import STANDING_WORDS, Gap, GapStanding, read_gaps
 from evenhand.audits.report.measures import Measure, MeasureKey, read_measures
 from evenhand.report.manifest import (
     is_hosted,
@@ -18,6 +18,7 @@ from evenhand.report.manifest import (
     read_texts,
     requested_size,
 )
+from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER
 from evenhand.report.wording import (
     format_name,
     format_number,
@@ -28,7 +29,7 @@ from evenhand.report.wording import (
 from evenhand.store.run import Run
 
 CORRECTIONS: Mapping[str, str] = {"bh": "Benjamini-Hochberg", "holm": "Holm"}
-_NOTHING = "No gap is larger than chance, which is not proof that none is there"
+_NOTHING = f"No gap is {LARGER}, which is no proof that there is none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,11 @@ class Findings:
 
     @property
     def judged_gaps(self) -> tuple[Gap, ...]:
-        """The gaps the verdict speaks of: the corrected family, or the exploratory ones where it is empty."""
+        """The gaps the verdict speaks of: the corrected family, or the exploratory ones if that is empty."""
         return self.primary or self.exploratory
 
     def standing(self, standing: GapStanding) -> tuple[Gap, ...]:
-        """The judged gaps that stand so, largest first."""
+        """The judged gaps of one standing, largest first."""
         return tuple(sorted((gap for gap in self.judged_gaps if gap.standing == standing), key=_size_order))
 
     @property
@@ -67,7 +68,7 @@ class Findings:
 
     @property
     def inconclusive(self) -> tuple[Gap, ...]:
-        """The gaps this sample size leaves open, those that could have hidden most first."""
+        """The inconclusive gaps, those that could hide the most first."""
         return tuple(sorted(self.standing("unclear"), key=lambda gap: -_detectable_share(gap)))
 
     @property
@@ -84,7 +85,7 @@ class Findings:
         if not self.judged_gaps:
             return "Nothing could be compared"
         if len(self.standing("missing")) == len(self.judged_gaps):
-            return "Nothing could be told"
+            return "No gap could be tested"
         return _describe_counts(self) if self.largest else _NOTHING
 
     @property
@@ -93,14 +94,14 @@ class Findings:
         if not self.judged_gaps:
             return "Nothing could be compared: this run holds no two groups of one axis with scores."
         if len(self.standing("missing")) == len(self.judged_gaps):
-            return f"Nothing could be told: {_not_computed(self.judged_gaps)}."
+            return f"No gap could be tested: {_not_computed(self.judged_gaps)}."
         return f"{_describe_clear(self)}{_describe_inconclusive(self)}.{self.omnibus_note}"
 
     @property
     def details(self) -> str:
-        """The verdict where its headline stands above it."""
-        said = self.verdict.removeprefix(self.headline).lstrip(":; ")
-        return said[:1].upper() + said[1:]
+        """The verdict without its headline."""
+        rest = self.verdict.removeprefix(self.headline).lstrip(":; ")
+        return rest[:1].upper() + rest[1:]
 
     @property
     def omnibus_note(self) -> str:
@@ -115,11 +116,11 @@ class Findings:
 def find_gaps(run: Run) -> Findings:
     """The gaps of a run, each with its standing. Only differences are gaps; ratios stay in the table."""
     known = read_measures(run)
-    found = read_gaps(run, known)
+    gaps = read_gaps(run, known)
     return Findings(
         measures=known,
-        primary=tuple(gap for gap in found if not gap.comparison.exploratory),
-        exploratory=tuple(gap for gap in found if gap.comparison.exploratory),
+        primary=tuple(gap for gap in gaps if not gap.comparison.exploratory),
+        exploratory=tuple(gap for gap in gaps if gap.comparison.exploratory),
         together=tuple(_describe_omnibus(run, known)),
     )
 
@@ -136,7 +137,7 @@ def _describe_omnibus(run: Run, known: Mapping[MeasureKey, Measure]) -> Iterator
 
 
 def describe_run(run: Run) -> str:
-    """The run in one sentence: what is larger than chance, and what could not be told."""
+    """The run in one sentence: what is larger than chance, and what is inconclusive."""
     return find_gaps(run).verdict
 
 
@@ -156,60 +157,61 @@ def _detectable_share(gap: Gap) -> float:
     return (gap.comparison.min_detectable or 0) / (gap.measure.span or 1)
 
 
-def _describe_clear(found: Findings) -> str:
-    if not found.largest:
-        amount = len(found.judged_gaps)
-        compared = f"{amount:,} {_kind(found)} were compared" if amount > 1 else "one was compared"
-        return f"{_NOTHING}: {compared}, and {describe_detectable(found.judged_gaps)}"
-    is_first = found.confirmed_gaps[0] == found.largest[0]
+def _describe_clear(findings: Findings) -> str:
+    if not findings.largest:
+        amount = len(findings.judged_gaps)
+        compared = f"{amount:,} {_kind(findings)} were compared" if amount > 1 else "one was compared"
+        return f"{_NOTHING}: {compared}, and {describe_detectable(findings.judged_gaps)}"
+    is_first = findings.confirmed_gaps[0] == findings.largest[0]
     largest = "the largest is" if is_first else "the largest that no check doubts is"
-    which = "it is" if len(found.largest) == 1 else largest
-    return f"{_describe_counts(found)}; {which} {found.confirmed_gaps[0].claim.replace(': ', ', ', 1)}"
+    which = "it is" if len(findings.largest) == 1 else largest
+    return f"{_describe_counts(findings)}; {which} {findings.confirmed_gaps[0].claim.replace(': ', ', ', 1)}"
 
 
-def _describe_counts(found: Findings) -> str:
-    amount, total = len(found.largest), len(found.judged_gaps)
+def _describe_counts(findings: Findings) -> str:
+    amount, total = len(findings.largest), len(findings.judged_gaps)
     verb = "is" if amount == 1 else "are"
-    doubted = sum(gap.is_doubted for gap in found.largest)
+    doubted = sum(gap.is_doubted for gap in findings.largest)
     doubt = f", {doubted:,} of them doubted by the permutation check" if doubted else ""
-    return f"{amount:,} of {total:,} {_kind(found)} {verb} larger than chance after correction{doubt}"
+    return f"{amount:,} of {total:,} {_kind(findings)} {verb} {LARGER} after correction{doubt}"
 
 
-def _kind(found: Findings) -> str:
-    return "gaps" if found.primary else "exploratory gaps"
+def _kind(findings: Findings) -> str:
+    return "gaps" if findings.primary else "exploratory gaps"
 
 
-def _describe_inconclusive(found: Findings) -> str:
-    unclear, missing = found.standing("unclear"), found.standing("missing")
-    open_ = f"; {len(unclear):,} could not be told at this sample size" if unclear else ""
+def _describe_inconclusive(findings: Findings) -> str:
+    unclear, missing = findings.standing("unclear"), findings.standing("missing")
+    verb = "is" if len(unclear) == 1 else "are"
+    open_ = f"; {len(unclear):,} {verb} {INCONCLUSIVE} at this sample size" if unclear else ""
     return open_ + (f"; {_not_computed(missing)}" if missing else "")
 
 
 def _not_computed(missing: Sequence[Gap]) -> str:
     reasons = Counter(format_name(gap.comparison.null_reason or "no estimate") for gap in missing)
-    said = ", ".join(f"{reason}: {times:,}" for reason, times in reasons.most_common(3))
+    parts = ", ".join(f"{reason}: {times:,}" for reason, times in reasons.most_common(3))
     noun = "gap" if len(missing) == 1 else "gaps"
-    return f"{len(missing):,} {noun} could not be tested ({said})"
+    return f"{len(missing):,} {noun} could not be tested ({parts})"
 
 
 def describe_detectable(gaps: Iterable[Gap]) -> str:
-    """How large a gap had to be to show, from the smallest detectable gaps of the table."""
+    """How large a gap had to be to be detected, from the minimum detectable gaps of the table."""
     known = [(gap.measure.kind, gap.comparison.min_detectable) for gap in gaps]
     shares = [least for kind, least in known if kind == "share" and least is not None]
     means = [least for kind, least in known if kind == "mean" and least is not None]
     if shares and min(shares) > 1 and not means:
-        return "no gap, however large, could have been seen (80 % power)"
+        return "no gap, however large, could have been detected (80 % power)"
     shares = [min(least, 1.0) for least in shares]
-    said = [
+    parts = [
         _range(sizes, form, unit)
         for sizes, form, unit in ((shares, format_points, " points"), (means, format_number, " in a mean"))
         if sizes
     ]
-    if not said:
-        return "how large a gap had to be to show is not known"
+    if not parts:
+        return "how large a gap had to be to be detected is not known"
     # Two ranges end in a comma each; before a semicolon it goes.
-    sizes = "; or ".join(said).replace(",;", ";")
-    return f"a gap had to reach {sizes} to be seen (80 % power)"
+    sizes = "; or ".join(parts).replace(",;", ";")
+    return f"a gap had to reach {sizes} to be detected (80 % power)"
 
 
 def _range(sizes: Sequence[float], form: Callable[[float], str], unit: str) -> str:
@@ -223,39 +225,39 @@ FEW_CLUSTERS = 20
 """Below this many clusters a cluster-robust interval is itself unsure."""
 
 
-def list_caveats(run: Run, found: Findings) -> list[str]:
+def list_caveats(run: Run, findings: Findings) -> list[str]:
     """What a reader must know before repeating a number, most general first."""
     return [
-        *_always(found),
-        *_of_sizes(run, found),
+        *_always(findings),
+        *_of_sizes(run, findings),
         *_of_manifest(run),
         *list_suite_notes(run),
         *(show_control_characters(warning) for warning in read_texts(run.manifest, "warnings")),
     ]
 
 
-def _always(found: Findings) -> Iterator[str]:
+def _always(findings: Findings) -> Iterator[str]:
     yield (
-        "A gap that was not found is not a gap that is absent. This run speaks of these prompts, these "
-        "settings and these metrics, and of nothing else a model may write."
+        "A gap that was not found may still exist. This run covers these prompts, these settings and these "
+        "metrics, and nothing else a model may write."
     )
-    if found.judged_gaps:
-        yield f"Over all comparisons, {describe_detectable(found.judged_gaps)}."
+    if findings.judged_gaps:
+        yield f"Over all comparisons, {describe_detectable(findings.judged_gaps)}."
     yield (
         "Every metric is an instrument with errors of its own, which may differ between groups; its card "
         "below says which are known. Read the texts before repeating a number."
     )
-    if found.exploratory and found.primary:
-        supported = sum(gap.standing == "supported" for gap in found.exploratory)
+    if findings.exploratory and findings.primary:
+        supported = sum(gap.standing == "supported" for gap in findings.exploratory)
         yield (
-            f"{len(found.exploratory):,} more comparisons are exploratory: outside the corrected family, "
+            f"{len(findings.exploratory):,} more comparisons are exploratory: outside the corrected family, "
             f"each family corrected for itself. {supported:,} of them have an adjusted p of at most {ALPHA}; "
             "they suggest what to test next and prove nothing."
         )
 
 
-def _of_sizes(run: Run, found: Findings) -> Iterator[str]:
-    rows = [gap.comparison for gap in found.judged_gaps]
+def _of_sizes(run: Run, findings: Findings) -> Iterator[str]:
+    rows = [gap.comparison for gap in findings.judged_gaps]
     few = {(row.axis, row.group) for row in rows if 0 < row.n_clusters < FEW_CLUSTERS}
     if few:
         yield (

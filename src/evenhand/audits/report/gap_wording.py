@@ -1,13 +1,13 @@
-"""How each gap of a run stands, and how it is said.
+"""The verdict on each gap of a run, and the words for it.
 
-A gap stands in one of four ways, read off the comparisons table:
+A gap has one of four standings, read off the comparisons table:
 
-    supported  the adjusted p is at most 0.05: larger than chance
-    small      not supported, and its interval leaves no room for a gap of 5 points (5 % of a mean's range)
-    unclear    neither: this sample size cannot tell
-    missing    no estimate, or no test of it, with a reason: more texts of the same kind would not help
+    supported  larger than chance: the adjusted p is at most 0.05
+    small      small at most: its interval leaves no room for a gap of 5 points (5 % of a mean's range)
+    unclear    inconclusive: neither of both at this sample size
+    missing    not testable: no estimate or no test, with a reason; more such texts would not help
 
-Nothing here says that there is no gap: "small" is a bound, "unclear" an admission.
+Nothing here claims that there is no gap: "small" is a bound, "unclear" an admission.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from evenhand.audits.report.measures import Measure, MeasureKey
 from evenhand.core.records import REST, Comparison
 from evenhand.report.json_tables import null_non_finite
 from evenhand.report.manifest import read_mapping, read_number, read_text
+from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, NOT_TESTABLE, SMALL
 from evenhand.report.wording import (
     finite_or_none,
     format_baseline,
@@ -34,24 +35,22 @@ from evenhand.report.wording import (
 )
 from evenhand.store.run import Run
 
-ALPHA = 0.05
-"""The adjusted p at or below which a gap is called larger than chance."""
 NOTABLE = 0.05
 """A gap is small where its interval stays inside this part of the measure's range on both sides."""
 
 GapStanding = Literal["supported", "small", "unclear", "missing"]
 STANDING_WORDS: Mapping[GapStanding, str] = {
-    "supported": "larger than chance",
-    "unclear": "cannot tell",
-    "small": "small at most",
-    "missing": "not testable",
+    "supported": LARGER,
+    "unclear": INCONCLUSIVE,
+    "small": SMALL,
+    "missing": NOT_TESTABLE,
 }
-"""What each standing is called, strongest claim first."""
+"""The verdict word of each standing, strongest claim first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """One comparison, how it stands, and how to say it."""
+    """One comparison, its verdict, and the words for it."""
 
     index: int
     """Row of the comparisons table."""
@@ -79,7 +78,7 @@ class Gap:
 
     @property
     def short_baseline(self) -> str:
-        """The baseline as words where the axis is said beside it."""
+        """The baseline as words where the axis is named as well."""
         return format_short_baseline(self.baseline_group)
 
     @property
@@ -104,7 +103,7 @@ class Gap:
 
     @property
     def statement(self) -> str:
-        """The claim as a sentence, where its size stands beside it.
+        """The claim as a sentence without its size.
 
         "Texts about A are more often labelled negative (sentiment) than those about B".
         """
@@ -140,8 +139,7 @@ class Gap:
     @property
     def signed_interval(self) -> str:
         """The interval for a table cell; empty where there is none."""
-        row, form = self.comparison, self.measure.signed_gap
-        return "" if row.low is None or row.high is None else f"{form(row.low)} to {form(row.high)}"
+        return self.measure.interval(self.comparison.low, self.comparison.high)
 
     @property
     def effect_size(self) -> str:
@@ -170,54 +168,49 @@ class Gap:
 
     @property
     def doubt(self) -> str:
-        """What an undecided gap leaves open: its signed interval, and what could have been seen."""
-        row, unit = self.comparison, self.measure.unit
+        """What an inconclusive gap leaves open: its interval, and what could have been detected."""
+        row, unit, span = self.comparison, self.measure.unit, self.measure.span
         what = f"{self.group} against {self.baseline}, {self.measure.full_title}"
         if row.estimate is None or row.low is None or row.high is None:
             return f"{what}: {row.null_reason or 'no estimate'}"
-        low, high = (self.measure.gap(end, signed=True) for end in (row.low, row.high))
-        return f"{what}: anywhere from {low} to {high}{unit}{self._correction_note}{self._detectable_size}"
-
-    @property
-    def _detectable_size(self) -> str:
-        """How large the gap had to be to show."""
-        least, span = self.comparison.min_detectable, self.measure.span
-        if least is None:
-            return ""
-        if span is not None and least > span:
-            return "; no gap could have been seen"
-        return f"; a gap had to reach {self.measure.gap(least)}{self.measure.unit} to be seen"
-
-    @property
-    def _correction_note(self) -> str:
-        """Why an interval that excludes 0 is no finding."""
-        row = self.comparison
-        if row.low is None or row.high is None or row.low <= 0 <= row.high:
-            return ""
-        return f" before correction over {row.family_size:,} comparisons, which leaves chance open"
+        words = f"{what}: anywhere from {self.signed_interval}{unit}"
+        if not row.low <= 0 <= row.high:
+            words += f" before correction over {row.family_size:,} comparisons, which leaves chance open"
+        if row.min_detectable is None:
+            return words
+        if span is not None and row.min_detectable > span:
+            return f"{words}; no gap could have been detected"
+        return f"{words}; a gap had to reach {self.measure.gap(row.min_detectable)}{unit} to be detected"
 
 
 def read_gaps(run: Run, known: Mapping[MeasureKey, Measure]) -> list[Gap]:
     """The differences of a run's comparisons table; ratios and other effects stay in the table."""
-    names = [field.name for field in fields(Comparison)]
-    table = null_non_finite(run.table("comparisons")).select(names)
-    rows = [Comparison(**row) for row in table.iter_rows(named=True)]
-    groups = _groups(run)
+    table = null_non_finite(run.table("comparisons")).select([field.name for field in fields(Comparison)])
+    sides = run.table("groups").group_by("suite", "axis").agg(pl.col("group").unique())
+    groups = {(suite, axis): set(names) for suite, axis, names in sides.iter_rows()}
     about = "about" if read_mapping(run.manifest, "stages", "generate") else "of"
-    return [
-        Gap(
+    gaps = []
+    for index, values in enumerate(table.iter_rows(named=True)):
+        row = Comparison(**values)
+        if row.effect != "difference":
+            continue
+        measure, others = (
+            known[row.metric, row.output],
+            groups.get((row.suite, row.axis), set()) - {row.group},
+        )
+        is_pair = row.baseline == REST and len(others) == 1
+        gap = Gap(
             index=index,
             comparison=row,
-            measure=known[row.metric, row.output],
-            standing=_standing(row, known[row.metric, row.output]),
+            measure=measure,
+            standing=_standing(row, measure),
             clusters=_cluster(run, row.suite),
             level=format_level(run),
-            baseline_group=_baseline_group(row, groups.get((row.suite, row.axis), frozenset())),
+            baseline_group=others.pop() if is_pair else row.baseline,
             about=about,
         )
-        for index, row in enumerate(rows)
-        if row.effect == "difference"
-    ]
+        gaps.append(gap)
+    return gaps
 
 
 def _cluster(run: Run, suite: str) -> str:
@@ -230,17 +223,6 @@ def _cluster(run: Run, suite: str) -> str:
 def format_level(run: Run) -> str:
     """The level of the run's intervals, in percent."""
     return f"{100 * (read_number(run.manifest, 'identity', 'compare', 'level') or 0.95):g} %"
-
-
-def _groups(run: Run) -> dict[tuple[str, str], frozenset[str]]:
-    """The groups of each suite and axis."""
-    table = run.table("groups").group_by("suite", "axis").agg(pl.col("group").unique())
-    return {(suite, axis): frozenset(names) for suite, axis, names in table.iter_rows()}
-
-
-def _baseline_group(row: Comparison, groups: frozenset[str]) -> str:
-    others = groups - {row.group}
-    return next(iter(others)) if row.baseline == REST and len(others) == 1 else row.baseline
 
 
 def _standing(row: Comparison, measure: Measure) -> GapStanding:
@@ -281,9 +263,8 @@ class OmnibusAnswer:
         """The answer in words."""
         if self.p is None:
             return f"Whether the groups differ at all could not be tested: {self.reason}."
-        said = "differ" if self.differs else "are not told apart"
-        more = " more than chance" if self.differs else " from chance"
-        return f"Taken together, the {self.groups:,} groups {said}{more} (adjusted p {format_p(self.p)})."
+        answer = "differ more than chance" if self.differs else f"are {INCONCLUSIVE}"
+        return f"Taken together, the {self.groups:,} groups {answer} (adjusted p {format_p(self.p)})."
 
 
 def read_omnibus(run: Run) -> dict[OverallKey, OmnibusAnswer]:
@@ -292,7 +273,7 @@ def read_omnibus(run: Run) -> dict[OverallKey, OmnibusAnswer]:
         (row["suite"], row["model"], row["axis"], row["metric"], row["output"]): OmnibusAnswer(
             p=finite_or_none(row["p_adjusted"]),
             groups=row["n_groups"],
-            reason=format_name(row["null_reason"] or "not said"),
+            reason=format_name(row["null_reason"] or "not given"),
         )
         for row in run.table("omnibus").iter_rows(named=True)
         # Of two groups it says what their gap says.

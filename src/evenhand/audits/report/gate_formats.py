@@ -63,31 +63,31 @@ def to_annotations(checks: Sequence[GateCheck], *, strict: bool) -> list[str]:
 
 
 def to_terminal_table(checks: Sequence[GateCheck], *, limit: int = 40) -> RenderableType:
-    """The checks for the terminal, those that do not pass first, and how many found no room."""
+    """The checks for the terminal, those that do not pass first, and how many table no room."""
     ordered = _worst_first(checks)
     shown = ordered[:limit]
-    found = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    found.add_column("", no_wrap=True)
-    found.add_column("Check", ratio=1, overflow="fold")
-    found.add_column("Found", ratio=1, overflow="fold")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("", no_wrap=True)
+    table.add_column("Check", ratio=1, overflow="fold")
+    table.add_column("Found", ratio=1, overflow="fold")
     for check in shown:
         cells = (_SIGNS[check.verdict], _name(check), _format_finding(check))
-        found.add_row(*(Text(show_control_characters(cell)) for cell in cells))
+        table.add_row(*(Text(show_control_characters(cell)) for cell in cells))
     left = Counter(check.verdict for check in ordered[limit:])
     if not left:
-        return found
+        return table
     said = ", ".join(f"{amount:,} that {_VERBS[verdict]}" for verdict, amount in left.items())
-    return Group(found, Text(f"not listed: {said}", style="dim"))
+    return Group(table, Text(f"not listed: {said}", style="dim"))
 
 
 def _name(check: GateCheck) -> str:
-    """The check for people: its limit in points beside the share that was written."""
+    """The check for people: its limit in points, then the share as it was written."""
     limit = check.rule.limit
     return check.format_name(f"{100 * limit:g} points ({limit:g})" if check.is_share else f"{limit:g}")
 
 
 def _format_finding(check: GateCheck) -> str:
-    """What was found as the report has it: gaps of shares in points."""
+    """What was table as the report has it: gaps of shares in points."""
     spelled = format_points if check.is_share else format_number
     return check.format_finding(
         lambda size: replace_minus(spelled(size, signed=True)), unit=" points" if check.is_share else ""

@@ -1,4 +1,4 @@
-"""What each column of numbers means: a share of texts or a mean, of which label, and which way is up."""
+"""The meaning of each column of numbers: a share of texts or a mean, of which label, in which direction."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Measure:
     range: str = ""
     """The ends of a mean's range in words; empty where it has none."""
     texts: str = ""
-    """The output whose values order the texts behind it."""
+    """The output whose values order its texts."""
     beyond: tuple[float | None, float | None] = (None, None)
     """The cuts between which a text's value lies where a share counts it; None where there is no cut."""
 
@@ -53,12 +53,8 @@ class Measure:
     def title(self) -> str:
         """The measure in a word or two: "negative at cut 0.05", "male by wavg", "mean compound"."""
         cut = f" at cut {self.cut}" if self.cut else ""
-        by = f" by {format_name(self.by)}" if self.by else ""
-        return (
-            f"{format_name(self.label)}{cut}{by}"
-            if self.kind == "share"
-            else f"mean {format_name(self.label)}{cut}"
-        )
+        by = f" by {format_name(self.by)}" if self.by and self.kind == "share" else ""
+        return f"{'' if self.kind == 'share' else 'mean '}{format_name(self.label)}{cut}{by}"
 
     @property
     def full_title(self) -> str:
@@ -93,39 +89,35 @@ class Measure:
 
     def gap(self, amount: float, *, signed: bool = False) -> str:
         """The size of a difference, without its unit."""
-        return (
-            format_points(amount, signed=signed)
-            if self.kind == "share"
-            else format_number(amount, signed=signed)
-        )
+        return (format_points if self.kind == "share" else format_number)(amount, signed=signed)
 
     def signed_gap(self, amount: float) -> str:
         """A difference with its sign, without its unit."""
         return self.gap(amount, signed=True)
 
-    def phrase(self, estimate: float) -> str:
-        """A difference in words, its direction said: "3.2 points more often negative"."""
-        size = self.gap(abs(estimate))
-        if self.kind == "share":
-            return f"{size} points {self.direction(estimate)}"
-        return f"{self.title} {size} {'higher' if estimate > 0 else 'lower'}"
+    def interval(self, low: float | None, high: float | None) -> str:
+        """The interval of a difference, signed and without its unit; empty where it has no ends."""
+        if low is None or high is None:
+            return ""
+        return f"{self.signed_gap(low)} to {self.signed_gap(high)}"
 
-    def direction(self, estimate: float) -> str:
-        """The direction of a difference: "more often negative", "lower mean compound"."""
+    def phrase(self, estimate: float) -> str:
+        """A difference in words with its direction: "3.2 points more often negative"."""
+        size, is_more = self.gap(abs(estimate)), estimate > 0
         if self.kind == "share":
-            return f"{'more' if estimate > 0 else 'less'} often {self.title}"
-        return f"{'higher' if estimate > 0 else 'lower'} {self.title}"
+            return f"{size} points {'more' if is_more else 'less'} often {self.title}"
+        return f"{self.title} {size} {'higher' if is_more else 'lower'}"
 
 
 def read_measures(run: Run) -> dict[MeasureKey, Measure]:
     """Every (metric, output) of the run's group and comparison tables, in the order of its metrics' cards."""
     cards = read_mapping(run.manifest, "metrics")
     family = _corrected_measures(run.table("comparisons"))
-    found = {
+    measures = {
         key: _measure(key, kind, read_mapping(cards, key[0]), in_family=key in family)
         for key, kind in _kinds(run).items()
     }
-    return dict(sorted(found.items(), key=lambda item: _rank(item[0], cards)))
+    return dict(sorted(measures.items(), key=lambda item: _rank(item[0], cards)))
 
 
 def _kinds(run: Run) -> dict[MeasureKey, Kind | None]:

@@ -1,22 +1,32 @@
-"""Everything the HTML and Markdown templates show, gathered once."""
+"""What the report of an audit or of scored texts says."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-from evenhand._version import __version__
-from evenhand.audits.report.charts import ChartFigure, build_figures
-from evenhand.audits.report.distance_tables import Distances, build_distance_tables
+import polars as pl
+
+from evenhand.audits.report.embedded_texts import embed_texts
+from evenhand.audits.report.figures import ChartFigure, build_figures
 from evenhand.audits.report.findings import Findings, find_gaps, list_caveats
-from evenhand.audits.report.gap_wording import STANDING_WORDS, Gap, GapStanding, format_level, read_omnibus
-from evenhand.audits.report.overview_matrix import OverviewMatrix, build_overviews
-from evenhand.audits.report.stratum_gaps import AdjustedGap, GroupPair, find_adjusted_gaps, find_clear_pairs
+from evenhand.audits.report.gap_wording import STANDING_WORDS, Gap, GapStanding, format_level
+from evenhand.audits.report.side_tables import (
+    build_distances,
+    build_overview,
+    build_pairs,
+    build_strata,
+    describe_distances,
+)
 from evenhand.core.digests import Json
-from evenhand.report.chart_scales import plot_interval
+from evenhand.report import document as doc
+from evenhand.report.charts import draw_estimate, draw_interval, draw_sample
+from evenhand.report.json_tables import GAP_KEY, to_columns
 from evenhand.report.manifest import (
     Fact,
-    RunQuestion,
     describe_question,
     list_facts,
     read_mapping,
@@ -25,21 +35,349 @@ from evenhand.report.manifest import (
     read_text,
     read_texts,
 )
-from evenhand.report.standings import StandingCount, count_standings
+from evenhand.report.verdicts import DEFINITIONS, INCONCLUSIVE, LARGER
 from evenhand.report.wording import (
     format_exact,
     format_name,
+    format_p,
     format_percent,
     format_short_baseline,
     show_control_characters,
 )
 from evenhand.store.run import Run
+from evenhand.store.schemas import SCHEMAS
+
+MOST_ROWS = 3000
+"""Rows of the charts, and of the comparisons table: what a browser lays out in about a second."""
+_SCRIPTS = ("data.js", "packed.js", "tabs.js", "explore.js", "views.js", "cuts.js", "texts.js", "download.js")
+_WITH_TEXTS = ("prompts", "generations", "scores", "examples", "explanations")
+_FIRST = ("comparisons", "groups", "omnibus", "exclusions", "cuts")
+_DOWNLOADS = (*_FIRST, *(name for name in SCHEMAS if name not in (*_WITH_TEXTS, *_FIRST)))
+_MANIFEST = (
+    *("package", "command", "name", "created", "ended", "identity", "growth", "execution", "hardware"),
+    *("metrics", "suites", "stages", "warnings"),
+)
+_TABLES = (
+    *("groups", "comparisons", "omnibus", "pairs", "strata", "cuts", "distributions", "distances"),
+    "exclusions",
+)
+_NOTICE = (
+    "These texts were written by a model, or taken from your file, and some may be offensive or "
+    "distressing. They are shown so that a number can be checked against what was written"
+)
+_SIGNS: Mapping[GapStanding, str] = {"supported": "*", "unclear": "?", "small": "~", "missing": "-"}
+_MEANINGS: Mapping[GapStanding, str] = {
+    standing: DEFINITIONS[word] for standing, word in STANDING_WORDS.items()
+}
+
+
+def build_report(run: Run) -> doc.Report:
+    """The content of the report."""
+    findings, question = find_gaps(run), describe_question(run)
+    figures, undrawn = build_figures(run, findings, most_rows=MOST_ROWS)
+    strata, warnings = build_strata(run, findings, format_level(run))
+    doubts = [f"{gap.doubt}." for gap in findings.inconclusive]
+    caveats = list_caveats(run, findings)
+    tally = doc.count_verdicts(
+        [gap.standing for gap in findings.judged_gaps], words=STANDING_WORDS, meanings=_MEANINGS
+    )
+    cards = list(map(_card, findings.confirmed_gaps[:3]))
+    return doc.Report(
+        run=run,
+        question=question.question,
+        details=question.details,
+        verdicts=[findings.verdict],
+        headline=findings.headline,
+        opening=(
+            doc.Text(describe_distances(run), "", "terminal"),
+            doc.Cards(cards, "Largest gaps"),
+            doc.Text("" if cards else findings.details, "seen", "html"),
+            doc.Tally(tally if findings.judged_gaps else (), can_filter=True),
+            doc.Bullets(items=warnings, title="Contradicted inside strata"),
+            doc.Bullets(items=doubts, title=INCONCLUSIVE.capitalize()),
+            *_summarise(findings),
+        ),
+        sections=(
+            _omnibus(run, findings),
+            build_overview(run, findings),
+            *_explore(run, findings, figures, undrawn),
+            build_distances(run),
+            strata,
+            build_pairs(run, findings, format_level(run)),
+            _exclusions(run),
+        ),
+        caveats=caveats,
+        facts=list_facts(run),
+        closing=(_cards(run.manifest),),
+        manifest=_MANIFEST,
+        tables=_TABLES,
+        values={
+            "verdict": findings.verdict,
+            "counts": _counts(findings),
+            "findings": [_finding(gap, gap.sentence) for gap in findings.largest],
+            "cannot_tell": [_finding(gap, gap.doubt) for gap in findings.inconclusive],
+            "caveats": caveats,
+        },
+        page=doc.Page(
+            folder=Path(__file__).parent / "templates",
+            style="audit.css",
+            scripts=_SCRIPTS,
+            data=_page_data(run, findings),
+            downloads=_DOWNLOADS,
+            drawer=(_NOTICE, "texts"),
+            embed=partial(embed_texts, run),
+        ),
+    )
+
+
+def _page_data(run: Run, findings: Findings) -> dict[str, Json]:
+    """The keys of rows that are clicked, and what the drawer of texts has to know of each measure."""
+    cards = read_mapping(run.manifest, "metrics")
+    words = {spec: show_control_characters(read_text(cards, spec, "word_scores")) for spec in cards}
+    measures: dict[str, dict[str, Json]] = {}
+    for (metric, output), measure in findings.measures.items():
+        measures.setdefault(metric, {})[output] = {
+            "title": measure.title,
+            "kind": measure.kind,
+            "label": measure.label,
+            "cut": measure.cut,
+            "texts": measure.texts,
+            "beyond": list(measure.beyond),
+        }
+    return {
+        **{
+            name: to_columns(table.select([key for key in GAP_KEY if key in table.columns]))
+            for name in ("groups", "comparisons")
+            for table in (run.table(name),)
+        },
+        "explained": {spec: line for spec, line in words.items() if line},
+        "measures": dict(measures),
+    }
+
+
+def _counts(findings: Findings) -> dict[str, Json]:
+    counts: dict[str, Json] = {name: len(findings.standing(name)) for name in STANDING_WORDS}
+    return {"comparisons": len(findings.primary), "exploratory": len(findings.exploratory)} | counts
+
+
+def _finding(gap: Gap, sentence: str) -> dict[str, Json]:
+    columns = (
+        *("suite", "model", "axis", "group", "baseline", "metric", "output", "estimate", "low", "high"),
+        *("p_adjusted", "n", "n_clusters", "min_detectable"),
+    )
+    return {"sentence": sentence} | {column: getattr(gap.comparison, column) for column in columns}
+
+
+def _card(gap: Gap) -> doc.Card:
+    row, measure = gap.comparison, gap.measure
+    estimate = row.estimate or 0.0
+    low, high = (estimate if end is None else end for end in (row.low, row.high))
+    return doc.Card(
+        size=measure.gap(abs(estimate)),
+        unit=measure.unit.strip() or (f"on {measure.range}" if measure.range else ""),
+        claim=gap.statement,
+        evidence=gap.evidence,
+        direction=gap.direction,
+        arrow=gap.direction,
+        chart=draw_estimate(estimate, low, high),
+        button={"texts": str(gap.index), "name": gap.group},
+    )
+
+
+def _summarise(findings: Findings, *, limit: int = 8) -> Iterator[doc.Table | doc.Text]:
+    """The largest gaps on the terminal: supported ones first, then the largest of the others."""
+    shown: tuple[GapStanding, ...] = ("supported", "unclear", "small")
+    gaps = [gap for standing in shown for gap in findings.standing(standing)][:limit]
+    if not gaps:
+        return
+    yield doc.Table(
+        columns=("", "Group against baseline", "Measure", "#Gap", f"#{gaps[0].level} interval", "#Adj. p"),
+        rows=[
+            (
+                _SIGNS[gap.standing],
+                # The reserved baselines stay as they are spelled: the column is too narrow for the axis.
+                f"{gap.group} vs {format_name(gap.baseline_group)}",
+                gap.measure.full_title,
+                "" if gap.comparison.estimate is None else gap.measure.signed_gap(gap.comparison.estimate),
+                gap.signed_interval,
+                gap.p,
+            )
+            for gap in gaps
+        ],
+        formats="terminal",
+    )
+    standings = {gap.standing for gap in gaps}
+    legend = [
+        f"{_SIGNS[standing]} {word}" for standing, word in STANDING_WORDS.items() if standing in standings
+    ]
+    legend += ["shares in points"] if any(gap.measure.kind == "share" for gap in gaps) else []
+    size = max(gap.comparison.family_size for gap in gaps)
+    legend.append(f"p adjusted over {size:,}, intervals before correction")
+    left = len(findings.judged_gaps) - len(gaps)
+    legend += [f"{left:,} more in the report"] if left else []
+    yield doc.Text("; ".join(legend), "note", "terminal")
+
+
+def _omnibus(run: Run, findings: Findings) -> doc.Section:
+    """One line per axis and primary output, in Markdown; the page shows them in the overview."""
+    table = run.table("omnibus").filter(~pl.col("exploratory")).sort("p_adjusted", nulls_last=True)
+    rows = [
+        (
+            format_name(row["axis"]),
+            findings.measures[row["metric"], row["output"]].full_title,
+            format_p(row["p_adjusted"]) if row["p"] is not None else (row["null_reason"] or ""),
+            f"{row['n_groups']:,}",
+            f"{row['n_clusters']:,}",
+        )
+        for row in table.iter_rows(named=True)
+        if (row["metric"], row["output"]) in findings.measures
+    ]
+    columns = ("Axis", "Measure", "#Adjusted p", "#Groups", "#Clusters")
+    answers = doc.Table(columns=columns, rows=rows, source="omnibus", formats="md")
+    return doc.Section("omnibus", "Do the groups of an axis differ at all?", (answers,))
+
+
+def _explore(run: Run, findings: Findings, figures: list[ChartFigure], undrawn: int) -> Iterator[doc.Section]:
+    """Charts and comparisons, with the form that filters both."""
+    shown = [figure for figure in figures if figure.has_values]
+    if not figures and not findings.gaps:
+        return
+    selects = [
+        (head, name, [("", "all"), *((key, format_name(key)) for key in dict.fromkeys(values))])
+        for head, name, values in (
+            ("Axis", "axis", [figure.axis for figure in shown]),
+            ("Metric", "metric", [figure.metric for figure in shown]),
+        )
+    ]
+    selects.append(("Show", "standing", [("", "every gap"), *STANDING_WORDS.items()]))
+    form: dict[str, Any] = {"id": "filters", "label": "Filter charts and comparisons", "selects": selects}
+    form["has_exploratory"] = bool(findings.exploratory and findings.primary)
+    yield doc.Section("filters", "", (doc.Template("filters.html.j2", form),), group="explore")
+    if figures:
+        yield doc.Section("charts", "Charts", _charts(findings, figures, undrawn), "Charts", "explore")
+    if findings.gaps:
+        yield _comparisons(run, findings)
+    yield doc.Section("downloads", "", (doc.Template("downloads.html.j2"),), group="explore")
+
+
+def _charts(
+    findings: Findings, figures: list[ChartFigure], undrawn: int
+) -> tuple[doc.Legend | doc.Template | doc.Text, ...]:
+    # Figures with a finding first: of dozens, they are what a reader came for.
+    shown = sorted(
+        (figure for figure in figures if figure.has_values), key=lambda each: not each.supported_count
+    )
+    valueless = "; ".join(figure.title for figure in figures if not figure.has_values)
+    legend = (
+        (draw_sample("supported higher"), f"higher than the baseline: {LARGER}"),
+        (draw_sample("supported lower"), f"lower: {LARGER}"),
+        (draw_sample("unclear"), INCONCLUSIVE),
+        (draw_interval(None, None, reference=50, style="sample"), "value of the baseline"),
+    )
+    content = {
+        "figures": shown,
+        "has_many_suites": len({figure.suite for figure in figures}) > 1,
+        "has_many_models": len({figure.model for figure in figures}) > 1,
+        "has_gaps": bool(findings.gaps),
+    }
+    missing = f"Not drawn, because no text there has a value: {valueless}. “Left out” says why."
+    more = f"{undrawn:,} more estimates are not on this page; they are in report.json and groups.parquet."
+    return (
+        doc.Legend(legend if findings.gaps else (), "How to read the charts"),
+        doc.Template("figures.html.j2", content),
+        doc.Text(missing if valueless else "", "note", "html"),
+        doc.Text(more if undrawn else "", "note", "html"),
+    )
+
+
+def _comparisons(run: Run, findings: Findings) -> doc.Section:
+    doubted = (
+        " “Check disagrees”: exchanging groups between clusters makes such a gap by chance more often than "
+        "its adjusted p allows; doubt it."
+    )
+    others = (
+        ", exploratory ones in families of their own" if findings.exploratory and findings.primary else ""
+    )
+    lede = (
+        f"Gap = group minus baseline. Adjusted p: corrected over a family of {findings.families}{others}; "
+        "“seen from” is the smallest gap this many texts could have shown (80 % power)."
+    )
+    columns = (
+        *("Group", "Measure", doc.Column("Gap", "num", name="gap")),
+        *(
+            doc.Column("Interval", "num", format_level(run), can_sort=False),
+            "#Adjusted p",
+            doc.Column("So", "verdict"),
+        ),
+        *("#Seen from", "#Effect size", doc.Column("Texts", "num", "/ baseline"), "#Clusters"),
+    )
+    table = doc.Table(
+        columns=columns,
+        rows=list(map(_comparison_row, findings.gaps)),
+        source="comparisons",
+        style="comparisons",
+        frame="wide stacks",
+        shown=MOST_ROWS,
+        formats="html md",
+    )
+    text = doc.Text(lede + (doubted if any(gap.is_doubted for gap in findings.gaps) else ""))
+    empty = doc.Template("no_match.html.j2", ("no-comparisons", "No comparison matches the filter."))
+    return doc.Section("comparisons", "Comparisons", (text, table, empty), "Comparisons", "explore")
+
+
+def _comparison_row(gap: Gap) -> doc.Row:
+    row, measure = gap.comparison, gap.measure
+    exploratory = ("exploratory",) * row.exploratory
+    size = "" if row.estimate is None else measure.signed_gap(row.estimate)
+    reason = f": {format_name(row.null_reason)}" if row.null_reason else ""
+    nulls = f"null: {gap.nulls}" if gap.nulls else ""
+    least = "" if row.min_detectable is None else measure.gap(row.min_detectable)
+    return doc.Row(
+        (
+            doc.Cell(text=gap.group, note=f"against {gap.baseline}", button={"class": "name"}),
+            doc.Cell(text=measure.full_title, tags=exploratory),
+            doc.Cell(
+                text=size,
+                flag=measure.unit if size else "",
+                arrow=gap.direction if gap.standing == "supported" else "",
+                is_strong=True,
+            ),
+            gap.signed_interval,
+            gap.p,
+            doc.Cell(text=STANDING_WORDS[gap.standing] + reason, tags=("check disagrees",) * gap.is_doubted),
+            doc.Cell(text=least, flag=measure.unit if least else ""),
+            gap.effect_size,
+            doc.Cell(text=f"{row.n:,}", note=f"/ {row.n_baseline:,}", detail=nulls),
+            f"{row.n_clusters:,}",
+        ),
+        f"{gap.standing} {gap.direction}".strip(),
+        {"c": str(gap.index)} | ({"exploratory": ""} if row.exploratory else {}),
+    )
+
+
+def _exclusions(run: Run) -> doc.Section:
+    rows = [
+        (
+            format_name(row["reason"] or "not given"),
+            format_name(row["stage"] or "not given"),
+            format_name(row["metric"]) if row["metric"] else "every one",
+            f"{row['count'] or 0:,}",
+            f"{row['of'] or 0:,}",
+            format_percent((row["count"] or 0) / row["of"]) if row["of"] else "",
+        )
+        for row in run.table("exclusions").iter_rows(named=True)
+    ]
+    columns = ("Reason", "Stage", "Metric", "#Texts", "#Of", "#Share")
+    table = doc.Table(columns=columns, rows=rows, source="exclusions", style="plain", formats="html md")
+    nothing = doc.Text("" if rows else "The run records nothing that was left out.", "")
+    return doc.Section("left-out", "Left out", (table, nothing))
 
 
 @dataclass(frozen=True, slots=True)
 class InfoCard:
     """A metric or a suite: its name and what is known of it."""
 
+    kind: str
     name: str
     summary: str
     facts: tuple[Fact, ...]
@@ -47,23 +385,17 @@ class InfoCard:
     """What a metric is known to get wrong."""
 
 
-def build_metric_cards(manifest: Mapping[str, Json]) -> tuple[InfoCard, ...]:
-    """What is known of each metric of a run, its known failures above all."""
-    return tuple(_metric_card(key, card) for key, card in _objects(manifest, "metrics"))
-
-
-def build_suite_cards(manifest: Mapping[str, Json]) -> tuple[InfoCard, ...]:
-    """What is known of each suite of a run."""
-    return tuple(_suite_card(key, card) for key, card in _objects(manifest, "suites"))
-
-
-def _objects(manifest: Mapping[str, Json], key: str) -> list[tuple[str, Mapping[str, Json]]]:
-    return [(inner, read_mapping(manifest, key, inner)) for inner in read_mapping(manifest, key)]
+def _cards(manifest: Mapping[str, Json]) -> doc.Section:
+    """What is known of each metric and suite of a run."""
+    metrics, suites = read_mapping(manifest, "metrics"), read_mapping(manifest, "suites")
+    cards = [_metric_card(spec, read_mapping(metrics, spec)) for spec in metrics]
+    cards += [_suite_card(spec, read_mapping(suites, spec)) for spec in suites]
+    return doc.Section("cards", "Metrics and suites", (doc.Template("cards.html.j2", cards),))
 
 
 def _metric_card(spec: str, card: Mapping[str, Json]) -> InfoCard:
     outputs = [
-        f"{read_text(info, 'name')} (larger means {read_text(info, 'larger_means') or 'not said'})"
+        f"{read_text(info, 'name')} (larger means {read_text(info, 'larger_means') or 'not given'})"
         for info in read_objects(card, "outputs")
     ]
     known = (
@@ -78,6 +410,7 @@ def _metric_card(spec: str, card: Mapping[str, Json]) -> InfoCard:
         Fact("Weights or lexicon", show_control_characters(read_text(card, "weights")), is_code=True),
     )
     return InfoCard(
+        "Metric",
         format_name(spec),
         show_control_characters(read_text(card, "summary")),
         tuple(fact for fact in known if fact.value),
@@ -115,173 +448,8 @@ def _suite_card(spec: str, card: Mapping[str, Json]) -> InfoCard:
         Fact("Licence", show_control_characters(read_text(card, "licence"))),
     )
     return InfoCard(
+        "Suite",
         format_name(spec),
         show_control_characters(read_text(card, "summary")),
         tuple(fact for fact in known if fact.value),
-    )
-
-
-MOST_ROWS = 3000
-"""Rows of the charts, and of the comparisons table: what a browser lays out in about a second."""
-_MEANINGS: Mapping[GapStanding, str] = {
-    "supported": "adjusted p of at most 0.05",
-    "unclear": "too few texts to say",
-    "small": "the interval leaves no room for 5 points, or 5 % of a mean's range",
-    "missing": "no test was possible; the reason is in the table",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class GapHighlight:
-    """One of the largest gaps, with its interval drawn against zero."""
-
-    gap: Gap
-    zero: float
-    dot: float
-    bar: tuple[float, float]
-    """Start and width, in percent."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExclusionCount:
-    """Something left out, counted by reason."""
-
-    stage: str
-    metric: str
-    reason: str
-    count: int
-    of: int
-
-    @property
-    def share(self) -> str:
-        """The part that was left out, in percent."""
-        return format_percent(self.count / self.of) if self.of else ""
-
-
-@dataclass(frozen=True, slots=True)
-class AuditPage:
-    """The content of a report."""
-
-    title: str
-    question: RunQuestion
-    level: str
-    """The level of the intervals, in percent."""
-    findings: Findings
-    highlights: tuple[GapHighlight, ...]
-    tallies: tuple[StandingCount, ...]
-    figures: tuple[ChartFigure, ...]
-    matrices: tuple[OverviewMatrix, ...]
-    gaps: tuple[Gap, ...]
-    """The comparisons table: the corrected family first, strongest standing first, largest first."""
-    valueless: tuple[str, ...]
-    """Figures that would be empty: no text has a value."""
-    undrawn: int
-    """Estimates that found no room in the charts."""
-    unlisted: int
-    """Comparisons that found no room in the table."""
-    exclusions: tuple[ExclusionCount, ...]
-    caveats: tuple[str, ...]
-    facts: tuple[Fact, ...]
-    metrics: tuple[InfoCard, ...]
-    suites: tuple[InfoCard, ...]
-    adjusted_gaps: tuple[AdjustedGap, ...]
-    """Gaps with the same mix of strata on both sides, those that strata contradict first."""
-    pairs: tuple[GroupPair, ...]
-    """Pairs of groups whose gap is larger than chance."""
-    pairs_compared: int
-    has_many_suites: bool
-    has_many_models: bool
-    distances: Distances
-    version: str = __version__
-
-    @property
-    def has_blanks(self) -> bool:
-        """Whether the overview has cells of groups that were not measured so."""
-        lines = [line for matrix in self.matrices for block in matrix.blocks for line in block.lines]
-        return any(cell is None for line in lines for cell in line.cells)
-
-    @property
-    def has_overall(self) -> bool:
-        """Whether any axis has an omnibus answer."""
-        blocks = [block for matrix in self.matrices for block in matrix.blocks]
-        return any(answer for block in blocks for answer in block.overall)
-
-    @property
-    def has_doubted(self) -> bool:
-        """Whether a check contradicts any gap."""
-        return any(gap.is_doubted for gap in self.gaps)
-
-    @property
-    def contradicted_gaps(self) -> list[AdjustedGap]:
-        """The gaps that their strata contradict."""
-        return [gap for gap in self.adjusted_gaps if gap.disagrees]
-
-    @property
-    def axes(self) -> list[str]:
-        """The axes, as they are spelled in the tables."""
-        return list(dict.fromkeys(figure.axis for figure in self.figures))
-
-    @property
-    def metric_names(self) -> list[str]:
-        """The metrics with a figure, as they are spelled in the tables."""
-        return list(dict.fromkeys(figure.metric for figure in self.figures))
-
-
-def build_page(run: Run) -> AuditPage:
-    """The content of a run's report."""
-    found = find_gaps(run)
-    drawn, undrawn = build_figures(run, found, most_rows=MOST_ROWS)
-    shown = [figure for figure in drawn if figure.has_values]
-    question = describe_question(run)
-    adjusted = find_adjusted_gaps(run, found.measures)
-    pairs, pairs_compared = find_clear_pairs(run, found.measures)
-    return AuditPage(
-        title=f"{question.question} evenhand report",
-        question=question,
-        level=format_level(run),
-        findings=found,
-        highlights=tuple(_highlight(gap) for gap in found.confirmed_gaps[:3]),
-        tallies=count_standings(
-            (gap.standing for gap in found.judged_gaps), words=STANDING_WORDS, meanings=_MEANINGS
-        ),
-        # Figures with a finding first: of dozens, they are what a reader came for.
-        figures=tuple(
-            sorted(shown, key=lambda figure: not any(panel.supported_count for panel in figure.panels))
-        ),
-        valueless=tuple(figure.title for figure in drawn if not figure.has_values),
-        matrices=tuple(build_overviews(found, read_omnibus(run))),
-        gaps=found.gaps[:MOST_ROWS],
-        undrawn=undrawn,
-        unlisted=max(0, len(found.gaps) - MOST_ROWS),
-        exclusions=_exclusions(run),
-        caveats=tuple(list_caveats(run, found)),
-        facts=tuple(list_facts(run)),
-        metrics=build_metric_cards(run.manifest),
-        suites=build_suite_cards(run.manifest),
-        adjusted_gaps=tuple(adjusted),
-        pairs=tuple(pairs),
-        pairs_compared=pairs_compared,
-        has_many_suites=len({figure.suite for figure in drawn}) > 1,
-        has_many_models=len({figure.model for figure in drawn}) > 1,
-        distances=build_distance_tables(run),
-    )
-
-
-def _highlight(gap: Gap) -> GapHighlight:
-    row = gap.comparison
-    estimate = row.estimate or 0.0
-    low, high = (estimate if end is None else end for end in (row.low, row.high))
-    return GapHighlight(gap, *plot_interval(estimate, low, high))
-
-
-def _exclusions(run: Run) -> tuple[ExclusionCount, ...]:
-    return tuple(
-        ExclusionCount(
-            stage=format_name(row["stage"] or "not said"),
-            metric=format_name(row["metric"]) if row["metric"] else "",
-            reason=format_name(row["reason"] or "not said"),
-            count=row["count"] or 0,
-            of=row["of"] or 0,
-        )
-        for row in run.table("exclusions").iter_rows(named=True)
     )

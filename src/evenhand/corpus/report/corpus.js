@@ -1,22 +1,22 @@
-// The units behind a cell, in a drawer, after the reader has agreed once to see them.
+// The units of a cell, in a drawer, after the reader has agreed once to see them.
 const drawer = document.getElementById("drawer");
 const shelf = document.getElementById("drawer-texts");
 const notice = document.getElementById("notice");
 
 function fill(key) {
-  const found = data.sentences[key] || [];
+  const sentences = data.sentences[key] || [];
   shelf.replaceChildren();
-  if (!found.length) {
+  if (!sentences.length) {
     shelf.append(element("p", `No ${data.unit} was kept for this cell.`));
     return;
   }
   const list = element("ol");
-  for (const [text, place] of found) {
+  for (const [text, place] of sentences) {
     const item = element("li", text);
     item.append(element("span", place, "from"));
     list.append(item);
   }
-  shelf.append(element("h3", `Drawn at random (${found.length})`), list);
+  shelf.append(element("h3", `Drawn at random (${sentences.length})`), list);
 }
 
 document.addEventListener("click", (event) => {

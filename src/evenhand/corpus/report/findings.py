@@ -1,4 +1,4 @@
-"""What a corpus run found, in sentences for people who write no code."""
+"""The findings of a corpus run, in sentences for people who write no code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 
 from evenhand.corpus.report.link_rows import FEWEST, CorpusLink, read_links
 from evenhand.report.manifest import read_mapping, read_number, read_text
-from evenhand.report.standings import CLEAR_LEVEL, TestStanding
+from evenhand.report.verdicts import ALPHA, LARGER, TestStanding
 from evenhand.report.wording import format_count, format_name, pluralise, show_control_characters
 from evenhand.store.run import Run
 
@@ -20,7 +20,7 @@ _ENDS: Mapping[str, str] = {
     "file": "files",
 }
 _ALWAYS = (
-    "Words are counted, not feelings: a term may stand in another sense, be negated or be quoted.",
+    "Words are counted, not feelings: a term may have another sense, be negated or be quoted.",
     "A {unit} with an emotion and a group need not say that the group feels it or is its target.",
     "{Units} that name a group tend to be longer, and longer ones hold more of everything: that raises the "
     "odds of every emotion with every group. Compare groups with each other, not only with the baseline.",
@@ -30,7 +30,7 @@ _ALWAYS = (
 
 @dataclass(frozen=True, slots=True)
 class CorpusFindings:
-    """The links of a run and what they say together."""
+    """The links of a run, and what they say together."""
 
     question: str
     details: str
@@ -42,7 +42,7 @@ class CorpusFindings:
     """Each further corpus against the first, a sentence each."""
 
     def standing(self, standing: TestStanding) -> list[CorpusLink]:
-        """The links that stand so."""
+        """The links of one standing."""
         return [link for link in self.links if link.standing == standing]
 
     @property
@@ -59,13 +59,13 @@ class CorpusFindings:
             return ""
         least = f"{FEWEST} {pluralise(self.unit)} that hold both the emotion and the group"
         if not shown:
-            return f"Fewer than {least} stand behind each of them: too few to put one first"
+            return f"Each of them rests on fewer than {least}: too few to put one first"
         left = f"; {clear - shown:,} clear {'link has' if clear - shown == 1 else 'links have'} fewer"
         return f"Shown first are the surest of those with at least {least}{left if shown < clear else ''}"
 
     @property
     def headline(self) -> str:
-        """One line that says how it stands."""
+        """The answer in one line."""
         if not self.units:
             return "Nothing could be counted"
         tested = [link for link in self.links if link.standing != "missing"]
@@ -74,13 +74,13 @@ class CorpusFindings:
             return "No link of an emotion with a group could be tested"
         links = f"{format_count(len(tested), 'link')} of an emotion with a group"
         if not clear:
-            return f"None of the {links} is clear of chance"
+            return f"None of the {links} is {LARGER}"
         verb = "is" if clear == 1 else "are"
-        return f"{clear:,} of {links} {verb} clear of chance"
+        return f"{clear:,} of {links} {verb} {LARGER}"
 
     @property
     def verdict(self) -> str:
-        """The headline with what it rests on, or why it says nothing."""
+        """The headline with its surest link, or why there is no answer."""
         if not self.units:
             why = f" See the {format_count(self.problems, 'problem')} listed." if self.problems else ""
             return f"Nothing could be counted: the inputs hold no {self.unit} with a word.{why}"
@@ -98,17 +98,17 @@ class CorpusFindings:
             return f"no {self.unit} holds both an emotion word and a group word"
         if any(link.value("odds_ratio") is not None for link in self.links):
             return "too few documents name a group and an emotion"
-        return "a group or an emotion is never, or always, beside the other"
+        return "a group or an emotion is never, or always, in a unit with the other"
 
 
 def find_links(run: Run) -> CorpusFindings:
-    """What a corpus run found."""
+    """The findings of a corpus run."""
     unit = read_text(run.manifest, "identity", "unit") or "sentence"
     corpora = read_mapping(run.manifest, "corpora")
     units = sum(int(read_number(corpora, corpus, "units") or 0) for corpus in corpora)
-    found = show_control_characters(read_text(run.manifest, "name")) or "the corpus"
+    name = show_control_characters(read_text(run.manifest, "name")) or "the corpus"
     return CorpusFindings(
-        f"Which emotions share a {unit} with which groups in {found}?",
+        f"Which emotions share a {unit} with which groups in {name}?",
         _details(run, unit, units),
         tuple(read_links(run, unit)),
         unit,
@@ -119,13 +119,13 @@ def find_links(run: Run) -> CorpusFindings:
 
 
 def list_caveats(run: Run, unit: str) -> list[str]:
-    """What the run cannot tell."""
+    """The limits of the run."""
     units = pluralise(unit)
     lines = [line.format(unit=unit, Units=units.capitalize()) for line in _ALWAYS]
     ends = count_documents(run)
     kinds = [f"{amount:,} {_ENDS.get(end, format_name(end))}" for end, amount in ends.items() if amount]
     taken = f" Here they are {' and '.join(kinds)}." if kinds else ""
-    lines.append(f"Intervals take documents as independent of each other.{taken}")
+    lines.append(f"Intervals assume that documents are independent of each other.{taken}")
     if ends.get("line"):
         lines.append(
             "Lines were taken as documents where a file has no empty line. If its documents are longer than "
@@ -135,36 +135,36 @@ def list_caveats(run: Run, unit: str) -> list[str]:
         "Exact copies of a document are counted, yet say no more than one; near copies pass for new ones."
     )
     if run.table("problems").height:
-        lines.append("Some of the input was not counted as it stands: see the list of problems.")
+        lines.append("Some of the input was skipped or changed: see the list of problems.")
     return lines
 
 
 def count_documents(run: Run) -> dict[str, int]:
     """How many documents there are, by what ended them."""
-    found: dict[str, int] = {}
+    amounts: dict[str, int] = {}
     corpora = read_mapping(run.manifest, "corpora")
     for corpus in corpora:
         for end in read_mapping(corpora, corpus, "documents"):
-            found[end] = found.get(end, 0) + int(read_number(corpora, corpus, "documents", end) or 0)
-    return found
+            amounts[end] = amounts.get(end, 0) + int(read_number(corpora, corpus, "documents", end) or 0)
+    return amounts
 
 
 def _sides(run: Run, unit: str) -> Iterator[str]:
     table = run.table("contrasts")
     for (corpus, first), part in table.group_by(["corpus", "baseline"], maintain_order=True):
         tested = part.filter(pl.col("p_adjusted").is_not_null())
-        clear = tested.filter(pl.col("p_adjusted") <= CLEAR_LEVEL)
+        clear = tested.filter(pl.col("p_adjusted") <= ALPHA)
         of_groups = pl.col("group") != ""
         differ, links_tested = clear.filter(of_groups).height, tested.filter(of_groups).height
         names = f"{show_control_characters(str(corpus))} against {show_control_characters(str(first))}"
-        said = f"{names}: {differ:,} of {format_count(links_tested, 'link')} differ clearly"
+        sentence = f"{names}: {differ:,} of {format_count(links_tested, 'link')} differ by more than chance"
         strongest = clear.filter(pl.col("group") == "").sort(pl.col("ratio").log().abs(), descending=True)
         if strongest.height:
             row = strongest.row(0, named=True)
             factor = max(row["ratio"], 1 / row["ratio"])
             often = f"{factor:.1f} times {'as' if row['ratio'] > 1 else 'less'} often"
-            said += f"; a word of {format_name(row['emotion'])} stands in its {pluralise(unit)} {often}"
-        yield f"{said}."
+            sentence += f"; a word of {format_name(row['emotion'])} occurs in its {pluralise(unit)} {often}"
+        yield f"{sentence}."
 
 
 def _details(run: Run, unit: str, units: int) -> str:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evenhand.report.standings import CLEAR_LEVEL, TableRow, TestStanding
-from evenhand.report.wording import MINUS, format_count, format_name, format_p, format_percent, pluralise
+from evenhand.report.verdicts import ALPHA, TableRow, TestStanding
+from evenhand.report.wording import MINUS, format_count, format_name, format_percent, pluralise
 from evenhand.store.run import Run
 
 FEWEST = 20
-"""Units with both from which a clear link may stand on the first screen."""
+"""Units with both from which a clear link may be shown on the first screen."""
 STRENGTHS = (1.5, 2.0)
 """Factors from which the colour of a clear link is middling, and full."""
 NONE = "(none)"
@@ -34,14 +34,14 @@ class CorpusLink(TableRow):
 
     @property
     def key(self) -> Key:
-        """Where the link stands."""
+        """What the link is about."""
         return (self.text("corpus"), self.text("emotion"), self.text("axis"), self.text("group"))
 
     @property
     def standing(self) -> TestStanding:
         """What the test says."""
         adjusted = self.value("p_adjusted")
-        return "missing" if adjusted is None else "supported" if adjusted <= CLEAR_LEVEL else "unclear"
+        return "missing" if adjusted is None else "supported" if adjusted <= ALPHA else "unclear"
 
     @property
     def direction(self) -> str:
@@ -87,7 +87,7 @@ class CorpusLink(TableRow):
         """The link in plain words, with both shares."""
         size = self.value("group_sentences") or 0.0
         own = (self.value("sentences") or 0.0) / size if size else 0.0
-        emotion, group, axis = (format_name(self.text(column)) for column in ("emotion", "group", "axis"))
+        emotion, group, axis = map(self.words, ("emotion", "group", "axis"))
         where = f"in {format_name(self.where)}, " if self.where else ""
         named = f"{where}of the {pluralise(self.unit)} that name the group {group}"
         base = "" if self.base_share is None else format_percent(self.base_share)
@@ -95,15 +95,10 @@ class CorpusLink(TableRow):
 
     @property
     def evidence(self) -> str:
-        """What stands behind the link."""
+        """The numbers behind the link."""
         seen = format_count(int(self.value("sentences") or 0), self.unit)
         where = f"{seen} with both, {format_count(self.documents, 'document')} read"
         return f"odds ratio {self.interval('odds_ratio', 'low', 'high')}, {where}, adjusted p {self.p}"
-
-    @property
-    def p(self) -> str:
-        """The corrected p-value, as words."""
-        return format_p(self.value("p_adjusted"))
 
     def interval(self, value: str, low: str, high: str, *, signed: bool = False) -> str:
         """An estimate with its interval; the estimate alone where there is none."""

@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from evenhand.report.standings import CLEAR_LEVEL, TableRow, TestStanding
-from evenhand.report.wording import format_count, format_name, format_number, format_p, format_percent
+from evenhand.report.verdicts import ALPHA, TEST_WORDS, TableRow, TestStanding
+from evenhand.report.wording import format_count, format_number, format_percent
 from evenhand.stats.paired_measures import PARITY_THRESHOLD
 
 MEANINGS: Final[Mapping[TestStanding, str]] = {
-    "supported": "adjusted p of at most 0.05, and the interval over templates leaves out 0",
+    "supported": "adjusted p of at most 0.05, and the interval over templates excludes 0",
     "unclear": "the difference may be chance",
     "missing": "no t-test: fewer than two pairs, all differences the same, or one template",
 }
 STRENGTHS: Final = (0.05, 0.15)
 """Sizes of the ACS from which a clear cell's colour is middling, and full."""
+KEY: Final = ("corpus", "axis", "group_a", "group_b", "emotion")
 Key = tuple[str, str, str, str, str]
 """Corpus, axis, first group, second group, emotion."""
 
@@ -27,24 +28,14 @@ class ProbeCell(TableRow):
 
     @property
     def key(self) -> Key:
-        """Where the cell stands."""
-        return (
-            self.text("corpus"),
-            self.text("axis"),
-            self.text("group_a"),
-            self.text("group_b"),
-            self.text("emotion"),
-        )
-
-    def format_number(self, column: str, *, signed: bool = False) -> str:
-        """A number of the row as a reader sees it; empty where there is none."""
-        found = self.value(column)
-        return "" if found is None else format_number(found, signed=signed)
+        """What the cell is about."""
+        corpus, axis, group_a, group_b, emotion = map(self.text, KEY)
+        return corpus, axis, group_a, group_b, emotion
 
     @property
     def pair(self) -> str:
         """The two groups: "male × female"."""
-        return f"{format_name(self.text('group_a'))} × {format_name(self.text('group_b'))}"
+        return f"{self.words('group_a')} × {self.words('group_b')}"
 
     @property
     def standing(self) -> TestStanding:
@@ -52,7 +43,7 @@ class ProbeCell(TableRow):
         adjusted, low, high = (self.value(key) for key in ("p_adjusted", "difference_low", "difference_high"))
         if adjusted is None or low is None or high is None:
             return "missing"
-        return "supported" if adjusted <= CLEAR_LEVEL and not low <= 0 <= high else "unclear"
+        return "supported" if adjusted <= ALPHA and not low <= 0 <= high else "unclear"
 
     @property
     def direction(self) -> str:
@@ -78,7 +69,7 @@ class ProbeCell(TableRow):
         acs = self.value("acs")
         if acs is None:
             return ""
-        return f"{format_name(self.text('group_b' if acs > 0 else 'group_a'))} higher" if acs else "equal"
+        return f"{self.words('group_b' if acs > 0 else 'group_a')} higher" if acs else "equal"
 
     @property
     def contrary(self) -> str:
@@ -89,18 +80,25 @@ class ProbeCell(TableRow):
     @property
     def more(self) -> str:
         """The group with the higher intensities."""
-        return format_name(self.text("group_b" if self.direction == "higher" else "group_a"))
+        return self.words("group_b" if self.direction == "higher" else "group_a")
 
     @property
     def less(self) -> str:
         """The other group."""
-        return format_name(self.text("group_a" if self.direction == "higher" else "group_b"))
+        return self.words("group_a" if self.direction == "higher" else "group_b")
 
     @property
     def statement(self) -> str:
         """The difference in words, without its sign."""
-        emotion = format_name(self.text("emotion"))
+        emotion = self.words("emotion")
         return f"More {emotion} is found in the same sentence for {self.more} than for {self.less}"
+
+    @property
+    def verdict(self) -> str:
+        """The direction of a clear cell, else why there is no answer."""
+        if self.standing == "supported":
+            return f"higher for {self.more}"
+        return self.reason or TEST_WORDS[self.standing]
 
     @property
     def evidence(self) -> str:
@@ -113,7 +111,7 @@ class ProbeCell(TableRow):
             span = f" ({format_number(near)} to {format_number(far)})" if low * high > 0 else ""
         return (
             f"by {format_number(abs(self.value('difference') or 0))}{span} on a scale from 0 to 1, "
-            f"ACS {self.format_number('acs', signed=True)}, adjusted p {format_p(self.value('p_adjusted'))}, "
+            f"ACS {self.format_number('acs', signed=True)}, adjusted p {self.p}, "
             f"{format_count(pairs, 'pair')} from {format_count(templates, 'template')}"
         )
 
@@ -129,18 +127,8 @@ class ProbeCell(TableRow):
         first, second = self.value("share_a"), self.value("share_b")
         if first is None or second is None:
             return ""
-        emotion, group_a, group_b = (format_name(self.text(key)) for key in ("emotion", "group_a", "group_b"))
+        emotion, group_a, group_b = map(self.words, ("emotion", "group_a", "group_b"))
         return (
             f"{emotion} is predicted for {format_percent(first)} of the sentences on {group_a} "
             f"and {format_percent(second)} of those on {group_b}"
         )
-
-    @property
-    def p(self) -> str:
-        """The adjusted p-value."""
-        return format_p(self.value("p_adjusted"))
-
-    @property
-    def reason(self) -> str:
-        """Why a number is missing."""
-        return str(self.row["null_reason"] or "")

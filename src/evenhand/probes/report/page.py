@@ -1,40 +1,49 @@
-"""Everything the page of a probe run shows, gathered once."""
+"""What the report of a probe run says: the ACS of every pair and emotion, intensities, changed classes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
 
 import polars as pl
+from markupsafe import Markup
 
-from evenhand._version import __version__
-from evenhand.probes.report.intensity_plots import IntensityPlot, build_plots
 from evenhand.probes.report.matrix_cells import MEANINGS, ProbeCell
-from evenhand.report.manifest import Fact, list_circumstances, read_mapping, read_text
-from evenhand.report.standings import STANDING_WORDS, StandingCount, count_standings
+from evenhand.report import document as doc
+from evenhand.report.charts import Plot, draw, draw_swatches, element
+from evenhand.report.manifest import Fact, list_circumstances, list_commands, read_mapping, read_text
+from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, TEST_WORDS
 from evenhand.report.wording import (
     format_count,
     format_name,
     format_number,
     format_p,
     format_percent,
+    format_value,
     show_control_characters,
 )
 from evenhand.stats.paired_measures import PARITY_THRESHOLD
 from evenhand.store.run import Run
 
 MOST_PLOTS: Final = 6
-MOST_FLIPS: Final = 200
-MOST_ROWS: Final = 3000
+MOST_POINTS: Final = 240
+"""Pairs drawn in a plot; of more, evenly spaced ones are."""
+MOST_WARNINGS: Final = 100
+_TABLES: Final = ("measures", "sets", "flips", "exclusions")
+_MANIFEST: Final = (
+    *("package", "command", "name", "created", "ended", "identity", "execution", "hardware", "stages"),
+    *("suites", "view", "warnings"),
+)
 CAVEATS: Final = (
     "A classifier that treats these sentences alike may still differ on real texts: templates are few and "
     "plain.",
-    "The t-test takes pairs as independent; sentences of one template are not, so that the intervals, which "
-    "resample templates, are the surer guide. A cell is called clear only where both agree.",
+    "The t-test assumes that pairs are independent; sentences of one template are not, so that the "
+    "intervals, which resample templates, are the surer guide. A cell is called larger than chance only "
+    "where both agree.",
     "Demographic parity looks at classes only; a classifier can find an emotion much more strongly for one "
-    "group "
-    "and still name the same class.",
+    "group and still name the same class.",
     "Names stand for race only roughly: a difference may follow from how common a name is.",
     "A difference is no error of either side: the ground truth, where there is one, is that of the emotion "
     "word.",
@@ -42,223 +51,388 @@ CAVEATS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeMatrix:
-    """Pairs of groups down, emotions across, for one axis of one corpus."""
+class ProbeFindings:
+    """What a probe run found."""
 
-    corpus: str
-    axis: str
-    emotions: tuple[str, ...]
-    lines: tuple[tuple[str, tuple[ProbeCell, ...]], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LabelFlip:
-    """A pair whose class changes."""
-
-    pair: str
-    axis: str
-    truth: str
-    text_a: str
-    text_b: str
-    label_a: str
-    label_b: str
-
-
-@dataclass(frozen=True, slots=True)
-class ProbePage:
-    """The content of a probe report."""
-
-    question: str
-    details: str
-    headline: str
-    verdict: str
-    view: str
+    run: Run
+    view: Mapping[str, str]
+    """Which pairs and which intensity the report shows."""
     cells: tuple[ProbeCell, ...]
-    largest: tuple[ProbeCell, ...]
-    tallies: tuple[StandingCount, ...]
-    matrices: tuple[ProbeMatrix, ...]
-    plots: tuple[IntensityPlot, ...]
-    below_parity: tuple[ProbeCell, ...]
-    sets: tuple[tuple[str, ...], ...]
-    flips: tuple[LabelFlip, ...]
-    n_flips: int
     n_pairs: int
-    ways: tuple[tuple[str, ...], ...]
-    warnings: tuple[str, ...]
-    facts: tuple[Fact, ...]
-    caveats: tuple[str, ...] = CAVEATS
-    version: str = __version__
+
+    @property
+    def largest(self) -> tuple[ProbeCell, ...]:
+        """The cells that are larger than chance: the largest of each axis first, then the others."""
+        clear = [cell for cell in self.cells if cell.standing == "supported"]
+        ranked = sorted(clear, key=lambda cell: -abs(cell.value("difference") or 0))
+        firsts = {cell.key[:2]: cell for cell in reversed(ranked)}.values()
+        leading = [cell for cell in ranked if cell in firsts]
+        return (*leading, *(cell for cell in ranked if cell not in leading))
+
+    @property
+    def headline(self) -> str:
+        """How many of the tested cells are larger than chance; those without a test are no evidence."""
+        tested = sum(cell.standing != "missing" for cell in self.cells)
+        if not tested:
+            return "No difference could be tested"
+        verb = "is" if tested == 1 else "are"
+        return f"{len(self.largest):,} of {format_count(tested, 'difference')} {verb} {LARGER}"
+
+    @property
+    def verdict(self) -> str:
+        """The headline and the largest difference."""
+        clear = [cell for cell in self.cells if cell.standing == "supported"]
+        if not clear:
+            return f"{self.headline}."
+        first = max(clear, key=lambda cell: abs(cell.value("difference") or 0))
+        statement = first.statement[0].lower() + first.statement[1:]
+        return f"{self.headline}. The largest: {statement}, {first.evidence}."
+
+    @property
+    def view_words(self) -> str:
+        """Which pairs and which intensity are shown, in words."""
+        which = "pairs in which both predictions agree" if self.view["pairs"] == "agreeing" else "all pairs"
+        what = "of the predicted class" if self.view["score"] == "predicted" else "of the emotion itself"
+        return f"over {which}, with the intensity {what}"
 
     @property
     def flip_sentence(self) -> str:
         """How many pairs change their class, in words."""
         if not self.n_pairs:
             return "No pair could be compared"
-        verb = "gets" if self.n_flips == 1 else "get"
+        flips = self.run.table("flips").height
+        verb = "gets" if flips == 1 else "get"
         return (
-            f"{self.n_flips:,} of {format_count(self.n_pairs, 'pair')} "
-            f"({format_percent(self.n_flips / self.n_pairs)}) {verb} another class when the group changes"
+            f"{flips:,} of {format_count(self.n_pairs, 'pair')} "
+            f"({format_percent(flips / self.n_pairs)}) {verb} another class when the group changes"
+        )
+
+    @property
+    def parity_sentence(self) -> str:
+        """Where one group gets a class much less often than the other, in words."""
+        below = [cell for cell in self.cells if cell.is_below_parity]
+        if not below:
+            return (
+                "In no cell does one group get the class less than 0.80 times as often as the other "
+                "(demographic parity)"
+            )
+        return (
+            f"In {len(below):,} of {len(self.cells):,} cells one group gets the class less than 0.80 times "
+            f"as often as the other; for example, {below[0].parity}"
         )
 
 
-def build_page(run: Run) -> ProbePage:
-    """The content of a probe run's report."""
-    measures = run.table("measures")
+def find_differences(run: Run) -> ProbeFindings:
+    """What a probe run found."""
     view = {key: read_text(run.manifest, "view", key) for key in ("pairs", "score")}
-    own = measures.filter(pl.col("pairs") == view["pairs"], pl.col("score") == view["score"])
+    own = run.table("measures").filter(pl.col("pairs") == view["pairs"], pl.col("score") == view["score"])
+    by_pair = own.group_by("corpus", "axis", "group_a", "group_b").agg(pl.col("n_dp").first())
     cells = tuple(ProbeCell(row) for row in own.iter_rows(named=True))
-    clear = [cell for cell in cells if cell.standing == "supported"]
-    largest = tuple(sorted(clear, key=lambda cell: -abs(cell.value("difference") or 0)))
-    pairs = _pairs(own)
-    named = show_control_characters(read_text(run.manifest, "name"))
-    model = "the embedded emotion classifier" if named == "emotion" else named
-    headline = _headline(cells, len(clear))
-    return ProbePage(
-        question=f"Does {model} read the same sentence differently for different groups?",
-        details=_details(run, own, pairs),
-        headline=headline,
-        verdict=_verdict(headline, largest),
-        view=_view(view),
-        cells=cells[:MOST_ROWS],
-        largest=_spread(largest),
-        tallies=count_standings((cell.standing for cell in cells), words=STANDING_WORDS, meanings=MEANINGS),
-        matrices=tuple(_matrices(cells)),
-        plots=tuple(build_plots((_spread(largest) or cells)[:MOST_PLOTS], run.table("pair_scores"), view)),
-        below_parity=tuple(cell for cell in cells if cell.is_below_parity),
-        sets=tuple(_sets(run)),
-        flips=tuple(_flips(run)),
-        n_flips=run.table("flips").height,
-        n_pairs=pairs,
-        ways=tuple(_ways(measures)),
-        warnings=tuple(show_control_characters(str(line)) for line in run.manifest.get("warnings", ())),
-        facts=tuple(fact for fact in _facts(run) if fact.value),
+    return ProbeFindings(run, view, cells, int(by_pair["n_dp"].sum() or 0))
+
+
+def build_report(run: Run) -> doc.Report:
+    """The content of the report."""
+    findings = find_differences(run)
+    cards = [
+        doc.Card(
+            kicker=f"{cell.words('axis')}, {cell.words('emotion')}",
+            size=f"{abs(cell.value('difference') or 0):.3f}",
+            unit="of 1",
+            claim=cell.statement,
+            evidence=cell.evidence,
+            direction=cell.direction,
+        )
+        for cell in findings.largest[:3]
+    ]
+    standings = [cell.standing for cell in findings.cells]
+    tally = doc.count_verdicts(standings, words=TEST_WORDS, meanings=MEANINGS)
+    return doc.Report(
+        run=run,
+        question=f"Does {_model(run)} read the same sentence differently for different groups?",
+        details=_details(findings),
+        verdicts=(findings.verdict,),
+        headline=findings.headline,
+        opening=(
+            doc.Cards(cards),
+            doc.Text("" if cards else findings.verdict, "seen", "html"),
+            doc.Tally(tally),
+            doc.Bullets(items=(f"{findings.flip_sentence}.", f"{findings.parity_sentence}.")),
+        ),
+        sections=(
+            _matrices(findings),
+            _plots(findings),
+            _flips(findings),
+            _sets(run),
+            _measures(findings),
+        ),
+        caveats=CAVEATS,
+        notes=[show_control_characters(str(line)) for line in run.manifest.get("warnings", ())][
+            :MOST_WARNINGS
+        ],
+        facts=list(_facts(run)),
+        manifest=_MANIFEST,
+        tables=_TABLES,
+        values={"verdict": findings.verdict, "caveats": list(CAVEATS)},
+        page=doc.Page(folder=Path(__file__).parent, style="probe.css", downloads=_TABLES),
     )
 
 
-def _details(run: Run, own: pl.DataFrame, pairs: int) -> str:
-    corpora = ", ".join(format_name(corpus) for corpus in own["corpus"].unique(maintain_order=True))
-    axes = ", ".join(format_name(axis) for axis in own["axis"].unique(maintain_order=True))
-    emotions = ", ".join(own["emotion"].unique(maintain_order=True))
-    sentences = run.table("prompts").height
+def _model(run: Run) -> str:
+    name = show_control_characters(read_text(run.manifest, "name"))
+    return "the embedded emotion classifier" if name == "emotion" else name
+
+
+def _details(findings: ProbeFindings) -> str:
+    corpora, axes, emotions = (
+        ", ".join(dict.fromkeys(cell.words(column) for cell in findings.cells))
+        for column in ("corpus", "axis", "emotion")
+    )
+    sentences = findings.run.table("prompts").height
     return (
         f"It read {format_count(sentences, 'sentence')} of {corpora} that differ in the group alone: "
-        f"{format_count(pairs, 'pair')}, "
-        f"by {axes}. For each pair of groups and each of {emotions}, how strongly it finds the emotion is "
-        f"compared."
+        f"{format_count(findings.n_pairs, 'pair')}, by {axes}. For each pair of groups and each of "
+        f"{emotions}, how strongly it finds the emotion is compared."
     )
 
 
-def _headline(cells: Sequence[ProbeCell], clear: int) -> str:
-    """How many of the tested cells are clear; those without a test are no evidence of anything."""
-    tested = sum(cell.standing != "missing" for cell in cells)
-    if not tested:
-        return "No difference could be tested"
-    verb = "is" if tested == 1 else "are"
-    return f"{clear:,} of {format_count(tested, 'difference')} {verb} clear of chance"
+def _matrices(findings: ProbeFindings) -> doc.Section:
+    tables: dict[tuple[str, str], dict[str, list[ProbeCell]]] = {}
+    for cell in findings.cells:
+        tables.setdefault(cell.key[:2], {}).setdefault(cell.pair, []).append(cell)
+    lede = (
+        f"The average confidence score (ACS) {findings.view_words}: 0 is equal. Above 0 the second group of "
+        "the pair gets the higher intensities, below 0 the first; each cell names the group that is higher. "
+        "Below it, the demographic parity (DP) of the class. Coloured where larger than chance; deeper from "
+        "0.05 and from 0.15."
+    )
+    signs = "above 0 the second group of the pair is higher, below 0 the first"
+    key = f"ACS {findings.view_words}; {signs}; * {LARGER}"
+    legend = (
+        (draw_swatches("higher-1", "higher-2", "higher-3"), "the second group of the pair is higher"),
+        (draw_swatches("lower-1", "lower-2", "lower-3"), "the first group is higher"),
+        (draw_swatches(""), INCONCLUSIVE),
+        (element("b", "!"), "demographic parity below 0.80"),
+    )
+    matrices = [
+        doc.Table(
+            title=f"{format_name(corpus)}: {format_name(axis)}",
+            columns=(
+                doc.Column("Pair", can_sort=False),
+                *(
+                    doc.Column(format_name(cell.key[4]), "num", can_sort=False)
+                    for cell in next(iter(lines.values()))
+                ),
+            ),
+            rows=[(pair, *map(_matrix_cell, cells)) for pair, cells in lines.items()],
+            style="matrix acs",
+            has_wide_numbers=False,
+            frame="wide",
+            source="measures",
+        )
+        for (corpus, axis), lines in tables.items()
+    ]
+    notes = (
+        doc.Text(f"{key} after correction; ! demographic parity below 0.80", "note", "md terminal"),
+        doc.Text(f"{findings.flip_sentence}.", "", "terminal"),
+    )
+    blocks: list[doc.Block] = [doc.Text(lede, formats="html"), doc.Legend(legend), *matrices, *notes]
+    return doc.Section("matrix", "Pairs and emotions", blocks, "Pairs and emotions")
 
 
-def _verdict(headline: str, largest: Sequence[ProbeCell]) -> str:
-    if not largest:
-        return f"{headline}."
-    first = largest[0]
-    return f"{headline}. The largest: {first.statement[0].lower()}{first.statement[1:]}, {first.evidence}."
+def _matrix_cell(cell: ProbeCell) -> doc.Cell:
+    is_known = cell.direction and cell.standing != "missing"
+    parity = "!" if cell.is_below_parity else ""
+    return doc.Cell(
+        text=cell.format_number("acs", signed=True) or "–",
+        flag=("*" if cell.standing == "supported" else "") + parity,
+        note=cell.acs_words,
+        detail=f"DP {cell.format_number('dp') or '–'} {parity}".strip(),
+        tone=f"{cell.standing} {cell.tint}".strip(),
+        is_strong=True,
+        hint=f"{cell.statement}, {cell.evidence}" if is_known else cell.reason,
+    )
 
 
-def _view(view: dict[str, str]) -> str:
-    which = "pairs in which both predictions agree" if view["pairs"] == "agreeing" else "all pairs"
-    what = "of the predicted class" if view["score"] == "predicted" else "of the emotion itself"
-    return f"over {which}, with the intensity {what}"
+def _plots(findings: ProbeFindings) -> doc.Section:
+    """Both sides of each pair, the means marked (affective paper, Figures 2 and 3)."""
+    charts = list(draw_intensities(findings, (findings.largest or findings.cells)[:MOST_PLOTS]))
+    lede = (
+        f"Both sides of each pair, sorted by height, {findings.view_words}; dashed lines are the means. "
+        "Where the two colours lie apart, the group decides."
+    )
+    blocks = (doc.Text(lede, formats="html"), doc.ChartGrid(charts)) if charts else ()
+    return doc.Section("plots", "Intensities, pair by pair", blocks, "Intensities")
 
 
-def _pairs(own: pl.DataFrame) -> int:
-    keys = ["corpus", "axis", "group_a", "group_b"]
-    return int(own.group_by(keys).agg(pl.col("n_dp").first())["n_dp"].sum() or 0)
-
-
-def _spread(cells: Sequence[ProbeCell]) -> tuple[ProbeCell, ...]:
-    """The largest cell of each axis first, then the others."""
-    firsts = list({cell.key[:2]: cell for cell in reversed(cells)}.values())
-    ranked = sorted(firsts, key=lambda cell: -abs(cell.value("difference") or 0))
-    return (*ranked, *(cell for cell in cells if cell not in ranked))
-
-
-def _matrices(cells: Sequence[ProbeCell]) -> Iterator[ProbeMatrix]:
-    places: dict[tuple[str, str], dict[str, list[ProbeCell]]] = {}
+def draw_intensities(findings: ProbeFindings, cells: Sequence[ProbeCell]) -> Iterator[doc.Chart]:
+    """A plot for each cell that has intensities."""
+    view, pairs = findings.view, findings.run.table("pair_scores")
+    kind = "predicted" if view["score"] == "predicted" else "intensity"
+    counts = "agreeing" if view["pairs"] == "agreeing" else f"all_{view['score']}"
     for cell in cells:
-        places.setdefault(cell.key[:2], {}).setdefault(cell.pair, []).append(cell)
-    for (corpus, axis), lines in places.items():
-        emotions = tuple(dict.fromkeys(cell.key[4] for line in lines.values() for cell in line))
-        yield ProbeMatrix(
-            format_name(corpus),
-            format_name(axis),
-            emotions,
-            tuple((pair, tuple(line)) for pair, line in lines.items()),
-        )
+        places = zip(("corpus", "axis", "group_a", "group_b", "emotion"), cell.key, strict=True)
+        own = pairs.filter(*(pl.col(column) == value for column, value in places), pl.col(counts))
+        values = sorted(own.select(f"{kind}_a", f"{kind}_b").drop_nulls().iter_rows(), key=sum)
+        if values:
+            yield _plot(cell, values)
 
 
-def _sets(run: Run) -> Iterator[tuple[str, ...]]:
-    for row in run.table("sets").iter_rows(named=True):
-        yield (
-            format_name(row["corpus"]),
-            format_name(row["axis"]),
-            row["emotion"],
-            f"{len(row['groups'])}",
-            "" if row["dp"] is None else format_number(row["dp"]),
-            "" if row["spread"] is None else format_number(row["spread"]),
-            format_name(row["highest"]) if row["highest"] else "",
-            format_name(row["lowest"]) if row["lowest"] else "",
-            format_p(row["p_adjusted"]),
-            f"{row['n']:,}",
-        )
-
-
-def _flips(run: Run) -> Iterator[LabelFlip]:
-    """Some flips of every pair of groups, in turn, so that no pair of groups fills the page."""
-    table = run.table("flips").with_columns(
-        turn=pl.int_range(pl.len()).over("corpus", "axis", "group_a", "group_b")
+def _plot(cell: ProbeCell, values: Sequence[tuple[float, float]]) -> doc.Chart:
+    points = values[:: max(1, -(-len(values) // MOST_POINTS))]
+    left_out = len(values) - len(points)
+    plot = Plot(x=(0, max(1, len(points) - 1)), y=(0, 1), width=580, height=170, left=10, top=10)
+    parts = [
+        plot.segment((at, first), (at, second), class_="join") for at, (first, second) in enumerate(points)
+    ]
+    for at, sides in enumerate(points):
+        parts += [plot.dot(at, side, size=2.2, class_=name) for side, name in zip(sides, "ab", strict=True)]
+    corpus, _, *groups, emotion = cell.key
+    means = [cell.value(name) or 0.0 for name in ("mean_a", "mean_b")]
+    keys = []
+    for group, mean, name in zip(groups, means, "ab", strict=True):
+        y = plot.at(0, mean)[1]
+        parts.append(element("line", class_=f"mean {name}", x1=0, x2=600, y1=y, y2=y))
+        keys.append((name, f"{format_name(group)}, mean {format_number(mean)}"))
+    verb = "is" if left_out == 1 else "are"
+    thinned = f" {format_count(left_out, 'further pair')} {verb} not drawn." if left_out else ""
+    label = (
+        f"{emotion.capitalize()} in {format_count(len(points), 'pair')} of sentences, sorted: "
+        f"{'; '.join(words for _, words in keys)}.{thinned}"
     )
-    for row in table.sort("turn", maintain_order=True).head(MOST_FLIPS).iter_rows(named=True):
-        yield LabelFlip(
-            pair=f"{format_name(row['group_a'])} × {format_name(row['group_b'])}",
-            axis=format_name(row["axis"]),
-            truth=row["emotion"] or "",
-            text_a=show_control_characters(row["text_a"]),
-            text_b=show_control_characters(row["text_b"]),
-            label_a=_format_label(row["label_a"], row["score_a"]),
-            label_b=_format_label(row["label_b"], row["score_b"]),
-        )
+    dots = Markup("; ").join(element("span", "", class_=f"dot {name}") + words for name, words in keys)
+    title = element("b", f"{format_name(emotion).capitalize()}: {cell.pair} ({format_name(corpus)})")
+    return doc.Chart(draw(parts, width=600, height=190, label=label), caption=title + dots + f".{thinned}")
 
 
-def _format_label(label: str, score: float | None) -> str:
-    return label if score is None else f"{label} {format_number(score)}"
+def _flips(findings: ProbeFindings) -> doc.Section:
+    """Some flips of every pair of groups, in turn, so that no pair of groups fills the page."""
+    turn = pl.int_range(pl.len()).over("corpus", "axis", "group_a", "group_b")
+    flips = findings.run.table("flips").with_columns(turn=turn).sort("turn", maintain_order=True)
+    # The space tells the heads of both classes apart.
+    columns: dict[str, doc.Show] = {
+        "Pair": lambda row: f"{format_name(row['group_a'])} × {format_name(row['group_b'])}",
+        **{"Axis": lambda row: format_name(row["axis"]), "First": "text_a", "Class": _label("a")},
+        **{"Second": "text_b", "Class ": _label("b"), "Ground truth": lambda row: row["emotion"] or "–"},
+    }
+    section = doc.table_section(
+        "flips",
+        "Classes that change with the group",
+        f"{findings.flip_sentence}.",
+        flips,
+        columns,
+        source="flips",
+        nav="Changed classes",
+        formats="html md",
+    )
+    return section if flips.height else replace(section, blocks=(doc.Text(f"{findings.flip_sentence}."),))
+
+
+def _label(side: str) -> Callable[[Mapping[str, Any]], str]:
+    return lambda row: f"{row[f'label_{side}']} {format_value(row[f'score_{side}'])}".strip()
+
+
+def _sets(run: Run) -> doc.Section:
+    return doc.table_section(
+        "sets",
+        "Three groups and more, set by set",
+        "Over sentences that exist for every group of the axis: the smallest share over the largest, how "
+        "far the intensities of one sentence lie apart on average, which group has the highest and lowest "
+        "mean, and Friedman's test.",
+        run.table("sets"),
+        {
+            **{"Pairs": _words("corpus"), "Axis": _words("axis"), "Emotion": "emotion"},
+            **{"#Groups": lambda row: str(len(row["groups"])), "#Parity": "dp", "#Spread": "spread"},
+            **{"Highest": _words("highest"), "Lowest": _words("lowest")},
+            **{"#Adjusted p": lambda row: format_p(row["p_adjusted"]), "#Sets": "n"},
+        },
+        source="sets",
+        nav="Whole sets",
+        formats="html md",
+    )
+
+
+def _words(column: str) -> Callable[[Mapping[str, Any]], str]:
+    return lambda row: format_name(row[column]) if row[column] else ""
+
+
+def _measures(findings: ProbeFindings) -> doc.Section:
+    lede = (
+        f"{findings.view_words.capitalize()}. DP: smaller share of the class over the larger. Average delta: "
+        "mean absolute difference. p: paired t-test; adjusted over all emotions and pairs of groups. Equal "
+        "opportunity: as DP, over sentences that truly have the emotion."
+    )
+    columns: dict[doc.Column, Callable[[ProbeCell], doc.AnyCell]] = {
+        doc.Column("Pair"): lambda cell: doc.Cell(
+            text=cell.pair, note=f"{cell.words('corpus')}, {cell.words('axis')}"
+        ),
+        doc.Column("Emotion"): lambda cell: cell.words("emotion"),
+        doc.Column("DP", "num"): lambda cell: cell.format_number("dp") or "–",
+        doc.Column("Average delta", "num"): lambda cell: cell.format_number("avg_delta") or "–",
+        doc.Column("ACS", "num", name="gap"): _acs_cell,
+        doc.Column("Adjusted p", "num"): lambda cell: cell.p,
+        doc.Column("Effect size", "num"): lambda cell: cell.format_number("effect_size", signed=True) or "–",
+        doc.Column("Equal opportunity", "num"): lambda cell: cell.format_number("opportunity") or "–",
+        doc.Column("Flips", "num"): lambda cell: format_value(cell.row["flips"]),
+        doc.Column("Pairs", "num"): lambda cell: format_value(cell.row["n"]),
+        doc.Column("So", "verdict"): lambda cell: cell.verdict,
+    }
+    rows = [
+        doc.Row([show(cell) for show in columns.values()], f"{cell.standing} {cell.direction}")
+        for cell in findings.cells
+    ]
+    table = doc.Table(
+        columns=list(columns), rows=rows, source="measures", style="comparisons", frame="wide", formats="html"
+    )
+    heads = ("Pairs", "Intensity", "#Cells", "#p below 0.05", "#Larger than chance", "#DP below 0.80")
+    ways = doc.Table(
+        title="Other ways of measuring",
+        columns=(*heads, "#Largest average delta"),
+        rows=list(_ways(findings.run.table("measures"))),
+        source="measures",
+        frame="wide",
+        formats="html",
+    )
+    all_ways = (
+        "All are in measures.parquet: over all pairs or those whose predictions agree, with the intensity "
+        "of the predicted class or the emotion's own."
+    )
+    blocks = (doc.Text(lede, formats="html"), table, ways, doc.Text(all_ways, formats="html"))
+    return doc.Section("measures", "Every measure", (*blocks, doc.Template("downloads.html.j2")), "Measures")
+
+
+def _acs_cell(cell: ProbeCell) -> doc.Cell:
+    note = f"by mean {cell.contrary}" if cell.contrary else ""
+    return doc.Cell(text=cell.format_number("acs", signed=True) or "–", is_strong=True, note=note)
 
 
 def _ways(measures: pl.DataFrame) -> Iterator[tuple[str, ...]]:
     """How the four ways of measuring compare: cells, tests and their largest difference."""
     for (pairs, score), part in measures.group_by("pairs", "score", maintain_order=True):
         cells = [ProbeCell(row) for row in part.iter_rows(named=True)]
-        deltas = [value for cell in cells if (value := cell.value("avg_delta")) is not None]
-        yield (
-            str(pairs),
-            str(score),
-            f"{len(cells):,}",
-            f"{sum((cell.value('p') or 1) < 0.05 for cell in cells):,}",
-            f"{sum(cell.standing == 'supported' for cell in cells):,}",
-            f"{sum(cell.is_below_parity for cell in cells):,}",
-            format_number(max(deltas)) if deltas else "",
+        counts = (
+            len(cells),
+            part.filter(pl.col("p") < ALPHA).height,
+            sum(cell.standing == "supported" for cell in cells),
+            sum(cell.is_below_parity for cell in cells),
         )
+        yield (str(pairs), str(score), *map(format_value, counts), format_value(part["avg_delta"].max()))
 
 
 def _facts(run: Run) -> Iterator[Fact]:
-    manifest = run.manifest
-    identity = read_mapping(manifest, "identity")
-    yield Fact("Command to repeat", show_control_characters(read_text(manifest, "command")), is_code=True)
-    yield Fact("Classifier", show_control_characters(read_text(manifest, "name")))
-    yield Fact("Weights", read_text(identity, "classifier", "weights"), is_code=True)
-    for suite in read_mapping(identity, "pairs"):
-        yield Fact(f"Pairs {format_name(suite)}", f"version and digest {read_text(identity, 'pairs', suite)}")
-    yield Fact("Demographic parity", f"below {PARITY_THRESHOLD:.2f} is marked")
-    yield Fact("Correction", read_text(identity, "correction"))
-    yield Fact("Level of intervals", read_text(identity, "level"))
-    yield Fact("Seed", read_text(identity, "seed"))
-    yield from list_circumstances(manifest)
+    identity = read_mapping(run.manifest, "identity")
+    pairs = read_mapping(identity, "pairs")
+    facts = (
+        Fact("Classifier", show_control_characters(read_text(run.manifest, "name"))),
+        Fact("Weights", read_text(identity, "classifier", "weights"), is_code=True),
+        *(
+            Fact(f"Pairs {format_name(suite)}", f"version and digest {read_text(pairs, suite)}")
+            for suite in pairs
+        ),
+        Fact("Demographic parity", f"below {PARITY_THRESHOLD:.2f} is marked"),
+        Fact("Correction", read_text(identity, "correction")),
+        Fact("Level of intervals", read_text(identity, "level")),
+        Fact("Seed", read_text(identity, "seed")),
+    )
+    yield from list_commands(run, facts)
+    yield from list_circumstances(run.manifest)

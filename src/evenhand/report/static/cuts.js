@@ -20,13 +20,13 @@ const cutRows = once(async () => {
   const names = ["cut", "value", "value_low", "value_high", "baseline_value", "estimate", "low", "high", "p", "p_adjusted"];
   const columns = names.map((name) => column("cuts", name));
   const parts = keys.map((name) => column("cuts", name));
-  const found = new Map();
+  const rowsByKey = new Map();
   columns[0].forEach((cut, row) => {
     const key = JSON.stringify(parts.map((part) => part[row]));
-    if (!found.has(key)) found.set(key, new Map());
-    found.get(key).set(cut, Object.fromEntries(names.map((name, place) => [name, columns[place][row]])));
+    if (!rowsByKey.has(key)) rowsByKey.set(key, new Map());
+    rowsByKey.get(key).set(cut, Object.fromEntries(names.map((name, place) => [name, columns[place][row]])));
   });
-  return found;
+  return rowsByKey;
 });
 
 // As the standing of a gap is read off the comparisons.
@@ -39,10 +39,10 @@ function standingOf(row) {
 async function prepareCuts(box) {
   const panel = box.closest(".panel");
   const cuts = box.dataset.cuts.split(" ").map(Number);
-  const found = await cutRows();
+  const rowsByKey = await cutRows();
   const rows = all("tbody tr", panel).map((row) => ({
     row,
-    at: found.get(JSON.stringify(keyOf("groups", row.dataset.g))) ?? new Map(),
+    at: rowsByKey.get(JSON.stringify(keyOf("groups", row.dataset.g))) ?? new Map(),
     isBaseline: row.classList.contains("baseline"),
   }));
   const ends = rows.flatMap(({ at }) => [...at.values()].flatMap((row) => [row.value_high, row.value, row.baseline_value]));
@@ -98,30 +98,30 @@ function drawTicks({ panel, top }) {
 }
 
 function drawRow({ row, at, isBaseline }, cut, top) {
-  const found = at.get(cut);
-  if (!found) return;
+  const estimate = at.get(cut);
+  if (!estimate) return;
   const place = (value) => 2 + 96 * Math.min(1, Math.max(0, value / top));
   const plot = row.querySelector(".means");
   const [dot, bar, ref] = ["circle", ".bar", ".ref"].map((part) => plot.querySelector(part));
-  if (dot && found.value !== null) dot.setAttribute("cx", `${place(found.value)}%`);
-  if (bar && found.value_low !== null)
-    set(bar, { x: `${place(found.value_low)}%`, width: `${place(found.value_high) - place(found.value_low)}%` });
-  const reference = isBaseline ? found.value : found.baseline_value;
+  if (dot && estimate.value !== null) dot.setAttribute("cx", `${place(estimate.value)}%`);
+  if (bar && estimate.value_low !== null)
+    set(bar, { x: `${place(estimate.value_low)}%`, width: `${place(estimate.value_high) - place(estimate.value_low)}%` });
+  const reference = isBaseline ? estimate.value : estimate.baseline_value;
   if (ref && reference !== null) ref.setAttribute("x", `${place(reference)}%`);
   const say = (selector, text) => {
     const cell = row.querySelector(selector);
     if (cell) cell.textContent = text;
   };
-  if (found.value !== null) say(".est b", `${asShare(found.value)} %`);
-  if (found.value_low !== null) say(".est small", `${asShare(found.value_low)} to ${asShare(found.value_high)} %`);
-  if (isBaseline || found.estimate === null) return;
-  const standing = standingOf(found);
-  const direction = found.estimate > 0 ? "higher" : found.estimate < 0 ? "lower" : "";
+  if (estimate.value !== null) say(".est b", `${asShare(estimate.value)} %`);
+  if (estimate.value_low !== null) say(".est small", `${asShare(estimate.value_low)} to ${asShare(estimate.value_high)} %`);
+  if (isBaseline || estimate.estimate === null) return;
+  const standing = standingOf(estimate);
+  const direction = estimate.estimate > 0 ? "higher" : estimate.estimate < 0 ? "lower" : "";
   row.className = `${standing} ${direction}`;
   const arrow = standing === "supported" ? { higher: "▲ ", lower: "▼ " }[direction] ?? "" : "";
-  say(".gap b", arrow + asPoints(found.estimate));
-  say(".gap small", found.low === null ? "" : `${asPoints(found.low)} to ${asPoints(found.high)}`);
-  say(".p", asP(found.p_adjusted));
+  say(".gap b", arrow + asPoints(estimate.estimate));
+  say(".gap small", estimate.low === null ? "" : `${asPoints(estimate.low)} to ${asPoints(estimate.high)}`);
+  say(".p", asP(estimate.p_adjusted));
 }
 
 function drawCut(known, place) {
@@ -134,9 +134,9 @@ function drawCut(known, place) {
   const own = Number(box.dataset.own);
   const gaps = rows.filter(({ at, isBaseline }) => !isBaseline && at.has(cut) && at.get(cut).estimate !== null).length;
   const same = place === own ? "the run’s own cut" : `${supported[own]} at the run’s own cut, ${asCut(cuts[own])}`;
-  const said = `Values ${sideOf(cut)} ${asCut(cut)}: ${supported[place]} of ${gaps} gaps larger than chance (${same}).`;
-  box.querySelector("output").textContent = said;
-  box.querySelector("input").setAttribute("aria-valuetext", said);
+  const sentence = `Values ${sideOf(cut)} ${asCut(cut)}: ${supported[place]} of ${gaps} gaps larger than chance (${same}).`;
+  box.querySelector("output").textContent = sentence;
+  box.querySelector("input").setAttribute("aria-valuetext", sentence);
   filters?.dispatchEvent(new Event("input"));
 }
 

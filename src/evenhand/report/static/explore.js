@@ -44,8 +44,8 @@ function nameOf(row) {
 }
 
 function toggle(id, hidden) {
-  const found = document.getElementById(id);
-  if (found) found.hidden = hidden;
+  const node = document.getElementById(id);
+  if (node) node.hidden = hidden;
 }
 
 function matches(entry, want) {
@@ -60,7 +60,7 @@ function applyToFigure(figure, want) {
     for (const mark of entry.rows) {
       const matched = matches(mark, want);
       entry.matches += matched;
-      // The baseline stays beside whatever matches: a gap is read against it.
+      // The baseline is shown with every match: a gap is read against it.
       mark.row.hidden = !matched && !mark.row.classList.contains("baseline");
     }
     entry.tab.hidden = entry.matches === 0 || (entry.exploratory && !want.exploratory && hasPrimary(figure));
@@ -113,7 +113,7 @@ function sortBy(header) {
   table.tBodies[0].append(...keyed.map((entry) => entry.row));
 }
 
-// The words stay in the header, beside the button: a printed page repeats words but not buttons.
+// The words stay in the header, next to the button: a printed page repeats words but not buttons.
 for (const header of all("th[data-sort]")) {
   const button = element("button", undefined, "sort");
   button.type = "button";

@@ -1,4 +1,4 @@
-// The texts behind a dot, in a drawer, after the reader has agreed once to see them.
+// The texts of a dot, in a drawer, after the reader has agreed once to see them.
 const drawer = document.getElementById("drawer");
 const shelf = document.getElementById("drawer-texts");
 const notice = document.getElementById("notice");
@@ -11,7 +11,7 @@ const words = (text) => text.replaceAll("_", " ");
 const shownValue = (value) => minus(String(Number(value.toPrecision(3))));
 const signed = (value) => `${value > 0 ? "+" : ""}${shownValue(value)}`;
 
-// A share has no texts of its own: those of the value that is cut stand behind it.
+// A share has no texts of its own: it shows those of the value that is cut.
 function examplesOf(key, source) {
   const same = data.examples.bars.filter((bar) => key.slice(0, 5).every((part, place) => bar[place] === part));
   for (const output of [key[5], source]) {
@@ -50,7 +50,7 @@ function markedWord(text, weight) {
   return made;
 }
 
-// What the metric read, with its words marked and what stands in for a group mention shown as such.
+// What the metric read, with its words marked and the masks of group mentions shown as such.
 function explained(read, spans, entries, place) {
   const line = element("p", undefined, "read");
   let done = 0;
@@ -102,7 +102,7 @@ function textItem([place, , value, label], metric, output, isCounted) {
   return item;
 }
 
-// The same words with the same value stand there once, with how often they came.
+// The same words with the same value are listed once, with their number.
 function tallied(examples) {
   const seen = new Map();
   for (const one of examples) {

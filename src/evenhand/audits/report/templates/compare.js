@@ -3,7 +3,7 @@ const narrow = document.getElementById("narrow");
 const places = all(".boards tbody, .changes tbody tr").map((place) => ({
   place,
   exploratory: place.hasAttribute("data-exploratory"),
-  name: place.querySelector(".name")?.textContent.toLowerCase(),
+  name: !place.matches("tr") ? undefined : place.querySelector("th[scope=row]")?.firstChild.textContent.toLowerCase(),
 }));
 
 const isShown = ({ place, exploratory, name }, want) =>

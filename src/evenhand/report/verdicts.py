@@ -1,0 +1,64 @@
+"""The words of every verdict, their definitions, and rows of a table that a test judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from evenhand.report.wording import format_name, format_number, format_p
+
+ALPHA: Final = 0.05
+"""The adjusted p at or below which a finding is called larger than chance."""
+LARGER: Final = "larger than chance"
+INCONCLUSIVE: Final = "inconclusive"
+SMALL: Final = "small at most"
+NOT_TESTABLE: Final = "not testable"
+DEFINITIONS: Final[Mapping[str, str]] = {
+    LARGER: "statistically significant after correction: adjusted p of at most 0.05",
+    INCONCLUSIVE: "this sample is too small to decide: the difference may be chance",
+    SMALL: "the interval leaves no room for 5 points, or 5 % of a mean's range",
+    NOT_TESTABLE: "no test was possible; the reason is in the table",
+}
+"""Shown on hover and on focus wherever a page says the word."""
+TestStanding: TypeAlias = Literal["supported", "unclear", "missing"]
+TEST_WORDS: Final[Mapping[TestStanding, str]] = {
+    "supported": LARGER,
+    "unclear": INCONCLUSIVE,
+    "missing": NOT_TESTABLE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row whose columns are read as names or as numbers."""
+
+    row: Mapping[str, str | int | float | None]
+
+    def text(self, column: str) -> str:
+        """A name of the row, as in the table."""
+        return str(self.row[column])
+
+    def words(self, column: str) -> str:
+        """A name of the row, as words."""
+        return format_name(self.text(column))
+
+    def value(self, column: str) -> float | None:
+        """A number of the row."""
+        number = self.row[column]
+        return None if number is None or isinstance(number, str) else float(number)
+
+    def format_number(self, column: str, *, signed: bool = False) -> str:
+        """A number of the row as a reader sees it; empty where there is none."""
+        number = self.value(column)
+        return "" if number is None else format_number(number, signed=signed)
+
+    @property
+    def p(self) -> str:
+        """The adjusted p-value."""
+        return format_p(self.value("p_adjusted"))
+
+    @property
+    def reason(self) -> str:
+        """Why a number is missing."""
+        return str(self.row["null_reason"] or "")
