@@ -1,4 +1,4 @@
-"""Pairs that people bring as a table, one row a pair (wide) or one row a sentence (long)."""
+"""Pairs that people bring as a table, one row per pair (wide) or one row per sentence (long)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,7 @@ from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.records import RESERVED_GROUPS
 from evenhand.store.table_files import read_table
-from evenhand.suites.pairs.pair_sets import (
-    EMOTIONS,
-    PairSet,
-    PairSuite,
-    distinct_sets,
-    sort_groups,
-    suite_info,
-)
+from evenhand.suites.pairs.pair_sets import EMOTIONS, PairSet, PairSuite, distinct_sets, sort_groups
 from evenhand.suites.pairs.template_pairs import TemplatePairs
 
 WIDE: Final = ("text_a", "text_b", "group_a", "group_b")
@@ -29,8 +22,8 @@ OPTIONAL: Final = ("axis", "emotion", "template")
 AXIS: Final = "group"
 """The axis of a table without that column."""
 _ACCEPTED: Final = (
-    f"columns {', '.join(WIDE)} (a row a pair) or {', '.join(LONG)} (a row a sentence); "
-    f"and {', '.join(OPTIONAL)} where you have them"
+    f"columns {', '.join(WIDE)} (one row per pair) or {', '.join(LONG)} (one row per sentence); "
+    f"optional: {', '.join(OPTIONAL)}"
 )
 
 Row = Mapping[str, str | None]
@@ -56,24 +49,23 @@ class TablePairs(PairSuite):
                 expected=_ACCEPTED,
                 fix="rename the columns",
             )
-        sides: Counter[str] = Counter()
-        found = _wide(table, path) if is_wide else _long(table, path)
-        whole = [one for one in found if _is_whole(one, sides)]
+        listed = list(_wide(table, path) if is_wide else _long(table, path))
+        whole = [one for one in listed if len(one.sentences) > 1]
+        sides = Counter(next(iter(one.sentences), "") for one in listed if len(one.sentences) < 2)
         sets, left_out = distinct_sets(whole)
         if not sets:
             raise InputError(
                 f"{path} has no set with two sides" + (" that differ" if whole else ""),
-                expected="two groups a set",
+                expected="two groups per set",
                 fix="check the file",
             )
-        info = suite_info(
+        super().__init__(
             path.stem,
             sets,
             summary="Pairs from a file.",
             digest=file_digest(path),
             notes=(*_one_sided(sides), *left_out, *_find_uneven(sets)),
         )
-        super().__init__(info, sets)
 
 
 def _wide(table: pl.DataFrame, path: Path) -> Iterator[PairSet]:
@@ -90,21 +82,23 @@ def _wide(table: pl.DataFrame, path: Path) -> Iterator[PairSet]:
 
 
 def _long(table: pl.DataFrame, path: Path) -> Iterator[PairSet]:
-    found: dict[tuple[str, str], tuple[int, Row, dict[str, str]]] = {}
+    rows: dict[tuple[str, str], tuple[int, Row, dict[str, str]]] = {}
     for number, row in enumerate(table.iter_rows(named=True), start=1):
         key = (row.get("axis") or AXIS, row["set"] or "")
         if not key[1]:
-            raise InputError(f"{path} row {number} names no set", expected="a set a row", fix="fill it")
-        texts = found.setdefault(key, (number, row, {}))[2]
+            raise InputError(
+                f"{path} row {number} names no set", expected="a set for each row", fix="fill it"
+            )
+        texts = rows.setdefault(key, (number, row, {}))[2]
         group = _group(row, "group", path, number)
         if group in texts:
             raise InputError(
                 f"{path} row {number} is a second sentence of {group!r} in set {key[1]!r}",
-                expected="one sentence a group and set",
+                expected="one sentence per group and set",
                 fix="give it a set of its own",
             )
         texts[group] = row["text"] or ""
-    for (_, name), (number, first, texts) in found.items():
+    for (_, name), (number, first, texts) in rows.items():
         yield _set(name, first, texts, path, number)
 
 
@@ -130,13 +124,6 @@ def _group(row: Row, column: str, path: Path, number: int) -> str:
             fix="name the group the sentence speaks of",
         )
     return name
-
-
-def _is_whole(one: PairSet, sides: Counter[str]) -> bool:
-    if len(one.sentences) >= 2:
-        return True
-    sides[next(iter(one.sentences), "")] += 1
-    return False
 
 
 def _one_sided(sides: Counter[str]) -> Iterator[str]:
