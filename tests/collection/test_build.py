@@ -16,8 +16,7 @@ from evenhand.collection.collector import find_subject
 from evenhand.collection.group_rules import read_groups
 from evenhand.collection.page_streams import SourcePage
 from evenhand.core.errors import InputError
-from evenhand.suites.bold import BoldSuite
-from evenhand.suites.bold_files import published_counts
+from evenhand.suites.bold import BoldSuite, published_counts
 
 GROUPS = """
 [[groups]]

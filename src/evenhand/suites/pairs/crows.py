@@ -27,9 +27,9 @@ from evenhand.suites.pairs.pair_sets import (
 _TOKENS: Final = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|'\w+|\d+|\s+|.", re.DOTALL)
 _COPULAS: Final = frozenset({"is", "was", "are", "were", "be", "being", "am", "isn", "wasn"})
 _LISTED: Final = (
-    "a an the and or but who that which not never always because is was are were am be had has have did do does "
-    "can could will would should may might than then so if when in on at to of from for with by as about "
-    "thought said saw ran looked reflected seemed relied though"
+    "a an the and or but who that which not never always because is was are were am be had has have did do "
+    "does can could will would should may might than then so if when in on at to of from for with by as "
+    "about thought said saw ran looked reflected seemed relied though"
 )
 _FUNCTION: Final = frozenset(_LISTED.split())
 """Words that follow a noun rather than an adjective; a heuristic, and the only one here about grammar."""
@@ -261,7 +261,7 @@ def _notes(rows: list[Row], every: list[PairSet], sets: list[PairSet]) -> Iterat
         used = len({one.cluster for one in every if one.axis == axis})
         distinct, unused = sum(one.axis == axis for one in sets), total - used
         yield (
-            f"{axis}: {distinct} {'set' if distinct == 1 else 'sets'} from {used} of {total} rows by our rule;"
-            f" the paper changed rows by hand and had {printed}. "
+            f"{axis}: {distinct} {'set' if distinct == 1 else 'sets'} from {used} of {total} rows by our "
+            f"rule; the paper changed rows by hand and had {printed}. "
             f"{'1 row names' if unused == 1 else f'{unused} rows name'} no group by a word the rule knows."
         )
