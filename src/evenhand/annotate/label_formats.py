@@ -15,8 +15,7 @@ from xml.sax.saxutils import quoteattr
 
 import polars as pl
 
-from evenhand.annotate.label_set import LabelSet
-from evenhand.annotate.rating_files import RatedQuestion
+from evenhand.annotate.label_set import LabelSet, RatedQuestion
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.regular_files import read_text
