@@ -26,7 +26,7 @@ from evenhand.core.hosts import LOOPBACK
 from evenhand.core.options import Option
 
 if TYPE_CHECKING:
-    from evenhand.annotate.label_exchange import LabelExchangeJob
+    from evenhand.annotate.label_formats import LabelExchangeJob
 
 
 SOURCE = Argument(
@@ -60,7 +60,7 @@ def ratings_command(source: Path, *, dry_run: bool, **options: Any) -> None:
 @takes(ExportOptions, SOURCE)
 def export_command(source: Path, *, dry_run: bool, **options: Any) -> None:
     """Write a study's answers for other tools; cells that look like formulas are guarded in CSV."""
-    from evenhand.annotate.label_exchange import prepare
+    from evenhand.annotate.label_formats import prepare
 
     _exchange(prepare(source, verb="export", **options), dry_run=dry_run)
 
@@ -68,7 +68,7 @@ def export_command(source: Path, *, dry_run: bool, **options: Any) -> None:
 @takes(ImportOptions, Argument("source", Path, "JSON of Label Studio or Argilla, or a table of ratings."))
 def import_command(source: Path, *, dry_run: bool, **options: Any) -> None:
     """Read another tool's answers, check them, and write them as our JSONL."""
-    from evenhand.annotate.label_exchange import prepare
+    from evenhand.annotate.label_formats import prepare
 
     _exchange(prepare(source, verb="import", **options), dry_run=dry_run)
 
