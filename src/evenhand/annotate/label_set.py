@@ -72,8 +72,8 @@ class RatingFileColumns:
     """Columns of labels: one, or one for each question or annotator."""
     cluster: str | None = None
     """Texts of one value belong together."""
-    scale: tuple[str, ...] = ()
-    """The labels, lowest first, where they are not a known scale."""
+    scale: tuple[str, ...] | LabelScale = ()
+    """The labels, lowest first, or their scale, where they are not a known one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,16 +216,20 @@ def _count_checks(rows: pl.DataFrame) -> dict[str, tuple[int, int]] | None:
 def read_label_set(
     source: Path | str, columns: RatingFileColumns | None = None, *, database: str | None = None
 ) -> LabelSet:
-    """What people said, from a study folder or a file; ``database`` names a study's database by URL.
-
-    The labels of a file must be on one scale, with one text per item and one rating per person and item.
-    What does not fit is an error; rows without a text, a person or a label are left out and counted.
-    """
+    """What people said, from a study folder or a file; ``database`` names a study's database by URL."""
     path = Path(source)
     if path.is_dir() or path.name == STUDY:
         return read_study_labels(read_study(path if path.is_dir() else path.parent), database)
-    columns, notes = columns or RatingFileColumns(), list[str]()
-    table = _drop_incomplete(_one_rating_per_row(_read_table(path), columns, path, notes), path, notes)
+    return read_ratings(_read_table(path), columns or RatingFileColumns(), path)
+
+
+def read_ratings(table: pl.DataFrame, columns: RatingFileColumns, path: Path) -> LabelSet:
+    """The ratings of a file's table: labels on one scale, one text per item, one rating per person and item.
+
+    What does not fit is an error; rows without a text, a person or a label are left out and counted.
+    """
+    notes: list[str] = []
+    table = _drop_incomplete(_one_rating_per_row(table, columns, path, notes), path, notes)
     table, questions = _with_scales(table, columns, path, notes)
     table = _drop_repeated(table, path, notes)
     repeated = (
@@ -328,7 +332,9 @@ def _with_scales(
     questions, parts = [], []
     for (key,), part in table.partition_by("question", as_dict=True, maintain_order=True).items():
         name, plain = str(key), {label: normalise_label(label) for label in part["label"].unique().to_list()}
-        if columns.scale:
+        if isinstance(columns.scale, LabelScale):
+            scale = columns.scale
+        elif columns.scale:
             scale = LabelScale(
                 name, {normalise_label(label): float(at) for at, label in enumerate(columns.scale)}
             )
@@ -339,7 +345,9 @@ def _with_scales(
             raise InputError(
                 f"{path} has the label {unknown[0]!r} for {name!r}",
                 expected=", ".join(scale.labels),
-                fix="correct it, or name every label, lowest first, with --scale",
+                fix="correct it, or name another column with --label"
+                if isinstance(columns.scale, LabelScale)
+                else "correct it, or name every label, lowest first, with --scale",
             )
         label = pl.col("label").replace_strict(spelled, return_dtype=pl.String)
         respelt = part.filter(pl.col("label") != label)["label"]
