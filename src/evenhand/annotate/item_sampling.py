@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import polars as pl
 
 from evenhand.annotate.study import ITEM_COLUMNS, AnnotationTask
 from evenhand.core.digests import canonical_json, digest
-from evenhand.core.errors import InputError
 from evenhand.core.seeds import make_generator
 
 BINS: Final = 5
@@ -144,94 +143,3 @@ def _shuffle(texts: Sequence[ItemCandidate], seed: int, *key: str) -> list[ItemC
 def _draw_one(texts: Sequence[ItemCandidate], seed: int, *key: str) -> ItemCandidate:
     ordered = sorted(texts, key=lambda one: one.text_id)
     return _shuffle(ordered, seed, *key)[0]
-
-
-PER_PROMPT: Final = 3
-LABELS: Final = ("positive", "negative")
-"""What is drawn for every prompt (Sheng et al. 2019, section 4): sentiment spreads the texts, no more."""
-
-
-class TextCandidate(NamedTuple):
-    """A text that could be asked about."""
-
-    id: str
-    prompt: str
-    text: str
-    """As a reader will see it, masked."""
-    label: str | None
-    """What the analyser calls it; None where it could not say."""
-
-
-class SelectionShortfall(NamedTuple):
-    """A prompt with fewer texts of a label than were wanted."""
-
-    prompt: str
-    label: str
-    found: int
-    """Different texts of that label."""
-    wanted: int
-    of: int
-    """Texts the prompt has."""
-
-    @property
-    def reason(self) -> str:
-        """The reason in words."""
-        return (
-            f"{self.prompt!r} has {self.found} different {self.label} texts of {self.of}, "
-            f"{self.wanted} were wanted"
-        )
-
-
-class TextSelection(NamedTuple):
-    """What was chosen, in the candidates' order, and where too few were there."""
-
-    texts: tuple[TextCandidate, ...]
-    shortfalls: tuple[SelectionShortfall, ...]
-
-
-def select_texts(
-    candidates: Iterable[TextCandidate],
-    *,
-    per_prompt: int = PER_PROMPT,
-    labels: Sequence[str] = LABELS,
-    seed: int = 0,
-) -> TextSelection:
-    """``per_prompt`` texts of each label for every prompt, drawn at random by seed, prompt and label.
-
-    The draw depends on nothing else: other prompts, and the order of texts, change nothing. A text that a
-    prompt has several times counts once. A prompt with too few gives all it has.
-    """
-    if per_prompt < 1:
-        raise InputError(
-            f"{per_prompt} texts a prompt and label", expected="1 or more", fix="give --per-prompt a number"
-        )
-    by_prompt: dict[str, list[TextCandidate]] = defaultdict(list)
-    for candidate in candidates:
-        by_prompt[candidate.prompt].append(candidate)
-    chosen: list[TextCandidate] = []
-    shortfalls: list[SelectionShortfall] = []
-    for prompt, texts in by_prompt.items():
-        drawn: set[str] = set()
-        for label in labels:
-            known = _distinct_texts(texts, label)
-            drawn |= _draw_texts(known, per_prompt, (seed, prompt, label))
-            if len(known) < per_prompt:
-                shortfalls.append(SelectionShortfall(prompt, label, len(known), per_prompt, len(texts)))
-        chosen += [candidate for candidate in texts if candidate.id in drawn]
-    return TextSelection(tuple(chosen), tuple(shortfalls))
-
-
-def _distinct_texts(texts: Iterable[TextCandidate], label: str) -> list[TextCandidate]:
-    """The texts of a label in the order of their words; of equal ones the first id."""
-    found: dict[str, TextCandidate] = {}
-    for candidate in sorted(texts, key=lambda item: (item.text, item.id)):
-        if candidate.label == label:
-            found.setdefault(candidate.text, candidate)
-    return list(found.values())
-
-
-def _draw_texts(texts: Sequence[TextCandidate], count: int, key: tuple[int, str, str]) -> set[str]:
-    seed, prompt, label = key
-    rng = make_generator(seed, "selection", prompt, label)
-    places = rng.permutation(len(texts))[:count]
-    return {texts[place].id for place in places}
