@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Final
 
 import polars as pl
@@ -61,14 +61,14 @@ def sample_across_methods(
 ) -> tuple[list[ItemCandidate], tuple[str, ...]]:
     """Texts of the same prompts by every method, ``count`` in all, and the methods.
 
-    Prompts are spread over groups as in `sample`; of each prompt and method one text is drawn.
+    Prompts are spread over groups as in `sample_items`; of each prompt and method one text is drawn.
     """
     by_pair: dict[str, dict[str, list[ItemCandidate]]] = defaultdict(lambda: defaultdict(list))
     for candidate in candidates:
         by_pair[candidate.pair][candidate.method].append(candidate)
-    methods = tuple(sorted({method for found in by_pair.values() for method in found}))
-    whole = {pair: found for pair, found in by_pair.items() if len(found) == len(methods)}
-    firsts = [_draw_one(found[methods[0]], seed, pair, methods[0]) for pair, found in whole.items()]
+    methods = tuple(sorted({method for texts in by_pair.values() for method in texts}))
+    whole = {pair: texts for pair, texts in by_pair.items() if len(texts) == len(methods)}
+    firsts = [_draw_one(texts[methods[0]], seed, pair, methods[0]) for pair, texts in whole.items()]
     prompts = sample_items(firsts, count=count // max(1, len(methods)), seed=seed)
     return [
         _draw_one(whole[prompt.pair][method], seed, prompt.pair, method)
@@ -80,13 +80,20 @@ def sample_across_methods(
 def items_table(chosen: Sequence[ItemCandidate], task: AnnotationTask) -> pl.DataFrame:
     """The table of items: the chosen texts and the task's checks.
 
-    An item's id is a digest, so that it tells nothing of group, score or method, and a check looks like any
+    An item's id is a digest, so that it reveals nothing of group, score or method, and a check looks like any
     other.
     """
-    rows = [_row(candidate) for candidate in chosen]
+    rows: list[dict[str, object]] = [
+        {
+            "item_id": _digest(one.method, one.pair, one.text_id, one.text),
+            "is_check": False,
+            **asdict(one),
+        }
+        for one in chosen
+    ]
     rows += [
         {
-            "item_id": _id("check", check.text),
+            "item_id": _digest("check", check.text),
             "text": check.text,
             "is_check": True,
             "expected": canonical_json(check.answers),
@@ -96,23 +103,7 @@ def items_table(chosen: Sequence[ItemCandidate], task: AnnotationTask) -> pl.Dat
     return pl.DataFrame(rows, schema=dict(ITEM_COLUMNS)).sort("item_id")
 
 
-def _row(candidate: ItemCandidate) -> Mapping[str, str | float | bool | None]:
-    return {
-        "item_id": _id(candidate.method, candidate.pair, candidate.text_id, candidate.text),
-        "text": candidate.text,
-        "prompt": candidate.prompt,
-        "group": candidate.group,
-        "method": candidate.method,
-        "score": candidate.score,
-        "score_label": candidate.score_label,
-        "is_check": False,
-        "expected": None,
-        "text_id": candidate.text_id,
-        "pair": candidate.pair,
-    }
-
-
-def _id(*parts: str) -> str:
+def _digest(*parts: str) -> str:
     return digest(list(parts), size=8)
 
 
