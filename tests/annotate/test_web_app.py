@@ -156,7 +156,7 @@ def test_items_of_other_people_and_studies_are_out_of_reach(local: Site) -> None
     for item in (others[0], "0" * 16, "", "../../etc/passwd"):
         reply = first.send({f"a.{item}.sentiment": "positive"}, mark="a" * 16)
         assert reply.status_code == 422
-        assert reply.json()["error"].startswith("What came was an answer ")
+        assert reply.json()["error"].startswith("The form has an answer ")
     # All or nothing: a good answer beside a bad one is not stored either.
     assert first.send({first.fields[0]: "positive", f"a.{others[0]}.sentiment": "neutral"}).status_code == 422
     assert latest_answers(local.db) == []
