@@ -13,7 +13,7 @@ import polars as pl
 
 from evenhand.annotate.label_mapping import UNORDERED
 from evenhand.annotate.label_set import LabelSet, RatedQuestion, RatingFileColumns, read_label_set
-from evenhand.annotate.options import AgreementOptions, Consensus, RatingSource
+from evenhand.annotate.options import AgreementOptions, ConsensusOptions, RatingSource
 from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
@@ -30,8 +30,7 @@ from evenhand.stats.agreement_coefficients import (
     pair_figures,
     pairwise_spearman,
 )
-from evenhand.stats.consensus import Consensus as ConsensusLabels
-from evenhand.stats.consensus import DawidSkene, annotator_accuracy, dawid_skene, majority_vote
+from evenhand.stats.consensus import Consensus, DawidSkene, annotator_accuracy, dawid_skene, majority_vote
 from evenhand.stats.label_scales import RatingCodes, number_or_none
 from evenhand.store.people_schemas import PEOPLE_SCHEMAS
 from evenhand.store.run import Run
@@ -58,7 +57,7 @@ class LabelJob:
     fresh: bool
     compute: Callable[[RunFolder, Progress], None]
     """Writes the tables."""
-    finish: Callable[[Run], None] | None = None
+    finish: Callable[[Run], object] | None = None
     """What is done with the finished run."""
 
     def plan(self) -> RunPlan:
@@ -182,7 +181,7 @@ class ConsensusRule:
     least: int = 1
     """Ratings an item needs."""
 
-    def apply(self, ratings: RatingCodes) -> tuple[ConsensusLabels, DawidSkene | None]:
+    def apply(self, ratings: RatingCodes) -> tuple[Consensus, DawidSkene | None]:
         """The consensus, and the model behind it where there is one."""
         if self.method == "majority":
             return majority_vote(ratings, agreement=self.agreement, least=self.least), None
@@ -193,7 +192,7 @@ class ConsensusRule:
         reasons = (
             why if has else "too few ratings" for why, has in zip(consensus.reasons, enough, strict=True)
         )
-        return ConsensusLabels(tuple(labels), consensus.shares, tuple(reasons)), model
+        return Consensus(tuple(labels), consensus.shares, tuple(reasons)), model
 
 
 def build_rule(method: str, agreement: float, least: int) -> ConsensusRule:
@@ -209,7 +208,7 @@ def build_rule(method: str, agreement: float, least: int) -> ConsensusRule:
     return ConsensusRule("majority" if method == "majority" else "dawid-skene", agreement, least)
 
 
-def rule_of(options: Consensus) -> ConsensusRule:
+def rule_of(options: ConsensusOptions) -> ConsensusRule:
     """The rule that the options name."""
     return build_rule(options["consensus"], options["agreement"], options["least"])
 
@@ -256,16 +255,15 @@ def agreement_tables(
     return build_tables(rows)
 
 
-def estimate_cells(name: str, estimate: Estimate | None) -> Row:
-    """The four columns of an estimate."""
-    if estimate is None:
-        return {name: None, f"{name}_low": None, f"{name}_high": None, f"{name}_null": "not asked for"}
-    return {
-        name: estimate.value,
-        f"{name}_low": estimate.low,
-        f"{name}_high": estimate.high,
-        f"{name}_null": estimate.null_reason,
-    }
+def estimate_cells(**estimates: Estimate | None) -> Row:
+    """The four columns of each estimate, by its name."""
+    cells: Row = {}
+    for name, estimate in estimates.items():
+        cells[name] = estimate.value if estimate else None
+        cells[f"{name}_low"] = estimate.low if estimate else None
+        cells[f"{name}_high"] = estimate.high if estimate else None
+        cells[f"{name}_null"] = estimate.null_reason if estimate else "not asked for"
+    return cells
 
 
 def _question_tables(
@@ -288,8 +286,7 @@ def _question_tables(
                 "first": pair.first,
                 "second": pair.second,
                 "n": pair.agreement.n,
-                **estimate_cells("agreement", pair.agreement),
-                **estimate_cells("spearman", pair.spearman),
+                **estimate_cells(agreement=pair.agreement, spearman=pair.spearman),
             }
             for pair in pair_figures(ratings, places, **how)
         ],
@@ -354,26 +351,21 @@ def _annotators(
     skills: Sequence[Estimate | None] = [None] * len(ratings.annotators)
     if model:
         skills = annotator_accuracy(ratings, model, rng=how["rng"], level=how["level"])
-    rows: list[Row] = []
-    for row, skill in zip(annotator_figures(ratings, places, **how), skills, strict=True):
-        passed, shown = checks.get(row.annotator, (None, None))
-        rows.append(
-            {
-                "annotator": row.annotator,
-                "n": row.n,
-                **estimate_cells("agreement", row.agreement),
-                **estimate_cells("kappa", row.kappa),
-                **estimate_cells("spearman", row.spearman),
-                **estimate_cells("skill", skill),
-                "dissents": dissents.get(row.annotator, 0),
-                "checks_passed": passed,
-                "checks_met": shown,
-            }
-        )
-    return rows
+    figures = annotator_figures(ratings, places, **how)
+    return [
+        {
+            "annotator": row.annotator,
+            "n": row.n,
+            **estimate_cells(agreement=row.agreement, kappa=row.kappa, spearman=row.spearman, skill=skill),
+            "dissents": dissents.get(row.annotator, 0),
+            "checks_passed": checks.get(row.annotator, (None, None))[0],
+            "checks_met": checks.get(row.annotator, (None, None))[1],
+        }
+        for row, skill in zip(figures, skills, strict=True)
+    ]
 
 
-def _items(ratings: RatingCodes, consensus: ConsensusLabels, texts: Mapping[str, str]) -> list[Row]:
+def _items(ratings: RatingCodes, consensus: Consensus, texts: Mapping[str, str]) -> list[Row]:
     at = {item: place for place, item in enumerate(ratings.items)}
     return [
         {

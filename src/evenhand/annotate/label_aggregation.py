@@ -201,7 +201,7 @@ class AggregationJob:
 
     def notes(self) -> list[str]:
         """What is odd about the table: rows left out, texts without the mask."""
-        notes = []
+        notes: list[str] = []
         for labels in self.questions:
             texts = labels.texts().values()
             notes += labels.notes

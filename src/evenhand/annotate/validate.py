@@ -170,8 +170,13 @@ class MetricValidation:
             "folds": best.folds,
             "n": best.cut.n,
         }
-        for name in ("cut", "kappa", "accuracy", "kappa_held_out", "accuracy_held_out"):
-            row |= estimate_cells(name, getattr(best, name))
+        row |= estimate_cells(
+            cut=best.cut,
+            kappa=best.kappa,
+            accuracy=best.accuracy,
+            kappa_held_out=best.kappa_held_out,
+            accuracy_held_out=best.accuracy_held_out,
+        )
         return {"best_cuts": [row], "cut_curves": [dict(point._asdict()) for point in best.curve]}
 
 

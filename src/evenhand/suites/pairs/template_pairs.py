@@ -132,8 +132,8 @@ def _find_misfits(file: _File) -> Iterator[str]:
             yield f"the slot {{{slot}}} has the emotion {unknown[0]!r}; there are {', '.join(EMOTIONS)}"
     for axis in file.axes:
         yield from _axis_misfits(axis)
-    words = sum(sum(1 for _ in _words(file, template)) for template in file.templates)
-    sets = words * sum(len(axis.groups[0].words) for axis in file.axes)
+    sentences = sum(sum(1 for _ in _words(file, template)) for template in file.templates)
+    sets = sentences * sum(len(axis.groups[0].words) for axis in file.axes)
     if sets > MOST_SETS:
         yield f"the templates make {sets:,} sets; {MOST_SETS:,} at most"
 
