@@ -217,8 +217,8 @@ def test_unequal_groups_of_a_long_table_are_said(tmp_path: Path) -> None:
         ),
         (
             "set,group,text\n1,a,A ran.\n1,a,A sat.\n",
-            "{path} row 2 is a second sentence of 'a' in set '1'. Expected: one sentence per group and set. "
-            "Fix: give it a set of its own.",
+            "{path} row 2 has a second sentence of 'a' in set '1'. Expected: one sentence per group and set. "
+            "Fix: name the other group, or give the sentence a set of its own.",
         ),
         (
             "set,group,text,emotion\n1,a,A ran.,glee\n1,b,B ran.,glee\n",
@@ -231,7 +231,8 @@ def test_unequal_groups_of_a_long_table_are_said(tmp_path: Path) -> None:
         ),
         (
             "text_a,text_b,group_a,group_b\nA ran.,B ran.,a,a\n",
-            "{path} row 1 has the group 'a' on both sides. Expected: two groups. Fix: repair that row.",
+            "{path} row 1 has a second sentence of 'a' in set '1'. Expected: one sentence per group and set. "
+            "Fix: name the other group, or give the sentence a set of its own.",
         ),
     ],
 )

@@ -47,8 +47,8 @@ class EecSuite(PairSuite):
             one for axis in ("gender", "race") for one in _sets(with_emotion, axis, path=path)
         )
         neutral = rows.height - with_emotion.height
-        said = "1 sentence" if neutral == 1 else f"{neutral} sentences"
-        without = f"{said} without an emotion word {'is' if neutral == 1 else 'are'} left out."
+        several = f"{neutral} sentences without an emotion word are left out."
+        without = "1 sentence without an emotion word is left out." if neutral == 1 else several
         super().__init__(
             "eec",
             sets,

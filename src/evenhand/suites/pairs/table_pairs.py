@@ -49,7 +49,7 @@ class TablePairs(PairSuite):
                 expected=_ACCEPTED,
                 fix="rename the columns",
             )
-        listed = list(_wide(table, path) if is_wide else _long(table, path))
+        listed = list(_read_sets(table, path, is_wide=is_wide))
         whole = [one for one in listed if len(one.sentences) > 1]
         sides = Counter(next(iter(one.sentences), "") for one in listed if len(one.sentences) < 2)
         sets, left_out = distinct_sets(whole)
@@ -68,37 +68,26 @@ class TablePairs(PairSuite):
         )
 
 
-def _wide(table: pl.DataFrame, path: Path) -> Iterator[PairSet]:
+def _read_sets(table: pl.DataFrame, path: Path, *, is_wide: bool) -> Iterator[PairSet]:
+    sides = (("group_a", "text_a"), ("group_b", "text_b")) if is_wide else (("group", "text"),)
+    sets: dict[tuple[str, str], tuple[int, Row, dict[str, str]]] = {}
     for number, row in enumerate(table.iter_rows(named=True), start=1):
-        first, second = _group(row, "group_a", path, number), _group(row, "group_b", path, number)
-        if first == second:
-            raise InputError(
-                f"{path} row {number} has the group {first!r} on both sides",
-                expected="two groups",
-                fix="repair that row",
-            )
-        texts = {first: row["text_a"] or "", second: row["text_b"] or ""}
-        yield _set(str(number), row, texts, path, number)
-
-
-def _long(table: pl.DataFrame, path: Path) -> Iterator[PairSet]:
-    rows: dict[tuple[str, str], tuple[int, Row, dict[str, str]]] = {}
-    for number, row in enumerate(table.iter_rows(named=True), start=1):
-        key = (row.get("axis") or AXIS, row["set"] or "")
-        if not key[1]:
+        name = str(number) if is_wide else row["set"] or ""
+        if not name:
             raise InputError(
                 f"{path} row {number} names no set", expected="a set for each row", fix="fill it"
             )
-        texts = rows.setdefault(key, (number, row, {}))[2]
-        group = _group(row, "group", path, number)
-        if group in texts:
-            raise InputError(
-                f"{path} row {number} is a second sentence of {group!r} in set {key[1]!r}",
-                expected="one sentence per group and set",
-                fix="give it a set of its own",
-            )
-        texts[group] = row["text"] or ""
-    for (_, name), (number, first, texts) in rows.items():
+        texts = sets.setdefault((row.get("axis") or AXIS, name), (number, row, {}))[2]
+        for column, text in sides:
+            group = _group(row, column, path, number)
+            if group in texts:
+                raise InputError(
+                    f"{path} row {number} has a second sentence of {group!r} in set {name!r}",
+                    expected="one sentence per group and set",
+                    fix="name the other group, or give the sentence a set of its own",
+                )
+            texts[group] = row[text] or ""
+    for (_, name), (number, first, texts) in sets.items():
         yield _set(name, first, texts, path, number)
 
 
@@ -128,9 +117,8 @@ def _group(row: Row, column: str, path: Path, number: int) -> str:
 
 def _one_sided(sides: Counter[str]) -> Iterator[str]:
     for group, count in sides.items():
-        said = f"only {group} speaks there" if group else "no group speaks there"
         lack = "set lacks a side and is" if count == 1 else "sets lack a side and are"
-        yield f"{count} {lack} left out: {said}"
+        yield f"{count} {lack} left out: {f'only {group}' if group else 'no group'} speaks there"
 
 
 def _find_uneven(sets: list[PairSet]) -> Iterator[str]:
