@@ -26,9 +26,9 @@ from evenhand.annotate.web_app import (
     Links,
     RateLimiter,
     RequestGuard,
-    _declared_length,
-    _network,
+    client_network,
     create_app,
+    declared_length,
 )
 
 
@@ -176,7 +176,7 @@ def test_a_label_outside_the_scale_is_refused(local: Site, label: str) -> None:
     ("length", "declared"), [(b"12", 12), (b"9" * 40, 10**19 - 1), (b"\xb2", 0), (b"-1", 0), (b"", 0)]
 )
 def test_a_length_that_is_none_is_no_defect(length: bytes, declared: int) -> None:
-    assert _declared_length(Headers(raw=[(b"content-length", length)])) == declared
+    assert declared_length(Headers(raw=[(b"content-length", length)])) == declared
 
 
 def test_a_field_of_a_megabyte_is_refused(local: Site) -> None:
@@ -362,7 +362,7 @@ def test_links_read_last_stand_while_the_database_is_gone() -> None:
     ],
 )
 def test_one_customer_of_ipv6_is_one_stranger(address: str, network: str) -> None:
-    assert _network(address) == network
+    assert client_network(address) == network
 
 
 def _until_refused(address: str, forwarded: Callable[[int], str]) -> int:

@@ -197,7 +197,7 @@ def test_a_prompt_without_its_sentence(tmp_path: Path) -> None:
 
 
 def test_rows_that_do_not_fit() -> None:
-    from evenhand.suites.bold import _row_faults
+    from evenhand.suites.bold import find_row_faults
 
     rows = [
         BoldRow("gender", "g", "K", 0, "One ", None),
@@ -205,7 +205,7 @@ def test_rows_that_do_not_fit() -> None:
         BoldRow("gender", "g", "K", 2, "One ", "Two."),
         BoldRow("gender", "g", "K", 3, "One ", "One two."),
     ]
-    assert _row_faults(rows) == [
+    assert find_row_faults(rows) == [
         "the prompt gender/g/K 1 has no Wikipedia sentence",
         "the Wikipedia sentence gender/g/K 2 has no prompt",
         "the Wikipedia sentence gender/g/K 3 does not begin with its prompt",

@@ -22,30 +22,14 @@ from evenhand.stats.label_scales import LabelScale, RatingCodes, find_scale, nor
 from evenhand.store.table_files import read_table, require_columns, unguard_table
 
 LABEL_COLUMNS: Final[Mapping[str, pl.DataType]] = {
-    "item_id": pl.String(),
-    "annotator": pl.String(),
-    "question": pl.String(),
-    "label": pl.String(),
-    "code": pl.Float64(),
-    "is_check": pl.Boolean(),
-    "at": pl.Datetime("us"),
+    **dict.fromkeys(("item_id", "annotator", "question", "label"), pl.String()),
+    **{"code": pl.Float64(), "is_check": pl.Boolean(), "at": pl.Datetime("us")},
 }
 """``code`` is null for a label without a place on an ordinal scale; ``at`` is UTC."""
 ROWS: Final[Mapping[str, pl.DataType]] = {
-    "item_id": pl.String(),
-    "text": pl.String(),
-    "annotator": pl.String(),
-    "question": pl.String(),
-    "label": pl.String(),
-    "code": pl.Float64(),
-    "is_check": pl.Boolean(),
-    "at": pl.String(),
-    "prompt": pl.String(),
-    "group": pl.String(),
-    "method": pl.String(),
-    "text_id": pl.String(),
-    "pair": pl.String(),
-    "cluster": pl.String(),
+    **dict.fromkeys(("item_id", "text", "annotator", "question", "label"), pl.String()),
+    **{"code": pl.Float64(), "is_check": pl.Boolean()},
+    **dict.fromkeys(("at", "prompt", "group", "method", "text_id", "pair", "cluster"), pl.String()),
 }
 """The columns of an export. ``code`` is a label's place in order, null where it has none."""
 AGGREGATED: Final = "(settled)"
@@ -57,6 +41,7 @@ _NEEDED: Final = {
     "annotator": "no annotator",
     "label": "no label",
 }
+"""The columns of a rating, and why one without it is left out."""
 _QUESTIONS: Final = ("sentiment", "regard", "toxicity", "gender", "biased", "readable", "coherent")
 """The questions of the shipped tasks: columns of these names hold labels."""
 

@@ -62,7 +62,7 @@ def renew_link(db: Database, annotator: str) -> Invitation:
     invitation = Invitation(annotator, secrets.token_urlsafe(24))
     change = (
         sa.update(people)
-        .where(_has_name(db, annotator), people.c.number.is_not(None))
+        .where(people.c.study == db.study.id, people.c.annotator == annotator, people.c.number.is_not(None))
         .values(token=token_digest(db.study.id, invitation.token))
     )
     if not db.write(lambda connection: connection.execute(change).rowcount):
@@ -104,17 +104,20 @@ def erase_person(db: Database, annotator: str, *, answers_too: bool = False) -> 
     stranger = f"x{secrets.token_hex(6)}"
     today = utc_now().replace(hour=0, minute=0, second=0, microsecond=0)
 
+    person, claimed, answered = (
+        sa.and_(table.c.study == db.study.id, table.c.annotator == annotator)
+        for table in (people, claims, answers)
+    )
+
     def work(connection: sa.Connection) -> bool:
-        gone = sa.update(people).where(_has_name(db, annotator), people.c.number.is_not(None))
+        gone = sa.update(people).where(person, people.c.number.is_not(None))
         if not connection.execute(gone.values(annotator=stranger, token=None, number=None)).rowcount:
             return False
-        theirs = sa.and_(claims.c.study == db.study.id, claims.c.annotator == annotator)
-        connection.execute(sa.delete(claims).where(theirs))
-        theirs = sa.and_(answers.c.study == db.study.id, answers.c.annotator == annotator)
+        connection.execute(sa.delete(claims).where(claimed))
         if answers_too:
-            connection.execute(sa.delete(answers).where(theirs))
+            connection.execute(sa.delete(answers).where(answered))
         else:
-            connection.execute(sa.update(answers).where(theirs).values(annotator=stranger, at=today))
+            connection.execute(sa.update(answers).where(answered).values(annotator=stranger, at=today))
         return True
 
     if not db.write(work):
@@ -125,10 +128,6 @@ def erase_person(db: Database, annotator: str, *, answers_too: bool = False) -> 
 def token_digest(study: str, token: str) -> str:
     """What the database keeps of a link. Plain SHA-256: 192 random bits need no slow hash."""
     return hashlib.sha256(f"{study}:{token}".encode()).hexdigest()
-
-
-def _has_name(db: Database, annotator: str) -> sa.ColumnElement[bool]:
-    return sa.and_(people.c.study == db.study.id, people.c.annotator == annotator)
 
 
 def _unknown_person(db: Database, annotator: str) -> InputError:

@@ -24,8 +24,6 @@ from evenhand.store.table_files import load_parquet
 
 PageLayout = Literal["list", "single", "side-by-side"]
 MaskChoice = Literal["suite", "xyz", "none"]
-LAYOUTS: Final[tuple[PageLayout, ...]] = ("list", "single", "side-by-side")
-MASKS: Final[tuple[MaskChoice, ...]] = ("suite", "xyz", "none")
 MOST_CHOICES: Final = 9
 """Answers a question may have: one key each."""
 _FOLDER: Final = ASSETS_FOLDER / "annotate"
@@ -207,17 +205,9 @@ def _error(where: str, problem: str, accepted: str = FORMAT) -> InputError:
 
 STUDY, ITEMS, LABELS = "study.toml", "items.parquet", "labels.db"
 ITEM_COLUMNS: Final[Mapping[str, pl.DataType]] = {
-    "item_id": pl.String(),
-    "text": pl.String(),
-    "prompt": pl.String(),
-    "group": pl.String(),
-    "method": pl.String(),
-    "score": pl.Float64(),
-    "score_label": pl.String(),
-    "is_check": pl.Boolean(),
-    "expected": pl.String(),
-    "text_id": pl.String(),
-    "pair": pl.String(),
+    **dict.fromkeys(("item_id", "text", "prompt", "group", "method"), pl.String()),
+    **{"score": pl.Float64(), "score_label": pl.String(), "is_check": pl.Boolean()},
+    **dict.fromkeys(("expected", "text_id", "pair"), pl.String()),
 }
 """``text`` and ``prompt`` as people see them, masked; ``group`` as ``axis=name; axis=name``; ``method`` the
 model or mitigation behind the text, hidden from annotators; ``score`` and ``score_label`` what the task's

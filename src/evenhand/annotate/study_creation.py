@@ -424,7 +424,7 @@ def items_table(chosen: Sequence[ItemCandidate], task: AnnotationTask) -> pl.Dat
     """
     rows: list[dict[str, object]] = [
         {
-            "item_id": _digest(one.method, one.pair, one.text_id, one.text),
+            "item_id": digest([one.method, one.pair, one.text_id, one.text], size=8),
             "is_check": False,
             **asdict(one),
         }
@@ -432,7 +432,7 @@ def items_table(chosen: Sequence[ItemCandidate], task: AnnotationTask) -> pl.Dat
     ]
     rows += [
         {
-            "item_id": _digest("check", check.text),
+            "item_id": digest(["check", check.text], size=8),
             "text": check.text,
             "is_check": True,
             "expected": canonical_json(check.answers),
@@ -440,10 +440,6 @@ def items_table(chosen: Sequence[ItemCandidate], task: AnnotationTask) -> pl.Dat
         for check in task.checks
     ]
     return pl.DataFrame(rows, schema=dict(ITEM_COLUMNS)).sort("item_id")
-
-
-def _digest(*parts: str) -> str:
-    return digest(list(parts), size=8)
 
 
 def _cells(candidates: Iterable[ItemCandidate], seed: int) -> dict[tuple[str, int], list[ItemCandidate]]:

@@ -127,7 +127,7 @@ class RequestGuard:
         if not await self._admits(Request(scope), scope["path"]):
             refusal = PlainTextResponse("Too many requests. Wait a moment.", 429, {"Retry-After": "2"})
             await refusal(scope, receive, answer)
-        elif _declared_length(headers) > MOST_BYTES:
+        elif declared_length(headers) > MOST_BYTES:
             await PlainTextResponse("That is too much for one page.", 413)(scope, receive, answer)
         elif not scope["query_string"].isascii():
             # Not every server refuses it, and Starlette decodes it in more than one way.
@@ -140,7 +140,7 @@ class RequestGuard:
         holder = await self.links.holder(token) if token else None
         if holder:
             return self.people.take(holder)
-        return self.strangers.take(_network(request.client.host if request.client else ""))
+        return self.strangers.take(client_network(request.client.host if request.client else ""))
 
     def _add_headers(self, send: Send) -> Send:
         async def headed(message: Message) -> None:
@@ -205,7 +205,7 @@ def _place(address: str) -> str:
         return ""
 
 
-def _network(address: str) -> str:
+def client_network(address: str) -> str:
     """The address; for IPv6 its first half, since one customer has all of the other."""
     try:
         known = ip_address(address)
@@ -215,7 +215,8 @@ def _network(address: str) -> str:
     return known.exploded[:19] if is_v6 else address
 
 
-def _declared_length(headers: Headers) -> int:
+def declared_length(headers: Headers) -> int:
+    """The length of the body by its header; 0 for a header that is no number."""
     value = headers.get("content-length", "0")
     # Not isdigit alone, which takes a superscript for a digit; a number too long to read is beyond any limit.
     return int(value[:19]) if value.isascii() and value.isdigit() else 0

@@ -198,8 +198,8 @@ def _build_prompts(
 def _check_rows(folder: Path, *, subset: bool) -> tuple[list[BoldRow], list[str]]:
     """The rows of a folder and its faults; an error for faults unless a subset is wanted."""
     rows, missing = read_copy(folder)
-    counts = [f"{file} is missing" for file in missing] or _count_faults(rows)
-    faults = _row_faults(rows)
+    counts = [f"{file} is missing" for file in missing] or find_count_faults(rows)
+    faults = find_row_faults(rows)
     if not rows:
         raise InputError(
             f"{folder} has no prompts", expected="at least one domain of BOLD", fix="get the copy again"
@@ -220,7 +220,8 @@ def _list_first(faults: Sequence[str]) -> str:
     return "; ".join(faults[:3]) + more
 
 
-def _count_faults(rows: Sequence[BoldRow]) -> list[str]:
+def find_count_faults(rows: Sequence[BoldRow]) -> list[str]:
+    """The groups whose number of prompts is not the published one."""
     expected = published_counts()
     counts = Counter((row.domain, row.group) for row in rows if row.prompt is not None)
     return [
@@ -231,7 +232,8 @@ def _count_faults(rows: Sequence[BoldRow]) -> list[str]:
     ]
 
 
-def _row_faults(rows: Sequence[BoldRow]) -> list[str]:
+def find_row_faults(rows: Sequence[BoldRow]) -> list[str]:
+    """The rows whose sentence is missing or does not begin with its prompt."""
     faults = []
     for row in rows:
         place = f"{row.domain}/{row.group}/{row.key} {row.idx + 1}"
@@ -348,7 +350,7 @@ def _from_hub(revision: str | None, execution: Execution) -> Path:
         return download(offline=False)
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-        raise _missing_copy(f"the Hub cannot give it: {reason}") from error
+        raise _missing_copy(f"it is not available from the Hub: {reason}") from error
 
 
 def _missing_copy(reason: str) -> InputError:
@@ -374,7 +376,12 @@ def read_copy(folder: Path) -> BoldCopy:
     if (folder / "prompts").is_dir() or (folder / "wikipedia").is_dir():
         return _by_domain(folder, _read_original, ("prompts/{}_prompt.json", "wikipedia/{}_wiki.json"))
     if any(folder.glob("*_prompt_wiki.json")):
-        return _by_domain(folder, _read_hub, ("{}_prompt_wiki.json",))
+        # The Hub's layout: one object per entity, JSON lines or one list; every one of its prompts is taken.
+        return _by_domain(
+            folder,
+            lambda domain, paths: _entities(_objects(paths[0]), paths[0], domain),
+            ("{}_prompt_wiki.json",),
+        )
     if domains := sorted(path.stem for path in folder.glob("*.jsonl")):
         return _by_domain(folder, _read_lines, ("{}.jsonl",), domains)
     if tables := sorted(folder.rglob("*.parquet")):
@@ -402,11 +409,6 @@ def _read_original(domain: str, paths: Sequence[Path]) -> Iterator[BoldRow]:
         for key in dict.fromkeys((*entities, *sentences)):
             for idx, pair in enumerate(zip_longest(entities.get(key, []), sentences.get(key, []))):
                 yield BoldRow(domain, group, key, idx, *pair)
-
-
-def _read_hub(domain: str, paths: Sequence[Path]) -> Iterator[BoldRow]:
-    """The Hub's layout: one object per entity, JSON lines or one list; every one of its prompts is taken."""
-    yield from _entities(_objects(paths[0]), paths[0], domain)
 
 
 def _entities(objects: Iterable[Mapping[str, Json]], path: Path, domain: str | None) -> Iterator[BoldRow]:
