@@ -198,6 +198,8 @@ def test_datasets_finds_the_same_files(tmp_path: Path) -> None:
         ("org/x?prompt=a", "'prompt=a' names no group column"),
         ("org/x?prompt=a&group.x=b&prompt=c", "prompt=c is given twice"),
         ("org/x?prompt=a&group.x=b&color=c", "color=c is not known"),
+        ("org/x?prompt=a&group.x=b&.y=c", ".y=c is not known"),
+        ("org/x?prompt=a&group.x=b&=c", "=c is not known"),
         ("org/x?prompt=&group.x=b", "prompt names no column"),
         ("org/x?prompt=a&group.x=b&baseline.y=c", "baseline.y is of an axis without a group column"),
         ("org/x#a/?prompt=a&group.x=b", "#a/ is no part of a data set"),

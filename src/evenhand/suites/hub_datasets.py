@@ -113,7 +113,7 @@ def _columns(query: str) -> PromptColumns:
         if key == "stratum":
             strata.append(value)
             continue
-        kind, name = ("", key) if key in _SINGLE else (kind, axis)
+        kind, name = ("", key) if key in _SINGLE else (kind or key, axis)
         if not name or kind not in named:
             _refuse(f"{key}={value} is not known")
         if name in named[kind]:
