@@ -61,8 +61,10 @@ def split_texts(study: Study) -> dict[str, ShownText]:
     underlined = study.task.task.layout != "list"
     shown = {}
     for item, text, prompt in study.items().select("item_id", "text", "prompt").iter_rows():
-        beginning = prompt if underlined and prompt and text.startswith(prompt) else ""
-        shown[item] = ShownText(beginning, text.removeprefix(beginning))
+        # A damaged file may hold items without a text.
+        whole = text or ""
+        beginning = prompt if underlined and prompt and whole.startswith(prompt) else ""
+        shown[item] = ShownText(beginning, whole.removeprefix(beginning))
     return shown
 
 

@@ -261,13 +261,10 @@ class Study:
         table = load_parquet(self.folder / ITEMS)
         for name, kind in ITEM_COLUMNS.items():
             if table.schema.get(name) not in (kind, pl.Null):
-                actual = (
-                    f"has the column {name} as {table.schema[name]}"
-                    if name in table.schema
-                    else f"lacks {name}"
-                )
+                actual = table.schema.get(name)
+                problem = f"has the column {name} as {actual}" if actual else f"lacks {name}"
                 raise InputError(
-                    f"{self.folder / ITEMS} {actual}",
+                    f"{self.folder / ITEMS} {problem}",
                     expected=f"{name} as {kind}",
                     fix="make the study again in a new folder",
                 )
