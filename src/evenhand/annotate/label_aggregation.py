@@ -117,7 +117,7 @@ def estimate_agreement(labels: LabelSet, *, seed: int = 0) -> list[AgreementEsti
 
 
 def aggregate_labels(labels: LabelSet) -> AggregatedQuestion:
-    """The label more than half of a text's annotators chose, where it is an original category."""
+    """The label more than half of a text's annotators chose, if that is an original category."""
     ratings = _encode_ratings(labels.rows)
     majority = dict(zip(ratings.items, majority_vote(ratings).labels, strict=True))
     texts = labels.texts()

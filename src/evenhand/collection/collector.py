@@ -166,7 +166,7 @@ def is_person(title: str, first_sentence: str, categories: Sequence[str] = ()) -
 
 
 class CollectedPrompt(NamedTuple):
-    """A prompt with where it was found."""
+    """A prompt and its source."""
 
     domain: str
     group: str
