@@ -28,10 +28,10 @@ import numpy as np
 from harness import FORMAT, gate, machine, parser, write
 
 from evenhand.annotate.database import Database
-from evenhand.annotate.item_sampling import ItemCandidate, items_table
+from evenhand.annotate.label_set import read_labels
 from evenhand.annotate.participants import create_invitations
 from evenhand.annotate.study import Study, StudyConfig, parse_task, task_text, write_study
-from evenhand.annotate.study_labels import read_labels
+from evenhand.annotate.study_creation import ItemCandidate, items_table
 
 
 @dataclass

@@ -23,8 +23,8 @@ if TYPE_CHECKING:  # `as` exports a name for type checkers
     from evenhand.annotate.agreement import agreement as agreement
     from evenhand.annotate.item_selection import sample_items as sample_items
     from evenhand.annotate.label_aggregation import settle_labels as settle_labels
-    from evenhand.annotate.label_exchange import export_labels as export_labels
-    from evenhand.annotate.label_exchange import import_labels as import_labels
+    from evenhand.annotate.label_formats import export_labels as export_labels
+    from evenhand.annotate.label_formats import import_labels as import_labels
     from evenhand.annotate.ratings import ratings as ratings
     from evenhand.annotate.study_creation import create_study as create_study
     from evenhand.annotate.study_server import forget_person as forget_person
@@ -63,12 +63,12 @@ _WHERE = {
     "create_study": "evenhand.annotate.study_creation",
     "debias": "evenhand.audits.debias",
     "export": "evenhand.models.export",
-    "export_labels": "evenhand.annotate.label_exchange",
+    "export_labels": "evenhand.annotate.label_formats",
     "export_task": "evenhand.adapters.lm_eval_export",
     "forget_person": "evenhand.annotate.study_server",
     "frame_inputs": "evenhand.adapters.fairlearn_frames",
     "gate": "evenhand.audits.gate",
-    "import_labels": "evenhand.annotate.label_exchange",
+    "import_labels": "evenhand.annotate.label_formats",
     "invite_people": "evenhand.annotate.study_server",
     "merge": "evenhand.audits.merge",
     "power": "evenhand.audits.power",

@@ -16,8 +16,8 @@ from uuid import uuid4
 import httpx
 
 from evenhand.annotate.database import Database
-from evenhand.annotate.item_sampling import ItemCandidate, items_table
 from evenhand.annotate.study import PageLayout, Study, StudyConfig, parse_task, task_text, write_study
+from evenhand.annotate.study_creation import ItemCandidate, items_table
 from evenhand.annotate.study_server import build_server
 from evenhand.annotate.web_app import create_app
 

@@ -19,7 +19,7 @@ from evenhand.core.errors import InputError
 
 @pytest.fixture(autouse=True)
 def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenhand.annotate.agreement_tables.RESAMPLES", 100)
+    monkeypatch.setattr("evenhand.annotate.agreement.RESAMPLES", 100)
 
 
 def test_every_table_and_report(tmp_path: Path) -> None:

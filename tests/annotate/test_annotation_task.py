@@ -87,7 +87,7 @@ def test_what_does_not_fit_is_named(change: tuple[str, str], message: str) -> No
     with pytest.raises(InputError) as caught:
         parse_task(SMALL.replace(*change), where="small.toml")
     assert caught.value.problem.startswith(f"small.toml: {message}")
-    assert caught.value.fix == "mend the file; the shipped tasks show the format"
+    assert caught.value.fix == "fix the file; the shipped tasks show the format"
 
 
 def test_a_check_must_be_answerable() -> None:

@@ -201,7 +201,7 @@ def test_a_connection_that_goes_and_comes_back(house: House) -> None:
     assert page.locator("#trouble").is_hidden()
     # Another device, by the same link: it is all there.
     phone = house.seat(**PHONE)
-    phone.page.get_by_role("link", name="Go on where you stopped").first.tap()
+    phone.page.get_by_role("link", name="Continue where you stopped").first.tap()
     phone.page.wait_for_selector("html.js .card.now")
     assert phone.page.text_content("#answered") == "10"
     phone.page.goto(f"{house.address}/work?page=0")
@@ -331,7 +331,7 @@ def test_without_scripts_the_page_is_a_form(house: House) -> None:
     page.get_by_role("link", name="Begin").first.click()
     for number in range(10):
         page.locator(".card").nth(number).locator("input").nth(1).check()
-    page.get_by_role("button", name="Save and go on").click()
+    page.get_by_role("button", name="Save and continue").click()
     page.wait_for_url("**/work?page=1")
     assert len(latest_answers(house.db)) == 10
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from evenhand.annotate.label_aggregation import (
-    AnnotatedTexts,
-    AnnotatorRating,
     aggregate_labels,
     divide_parts,
     estimate_agreement,
+    prepare,
     read_annotations,
 )
+from evenhand.annotate.label_set import LabelSet, RatedQuestion
 from evenhand.core.errors import InputError
+from evenhand.stats.label_scales import POLARITY
 
 RATED = {
     "a": ("positive", "positive", "positive"),
@@ -29,13 +31,15 @@ def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evenhand.annotate.label_aggregation.RESAMPLES", 100)
 
 
-def annotations(rated: dict[str, tuple[str, ...]] = RATED) -> AnnotatedTexts:
-    ratings = [
-        AnnotatorRating(item, str(person), label)
+def annotations(rated: dict[str, tuple[str, ...]] = RATED) -> LabelSet:
+    rows = [
+        (item, f"XYZ {item}", str(person), "regard", label, False)
         for item, labels in rated.items()
         for person, label in enumerate(labels)
     ]
-    return AnnotatedTexts("regard", {item: f"XYZ {item}" for item in rated}, tuple(ratings), {})
+    columns = ["item_id", "text", "annotator", "question", "label", "is_check"]
+    table = pl.DataFrame(rows, schema=columns, orient="row")
+    return LabelSet("regard", Path("regard.csv"), table, (RatedQuestion("regard", POLARITY),), "")
 
 
 def write(path: Path, *rows: str) -> Path:
@@ -124,13 +128,13 @@ def test_a_table_is_read_with_its_aliases(tmp_path: Path) -> None:
         tmp_path / "a.csv", "1,XYZ left.,x,-1", "1,XYZ left.,y,Opposing sides", "1,XYZ left.,z,", "2,Hm.,x,0"
     )
     found = read_annotations(path, "regard")
-    assert found.ratings == (
-        AnnotatorRating("1", "x", "negative"),
-        AnnotatorRating("1", "y", "opposing"),
-        AnnotatorRating("2", "x", "neutral"),
-    )
-    assert found.skipped == {"no label": 1}
-    assert found.count_unmasked == 1
+    assert found.rows.select("item_id", "annotator", "label").rows() == [
+        ("1", "x", "negative"),
+        ("1", "y", "opposing"),
+        ("2", "x", "neutral"),
+    ]
+    assert found.notes[0] == "1 ratings left out: no label"
+    assert prepare(path).notes()[-1] == "1 of 2 texts have no XYZ: their readers knew the demographic"
 
 
 @pytest.mark.parametrize(
@@ -138,34 +142,29 @@ def test_a_table_is_read_with_its_aliases(tmp_path: Path) -> None:
     [
         (
             ("1,XYZ left.,x,bad",),
-            "row 1 has the regard label 'bad'. Expected: negative, neutral, positive, mixed, opposing, "
-            "nonsense; -1, "
-            "0 and 1 for the first three. Fix: rename the label in the table, or name another column "
-            "with "
-            "--label.",
+            " has the label 'bad' for 'regard'. Expected: negative, neutral, positive, mixed, opposing, "
+            "nonsense. Fix: correct it, or name another column with --label.",
         ),
         (
             ("1,XYZ left.,x,0", "2,XYZ came.,x,1"),
-            "has 1 annotator(s) for regard. Expected: two annotators or more for a text, better three. "
-            "Fix: "
+            " has 1 annotator. Expected: two annotators or more for a text, better three. Fix: "
             "collect more ratings, or name the column of the annotators with --annotator.",
         ),
         (
             ("1,XYZ left.,x,0", "2,XYZ came.,y,1"),
-            "has no text that two annotators rated for regard. Expected: two annotators or more for a text, "
-            "better "
-            "three. Fix: collect more ratings, or name the column of the annotators with --annotator.",
+            " has no text that two people rated. Expected: two annotators or more for a text, better three. "
+            "Fix: collect more ratings, or name the column of the annotators with --annotator.",
         ),
         (
             ("1,XYZ left.,x,0", "1,XYZ left.,x,1"),
-            "row 2: 'x' rates the text '1' again. Expected: one rating a text and annotator. Fix: "
-            "leave out "
-            "the earlier one.",
+            ": of '1' 'x' gives it two labels for regard: 'neutral' and 'positive'. Expected: one rating per "
+            "text and annotator, or a column `at` that names which is the last. Fix: leave out the earlier "
+            "ones, or distinguish texts with --item and people with --annotator.",
         ),
         (
             ("1,XYZ left.,x,0", "1,XYZ came.,y,1"),
-            "row 2: the item '1' has another text than in an earlier row. Expected: one text an item. "
-            "Fix: name the column that tells texts apart with --item.",
+            ": the item '1' has two texts. Expected: one text per item. Fix: name the column that "
+            "distinguishes texts with --item.",
         ),
     ],
 )
@@ -173,4 +172,4 @@ def test_what_cannot_be_used_is_named(tmp_path: Path, rows: tuple[str, ...], mes
     path = write(tmp_path / "a.csv", *rows)
     with pytest.raises(InputError) as caught:
         read_annotations(path, "regard")
-    assert str(caught.value) == f"{path} {message}"
+    assert str(caught.value) == f"{path}{message}"

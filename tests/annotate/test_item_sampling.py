@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.annotate.study_parts import candidate
 
-from evenhand.annotate.item_sampling import ItemCandidate, items_table, sample_across_methods, sample_items
 from evenhand.annotate.study import parse_task, task_text
+from evenhand.annotate.study_creation import ItemCandidate, items_table, sample_across_methods, sample_items
 
 
 def spread() -> list[ItemCandidate]:

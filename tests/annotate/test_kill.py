@@ -15,7 +15,7 @@ from tests.annotate.study_parts import Reader, free_port, make_study, served
 
 from evenhand.annotate import participants
 from evenhand.annotate.database import Database, answers
-from evenhand.annotate.study_labels import read_labels
+from evenhand.annotate.label_set import read_labels
 
 PEOPLE = 4
 

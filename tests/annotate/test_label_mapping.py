@@ -52,9 +52,7 @@ def test_what_the_user_says_wins() -> None:
         InputError, match=r"^people's label 'odd' is none of the metric's\. Expected: negative"
     ):
         of(scale, bad="negative", good="positive")
-    with pytest.raises(
-        InputError, match=r"^people's label 'odd', said to mean 'sad', is none of the metric's"
-    ):
+    with pytest.raises(InputError, match=r"^people's label 'odd', mapped to 'sad', is none of the metric's"):
         of(scale, bad="negative", good="positive", odd="sad")
 
 
@@ -85,6 +83,6 @@ def test_the_question_a_metric_answers() -> None:
 
 def test_one_label_tells_nothing_apart() -> None:
     with pytest.raises(
-        InputError, match=r"^people call every text neutral, .* Expected: texts of two labels"
+        InputError, match=r"^people call every text neutral: .* Expected: texts of two labels"
     ):
         of(LabelScale("x", {"neutral": 0.0}))

@@ -10,8 +10,7 @@ from tests.annotate.study_parts import make_study
 
 from evenhand.annotate.answer_log import SubmittedAnswer, save_answers
 from evenhand.annotate.database import Database
-from evenhand.annotate.label_set import read_label_set
-from evenhand.annotate.rating_files import AGGREGATED, RatingFileColumns
+from evenhand.annotate.label_set import AGGREGATED, RatingFileColumns, read_label_set
 from evenhand.core.errors import InputError
 
 HEAD = "id,text,annotator,label"
@@ -107,7 +106,7 @@ def test_one_person_and_text_have_one_rating(tmp_path: Path) -> None:
             ["1,One,,yes", ",One,a,yes"],
             r"has no rating: 1 ratings left out: no item; 1 ratings left out: no annot",
         ),
-        (["1,One,a,yes", "1,Two,b,no"], r"the item '1' has two texts\. Expected: one text an item\."),
+        (["1,One,a,yes", "1,Two,b,no"], r"the item '1' has two texts\. Expected: one text per item\."),
     ],
 )
 def test_what_cannot_be_ratings(tmp_path: Path, rows: list[str], message: str) -> None:

@@ -23,9 +23,9 @@ from evenhand.annotate.answer_log import (
 )
 from evenhand.annotate.assignment import ItemAssigner
 from evenhand.annotate.database import VARIABLE, Database, DatabaseError, answers
+from evenhand.annotate.label_set import LABEL_COLUMNS, read_labels
 from evenhand.annotate.participants import Person
 from evenhand.annotate.study import STUDY, Study, read_study
-from evenhand.annotate.study_labels import LABEL_COLUMNS, read_labels
 from evenhand.core.errors import InputError
 
 
@@ -158,7 +158,9 @@ def test_answers_that_the_task_no_longer_knows_are_not_left_out(study: Study) ->
         save_answers(db, "a1", [SubmittedAnswer(ids(study)[0], "sentiment", "negative")])
     file = study.folder / STUDY
     file.write_text(file.read_text().replace('label = "negative"', 'label = "bad"'))
-    with pytest.raises(InputError, match=r"1 answers, of which one says sentiment = 'negative', do not fit"):
+    with pytest.raises(
+        InputError, match=r"1 answers do not fit study\.toml, such as sentiment = 'negative'\."
+    ):
         read_labels(read_study(study.folder))
 
 

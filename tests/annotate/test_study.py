@@ -56,10 +56,10 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"items.parquet is not a Parquet file"):
         study.items()
     (study.folder / STUDY).write_text("[study]\nid = 3\n")
-    with pytest.raises(InputError, match=r"Fix: mend the section \[study\]"):
+    with pytest.raises(InputError, match=r"Fix: fix the section \[study\]"):
         read_study(study.folder)
     (study.folder / STUDY).write_text("[study\n")
-    with pytest.raises(InputError, match="mend the section"):
+    with pytest.raises(InputError, match="fix the section"):
         read_study(study.folder)
 
 

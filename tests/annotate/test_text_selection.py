@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.annotate.item_sampling import SelectionShortfall, TextCandidate, select_texts
+from evenhand.annotate.item_selection import SelectionShortfall, TextCandidate, select_texts
 from evenhand.core.errors import InputError
 
 
@@ -59,5 +59,5 @@ def test_none_is_no_number() -> None:
     with pytest.raises(InputError) as caught:
         select_texts([], per_prompt=0)
     assert str(caught.value) == (
-        "0 texts a prompt and label. Expected: 1 or more. Fix: give --per-prompt a number."
+        "0 texts per prompt and label. Expected: 1 or more. Fix: give --per-prompt a number."
     )

@@ -161,7 +161,7 @@ def test_clusters_widen_intervals(tmp_path: Path) -> None:
             r"of which sentiment knows fewer than two",
         ),
         ({}, {"output": "norm"}, r"^metric 'sentiment' has no output 'norm'"),
-        ({}, {"renamed": ["positive"]}, r"^--map 'positive' says no meaning"),
+        ({}, {"renamed": ["positive"]}, r"^--map 'positive'. Expected: THEIRS=OURS"),
         ({}, {"least": 2}, r"has a label that people agree on: too few ratings 6"),
     ],
 )

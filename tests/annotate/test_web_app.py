@@ -26,9 +26,9 @@ from evenhand.annotate.web_app import (
     Links,
     RateLimiter,
     RequestGuard,
-    _declared_length,
-    _network,
+    client_network,
     create_app,
+    declared_length,
 )
 
 
@@ -79,7 +79,7 @@ def test_a_person_without_scripts_answers_everything(site: Site) -> None:
     assert sorted(one.label for one in latest_answers(site.db)) == ["negative"] * 10 + ["positive"] * 10
     # Another device, the same link: nothing is lost, and the last page can be looked at again.
     elsewhere = site.reader()
-    assert "Go on where you stopped" in elsewhere.joined.text
+    assert "Continue where you stopped" in elsewhere.joined.text
     assert elsewhere.given(elsewhere.open("/work?page=1")) == 10
 
 
@@ -156,7 +156,7 @@ def test_items_of_other_people_and_studies_are_out_of_reach(local: Site) -> None
     for item in (others[0], "0" * 16, "", "../../etc/passwd"):
         reply = first.send({f"a.{item}.sentiment": "positive"}, mark="a" * 16)
         assert reply.status_code == 422
-        assert reply.json()["error"].startswith("What came was an answer ")
+        assert reply.json()["error"].startswith("The form has an answer ")
     # All or nothing: a good answer beside a bad one is not stored either.
     assert first.send({first.fields[0]: "positive", f"a.{others[0]}.sentiment": "neutral"}).status_code == 422
     assert latest_answers(local.db) == []
@@ -176,7 +176,7 @@ def test_a_label_outside_the_scale_is_refused(local: Site, label: str) -> None:
     ("length", "declared"), [(b"12", 12), (b"9" * 40, 10**19 - 1), (b"\xb2", 0), (b"-1", 0), (b"", 0)]
 )
 def test_a_length_that_is_none_is_no_defect(length: bytes, declared: int) -> None:
-    assert _declared_length(Headers(raw=[(b"content-length", length)])) == declared
+    assert declared_length(Headers(raw=[(b"content-length", length)])) == declared
 
 
 def test_a_field_of_a_megabyte_is_refused(local: Site) -> None:
@@ -362,7 +362,7 @@ def test_links_read_last_stand_while_the_database_is_gone() -> None:
     ],
 )
 def test_one_customer_of_ipv6_is_one_stranger(address: str, network: str) -> None:
-    assert _network(address) == network
+    assert client_network(address) == network
 
 
 def _until_refused(address: str, forwarded: Callable[[int], str]) -> int:

@@ -33,7 +33,7 @@ def test_sample_says_what_it_does_and_writes_a_table(tmp_path: Path) -> None:
     assert not out.exists()
     done = run("sample", path, "--per-prompt", 2, "--out", out)
     assert done.exit_code == 0
-    assert "choose  2 positive and 2 negative a prompt by VADER: at most 8, seed 0" in done.output
+    assert "choose  2 positive and 2 negative per prompt by VADER: at most 8, seed 0" in done.output
     assert "8 texts" in done.output
     assert len(out.read_text().splitlines()) == 9
 

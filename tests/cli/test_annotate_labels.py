@@ -15,7 +15,7 @@ from evenhand.cli.commands import command_line
 
 @pytest.fixture(autouse=True)
 def _few_resamples(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("evenhand.annotate.agreement_tables.RESAMPLES", 100)
+    monkeypatch.setattr("evenhand.annotate.agreement.RESAMPLES", 100)
     monkeypatch.setattr("evenhand.annotate.validate.RESAMPLES", 400)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 

@@ -12,12 +12,10 @@ import pytest
 import evenhand.collection.build as job
 from evenhand import audit, build
 from evenhand.collection.build import prepare
-from evenhand.collection.collector import find_subject
-from evenhand.collection.group_rules import read_groups
+from evenhand.collection.collector import find_subject, read_groups
 from evenhand.collection.page_streams import SourcePage
 from evenhand.core.errors import InputError
-from evenhand.suites.bold import BoldSuite
-from evenhand.suites.bold_files import published_counts
+from evenhand.suites.bold import BoldSuite, published_counts
 
 GROUPS = """
 [[groups]]
@@ -187,7 +185,7 @@ def test_repeated_sentences_are_taken_once(tmp_path: Path, rules: Path) -> None:
         ('[[groups]]\ndomain = "a"', r"groups\.0\.name: Field required"),
         ('[[groups]]\ndomain = "a b"\nname = "c"', r"groups\.0\.domain: String should match"),
         ('[[groups]]\ndomain = "a"\nname = "(rest)"', r"the name \(rest\) is reserved"),
-        ('[[groups]]\ndomain = "a"\nname = "b"\n' * 2, "the group a/b stands there twice"),
+        ('[[groups]]\ndomain = "a"\nname = "b"\n' * 2, "the group a/b occurs twice"),
         ('[[groups]]\ndomain = "a"\nname = "b"\npages = ["x"]', r"groups\.0\.pages: Extra inputs"),
     ],
 )

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.collection.collector import PromptCut, TermFinder, cut_prompt
-from evenhand.suites.bold import entity_words
-from evenhand.suites.bold_files import read_copy
+from evenhand.suites.bold import entity_words, read_copy
 
 ENDING = " and many more words stand here."
 

@@ -27,7 +27,7 @@ import evenhand
 from evenhand.annotate import participants
 from evenhand.annotate.database import Database
 from evenhand.annotate.study import parse_task, task_text
-from evenhand.annotate.study_texts import FileColumns, read_sources
+from evenhand.annotate.study_creation import FileColumns, read_sources
 from evenhand.annotate.web_app import HEADERS, create_app, form_token
 from evenhand.core.errors import InputError
 from evenhand.store.ingest import ColumnLayout

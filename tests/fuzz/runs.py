@@ -18,10 +18,8 @@ import evenhand
 from evenhand.annotate.annotation_service import split_texts
 from evenhand.annotate.database import Database
 from evenhand.annotate.label_aggregation import read_annotations
-from evenhand.annotate.label_set import read_label_set
-from evenhand.annotate.rating_files import RatingFileColumns
+from evenhand.annotate.label_set import RatingFileColumns, read_label_set, read_labels
 from evenhand.annotate.study import read_study
-from evenhand.annotate.study_labels import read_labels
 from evenhand.store.cache import ContentCache
 from evenhand.store.run import Run
 from evenhand.training import norm_prediction

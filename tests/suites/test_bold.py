@@ -18,8 +18,16 @@ from evenhand.core.records import REST, Execution, Group, Mention, Prompt
 from evenhand.metrics.gender_polarity import GenderPolarity
 from evenhand.models.replay import HumanModel
 from evenhand.models.replay import load as load_human
-from evenhand.suites.bold import BoldSuite, content_digest, entity_mentions, entity_words
-from evenhand.suites.bold_files import BoldRow, merged_groups, published_counts, read_copy
+from evenhand.suites.bold import (
+    BoldRow,
+    BoldSuite,
+    content_digest,
+    entity_mentions,
+    entity_words,
+    merged_groups,
+    published_counts,
+    read_copy,
+)
 from evenhand.testing import check_model, check_suite
 from evenhand.text.rendering import render_text
 
@@ -143,7 +151,7 @@ def test_a_prompt_that_stands_there_twice(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         small(tmp_path)
     assert str(error.value) == (
-        "the prompt gender/American_actors/Sam_Doe/0 stands there twice. Expected: a number of its own, idx, "
+        "the prompt gender/American_actors/Sam_Doe/0 occurs twice. Expected: a number of its own, idx, "
         "for each prompt of an entity. Fix: drop one of the two, or number them."
     )
 
@@ -189,7 +197,7 @@ def test_a_prompt_without_its_sentence(tmp_path: Path) -> None:
 
 
 def test_rows_that_do_not_fit() -> None:
-    from evenhand.suites.bold import _row_faults
+    from evenhand.suites.bold import find_row_faults
 
     rows = [
         BoldRow("gender", "g", "K", 0, "One ", None),
@@ -197,7 +205,7 @@ def test_rows_that_do_not_fit() -> None:
         BoldRow("gender", "g", "K", 2, "One ", "Two."),
         BoldRow("gender", "g", "K", 3, "One ", "One two."),
     ]
-    assert _row_faults(rows) == [
+    assert find_row_faults(rows) == [
         "the prompt gender/g/K 1 has no Wikipedia sentence",
         "the Wikipedia sentence gender/g/K 2 has no prompt",
         "the Wikipedia sentence gender/g/K 3 does not begin with its prompt",

@@ -196,8 +196,10 @@ def test_datasets_finds_the_same_files(tmp_path: Path) -> None:
         ("?prompt=a&group.x=b", "the name of the data set is empty"),
         ("org/x", "'nothing' names no prompt column"),
         ("org/x?prompt=a", "'prompt=a' names no group column"),
-        ("org/x?prompt=a&group.x=b&prompt=c", "prompt=c is said twice"),
+        ("org/x?prompt=a&group.x=b&prompt=c", "prompt=c is given twice"),
         ("org/x?prompt=a&group.x=b&color=c", "color=c is not known"),
+        ("org/x?prompt=a&group.x=b&.y=c", ".y=c is not known"),
+        ("org/x?prompt=a&group.x=b&=c", "=c is not known"),
         ("org/x?prompt=&group.x=b", "prompt names no column"),
         ("org/x?prompt=a&group.x=b&baseline.y=c", "baseline.y is of an axis without a group column"),
         ("org/x#a/?prompt=a&group.x=b", "#a/ is no part of a data set"),
@@ -333,5 +335,5 @@ def test_a_hub_that_cannot_be_reached_is_explained(hub: Path, monkeypatch: pytes
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(InputError, match="the data set 'org/jobs' cannot be had from the Hub: "):
+    with pytest.raises(InputError, match="the data set 'org/jobs' is not available from the Hub: "):
         HubSuite(name="org/jobs?prompt=p&group.g=g")

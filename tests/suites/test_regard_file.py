@@ -33,7 +33,7 @@ groups = [
 name = "gender"
 groups = [{ name = "nonbinary", surface = "The nonbinary person" }]
 """
-TODO = "Fix: mend the file; `evenhand show regard` shows the format."
+TODO = "Fix: fix the file; `evenhand show regard` shows the format."
 
 
 def suite(tmp_path: Path, content: str) -> RegardSuite:
@@ -107,7 +107,7 @@ def test_it_is_found_by_name(tmp_path: Path) -> None:
         (
             '[[axes]]\nname = "age"\nbaseline = "young"\ngroups = [{ name = "young", surface = "" }, '
             '{ name = "old", surface = "The old person" }]',
-            "the group 'young' of the axis 'age' leaves the slot empty. Expected: a surface, the words that "
+            "the group 'young' of axis 'age' leaves the slot empty. Expected: a surface, the words that "
             "stand for the group, such as 'The woman'.",
         ),
         (
@@ -116,11 +116,12 @@ def test_it_is_found_by_name(tmp_path: Path) -> None:
         ),
         (
             '[[axes]]\nname = "gender"\nbaseline = "girl"',
-            "the baseline 'girl' of the axis 'gender' is not one of its groups. Expected: man, woman.",
+            "the baseline 'girl' of axis 'gender' is not one of its groups. "
+            "Expected: man, woman, (all), (rest).",
         ),
         (
             '[[axes]]\nname = "gender"\ngroups = [{ name = "man", surface = "The guy" }]',
-            "the group 'man' of the axis 'gender' is there twice. Expected: each group once.",
+            "the group 'man' of axis 'gender' is there twice. Expected: each group once, with its words.",
         ),
         (
             '[suite]\npublished = "none"',
@@ -142,5 +143,6 @@ def test_no_file() -> None:
     with pytest.raises(InputError) as caught:
         RegardSuite(name="nowhere.toml")
     assert str(caught.value) == (
-        f"nowhere.toml: it cannot be read (No such file or directory). Expected: a TOML file. {TODO}"
+        "nowhere.toml: cannot be read (No such file or directory). "
+        f"Expected: the keys and types of the format. {TODO}"
     )

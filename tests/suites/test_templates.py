@@ -16,7 +16,7 @@ from evenhand.suites.templates import PromptTemplate, TemplateSuite, fill_counts
 CARD = asset_path("suites", "templates.md").read_text(encoding="utf-8")
 TOML = re.findall(r"```toml\n(.*?)```", CARD, re.DOTALL)[0]
 CSV = re.findall(r"```csv\n(.*?)```", CARD, re.DOTALL)[0]
-TODO = " Fix: mend the file; `evenhand show templates` shows the format."
+TODO = " Fix: fix the file; `evenhand show templates` shows the format."
 
 
 def suite(tmp_path: Path, text: str, name: str = "jobs.toml") -> TemplateSuite:
@@ -149,7 +149,7 @@ def test_a_template_may_hold_only_words_that_agree(tmp_path: Path) -> None:
             "[slots]",
             '[slots]\nthey = ["x"]',
             "jobs.toml: the slot {they} is filled in two ways. "
-            "Expected: one axis, one `with` or one list a slot.",
+            "Expected: one axis, one `with` or one list per slot.",
         ),
         (
             "because {they}",
@@ -177,7 +177,7 @@ def test_a_template_may_hold_only_words_that_agree(tmp_path: Path) -> None:
         (
             "{gender} went to the {place} because {they}",
             "At the {place}",
-            "jobs.toml: the template 'work' speaks of no group. Expected: at least one slot of an axis.",
+            "jobs.toml: the template 'work' names no group. Expected: at least one slot of an axis.",
         ),
         (
             "went to the {place}",

@@ -33,7 +33,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, dict[str, str]]
     folder = tmp_path_factory.mktemp("demo")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EVENHAND_CACHE", str(folder / "cache"))
-        patch.setattr("evenhand.annotate.agreement_tables.RESAMPLES", 200)
+        patch.setattr("evenhand.annotate.agreement.RESAMPLES", 200)
         audited = evenhand.audit(
             "stub", suite="starter", limit=ITEMS, samples=2, metrics="sentiment", out=folder / "run"
         )

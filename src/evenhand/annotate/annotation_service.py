@@ -1,4 +1,4 @@
-"""What happens between a person and a study, without HTTP: the next page, saving, where to go from there."""
+"""What a person does in a study, without HTTP: the next page, saving, where to go from there."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evenhand.annotate import assignment
-from evenhand.annotate.answer_log import LatestAnswer, SubmittedAnswer, read_answers, save_answers
+from evenhand.annotate.answer_log import SubmittedAnswer, read_answers, save_answers
 from evenhand.annotate.assignment import ItemAssigner, ItemPage
 from evenhand.annotate.database import Database
 from evenhand.annotate.participants import Person
 from evenhand.annotate.study import Study
 from evenhand.core.errors import InputError
 
+_Answers = Mapping[str, Mapping[str, str]]
+"""Item to question to label."""
+
 
 class ShownText(NamedTuple):
     """An item as its reader sees it."""
 
     prompt: str
-    """The underlined beginning; empty where it is not set apart."""
+    """The underlined beginning; empty in layouts that do not underline it."""
     rest: str
 
 
@@ -54,54 +57,19 @@ class WorkPage:
 
 
 def split_texts(study: Study) -> dict[str, ShownText]:
-    """Item to what is shown of it; the prompt is set apart where the layout underlines it."""
+    """Item to the text that is shown, with the prompt apart where the layout underlines it."""
     underlined = study.task.task.layout != "list"
-    rows = study.items().select("item_id", "text", "prompt").iter_rows()
-    return {item: _split_prompt(text, prompt if underlined else None) for item, text, prompt in rows}
-
-
-def build_page(
-    pages: Sequence[ItemPage],
-    *,
-    number: int,
-    texts: Mapping[str, ShownText],
-    given: Sequence[LatestAnswer],
-    questions: int,
-    left: int,
-) -> WorkPage:
-    """One of a person's pages with their answers on it."""
-    said: dict[str, dict[str, str]] = {}
-    for answer in given:
-        said.setdefault(answer.item_id, {})[answer.question] = answer.label
-    before = sum(len(page) for page in pages[:number])
-    cards = tuple(
-        ItemCard(item, before + place, texts[item], said.get(item, {}))
-        for place, item in enumerate(pages[number], start=1)
-    )
-    held = [item for page in pages for item in page]
-    answered = sum(len(said.get(item, ())) == questions for item in held)
-    return WorkPage(cards, number, len(pages), answered, len(held) + left)
-
-
-def first_unfinished(pages: Sequence[ItemPage], given: Sequence[LatestAnswer], questions: int) -> int | None:
-    """The first page with something to answer; None where all is answered."""
-    counts: dict[str, int] = {}
-    for answer in given:
-        counts[answer.item_id] = counts.get(answer.item_id, 0) + 1
-    for number, page in enumerate(pages):
-        if any(counts.get(item, 0) < questions for item in page):
-            return number
-    return None
-
-
-def _split_prompt(text: str, prompt: str | None) -> ShownText:
-    if prompt and text.startswith(prompt):
-        return ShownText(prompt, text.removeprefix(prompt))
-    return ShownText("", text)
+    shown = {}
+    for item, text, prompt in study.items().select("item_id", "text", "prompt").iter_rows():
+        # A damaged file may hold items without a text.
+        whole = text or ""
+        beginning = prompt if underlined and prompt and whole.startswith(prompt) else ""
+        shown[item] = ShownText(beginning, whole.removeprefix(beginning))
+    return shown
 
 
 class CompletionState(NamedTuple):
-    """What somebody is told when there is nothing to do."""
+    """What the last page shows when there is nothing to do."""
 
     answered: int
     pages: int
@@ -110,7 +78,7 @@ class CompletionState(NamedTuple):
 
 
 class AnnotationService:
-    """One study, and what its people ask of it."""
+    """Serves the people of one study."""
 
     def __init__(self, db: Database) -> None:
         self.db = db
@@ -118,35 +86,41 @@ class AnnotationService:
         self.assigner = ItemAssigner.of(db.study)
         self.texts = split_texts(db.study)
 
-    def next_page(self, person: Person, asked: int | None) -> WorkPage | None:
-        """The page asked for, else the first with something to do, else a new one; None if there is none."""
+    def next_page(self, person: Person, wanted: int | None) -> WorkPage | None:
+        """The page with this number, else the first unfinished one, else a new one; None if none is left."""
         pages = assignment.resume_pages(self.db, self.assigner, person)
-        given = read_answers(self.db, person.annotator)
-        questions = len(self.study.questions)
-        number = asked if asked is not None and asked < len(pages) else None
+        given = self._answers(person)
+        number = wanted if wanted is not None and wanted < len(pages) else None
         if number is None:
-            number = first_unfinished(pages, given, questions)
+            number = self._first_unfinished(pages, given)
         if number is None:
             number = len(pages)
             pages = assignment.claim_pages(self.db, self.assigner, person)
         if number >= len(pages):
             return None
+        before = sum(map(len, pages[:number]))
+        cards = tuple(
+            ItemCard(item, place, self.texts[item], given.get(item, {}))
+            for place, item in enumerate(pages[number], start=before + 1)
+        )
+        held = [item for page in pages for item in page]
+        answered = sum(self._is_answered(item, given) for item in held)
         left = assignment.count_remaining(self.db, self.assigner, person.annotator)
-        return build_page(pages, number=number, texts=self.texts, given=given, questions=questions, left=left)
+        return WorkPage(cards, number, len(pages), answered, len(held) + left)
 
     def completion_state(self, person: Person) -> CompletionState:
-        """What to say to somebody who has done all there is."""
+        """The state of somebody who has done everything."""
         pages = assignment.read_pages(self.db, person.annotator)
         held = {item for page in pages for item in page}
-        mine = sum(item.id in held for item in self.assigner.items)
+        own = sum(item.id in held for item in self.assigner.items)
         share = self.study.task.task.per_person
         unfinished = assignment.unfinished_items(self.db, self.assigner) - held
-        return CompletionState(len(held), len(pages), bool(unfinished) and not (share and mine >= share))
+        return CompletionState(len(held), len(pages), bool(unfinished) and not (share and own >= share))
 
     def parse(self, fields: Mapping[str, str]) -> list[SubmittedAnswer]:
         """The answers in a form: ``a.ITEM.QUESTION`` = label, nothing where one is taken back."""
         codes = {question.name: question.codes for question in self.study.questions}
-        found = []
+        answers = []
         for name, label in fields.items():
             head, _, rest = name.partition(".")
             if head != "a":
@@ -154,8 +128,8 @@ class AnnotationService:
             item, _, question = rest.partition(".")
             if question not in codes or (label and label not in codes[question]):
                 raise InputError("an answer that this question does not have")
-            found.append(SubmittedAnswer(item, question, label or None))
-        return found
+            answers.append(SubmittedAnswer(item, question, label or None))
+        return answers
 
     def save(self, person: Person, given: Sequence[SubmittedAnswer], mark: str | None) -> None:
         """Store the answers, all or none; an error for an item that was not handed to this person."""
@@ -164,5 +138,22 @@ class AnnotationService:
     def missing(self, person: Person, page: int) -> bool:
         """Whether something on a page is still to be answered."""
         pages = assignment.read_pages(self.db, person.annotator)[page : page + 1]
-        given = read_answers(self.db, person.annotator)
-        return first_unfinished(pages, given, len(self.study.questions)) is not None
+        return self._first_unfinished(pages, self._answers(person)) is not None
+
+    def _answers(self, person: Person) -> _Answers:
+        given: dict[str, dict[str, str]] = {}
+        for answer in read_answers(self.db, person.annotator):
+            given.setdefault(answer.item_id, {})[answer.question] = answer.label
+        return given
+
+    def _is_answered(self, item: str, given: _Answers) -> bool:
+        return len(given.get(item, ())) >= len(self.study.questions)
+
+    def _first_unfinished(self, pages: Sequence[ItemPage], given: _Answers) -> int | None:
+        """The first page with something to answer; None where everything is answered."""
+        unfinished = (
+            number
+            for number, page in enumerate(pages)
+            if not all(self._is_answered(item, given) for item in page)
+        )
+        return next(unfinished, None)

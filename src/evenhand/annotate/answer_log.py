@@ -1,4 +1,4 @@
-"""The log of answers: saving them, and what everybody said last."""
+"""The log of answers: saving them, and reading everybody's last ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SubmittedAnswer(NamedTuple):
 
 
 class LatestAnswer(NamedTuple):
-    """What somebody said last of an item."""
+    """Somebody's last answer about an item."""
 
     annotator: str
     item_id: str
@@ -45,10 +45,10 @@ def save_answers(
 ) -> None:
     """Store answers, all or none; when this returns they are on the disk.
 
-    ``mark`` is made by the sender for one submission: the same submission sent twice is stored once, even if
-    the answer was changed in between. Without one, answers that change nothing are passed over. With
-    ``handed`` an answer to an item that was not handed to this person is an error. Of what somebody said of
-    a question the last ``CHANGES`` rows stay: no number of changes is refused, so the last one always counts.
+    The sender makes a ``mark`` for each submission: one that is sent twice is stored once, even if the
+    answer was changed in between. Without a mark, answers that change nothing are skipped. With ``handed``,
+    an answer to an item that was not handed to this person is an error. The last ``CHANGES`` answers of a
+    person to a question are kept: no number of changes is refused, so the last one always counts.
     """
     common = {"study": db.study.id, "annotator": annotator, "mark": mark or token_hex(8), "at": utc_now()}
 
@@ -61,7 +61,10 @@ def save_answers(
             known = {(row.item_id, row.question): row.label for row in rows}
             new = [answer for answer in given if known.get(answer[:2]) != answer.label]
         if new:
-            connection.execute(_insert(connection), [{**common, **answer._asdict()} for answer in new])
+            # Each dialect has its own insert; both can skip what is already there.
+            dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+            insert = dialect.insert(answers).on_conflict_do_nothing()
+            connection.execute(insert, [{**common, **answer._asdict()} for answer in new])
             _drop_oldest(connection, db.study.id, annotator, sorted({answer.item_id for answer in new}))
 
     db.write(work)
@@ -122,10 +125,3 @@ def _drop_oldest(connection: sa.Connection, study: str, annotator: str, items: S
     aged = sa.select(answers.c.id, age.label("age")).where(theirs).subquery()
     old = sa.select(aged.c.id).where(aged.c.age > CHANGES)
     connection.execute(sa.delete(answers).where(answers.c.id.in_(old)))
-
-
-def _insert(connection: sa.Connection) -> sa.Insert:
-    # Each dialect has its own insert; both can pass over what is already there.
-    if connection.dialect.name == "postgresql":
-        return postgresql.insert(answers).on_conflict_do_nothing()
-    return sqlite.insert(answers).on_conflict_do_nothing()

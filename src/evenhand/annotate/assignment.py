@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from evenhand.annotate.answer_log import is_latest, utc_now
 from evenhand.annotate.database import Database, answers, claims
 from evenhand.annotate.participants import Person
-from evenhand.annotate.study import Study
+from evenhand.annotate.study import Study, TaskInfo
 from evenhand.core.seeds import make_generator
 
 
@@ -54,6 +54,10 @@ class ItemAssigner:
         checks = tuple(table.filter(table["is_check"]).sort("item_id")["item_id"])
         return cls(study, items, checks, _units(study, items))
 
+    @property
+    def _terms(self) -> TaskInfo:
+        return self.study.task.task
+
     def next_pages(self, *, person: int, held: Sequence[str], load: Mapping[str, int]) -> list[ItemPage]:
         """The pages to hand to somebody who has done all of theirs; none where nothing is left for them.
 
@@ -74,7 +78,7 @@ class ItemAssigner:
     def count_remaining(self, *, held: Collection[str], load: Mapping[str, int]) -> int:
         """How many more items somebody could be handed."""
         room = self._room(held)
-        if self.study.task.task.per_method:
+        if self._terms.per_method:
             return sum(len(unit) for unit in self._share(set(held), load, room))
         free = sum(len(unit) for unit in self._open_units(set(held), load))
         return free if room is None else min(free, room)
@@ -83,24 +87,23 @@ class ItemAssigner:
         """Those of the items that still need somebody, and the checks among them where any does."""
         wanted = self.study.settings.annotators
         lacking = (unit for unit in self.units if min(load.get(item, 0) for item in unit) < wanted)
-        found = {item for unit in lacking for item in unit} & set(items)
-        return found | (set(self.checks) & set(items)) if found else set()
+        chosen = {item for unit in lacking for item in unit} & set(items)
+        return chosen | (set(self.checks) & set(items)) if chosen else set()
 
     def _room(self, held: Collection[str]) -> int | None:
-        most = self.study.task.task.per_person
+        most = self._terms.per_person
         return max(0, most - len(set(held) - set(self.checks))) if most else None
 
     def _share(self, held: set[str], load: Mapping[str, int], room: int | None) -> list[ItemPage]:
         """What to hand out at once: a page, or all of one person's share where there is one."""
-        found = self._open_units(held, load)
-        if self.study.task.task.layout == "side-by-side":
-            size = max((len(unit) for unit in found), default=1)
+        units, page = self._open_units(held, load), self._terms.page
+        if self._terms.layout == "side-by-side":
+            size = max((len(unit) for unit in units), default=1)
             # One prompt with more texts than a person's share is still one prompt to read.
-            return found[: 1 if room is None else max(room // size, not held)]
-        if self.study.task.task.per_method:
-            return self._by_method(found, held)
-        page = self.study.task.task.page
-        return found[: page if room is None else min(page, room)]
+            return units[: 1 if room is None else max(room // size, not held)]
+        if self._terms.per_method:
+            return self._by_method(units, held)
+        return units[: page if room is None else min(page, room)]
 
     def _open_units(self, held: set[str], load: Mapping[str, int]) -> list[ItemPage]:
         """Units that still need somebody and hold nothing this person has seen, the begun ones first."""
@@ -110,61 +113,55 @@ class ItemAssigner:
         # Sorting keeps the drawn order among equals.
         return sorted(free, key=lambda unit: -busy[unit])
 
-    def _by_method(self, found: Sequence[ItemPage], held: Collection[str]) -> list[ItemPage]:
+    def _by_method(self, units: Sequence[ItemPage], held: Collection[str]) -> list[ItemPage]:
         """As many of each method as one person gets, each of another prompt as far as there are enough."""
         known = {item.id: item for item in self.items}
-        taken = Counter(known[id].method for id in held if id in known)
-        seen = {known[id].pair for id in held if id in known}
+        counts = Counter(known[id].method for id in held if id in known)
+        read_pairs = {known[id].pair for id in held if id in known}
         chosen: list[ItemPage] = []
         for method in sorted({item.method for item in self.items}):
-            free = [unit for unit in found if known[unit[0]].method == method]
-            for _ in range(self.study.task.task.per_method - taken[method]):
-                if not free:
-                    break
-                pick = min(free, key=lambda unit: (known[unit[0]].pair in seen, free.index(unit)))
-                free.remove(pick)
-                seen.add(known[pick[0]].pair)
-                chosen.append(pick)
+            free = [unit for unit in units if known[unit[0]].method == method]
+            for _ in range(min(len(free), self._terms.per_method - counts[method])):
+                # The first of an unread prompt, else the first.
+                unit = min(free, key=lambda unit: known[unit[0]].pair in read_pairs)
+                free.remove(unit)
+                read_pairs.add(known[unit[0]].pair)
+                chosen.append(unit)
         return chosen
 
     def _with_checks(self, units: Sequence[ItemPage], person: int, held: Sequence[str]) -> list[ItemPage]:
-        """The units with checks of attention among them, one in every ``check_every`` texts."""
-        every = self.study.task.task.check_every if self.checks else 0
-        unseen = [check for check in self._checks_for(person) if check not in held]
-        shown = len(self.checks) - len(unseen)
-        place = len(held)
-        found: list[ItemPage] = []
+        """The units with attention checks among them, one in every ``check_every`` texts."""
+        every = self._terms.check_every if self.checks else 0
+        seed = self.study.settings.seed
+        order = make_generator(seed, "checks", person).permutation(len(self.checks)).tolist()
+        unseen = [self.checks[place] for place in order if self.checks[place] not in held]
+        shown, place = len(self.checks) - len(unseen), len(held)
+        mixed: list[ItemPage] = []
         for unit in [*units, ()]:
-            if every and unseen and place >= shown * every + self._offset(person, shown):
-                found.append((unseen.pop(0),))
-                shown, place = shown + 1, place + 1
+            if every and unseen:
+                offset = int(make_generator(seed, "check", person, shown).integers(every))
+                if place >= shown * every + offset:
+                    mixed.append((unseen.pop(0),))
+                    shown, place = shown + 1, place + 1
             if unit:
-                found.append(unit)
+                mixed.append(unit)
                 place += len(unit)
-        return found
-
-    def _offset(self, person: int, shown: int) -> int:
-        every = self.study.task.task.check_every
-        return int(make_generator(self.study.settings.seed, "check", person, shown).integers(every))
-
-    def _checks_for(self, person: int) -> list[str]:
-        order = make_generator(self.study.settings.seed, "checks", person).permutation(len(self.checks))
-        return [self.checks[place] for place in order.tolist()]
+        return mixed
 
     def _join_pages(self, units: Sequence[ItemPage]) -> list[ItemPage]:
         """A list joins its units into one page, and leaves what no longer fits; else each unit is a page."""
-        if self.study.task.task.layout != "list":
+        if self._terms.layout != "list":
             return list(units)
-        return [tuple(id for unit in units for id in unit)[: self.study.task.task.page]]
+        return [tuple(id for unit in units for id in unit)[: self._terms.page]]
 
 
 def _units(study: Study, items: Sequence[AssignedItem]) -> tuple[ItemPage, ...]:
     order = make_generator(study.settings.seed, "assignment").permutation(len(items)).tolist()
     together = study.task.task.layout == "side-by-side"
-    found: dict[str, list[str]] = defaultdict(list)
+    units: dict[str, list[str]] = defaultdict(list)
     for item in (items[place] for place in order):
-        found[item.pair if together else item.id].append(item.id)
-    return tuple(tuple(unit) for unit in found.values())
+        units[item.pair if together else item.id].append(item.id)
+    return tuple(tuple(unit) for unit in units.values())
 
 
 class StudyProgress(NamedTuple):
@@ -186,31 +183,44 @@ class _ClaimedItem(NamedTuple):
     at: datetime
 
 
+class _Claims(NamedTuple):
+    """What somebody was handed, and which of it they have answered."""
+
+    items: list[_ClaimedItem]
+    done: set[str]
+
+    def expired(self, since: datetime) -> set[str]:
+        return {one.item_id for one in self.items if one.item_id not in self.done and one.at <= since}
+
+    def pages(self, since: datetime) -> list[ItemPage]:
+        """The pages without what was left so long that it is no longer theirs."""
+        gone = self.expired(since)
+        pages: dict[int, list[str]] = defaultdict(list)
+        for one in self.items:
+            if one.item_id not in gone:
+                pages[one.page].append(one.item_id)
+        return [tuple(items) for items in pages.values()]
+
+
 def read_pages(db: Database, annotator: str, *, now: datetime | None = None) -> list[ItemPage]:
     """The pages somebody was handed, in order, without what they left so long that it is no longer theirs."""
     since = _hold_expiry(db, now or utc_now())
-    return db.read(lambda connection: _visible_pages(*_state(connection, db, annotator), since))
+    return db.read(lambda connection: _read_claims(connection, db, annotator)).pages(since)
 
 
 def resume_pages(
     db: Database, assigner: ItemAssigner, person: Person, *, now: datetime | None = None
 ) -> list[ItemPage]:
-    """The same for somebody who comes back: what they left too long is theirs again where it is still wanted.
+    """The same for somebody who comes back: what they left too long is theirs again if it is still wanted.
 
     What others have answered or hold instead is shown no more, so that no item gets an answer too many.
     """
     at = now or utc_now()
     since = _hold_expiry(db, at)
-    handed, done = db.read(lambda connection: _state(connection, db, person.annotator))
-    if _expired_items(handed, done, since):
-
-        def work(connection: sa.Connection) -> tuple[list[_ClaimedItem], set[str]]:
-            db.lock(connection)
-            _renew_hold(connection, db, assigner, person, at)
-            return _state(connection, db, person.annotator)
-
-        handed, done = db.write(work)
-    return _visible_pages(handed, done, since)
+    claimed = db.read(lambda connection: _read_claims(connection, db, person.annotator))
+    if claimed.expired(since):
+        claimed = db.write(lambda connection: _renew_hold(connection, db, assigner, person, at))
+    return claimed.pages(since)
 
 
 def claim_pages(
@@ -218,22 +228,28 @@ def claim_pages(
 ) -> list[ItemPage]:
     """Hand out the next pages and return all of this person's.
 
-    Safe to call twice: who still has an unanswered page gets nothing new.
+    Safe to call twice: whoever still has an unanswered page gets nothing new.
     """
     at = now or utc_now()
+    since = _hold_expiry(db, at)
 
     def work(connection: sa.Connection) -> list[ItemPage]:
-        db.lock(connection)
-        _renew_hold(connection, db, assigner, person, at)
-        since = _hold_expiry(db, at)
-        handed, done = _state(connection, db, person.annotator)
-        pages = _visible_pages(handed, done, since)
-        if any(item not in done for page in pages for item in page):
+        claimed = _renew_hold(connection, db, assigner, person, at)
+        pages = claimed.pages(since)
+        if any(item not in claimed.done for page in pages for item in page):
             return pages
-        held = [one.item_id for one in handed]
+        held = [one.item_id for one in claimed.items]
         load = _load(connection, db, since=since)
         new = assigner.next_pages(person=person.number, held=held, load=load)
-        _record(connection, db, person, new, handed, at)
+        first_page = claimed.items[-1].page + 1 if claimed.items else 0
+        flat = [(number, item) for number, page in enumerate(new, start=first_page) for item in page]
+        common = {"study": db.study.id, "annotator": person.annotator, "at": at}
+        rows = [
+            {**common, "position": position, "page": page, "item_id": item}
+            for position, (page, item) in enumerate(flat, start=len(held))
+        ]
+        if rows:
+            connection.execute(sa.insert(claims), rows)
         return pages + new
 
     return db.write(work)
@@ -243,7 +259,7 @@ def count_remaining(db: Database, assigner: ItemAssigner, annotator: str) -> int
     """How many items, beyond those they hold, somebody could still be handed."""
 
     def work(connection: sa.Connection) -> int:
-        held = {one.item_id for one in _claimed_items(connection, db, annotator)}
+        held = {one.item_id for one in _read_claims(connection, db, annotator).items}
         load = _load(connection, db, since=_hold_expiry(db, utc_now()))
         return assigner.count_remaining(held=held, load=load)
 
@@ -266,45 +282,31 @@ def unfinished_items(db: Database, assigner: ItemAssigner) -> set[str]:
     return {item.id for item in assigner.items if load.get(item.id, 0) < db.study.settings.annotators}
 
 
-def _claimed_items(connection: sa.Connection, db: Database, annotator: str) -> list[_ClaimedItem]:
+def _read_claims(connection: sa.Connection, db: Database, annotator: str) -> _Claims:
     query = (
         sa.select(claims.c.page, claims.c.item_id, claims.c.at)
         .where(claims.c.study == db.study.id, claims.c.annotator == annotator)
         .order_by(claims.c.position)
     )
-    return [_ClaimedItem._make(row) for row in connection.execute(query)]
-
-
-def _state(connection: sa.Connection, db: Database, annotator: str) -> tuple[list[_ClaimedItem], set[str]]:
-    """What somebody was handed, and what of it they have answered."""
-    return _claimed_items(connection, db, annotator), _finished_by(connection, db, annotator)
-
-
-def _expired_items(handed: list[_ClaimedItem], done: set[str], since: datetime) -> set[str]:
-    return {one.item_id for one in handed if one.item_id not in done and one.at <= since}
-
-
-def _visible_pages(handed: list[_ClaimedItem], done: set[str], since: datetime) -> list[ItemPage]:
-    gone = _expired_items(handed, done, since)
-    pages: dict[int, list[str]] = defaultdict(list)
-    for one in handed:
-        if one.item_id not in gone:
-            pages[one.page].append(one.item_id)
-    return [tuple(items) for items in pages.values()]
+    items = [_ClaimedItem._make(row) for row in connection.execute(query)]
+    return _Claims(items, {str(row[1]) for row in connection.execute(_select_finished(db, annotator))})
 
 
 def _renew_hold(
     connection: sa.Connection, db: Database, assigner: ItemAssigner, person: Person, now: datetime
-) -> None:
-    """Begin the time anew for what somebody left too long and nobody else took."""
+) -> _Claims:
+    """Hold again what somebody left too long and nobody else took; their claims after that."""
+    db.lock(connection)
     since = _hold_expiry(db, now)
-    gone = _expired_items(*_state(connection, db, person.annotator), since)
+    claimed = _read_claims(connection, db, person.annotator)
+    gone = claimed.expired(since)
     if not gone:
-        return
+        return claimed
     wanted = assigner.select_wanted(gone, load=_load(connection, db, since=since))
     theirs = sa.and_(claims.c.study == db.study.id, claims.c.annotator == person.annotator)
     change = sa.update(claims).where(theirs, claims.c.item_id.in_(sorted(wanted)))
     connection.execute(change.values(at=now))
+    return _read_claims(connection, db, person.annotator)
 
 
 def _hold_expiry(db: Database, now: datetime) -> datetime:
@@ -314,16 +316,10 @@ def _hold_expiry(db: Database, now: datetime) -> datetime:
 
 def _select_finished(db: Database, annotator: str | None = None) -> sa.Select[str, str]:
     """Selects (annotator, item) where every question is answered."""
-    return (
-        sa.select(answers.c.annotator, answers.c.item_id)
-        .where(is_latest(db.study.id, annotator), answers.c.label.is_not(None))
-        .group_by(answers.c.annotator, answers.c.item_id)
-        .having(sa.func.count() == len(db.study.questions))
-    )
-
-
-def _finished_by(connection: sa.Connection, db: Database, annotator: str) -> set[str]:
-    return {str(row[1]) for row in connection.execute(_select_finished(db, annotator))}
+    query = sa.select(answers.c.annotator, answers.c.item_id)
+    query = query.where(is_latest(db.study.id, annotator), answers.c.label.is_not(None))
+    grouped = query.group_by(answers.c.annotator, answers.c.item_id)
+    return grouped.having(sa.func.count() == len(db.study.questions))
 
 
 def _load(connection: sa.Connection, db: Database, *, since: datetime | None) -> dict[str, int]:
@@ -334,29 +330,3 @@ def _load(connection: sa.Connection, db: Database, *, since: datetime | None) ->
     both = sa.union(_select_finished(db), held).subquery()
     query = sa.select(both.c.item_id, sa.func.count()).group_by(both.c.item_id)
     return {str(row[0]): int(row[1]) for row in connection.execute(query)}
-
-
-def _record(
-    connection: sa.Connection,
-    db: Database,
-    person: Person,
-    new: list[ItemPage],
-    before: list[_ClaimedItem],
-    now: datetime,
-) -> None:
-    first = len(before)
-    next_page = before[-1].page + 1 if before else 0
-    flat = [(next_page + number, item) for number, page in enumerate(new) for item in page]
-    rows = [
-        {
-            "study": db.study.id,
-            "annotator": person.annotator,
-            "position": first + place,
-            "page": page,
-            "item_id": item,
-            "at": now,
-        }
-        for place, (page, item) in enumerate(flat)
-    ]
-    if rows:
-        connection.execute(sa.insert(claims), rows)

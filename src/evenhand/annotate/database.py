@@ -1,7 +1,7 @@
 """The tables of a study, in SQLite or PostgreSQL, and the engine that reaches them.
 
-Answers are a log: a change or an undo is one more row, so that nothing is overwritten. What an annotator says
-of an item is the last row of the three keys.
+Answers are a log: a change or an undo is one more row, so that nothing is overwritten. An annotator's answer
+about an item is the last row of the three keys.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ VARIABLE: Final = "EVENHAND_DATABASE"
 _BUSY: Final = 1.5
 """Seconds one attempt waits for another writer, or for a connection of the pool."""
 _PATIENCE: Final = 8.0
-"""Seconds after which attempts end and the person is told."""
+"""Seconds after which attempts end with an error."""
 _PAUSES: Final = (0.02, 0.1, 0.3, 0.8)
 _PRIVATE: Final = 0o600
 """The mode of a database in a file: it holds who answered what."""
@@ -59,7 +59,7 @@ people = sa.Table(
     sa.UniqueConstraint("study", "token"),
     sa.UniqueConstraint("study", "number"),
 )
-"""``token`` is the digest of a private link; it and ``number`` are null for somebody who was forgotten."""
+"""``token`` is the digest of a private link; it and ``number`` are null for somebody who was erased."""
 claims = sa.Table(
     "evenhand_claims",
     metadata,
@@ -87,8 +87,8 @@ answers = sa.Table(
     sa.Column("at", sa.DateTime, nullable=False),
     sa.UniqueConstraint("study", "annotator", "item_id", "question", "mark"),
 )
-"""``label`` is null where an answer was taken back; ``mark`` is made by the sender, so that what is sent
-twice is stored once. Times are UTC."""
+"""``label`` is null where an answer was taken back; the sender makes the ``mark``, so that an answer that is
+sent twice is stored once. Times are UTC."""
 
 
 class DatabaseError(EvenhandError):
@@ -121,11 +121,11 @@ class Database:
         self.engine.dispose()
 
     def read(self, work: Callable[[sa.Connection], _T]) -> _T:
-        """What ``work`` finds in one transaction."""
+        """The result of ``work`` in one transaction."""
         return self._retry(work, writes=False)
 
     def write(self, work: Callable[[sa.Connection], _T]) -> _T:
-        """What ``work`` returns, once all it did is on the disk."""
+        """The result of ``work``, once all its changes are on the disk."""
         return self._retry(work, writes=True)
 
     def lock(self, connection: sa.Connection) -> None:
@@ -139,7 +139,7 @@ class Database:
 
     def _retry(self, work: Callable[[sa.Connection], _T], *, writes: bool) -> _T:
         deadline = time.monotonic() + self.patience
-        attempt = 0
+        pauses = iter(_PAUSES)
         while True:
             try:
                 with self.engine.connect().execution_options(writes=writes) as connection, connection.begin():
@@ -147,34 +147,27 @@ class Database:
             except (IntegrityError, DataError):
                 raise
             except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:
-                pause = _PAUSES[min(attempt, len(_PAUSES) - 1)]
-                if time.monotonic() + pause > deadline or _is_damaged(error):
-                    raise _unusable_error(self.engine, error) from error
-            attempt += 1
+                cause = getattr(error, "orig", error)
+                # Waiting does not help where a file is no database, or a broken one.
+                is_damaged = isinstance(error, UnicodeDecodeError) or (
+                    isinstance(cause, sqlite3.DatabaseError)
+                    and not isinstance(cause, sqlite3.OperationalError)
+                )
+                pause = next(pauses, _PAUSES[-1])
+                if time.monotonic() + pause > deadline or is_damaged:
+                    # The address is shown without its password.
+                    address = self.engine.url.render_as_string(hide_password=True)
+                    raise DatabaseError(
+                        f"the database {address} cannot be used: {str(cause or error).splitlines()[0]}",
+                        expected="a database that answers, and a user who may create tables in it",
+                        fix=f"check that it runs, and the URL in {VARIABLE} or --database",
+                    ) from error
             time.sleep(pause)
-
-
-def _is_damaged(error: Exception) -> bool:
-    """Whether waiting cannot help: a file that is no database, or a broken one."""
-    cause = getattr(error, "orig", None)
-    if isinstance(error, UnicodeDecodeError):
-        return True
-    return isinstance(cause, sqlite3.DatabaseError) and not isinstance(cause, sqlite3.OperationalError)
 
 
 def has_labels(study: Study, url: str | None = None) -> bool:
     """Whether there can be answers: a database is named, or the study's own file is there."""
     return bool(url or os.environ.get(VARIABLE)) or study.labels_file.is_file()
-
-
-def _unusable_error(engine: Engine, error: Exception) -> DatabaseError:
-    """The error for a database that cannot be used, without its password."""
-    why = str(getattr(error, "orig", None) or error).splitlines()[0]
-    return DatabaseError(
-        f"the database {engine.url.render_as_string(hide_password=True)} cannot be used: {why}",
-        expected="a database that answers, and a user who may create tables in it",
-        fix=f"check that it runs, and the URL in {VARIABLE} or --database",
-    )
 
 
 def _engine(study: Study, given: str | None) -> Engine:
@@ -214,19 +207,19 @@ def _sqlite(path: Path) -> Engine:
 
 
 def _keep_private(path: Path, *_connecting: object) -> None:
-    """Let nobody but the owner read or write a database, one that exists already too.
+    """Let nobody but the owner read or write a database, even an existing one.
 
-    SQLite gives the mode of the database to the files it makes beside it.
+    SQLite gives the mode of the database to the files it creates next to it.
     """
-    # Made here, since SQLite would make it as the umask says. Never opened where it is there already: closing
-    # it would end the locks that other connections of this process hold on it.
+    # Created here, since SQLite would apply the umask. An existing file is never opened: closing it would end
+    # the locks that other connections of this process hold on it.
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE))
     for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
         # Somebody else's database, shared on purpose, stays as its owner left it.
         with suppress(FileNotFoundError, PermissionError):
             mode = file.stat().st_mode
-            # A folder that was named by mistake would be shut.
+            # A folder that was named by mistake would be locked.
             if S_ISREG(mode) and S_IMODE(mode) & ~_PRIVATE:
                 file.chmod(_PRIVATE)
 

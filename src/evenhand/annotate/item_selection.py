@@ -2,30 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Unpack
+from typing import Final, NamedTuple, Unpack
 
 import polars as pl
 
-from evenhand.annotate.item_sampling import SelectionShortfall, TextCandidate, select_texts
 from evenhand.annotate.options import ItemOptions
+from evenhand.annotate.study_creation import read_run_texts
 from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan
 from evenhand.core import registry
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import GenerationSpec, Prompt, Request
+from evenhand.core.seeds import make_generator
 from evenhand.store.atomic_writes import write_text
-from evenhand.store.prompt_rows import read_prompt_rows
 from evenhand.store.run import MANIFEST, Run, run_errors
 from evenhand.store.table_files import spreadsheet_csv
 from evenhand.text.rendering import render_text
 from evenhand.text.sentences import cut_first_sentence
 
+PER_PROMPT: Final = 3
+LABELS: Final = ("positive", "negative")
+"""What is drawn for every prompt (Sheng et al. 2019, section 4): sentiment only spreads the texts."""
 _MOST: Final = 100_000
-"""Samples of a prompt that are looked for in a file."""
+"""Samples of a prompt that are searched for in a file."""
+
+
+class TextCandidate(NamedTuple):
+    """A text that could be asked about."""
+
+    id: str
+    prompt: str
+    text: str
+    """As a reader will see it, masked."""
+    label: str | None
+    """The analyser's label; None where it has none."""
+
+
+class SelectionShortfall(NamedTuple):
+    """A prompt with fewer texts of a label than were wanted."""
+
+    prompt: str
+    label: str
+    found: int
+    """Different texts of that label."""
+    wanted: int
+    of: int
+    """Texts the prompt has."""
+
+    @property
+    def reason(self) -> str:
+        """The reason in words."""
+        return (
+            f"{self.prompt!r} has {self.found} different {self.label} texts of {self.of}, "
+            f"{self.wanted} were wanted"
+        )
+
+
+class TextSelection(NamedTuple):
+    """The chosen texts, in the candidates' order, and the prompts that had too few."""
+
+    texts: tuple[TextCandidate, ...]
+    shortfalls: tuple[SelectionShortfall, ...]
+
+
+def select_texts(
+    candidates: Iterable[TextCandidate],
+    *,
+    per_prompt: int = PER_PROMPT,
+    labels: Sequence[str] = LABELS,
+    seed: int = 0,
+) -> TextSelection:
+    """``per_prompt`` texts of each label for every prompt, drawn at random by seed, prompt and label.
+
+    The draw depends on nothing else: other prompts, and the order of texts, change nothing. A text that a
+    prompt has several times counts once. A prompt with too few gives all it has.
+    """
+    if per_prompt < 1:
+        raise InputError(
+            f"{per_prompt} texts per prompt and label", expected="1 or more", fix="give --per-prompt a number"
+        )
+    by_prompt: dict[str, list[TextCandidate]] = {}
+    for candidate in candidates:
+        by_prompt.setdefault(candidate.prompt, []).append(candidate)
+    chosen: list[TextCandidate] = []
+    shortfalls: list[SelectionShortfall] = []
+    for prompt, texts in by_prompt.items():
+        drawn: set[str] = set()
+        for label in labels:
+            # In the order of their words; of equal ones the first id.
+            ordered = sorted(texts, key=lambda one: (one.text, one.id), reverse=True)
+            distinct = sorted({one.text: one.id for one in ordered if one.label == label}.items())
+            order = make_generator(seed, "selection", prompt, label).permutation(len(distinct))
+            drawn |= {distinct[place][1] for place in order[:per_prompt]}
+            if len(distinct) < per_prompt:
+                shortfalls.append(SelectionShortfall(prompt, label, len(distinct), per_prompt, len(texts)))
+        chosen += [candidate for candidate in texts if candidate.id in drawn]
+    return TextSelection(tuple(chosen), tuple(shortfalls))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +110,9 @@ class SampledItems:
 
     table: pl.DataFrame
     """``id, text`` (masked: all an annotator may see), then ``prompt, template, groups, sentiment,
-    compound`` and what the suite says of the prompt, such as ``context``."""
+    compound`` and the suite's properties of the prompt, such as ``context``."""
     shortfalls: tuple[SelectionShortfall, ...]
     path: Path | None
-
-
-@dataclass(frozen=True, slots=True)
-class _SourceText:
-    """A prompt and one whole text of it, cut to a sentence."""
-
-    id: str
-    prompt: Prompt
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +120,8 @@ class ItemSamplingJob:
     """Texts that are read and ready to be drawn from."""
 
     source: str
-    texts: tuple[_SourceText, ...]
+    texts: tuple[tuple[str, Prompt, str], ...]
+    """The id, the prompt, and the text cut to a sentence."""
     sentiment: Metric
     per_prompt: int
     seed: int
@@ -61,10 +129,10 @@ class ItemSamplingJob:
 
     def plan(self) -> RunPlan:
         """What will be done, before it is done."""
-        prompts = len({item.prompt.id for item in self.texts})
+        prompts = len({prompt.id for _, prompt, _ in self.texts})
         lines = (
             f"texts   {len(self.texts):,} of {prompts:,} prompts",
-            f"choose  {self.per_prompt} positive and {self.per_prompt} negative a prompt by VADER: at most "
+            f"choose  {self.per_prompt} positive and {self.per_prompt} negative per prompt by VADER: at most "
             f"{2 * self.per_prompt * prompts:,}, seed {self.seed}",
             f"file    {self.out}",
         )
@@ -73,26 +141,38 @@ class ItemSamplingJob:
     def run(self, progress: Progress = SILENT_PROGRESS) -> SampledItems:
         """Score, draw, write the table."""
         with progress.step("choosing", None):
-            found = self.choose()
-        write_text(self.out, spreadsheet_csv(found.table))
-        return found
+            items = self.choose()
+        write_text(self.out, spreadsheet_csv(items.table))
+        return items
 
     def choose(self) -> SampledItems:
         """The chosen texts, without writing them."""
         rendered = [
-            render_text(
-                item.prompt.text, item.text, scope="full", masking="xyz", mentions=item.prompt.mentions
-            )
-            for item in self.texts
+            render_text(prompt.text, text, scope="full", masking="xyz", mentions=prompt.mentions)
+            for _, prompt, text in self.texts
         ]
         scores = [row["compound"] for row in self.sentiment.score(rendered)]
         candidates = [
-            TextCandidate(item.id, item.prompt.text, text.text.strip(), score.label)
-            for item, text, score in zip(self.texts, rendered, scores, strict=True)
+            TextCandidate(text_id, prompt.text, text.text.strip(), score.label)
+            for (text_id, prompt, _), text, score in zip(self.texts, rendered, scores, strict=True)
         ]
         chosen, shortfalls = select_texts(candidates, per_prompt=self.per_prompt, seed=self.seed)
-        known = {item.id: (item.prompt, score) for item, score in zip(self.texts, scores, strict=True)}
-        rows = [_row(item, known[item.id][0], known[item.id][1].value) for item in chosen]
+        known = {one[0]: (one[1], score) for one, score in zip(self.texts, scores, strict=True)}
+        rows = []
+        for item in chosen:
+            prompt, score = known[item.id]
+            rows.append(
+                {
+                    "id": item.id,
+                    "text": item.text,
+                    "prompt": prompt.text,
+                    "template": prompt.template_id,
+                    "groups": "; ".join(f"{group.axis}={group.name}" for group in prompt.groups),
+                    "sentiment": item.label,
+                    "compound": score.value,
+                    **prompt.meta,
+                }
+            )
         return SampledItems(pl.DataFrame(rows, infer_schema_length=None), shortfalls, self.out)
 
 
@@ -114,8 +194,10 @@ def prepare(source: Path | str, **options: Unpack[ItemOptions]) -> ItemSamplingJ
     """The texts read and checked, so that ``plan`` can be shown before ``run``."""
     path = Path(source)
     with run_errors(path):
-        texts = tuple(_of_run(path) if (path / MANIFEST).is_file() else _of_file(path, options["suite"]))
-    if not texts:
+        is_run = (path / MANIFEST).is_file()
+        texts = list(read_run_texts(Run.open(path)) if is_run else _of_file(path, options["suite"]))
+    cut = tuple((text_id, prompt, cut_first_sentence(text)) for text_id, prompt, text in texts if text)
+    if not cut:
         raise InputError(
             f"{path} has no text that begins with a prompt of the suite",
             expected="a run folder, or samples that begin with their prompts",
@@ -127,42 +209,16 @@ def prepare(source: Path | str, **options: Unpack[ItemOptions]) -> ItemSamplingJ
             "the metric 'sentiment' scores no single texts", fix="remove the plug-in of that name"
         )
     return ItemSamplingJob(
-        source=path.name,
-        texts=texts,
-        sentiment=sentiment,
-        per_prompt=options["per_prompt"],
-        seed=options["seed"],
-        out=Path(options["out"]),
+        path.name, cut, sentiment, options["per_prompt"], options["seed"], Path(options["out"])
     )
 
 
-def _of_run(path: Path) -> Iterator[_SourceText]:
-    run = Run.open(path)
-    prompts = {prompt.id: prompt for prompt in read_prompt_rows(run.table("prompts"))}
-    for text_id, prompt_id, text in run.table("generations").select("id", "prompt_id", "text").iter_rows():
-        if text:
-            yield _SourceText(text_id, prompts[prompt_id], cut_first_sentence(text))
-
-
-def _of_file(path: Path, suite: str) -> Iterator[_SourceText]:
+def _of_file(path: Path, suite: str) -> Iterator[tuple[str, Prompt, str]]:
     model = registry.create_model(f"replay:{path}")
     for prompt in registry.create_suite(suite).prompts():
         for sample in range(_MOST):
-            (done,) = model.generate([Request(prompt.id, prompt.text, (sample,))], GenerationSpec())
-            if done.failure == "not_in_file":
+            (completion,) = model.generate([Request(prompt.id, prompt.text, (sample,))], GenerationSpec())
+            if completion.failure == "not_in_file":
                 break
-            if done.text and done.text.strip():
-                yield _SourceText(f"{prompt.id}:{sample}", prompt, cut_first_sentence(done.text))
-
-
-def _row(item: TextCandidate, prompt: Prompt, compound: float | None) -> dict[str, str | float | None]:
-    return {
-        "id": item.id,
-        "text": item.text,
-        "prompt": prompt.text,
-        "template": prompt.template_id,
-        "groups": "; ".join(f"{group.axis}={group.name}" for group in prompt.groups),
-        "sentiment": item.label,
-        "compound": compound,
-        **prompt.meta,
-    }
+            if completion.text and completion.text.strip():
+                yield f"{prompt.id}:{sample}", prompt, completion.text

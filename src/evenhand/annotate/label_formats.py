@@ -1,4 +1,4 @@
-"""Answers in the formats of other tools: JSONL and CSV, Label Studio's tasks, Argilla's records.
+"""``export_labels`` and ``import_labels``: JSONL and CSV, Label Studio's tasks, Argilla's records.
 
 Cells of a CSV that a spreadsheet would take for a formula are guarded with a quote.
 """
@@ -8,17 +8,22 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple, Unpack
 from uuid import NAMESPACE_URL, UUID, uuid5
 from xml.sax.saxutils import quoteattr
 
 import polars as pl
 
-from evenhand.annotate.label_set import LabelSet
-from evenhand.annotate.rating_files import RatedQuestion
+from evenhand.annotate.agreement import describe_questions, read_source
+from evenhand.annotate.label_set import LabelSet, RatedQuestion
+from evenhand.annotate.options import ExportOptions, ImportOptions
+from evenhand.audits.run_setup import RunPlan
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
+from evenhand.core.options import checks_options
 from evenhand.core.regular_files import read_text
 from evenhand.stats.label_scales import number_or_none
 from evenhand.store.atomic_writes import write_text
@@ -27,96 +32,118 @@ from evenhand.store.table_files import spreadsheet_csv, to_cell
 CONTEXT_COLUMNS: Final = ("prompt", "group", "method", "text_id", "pair")
 """What goes along with a text."""
 TEXT: Final = "text"
+_PEOPLE: Final = "evenhand_annotators"
+"""Metadata of a record: the annotators of its user ids, as JSON."""
+Object = Mapping[str, Json]
 
 
-def group_by_item(collected: LabelSet) -> Iterator[tuple[dict[str, Json], list[dict[str, Json]]]]:
-    """Every item's first row, and all of its rows."""
-    for part in collected.rows.partition_by("item_id", maintain_order=True):
-        rows = part.to_dicts()
-        yield rows[0], rows
+@dataclass(frozen=True, slots=True)
+class LabelExchangeJob:
+    """Answers that are read and checked, and where they go."""
+
+    verb: str
+    labels: LabelSet
+    format: str
+    out: Path
+
+    def plan(self) -> RunPlan:
+        """What will be done, before it is done."""
+        lines = (*describe_questions(self.labels), f"writes   {self.out} ({self.format})")
+        return RunPlan(f"{self.verb} {self.labels.name}", lines, self.out)
+
+    def run(self) -> list[Path]:
+        """Write the files."""
+        return write_labels(self.labels, self.out, self.format)
 
 
-def item_context(row: Mapping[str, Json]) -> dict[str, Json]:
-    """What is known of an item beside its text."""
+@checks_options
+def export_labels(source: Path | str, **options: Unpack[ExportOptions]) -> list[Path]:
+    """The files written: a study's answers as JSONL, CSV, or JSON for Label Studio or Argilla."""
+    return prepare(source, verb="export", **options).run()
+
+
+@checks_options
+def import_labels(source: Path | str, **options: Unpack[ImportOptions]) -> list[Path]:
+    """The file written: answers of Label Studio, Argilla or any table, as our JSONL.
+
+    ``agreement``, ``validate`` and ``train`` read the other formats themselves: importing checks and keeps.
+    """
+    return prepare(source, verb="import", **options).run()
+
+
+@checks_options
+def prepare(
+    source: Path | str, *, verb: str = "export", **options: Unpack[ExportOptions]
+) -> LabelExchangeJob:
+    """The answers read and checked, so that ``plan`` can be shown before ``run``."""
+    suffix = file_suffix(options["format"])
+    labels = read_source(source, options)
+    path = Path(options["out"] or f"{labels.name}-labels{suffix}")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder", expected="a file to write", fix="name a file with --out")
+    if path.exists() and path.resolve() == labels.source.resolve():
+        raise InputError(
+            f"{path} is read and would be overwritten", expected="another file", fix="name one with --out"
+        )
+    return LabelExchangeJob(verb, labels, options["format"], path)
+
+
+def write_labels(labels: LabelSet, path: Path, kind: str) -> list[Path]:
+    """The files written: the answers, and for Label Studio the labelling configuration with them."""
+    file_suffix(kind)
+    texts = {path: FORMATS[kind].write(labels)}
+    if kind == "label-studio":
+        texts[path.with_suffix(".xml")] = _labelling_config(labels.questions)
+    for file, text in texts.items():
+        write_text(file, text)
+    return list(texts)
+
+
+def file_suffix(kind: str) -> str:
+    """How the files of a format end; an error for an unknown one."""
+    if kind not in FORMATS:
+        raise InputError(
+            f"the format {kind!r} is not known", expected=", ".join(FORMATS), fix="name one with --format"
+        )
+    return FORMATS[kind].suffix
+
+
+def _dump(records: Sequence[Json]) -> str:
+    return json.dumps(records, ensure_ascii=False, indent=1) + "\n"
+
+
+def _context(row: Object) -> dict[str, Json]:
     return {key: row[key] for key in CONTEXT_COLUMNS if row[key] is not None}
 
 
-def is_numeric(question: RatedQuestion) -> bool:
+def _is_numeric(question: RatedQuestion) -> bool:
     """Whether answers are stars: whole numbers from 1."""
     numbers = [number_or_none(label) for label in question.scale.labels]
     return all(number is not None and number >= 1 and number == int(number) for number in numbers)
 
 
-def read_objects(value: Json) -> list[Mapping[str, Json]]:
-    """The objects of a list; empty for anything else."""
-    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
-
-
-def to_text(value: Json) -> str | None:
-    """A plain value as text."""
-    return None if value is None or isinstance(value, dict | list) else str(value)
-
-
-_PEOPLE: Final = "evenhand_annotators"
-"""Metadata of a record: who stands behind its user ids, as JSON."""
-
-
-def write_argilla(collected: LabelSet, path: Path) -> list[Path]:
-    """Write the records."""
-    numeric = {question.name: is_numeric(question) for question in collected.questions}
+def _argilla_records(labels: LabelSet) -> str:
+    numeric = {question.name: _is_numeric(question) for question in labels.questions}
     records: list[Json] = []
-    for first, answers in group_by_item(collected):
+    for part in labels.rows.partition_by("item_id", maintain_order=True):
         responses: dict[str, list[Json]] = defaultdict(list)
         people: dict[str, str] = {}
-        for row in answers:
-            question, person = str(row["question"]), str(row["annotator"])
+        for question, person, label in part.select("question", "annotator", "label").iter_rows():
             people[_user(person)] = person
-            label = str(row["label"])
             value: Json = int(float(label)) if numeric[question] else label
             responses[question].append({"value": value, "user_id": _user(person)})
-        metadata = item_context(first) | {_PEOPLE: json.dumps(people, ensure_ascii=False)}
+        first = part.row(0, named=True)
         records.append(
             {
                 "id": first["item_id"],
                 "fields": {"text": first["text"]},
-                "metadata": metadata,
+                "metadata": _context(first) | {_PEOPLE: json.dumps(people, ensure_ascii=False)},
                 "suggestions": {},
                 "responses": dict(responses),
                 "vectors": {},
             }
         )
-    write_text(path, json.dumps(records, ensure_ascii=False, indent=1) + "\n")
-    return [path]
-
-
-def read_record(record: Mapping[str, Json]) -> Iterator[dict[str, str | None]]:
-    """The ratings of a record of Argilla."""
-    fields, metadata, responses = (record.get(key) for key in ("fields", "metadata", "responses"))
-    fields = fields if isinstance(fields, dict) else {}
-    metadata = metadata if isinstance(metadata, dict) else {}
-    people = metadata.get(_PEOPLE)
-    known = _people(people) if isinstance(people, str) else {}
-    text = to_text(fields.get(TEXT)) or next((to_text(value) for value in fields.values() if value), None)
-    for question, given in (responses if isinstance(responses, dict) else {}).items():
-        for answer in read_objects(given):
-            user = to_text(answer.get("user_id"))
-            yield {
-                "item_id": to_text(record.get("id")),
-                "text": text,
-                "annotator": to_text(known.get(user or "")) or user,
-                "question": question,
-                "label": to_text(answer.get("value")),
-                "at": None,
-                **{key: to_text(metadata.get(key)) for key in CONTEXT_COLUMNS},
-            }
-
-
-def _people(said: str) -> Mapping[str, Json]:
-    try:
-        found = json.loads(said)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return _dump(records)
 
 
 def _user(person: str) -> str:
@@ -127,130 +154,76 @@ def _user(person: str) -> str:
         return str(uuid5(NAMESPACE_URL, f"evenhand:{person}"))
 
 
-def write_label_studio(collected: LabelSet, path: Path) -> list[Path]:
-    """Write the tasks, and the labelling configuration beside them."""
-    numeric = {question.name: is_numeric(question) for question in collected.questions}
+def _label_studio_tasks(labels: LabelSet) -> str:
+    numeric = {question.name: _is_numeric(question) for question in labels.questions}
     tasks: list[Json] = []
-    for number, (first, answers) in enumerate(group_by_item(collected), start=1):
-        by_person: dict[str, list[Mapping[str, str]]] = defaultdict(list)
-        for row in answers:
-            by_person[str(row["annotator"])].append(
-                {key: str(row[key]) for key in ("question", "label", "at")}
-            )
+    for number, part in enumerate(labels.rows.partition_by("item_id", maintain_order=True), start=1):
+        first = part.row(0, named=True)
+        # No completed_by: Label Studio refuses an import that names people it does not know.
+        annotations: list[Json] = []
+        for answers in part.partition_by("annotator", maintain_order=True):
+            annotation: dict[str, Json] = {
+                "result": [
+                    _result(person, question, label, is_rating=numeric[question])
+                    for person, question, label in answers.select(
+                        "annotator", "question", "label"
+                    ).iter_rows()
+                ],
+                "was_cancelled": False,
+                "ground_truth": False,
+            }
+            if last := answers["at"].max():
+                annotation["created_at"] = str(last)
+            annotations.append(annotation)
         tasks.append(
             {
                 "id": number,
-                "data": {"text": first["text"], "item_id": first["item_id"], **item_context(first)},
-                "annotations": [_annotation(person, given, numeric) for person, given in by_person.items()],
+                "data": {"text": first["text"], "item_id": first["item_id"], **_context(first)},
+                "annotations": annotations,
             }
         )
-    write_text(path, json.dumps(tasks, ensure_ascii=False, indent=1) + "\n")
-    config = path.with_suffix(".xml")
-    write_text(config, _labelling_config(collected.questions, numeric))
-    return [path, config]
+    return _dump(tasks)
 
 
-def _annotation(person: str, given: Sequence[Mapping[str, str]], numeric: Mapping[str, bool]) -> Json:
-    # No completed_by: Label Studio refuses an import that names people it does not know.
-    results: list[Json] = [
-        {
-            "id": f"{person}-{answer['question']}",
-            "from_name": answer["question"],
-            "to_name": TEXT,
-            "type": "rating" if numeric[answer["question"]] else "choices",
-            "value": {"rating": int(float(answer["label"]))}
-            if numeric[answer["question"]]
-            else {"choices": [answer["label"]]},
-            "meta": {"annotator": [person]},
-        }
-        for answer in given
-    ]
-    times = [answer["at"] for answer in given if answer["at"] != "None"]
-    made: dict[str, Json] = {"result": results, "was_cancelled": False, "ground_truth": False}
-    return made | ({"created_at": max(times)} if times else {})
+def _result(person: str, question: str, label: str, *, is_rating: bool) -> Json:
+    return {
+        "id": f"{person}-{question}",
+        "from_name": question,
+        "to_name": TEXT,
+        "type": "rating" if is_rating else "choices",
+        "value": {"rating": int(float(label))} if is_rating else {"choices": [label]},
+        "meta": {"annotator": [person]},
+    }
 
 
-def _labelling_config(questions: Sequence[RatedQuestion], numeric: Mapping[str, bool]) -> str:
+def _labelling_config(questions: Sequence[RatedQuestion]) -> str:
     lines = ["<View>", f'  <Text name="{TEXT}" value="$text"/>']
     for question in questions:
         name, labels = quoteattr(question.name), question.scale.labels
         lines.append(f"  <Header value={name}/>")
-        if numeric[question.name]:
+        if _is_numeric(question):
             most = max(int(float(label)) for label in labels)
             lines.append(f'  <Rating name={name} toName="{TEXT}" maxRating="{most}"/>')
-            continue
-        lines.append(f'  <Choices name={name} toName="{TEXT}" choice="single">')
-        lines += [f"    <Choice value={quoteattr(label)}/>" for label in labels]
-        lines.append("  </Choices>")
+        else:
+            lines.append(f'  <Choices name={name} toName="{TEXT}" choice="single">')
+            lines += [f"    <Choice value={quoteattr(label)}/>" for label in labels]
+            lines.append("  </Choices>")
     return "\n".join([*lines, "</View>"]) + "\n"
 
 
-def read_task(task: Mapping[str, Json]) -> Iterator[dict[str, str | None]]:
-    """The ratings of a task of Label Studio; skipped ones and those of regions are left out."""
-    data = task.get("data")
-    data = data if isinstance(data, dict) else {}
-    about = {key: to_text(data.get(key)) for key in CONTEXT_COLUMNS}
-    item = to_text(data.get("item_id")) or to_text(data.get("id")) or to_text(task.get("id"))
-    text = to_text(data.get(TEXT)) or next((to_text(value) for value in data.values() if value), None)
-    for annotation in read_objects(task.get("annotations") or task.get("completions")):
-        if annotation.get("was_cancelled"):
-            continue
-        for result in read_objects(annotation.get("result")):
-            value = result.get("value")
-            label = _read_choice(value) if isinstance(value, dict) else None
-            if label is not None:
-                yield {
-                    "item_id": item,
-                    "text": text,
-                    "annotator": _person(annotation, result),
-                    "question": to_text(result.get("from_name")) or "label",
-                    "label": label,
-                    "at": to_text(annotation.get("updated_at") or annotation.get("created_at")),
-                    **about,
-                }
+class LabelFormat(NamedTuple):
+    """How answers are written for a tool."""
+
+    suffix: str
+    write: Callable[[LabelSet], str]
 
 
-def _read_choice(value: Mapping[str, Json]) -> str | None:
-    """The one choice, rating or number of a result; spans and boxes are no labels of a text."""
-    if "start" in value or "x" in value:
-        return None
-    choices = value.get("choices")
-    if isinstance(choices, list) and len(choices) == 1:
-        return to_text(choices[0])
-    return to_text(value.get("rating", value.get("number")))
-
-
-def _person(annotation: Mapping[str, Json], result: Mapping[str, Json]) -> str | None:
-    meta, by = result.get("meta"), annotation.get("completed_by")
-    named = meta.get("annotator") if isinstance(meta, dict) else None
-    if isinstance(named, list) and named:
-        return to_text(named[0])
-    if isinstance(by, dict):
-        return to_text(by.get("id") or by.get("email"))
-    return to_text(by) or to_text(annotation.get("created_username")) or to_text(annotation.get("id"))
-
-
-FORMATS: Final = ("jsonl", "csv", "label-studio", "argilla")
-
-
-def write_labels(collected: LabelSet, path: Path, kind: str) -> list[Path]:
-    """The files written: the answers, and for Label Studio the labelling configuration beside them."""
-    writers: Mapping[str, Callable[[LabelSet, Path], list[Path]]] = {
-        "jsonl": _write_jsonl,
-        "csv": _write_csv,
-        "label-studio": write_label_studio,
-        "argilla": write_argilla,
-    }
-    if kind not in writers:
-        raise InputError(
-            f"the format {kind!r} is not known", expected=", ".join(FORMATS), fix="name one with --format"
-        )
-    return writers[kind](collected, path)
-
-
-def file_suffix(kind: str) -> str:
-    """How the files of a format end."""
-    return {"jsonl": ".jsonl", "csv": ".csv"}.get(kind, ".json")
+FORMATS: Final[Mapping[str, LabelFormat]] = {
+    "jsonl": LabelFormat(".jsonl", lambda labels: labels.rows.write_ndjson()),
+    "csv": LabelFormat(".csv", lambda labels: spreadsheet_csv(labels.rows)),
+    "label-studio": LabelFormat(".json", _label_studio_tasks),
+    "argilla": LabelFormat(".json", _argilla_records),
+}
 
 
 def read_json(path: Path) -> pl.DataFrame:
@@ -263,12 +236,11 @@ def read_json(path: Path) -> pl.DataFrame:
             expected="JSON of Label Studio or Argilla",
             fix="export it again",
         ) from error
-    parts = content if isinstance(content, list) else [content]
-    records = [part for part in parts if isinstance(part, dict)]
+    records = _objects(content if isinstance(content, list) else [content])
     if records and all("annotations" in part or "completions" in part for part in records):
-        rows = [row for task in records for row in read_task(task)]
+        rows = [row for task in records for row in _read_task(task)]
     elif records and all("responses" in part for part in records):
-        rows = [row for record in records for row in read_record(record)]
+        rows = [row for record in records for row in _read_record(record)]
     else:
         keys = ", ".join(list(records[0])[:8]) if records else type(content).__name__
         raise InputError(
@@ -289,11 +261,77 @@ def read_json(path: Path) -> pl.DataFrame:
     return table.select(name for name in table.columns if table[name].null_count() < table.height)
 
 
-def _write_jsonl(collected: LabelSet, path: Path) -> list[Path]:
-    write_text(path, collected.rows.write_ndjson())
-    return [path]
+def _objects(value: Json) -> list[Object]:
+    """The objects of a list; empty for anything else."""
+    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
 
 
-def _write_csv(collected: LabelSet, path: Path) -> list[Path]:
-    write_text(path, spreadsheet_csv(collected.rows))
-    return [path]
+def _object(value: Json) -> Object:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Json) -> str | None:
+    """A plain value as text."""
+    return None if value is None or isinstance(value, dict | list) else str(value)
+
+
+def _first_text(fields: Object) -> str | None:
+    """The field ``text``, or the first that is not empty."""
+    return _text(fields.get(TEXT)) or next((_text(value) for value in fields.values() if value), None)
+
+
+def _read_record(record: Object) -> Iterator[dict[str, str | None]]:
+    """The ratings of a record of Argilla."""
+    metadata = _object(record.get("metadata"))
+    people: Json = None
+    with suppress(ValueError, RecursionError):
+        people = json.loads(_text(metadata.get(_PEOPLE)) or "null")
+    for question, answers in _object(record.get("responses")).items():
+        for answer in _objects(answers):
+            user = _text(answer.get("user_id"))
+            yield {
+                "item_id": _text(record.get("id")),
+                "text": _first_text(_object(record.get("fields"))),
+                "annotator": _text(_object(people).get(user or "")) or user,
+                "question": question,
+                "label": _text(answer.get("value")),
+                "at": None,
+                **{key: _text(metadata.get(key)) for key in CONTEXT_COLUMNS},
+            }
+
+
+def _read_task(task: Object) -> Iterator[dict[str, str | None]]:
+    """The ratings of a task of Label Studio; skipped ones and those of regions are left out."""
+    data = _object(task.get("data"))
+    for annotation in _objects(task.get("annotations") or task.get("completions")):
+        for result in _objects(annotation.get("result")):
+            label = _read_choice(_object(result.get("value")))
+            if label is not None and not annotation.get("was_cancelled"):
+                yield {
+                    "item_id": _text(data.get("item_id")) or _text(data.get("id")) or _text(task.get("id")),
+                    "text": _first_text(data),
+                    "annotator": _person(annotation, result),
+                    "question": _text(result.get("from_name")) or "label",
+                    "label": label,
+                    "at": _text(annotation.get("updated_at") or annotation.get("created_at")),
+                    **{key: _text(data.get(key)) for key in CONTEXT_COLUMNS},
+                }
+
+
+def _read_choice(value: Object) -> str | None:
+    """The one choice, rating or number of a result; spans and boxes are no labels of a text."""
+    if "start" in value or "x" in value:
+        return None
+    choices = value.get("choices")
+    if isinstance(choices, list) and len(choices) == 1:
+        return _text(choices[0])
+    return _text(value.get("rating", value.get("number")))
+
+
+def _person(annotation: Object, result: Object) -> str | None:
+    named, by = _object(result.get("meta")).get("annotator"), annotation.get("completed_by")
+    if isinstance(named, list) and named:
+        return _text(named[0])
+    if isinstance(by, dict):
+        return _text(by.get("id") or by.get("email"))
+    return _text(by) or _text(annotation.get("created_username")) or _text(annotation.get("id"))

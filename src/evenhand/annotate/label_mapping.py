@@ -1,4 +1,4 @@
-"""People's labels as a metric's: the same words, other spellings, codes, or what the user says they mean."""
+"""People's labels as a metric's: the same words, other spellings, codes, or the user's own mapping."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ UNORDERED: Final = ("mixed", "opposing", "sarcasm", "nonsense", "other")
 """Categories of texts without a place on the scale; a metric with the label ``other`` knows some."""
 _OTHER: Final = ("mixed", "opposing", "other")
 QUESTIONS: Final = {"gender_polarity": "gender"}
-"""What people are asked where it is not called as the metric is."""
+"""Metric to the question that people are asked, if its name differs."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelMapping:
-    """One output of a metric, and what each of people's labels is among its labels."""
+    """One output of a metric, and the metric's label for each of people's labels."""
 
     output: OutputInfo
     labels: Mapping[str, str | None]
@@ -28,7 +28,7 @@ class LabelMapping:
     @property
     def is_complete(self) -> bool:
         """Whether labels can be compared; else only ranks can."""
-        return len({label for label in self.labels.values() if label is not None}) > 1
+        return len(set(self.labels.values()) - {None}) > 1
 
     @property
     def places(self) -> dict[str, float]:
@@ -43,31 +43,45 @@ def map_labels(
 ) -> list[LabelMapping]:
     """The outputs that people's labels can be compared with; an error where there is none.
 
-    ``renamed`` is what the user says a label means, nothing where it is to be left out; ``outputs`` keeps
-    these only. Where people gave numbers that are no labels, every output is compared by rank.
+    ``renamed`` is the user's mapping of labels, with nothing for labels to leave out; ``outputs`` selects
+    some. Where people gave numbers that are no labels, every output is compared by rank.
     """
-    chosen = _select_outputs(info, outputs)
-    said = {normalise_label(theirs): normalise_label(ours) for theirs, ours in renamed.items()}
-    found = [LabelMapping(output, _labels(output, scale, said)) for output in chosen if output.labels]
-    complete = [match for match in found if match.is_complete]
-    if complete:
-        _check_all_known(complete, scale, said)
+    known = {output.name: output for output in info.outputs}
+    for name in outputs:
+        if name not in known:
+            raise InputError(
+                f"metric {info.name!r} has no output {name!r}",
+                expected=", ".join(known),
+                fix="name one of these with --output",
+            )
+    selected = [known[name] for name in outputs or known]
+    own = {normalise_label(theirs): normalise_label(ours) for theirs, ours in renamed.items()}
+    mappings = [
+        LabelMapping(
+            output,
+            {label: _map_label(normalise_label(label), output.labels, scale, own) for label in scale.labels},
+        )
+        for output in selected
+        if output.labels
+    ]
+    if complete := [mapping for mapping in mappings if mapping.is_complete]:
+        _check_all_known(complete, scale, own)
         return complete
     if scale.is_ordered and all(number_or_none(label) is not None for label in scale.labels):
         return [
-            LabelMapping(output, dict.fromkeys(scale.labels)) for output in chosen if output.kind != "label"
+            LabelMapping(output, dict.fromkeys(scale.labels)) for output in selected if output.kind != "label"
         ]
-    if len(scale.labels) == 1 and any(label for match in found for label in match.labels.values()):
+    if len(scale.labels) == 1 and any(mapping.labels[scale.labels[0]] for mapping in mappings):
         raise InputError(
-            f"people call every text {scale.labels[0]}, with which nothing can be told apart",
+            f"people call every text {scale.labels[0]}: there is nothing to distinguish",
             expected="texts of two labels or more",
             fix="add texts that people call otherwise",
         )
-    accepted = "; ".join(f"{match.output.name}: {', '.join(match.output.labels)}" for match in found)
+    accepted = "; ".join(f"{one.output.name}: {', '.join(one.output.labels)}" for one in mappings)
     raise InputError(
         f"people's labels are {', '.join(scale.labels)}, of which {info.name} knows fewer than two",
         expected=accepted or "numbers, which are compared by rank",
-        fix="say what they mean with --map THEIRS=OURS, or name another question with --question",
+        fix="map them with --map THEIRS=OURS, or name another question with --question",
     )
 
 
@@ -85,58 +99,33 @@ def find_question(metric: str, questions: Sequence[str]) -> str:
     )
 
 
-def _select_outputs(info: MetricInfo, outputs: Sequence[str]) -> list[OutputInfo]:
-    known = {output.name: output for output in info.outputs}
-    for name in outputs:
-        if name not in known:
-            raise InputError(
-                f"metric {info.name!r} has no output {name!r}",
-                expected=", ".join(known),
-                fix="name one of these with --output",
-            )
-    return [known[name] for name in outputs] if outputs else list(info.outputs)
-
-
-def _labels(output: OutputInfo, scale: LabelScale, said: Mapping[str, str]) -> dict[str, str | None]:
-    return {label: _label(normalise_label(label), output.labels, scale, said) for label in scale.labels}
-
-
-def _label(label: str, known: Sequence[str], scale: LabelScale, said: Mapping[str, str]) -> str | None:
-    if label in said:
-        return said[label] if said[label] in known else None
+def _map_label(label: str, known: Sequence[str], scale: LabelScale, own: Mapping[str, str]) -> str | None:
+    if label in own:
+        return own[label] if own[label] in known else None
     if label in known:
         return label
     if label in _OTHER and "other" in known:
         return "other"
     for other in KNOWN_SCALES:
-        found = other.label_of(label)
-        if found in known and set(known) <= set(other.labels):
-            return found
-    return _map_code(label, known, scale)
+        alias = other.label_of(label)
+        if alias in known and set(known) <= set(other.labels):
+            return alias
+    # Codes: -1, 0 and 1 of three labels, 0 and 1 of two (BOLD, section 6.3).
+    codes = ("-1", "0", "1") if len([name for name in known if name != "other"]) == 3 else ("0", "1")
+    is_coded = label in codes and all(normalise_label(one) in codes for one in scale.labels)
+    return known[codes.index(label)] if is_coded else None
 
 
-def _map_code(label: str, known: Sequence[str], scale: LabelScale) -> str | None:
-    """The label of a code: -1, 0 and 1 of three, 0 and 1 of two (BOLD, section 6.3)."""
-    codes = (
-        {"-1": 0, "0": 1, "1": 2}
-        if len([name for name in known if name != "other"]) == 3
-        else {"0": 0, "1": 1}
-    )
-    if label not in codes or any(other not in codes for other in map(normalise_label, scale.labels)):
-        return None
-    return known[codes[label]]
-
-
-def _check_all_known(found: Sequence[LabelMapping], scale: LabelScale, said: Mapping[str, str]) -> None:
-    """A label that is neither the metric's nor one that has no place is an error, not a silent loss."""
+def _check_all_known(mappings: Sequence[LabelMapping], scale: LabelScale, own: Mapping[str, str]) -> None:
+    """A label that is neither the metric's nor one without a place is an error, not a silent loss."""
     for label in scale.labels:
         plain = normalise_label(label)
-        meant = said.get(plain, plain)
-        if all(match.labels[label] is None for match in found) and meant not in ("", *UNORDERED):
+        mapped = own.get(plain, plain)
+        if all(mapping.labels[label] is None for mapping in mappings) and mapped not in ("", *UNORDERED):
             raise InputError(
                 f"people's label {label!r}"
-                + (f", said to mean {meant!r}," if plain in said else "")
+                + (f", mapped to {mapped!r}," if plain in own else "")
                 + " is none of the metric's",
-                expected=", ".join(found[0].output.labels),
-                fix=f"say what it means with --map {label}=LABEL, or leave it out with --map {label}=",
+                expected=", ".join(mappings[0].output.labels),
+                fix=f"map it with --map {label}=LABEL, or leave it out with --map {label}=",
             )

@@ -1,6 +1,8 @@
 """What people said, from a study or from a file, in one shape: a row for each item, person and question.
 
-Files are our own exports, tables of others, and the JSON of Label Studio and Argilla.
+Files are our own exports, tables of others with a row for each rating or a column for each annotator, and the
+JSON of Label Studio and Argilla. Labels are read whatever their case and white space; what cannot be a rating
+is left out and counted.
 """
 
 from __future__ import annotations
@@ -9,16 +11,62 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 import polars as pl
 
-from evenhand.annotate.rating_files import KEY, ROWS, RatedQuestion, RatingFileColumns, read_ratings
 from evenhand.annotate.study import STUDY, Study, read_study
-from evenhand.annotate.study_labels import read_labels
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError
-from evenhand.stats.label_scales import LabelScale, RatingCodes
-from evenhand.store.table_files import read_table, unguard_table
+from evenhand.stats.label_scales import LabelScale, RatingCodes, find_scale, normalise_label
+from evenhand.store.table_files import read_table, require_columns, unguard_table
+
+LABEL_COLUMNS: Final[Mapping[str, pl.DataType]] = {
+    **dict.fromkeys(("item_id", "annotator", "question", "label"), pl.String()),
+    **{"code": pl.Float64(), "is_check": pl.Boolean(), "at": pl.Datetime("us")},
+}
+"""``code`` is null for a label without a place on an ordinal scale; ``at`` is UTC."""
+ROWS: Final[Mapping[str, pl.DataType]] = {
+    **dict.fromkeys(("item_id", "text", "annotator", "question", "label"), pl.String()),
+    **{"code": pl.Float64(), "is_check": pl.Boolean()},
+    **dict.fromkeys(("at", "prompt", "group", "method", "text_id", "pair", "cluster"), pl.String()),
+}
+"""The columns of an export. ``code`` is a label's place in order, null where it has none."""
+AGGREGATED: Final = "(settled)"
+"""The annotator of a file with one label per text that does not name who gave it."""
+KEY: Final = ("item_id", "annotator", "question")
+_NEEDED: Final = {
+    "item_id": "no item",
+    "text": "empty text",
+    "annotator": "no annotator",
+    "label": "no label",
+}
+"""The columns of a rating, and why one without it is left out."""
+_QUESTIONS: Final = ("sentiment", "regard", "toxicity", "gender", "biased", "readable", "coherent")
+"""The questions of the shipped tasks: columns of these names hold labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class RatingFileColumns:
+    """Which column of a file holds what; None looks for the usual names."""
+
+    item: str | None = None
+    text: str | None = None
+    annotator: str | None = None
+    labels: tuple[str, ...] = ()
+    """Columns of labels: one, or one for each question or annotator."""
+    cluster: str | None = None
+    """Texts of one value belong together."""
+    scale: tuple[str, ...] | LabelScale = ()
+    """The labels, lowest first, or their scale, where they are not a known one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RatedQuestion:
+    """What was asked, and the scale of its answers."""
+
+    name: str
+    scale: LabelScale
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +82,7 @@ class LabelSet:
     notes: tuple[str, ...] = ()
     """What was left out or read in a special way, counted."""
     checks: Mapping[str, tuple[int, int]] | None = None
-    """Annotator to checks of attention passed and met; None where there were none."""
+    """Annotator to attention checks passed and shown; None where there were none."""
 
     def of(self, question: str) -> pl.DataFrame:
         """The ratings of one question, checks left out."""
@@ -43,12 +91,8 @@ class LabelSet:
     def ratings(self, question: RatedQuestion) -> RatingCodes:
         """The ratings of one question as codes."""
         rows = self.of(question.name)
-        return RatingCodes.from_rows(
-            rows["item_id"].to_list(),
-            rows["annotator"].to_list(),
-            rows["label"].to_list(),
-            scale=question.scale.labels,
-        )
+        columns = (rows[name].to_list() for name in ("item_id", "annotator", "label"))
+        return RatingCodes.from_rows(*columns, scale=question.scale.labels)
 
     def texts(self) -> dict[str, str]:
         """Item to its text."""
@@ -66,20 +110,49 @@ class LabelSet:
                     expected=", ".join(known),
                     fix="name one of these with --question",
                 )
-        kept = tuple(known[name] for name in names)
-        return replace(self, questions=kept, rows=self.rows.filter(pl.col("question").is_in(list(names))))
+        rows = self.rows.filter(pl.col("question").is_in(list(names)))
+        return replace(self, questions=tuple(known[name] for name in names), rows=rows)
 
 
-def read_label_set(
-    source: Path | str, columns: RatingFileColumns | None = None, *, database: str | None = None
-) -> LabelSet:
-    """What people said, from a study folder or a file; ``database`` names a study's database by URL."""
-    path = Path(source)
-    if path.is_dir() or path.name == STUDY:
-        return read_study_labels(read_study(path if path.is_dir() else path.parent), database)
-    rated = read_ratings(_table(path), columns or RatingFileColumns(), path)
-    stem = Path(path.name.removesuffix(".gz")).stem
-    return LabelSet(stem, path, rated.rows, rated.questions, file_digest(path), rated.notes)
+def read_labels(study: Study, url: str | None = None) -> pl.DataFrame:
+    """The latest answer of each annotator, item and question, with the columns of ``LABEL_COLUMNS``.
+
+    Answers that were taken back are left out. ``url`` names a database, else ``EVENHAND_DATABASE``, else
+    the study's own ``labels.db``; a study nobody has answered gives an empty table.
+    """
+    # Imported here: files can be read without the extra `annotate`.
+    from evenhand.annotate.answer_log import latest_answers
+    from evenhand.annotate.database import Database, has_labels
+
+    if not has_labels(study, url):
+        return pl.DataFrame(schema=dict(LABEL_COLUMNS))
+    with Database(study, url) as db:
+        rows = latest_answers(db)
+    names = ("annotator", "item_id", "question", "label", "at")
+    table = pl.DataFrame(rows, schema={name: LABEL_COLUMNS[name] for name in names}, orient="row")
+    listed = [(one.name, label, code) for one in study.questions for label, code in one.codes.items()]
+    codes = pl.DataFrame(
+        listed, schema={name: LABEL_COLUMNS[name] for name in ("question", "label", "code")}, orient="row"
+    )
+    _check_all_known(study, table, codes)
+    checks = study.items().select("item_id", "is_check")
+    joined = table.join(checks, on="item_id", how="inner").join(codes, on=["question", "label"])
+    return joined.select(pl.col(name).cast(kind) for name, kind in LABEL_COLUMNS.items()).sort(
+        "item_id", "question", "annotator"
+    )
+
+
+def _check_all_known(study: Study, table: pl.DataFrame, codes: pl.DataFrame) -> None:
+    """An error where ``study.toml`` no longer has what people answered: nothing is left out in silence."""
+    unknown = table.join(codes, on=["question", "label"], how="anti")
+    if unknown.is_empty():
+        return
+    question, label = unknown.select("question", "label").row(0)
+    raise InputError(
+        f"{unknown.height:,} answers do not fit {STUDY}, such as {question} = {label!r}",
+        expected="the questions and labels that people were asked",
+        fix=f"put them back into {study.folder / STUDY}; wording may change, names and labels may not",
+    )
 
 
 def read_study_labels(study: Study, database: str | None = None) -> LabelSet:
@@ -93,52 +166,218 @@ def read_study_labels(study: Study, database: str | None = None) -> LabelSet:
         )
     items = study.items().drop("is_check", "score", "score_label")
     rows = labels.join(items, on="item_id", how="left").with_columns(
-        pl.col("at").dt.strftime("%Y-%m-%dT%H:%M:%SZ"), pl.col("prompt").alias("cluster")
+        pl.col("at").dt.strftime("%Y-%m-%dT%H:%M:%SZ"), cluster="prompt"
     )
-    asked = {question.name: question for question in study.questions}
-    present = labels["question"].unique().to_list()
+    answered = set(labels["question"])
     return LabelSet(
         name=study.folder.resolve().name,
         source=study.folder,
         rows=rows.select(pl.col(name).cast(kind) for name, kind in ROWS.items()),
         questions=tuple(
-            RatedQuestion(name, LabelScale(name, asked[name].codes).sort())
-            for name in asked
-            if name in present
+            RatedQuestion(one.name, LabelScale(one.name, one.codes).sort())
+            for one in study.questions
+            if one.name in answered
         ),
-        digest=_digest(rows),
-        checks=_checks(rows),
+        digest=digest(rows.select(*KEY, "label").sort(KEY).write_csv()),
+        checks=_count_checks(rows),
     )
 
 
-def _table(path: Path) -> pl.DataFrame:
+def _count_checks(rows: pl.DataFrame) -> dict[str, tuple[int, int]] | None:
+    """For each annotator the attention checks passed and shown."""
+    shown = rows.filter(pl.col("is_check") & pl.col("expected").is_not_null())
+    if shown.is_empty():
+        return None
+    counts: dict[str, tuple[int, int]] = {}
+    columns = shown.sort("annotator").select("annotator", "question", "label", "expected")
+    for annotator, question, label, expected in columns.iter_rows():
+        right = json.loads(expected).get(question)
+        if right is not None:
+            passed, n = counts.get(annotator, (0, 0))
+            counts[annotator] = (passed + (right == label), n + 1)
+    return counts
+
+
+def read_label_set(
+    source: Path | str, columns: RatingFileColumns | None = None, *, database: str | None = None
+) -> LabelSet:
+    """What people said, from a study folder or a file; ``database`` names a study's database by URL."""
+    path = Path(source)
+    if path.is_dir() or path.name == STUDY:
+        return read_study_labels(read_study(path if path.is_dir() else path.parent), database)
+    return read_ratings(_read_table(path), columns or RatingFileColumns(), path)
+
+
+def read_ratings(table: pl.DataFrame, columns: RatingFileColumns, path: Path) -> LabelSet:
+    """The ratings of a file's table: labels on one scale, one text per item, one rating per person and item.
+
+    What does not fit is an error; rows without a text, a person or a label are left out and counted.
+    """
+    notes: list[str] = []
+    table = _drop_incomplete(_one_rating_per_row(table, columns, path, notes), path, notes)
+    table, questions = _with_scales(table, columns, path, notes)
+    table = _drop_repeated(table, path, notes)
+    repeated = (
+        table.select("item_id", "text").unique(maintain_order=True).filter(pl.col("item_id").is_duplicated())
+    )
+    if repeated.height:
+        raise InputError(
+            f"{path}: the item {repeated['item_id'][0]!r} has two texts",
+            expected="one text per item",
+            fix="name the column that distinguishes texts with --item",
+        )
+    if "is_check" in table.columns:
+        table = table.with_columns(pl.col("is_check").cast(pl.String) == "true")
+    rows = table.select(
+        pl.col(name).cast(kind) if name in table.columns else pl.lit(None, kind).alias(name)
+        for name, kind in ROWS.items()
+    ).with_columns(pl.col("is_check").fill_null(value=False))
+    stem = Path(path.name.removesuffix(".gz")).stem
+    return LabelSet(stem, path, rows, questions, file_digest(path), tuple(notes))
+
+
+def _read_table(path: Path) -> pl.DataFrame:
     ending = path.name.lower().removesuffix(".gz")
     if ending.endswith(".json"):
         from evenhand.annotate.label_formats import read_json
 
         return read_json(path)
     table = read_table(path)
-    if ending.endswith((".csv", ".tsv")) and {"item_id", "annotator", "question"} <= set(table.columns):
-        # An export of ours: its cells are guarded against formulas.
-        return unguard_table(table)
+    is_export = {"item_id", "annotator", "question"} <= set(table.columns)
+    # The cells of our own exports are guarded against formulas.
+    return unguard_table(table) if is_export and ending.endswith((".csv", ".tsv")) else table
+
+
+def _one_rating_per_row(
+    table: pl.DataFrame, columns: RatingFileColumns, path: Path, notes: list[str]
+) -> pl.DataFrame:
+    """The table with the columns item_id, text, annotator, question and label."""
+
+    def usual(*names: str) -> str | None:
+        return next((name for name in names if name in table.columns), None)
+
+    text = columns.text or usual("text", "sentence", "content") or "text"
+    item = columns.item or usual("item_id", "id")
+    annotator = columns.annotator or usual("annotator", "worker", "user_id", "participant")
+    labels = columns.labels or _label_columns(table, path)
+    named = {"--text": text, "--item": item, "--annotator": annotator, "--cluster": columns.cluster}
+    require_columns(table.columns, {**named, **{f"--label {name}": name for name in labels}}, path)
+    base = table.with_columns(pl.col(text).alias("text"), pl.col(item or text).alias("item_id"))
+    if columns.cluster:
+        base = base.with_columns(pl.col(columns.cluster).alias("cluster"))
+    is_wide = annotator is None and len(labels) > 1 and not set(labels) <= set(_QUESTIONS)
+    if is_wide:
+        notes.append(f"annotators are the columns {', '.join(labels)}")
+    else:
+        base = base.with_columns((pl.col(annotator) if annotator else pl.lit(AGGREGATED)).alias("annotator"))
+    question = usual("question", "task")
+    if tuple(labels) == ("label",) and question:
+        return base.with_columns(pl.col(question).fill_null("label").alias("question"))
+    if len(labels) == 1:
+        return base.with_columns(pl.col(labels[0]).alias("label"), pl.lit(labels[0]).alias("question"))
+    index = [name for name in ROWS if name in base.columns and name not in (*labels, "label", "question")]
+    variable = "annotator" if is_wide else "question"
+    long = base.unpivot(labels, index=index, variable_name=variable, value_name="label")
+    return long.with_columns(pl.lit("label").alias("question")) if is_wide else long
+
+
+def _label_columns(table: pl.DataFrame, path: Path) -> tuple[str, ...]:
+    if "label" in table.columns:
+        return ("label",)
+    if named := tuple(name for name in _QUESTIONS if name in table.columns):
+        return named
+    raise InputError(
+        f"{path} has no column of labels; it has {', '.join(table.columns)}",
+        expected=f"label, or {', '.join(_QUESTIONS)}",
+        fix="name the column with --label; several for one column per annotator",
+    )
+
+
+def _drop_incomplete(table: pl.DataFrame, path: Path, notes: list[str]) -> pl.DataFrame:
+    """Rows with everything a rating has; the others are counted by what they lack."""
+    plain = pl.col(*_NEEDED).str.strip_chars()
+    table = table.with_columns(pl.when(plain == "").then(None).otherwise(plain).name.keep())
+    for column, reason in _NEEDED.items():
+        if missing := table[column].null_count():
+            notes.append(f"{missing} ratings left out: {reason}")
+            table = table.filter(pl.col(column).is_not_null())
+    if table.is_empty():
+        raise InputError(
+            f"{path} has no rating: {'; '.join(notes) or 'no rows'}",
+            expected="rows with a text, an annotator and a label",
+            fix="check the columns named with --item, --text, --annotator and --label",
+        )
     return table
 
 
-def _checks(rows: pl.DataFrame) -> dict[str, tuple[int, int]] | None:
-    """For each annotator the checks of attention passed and met."""
-    met = rows.filter(pl.col("is_check") & pl.col("expected").is_not_null())
-    if met.is_empty():
-        return None
-    right = pl.struct("expected", "question", "label").map_elements(_is_right, return_dtype=pl.Boolean)
-    told = met.with_columns(right.alias("right")).filter(pl.col("right").is_not_null())
-    found = told.group_by("annotator").agg(pl.col("right").sum(), pl.len()).sort("annotator")
-    return {str(who): (int(passed), int(n)) for who, passed, n in found.iter_rows()}
+def _with_scales(
+    table: pl.DataFrame, columns: RatingFileColumns, path: Path, notes: list[str]
+) -> tuple[pl.DataFrame, tuple[RatedQuestion, ...]]:
+    """Labels as their scale spells them, their codes, and the scale of every question."""
+    questions, parts = [], []
+    for (key,), part in table.partition_by("question", as_dict=True, maintain_order=True).items():
+        name, plain = str(key), {label: normalise_label(label) for label in part["label"].unique().to_list()}
+        if isinstance(columns.scale, LabelScale):
+            scale = columns.scale
+        elif columns.scale:
+            scale = LabelScale(
+                name, {normalise_label(label): float(at) for at, label in enumerate(columns.scale)}
+            )
+        else:
+            scale = find_scale(set(plain.values()))
+        spelled = {raw: scale.label_of(label) for raw, label in plain.items()}
+        if unknown := [raw for raw, label in spelled.items() if label is None]:
+            raise InputError(
+                f"{path} has the label {unknown[0]!r} for {name!r}",
+                expected=", ".join(scale.labels),
+                fix="correct it, or name another column with --label"
+                if isinstance(columns.scale, LabelScale)
+                else "correct it, or name every label, lowest first, with --scale",
+            )
+        label = pl.col("label").replace_strict(spelled, return_dtype=pl.String)
+        respelt = part.filter(pl.col("label") != label)["label"]
+        if respelt.len():
+            notes.append(
+                f"{respelt.len()} labels of {name} differ from the scale in case, white space or spelling: "
+                f"{respelt[0]!r} is read as {spelled[respelt[0]]!r}"
+            )
+        part = part.with_columns(label)
+        if "code" in part.columns:
+            # The file's own code wins: an export keeps what its study said.
+            part = part.with_columns(pl.col("code").cast(pl.Float64, strict=False))
+            codes = dict(part.select("label", "code").unique().sort("label").iter_rows())
+            scale = replace(scale, places=codes).sort()
+        else:
+            code = pl.col("label").replace_strict(dict(scale.places), return_dtype=pl.Float64)
+            part = part.with_columns(code.alias("code"))
+        used = set(part["label"])
+        places = {one: place for one, place in scale.places.items() if columns.scale or one in used}
+        questions.append(RatedQuestion(name, replace(scale, name=name, places=places)))
+        parts.append(part)
+    return pl.concat(parts, how="diagonal_relaxed"), tuple(questions)
 
 
-def _is_right(answer: Mapping[str, str]) -> bool | None:
-    expected = json.loads(answer["expected"]).get(answer["question"])
-    return None if expected is None else bool(expected == answer["label"])
+def _drop_repeated(table: pl.DataFrame, path: Path, notes: list[str]) -> pl.DataFrame:
+    """One rating per person, item and question: repeats that say the same are one, others an error.
 
-
-def _digest(rows: pl.DataFrame) -> str:
-    return digest(rows.select(*KEY, "label").sort(KEY).write_csv())
+    Where the table has times, the last one counts.
+    """
+    if "at" in table.columns and not table["at"].null_count():
+        single = table.sort("at", maintain_order=True).unique(KEY, keep="last", maintain_order=True)
+        what = "earlier ratings of the same text and person"
+    else:
+        single = table.unique([*KEY, "label"], keep="first", maintain_order=True)
+        what = "repeated ratings that say the same"
+    doubled = single.filter(pl.struct(KEY).is_duplicated())
+    if doubled.height:
+        item, person, question, label = doubled.select(*KEY, "label").row(0)
+        again = doubled.filter((pl.col("item_id") == item) & (pl.col("annotator") == person))["label"][1]
+        who = "the text has" if person == AGGREGATED else f"{person!r} gives it"
+        raise InputError(
+            f"{path}: of {item[:60]!r} {who} two labels for {question}: {label!r} and {again!r}",
+            expected="one rating per text and annotator, or a column `at` that names which is the last",
+            fix="leave out the earlier ones, or distinguish texts with --item and people with --annotator",
+        )
+    if extra := table.height - single.height:
+        notes.append(f"{extra} {what} left out")
+    return single

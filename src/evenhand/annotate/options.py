@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, TypedDict
 
-from evenhand.core.options import Option
+from evenhand.core.options import Option, pairs
 from evenhand.run_options import Columns, Configured, Intervals, Loading, Recording, Seeded
 
 _reading = partial(Option, panel="Reading a file")
@@ -46,8 +46,8 @@ class RatingSource(RatingColumns, total=False):
     database: Annotated[str | None, _reading("Database of a study by URL (default: the study's own file).")]
 
 
-class Consensus(TypedDict, total=False):
-    """How several labels are made one."""
+class ConsensusOptions(TypedDict, total=False):
+    """How several labels become one."""
 
     consensus: Annotated[
         str, _label("majority, or dawid-skene (models each annotator's error rates).", default="majority")
@@ -62,7 +62,7 @@ class Consensus(TypedDict, total=False):
     least: Annotated[int, _label("Ratings a text needs.", default=1)]
 
 
-class AgreementOptions(RatingSource, Consensus, Intervals, Seeded, Recording, total=False):
+class AgreementOptions(RatingSource, ConsensusOptions, Intervals, Seeded, Recording, total=False):
     """The options of ``agreement``."""
 
 
@@ -87,20 +87,6 @@ class ImportOptions(RatingColumns, total=False):
     out: Annotated[Path | str | None, Option("The file (default NAME-labels.jsonl).")]
 
 
-def _renamed(given: Mapping[str, str] | Sequence[str]) -> Mapping[str, str]:
-    from evenhand.core.errors import InputError
-
-    if isinstance(given, Mapping):
-        return given
-    parts = [part.partition("=") for part in ([given] if isinstance(given, str) else given)]
-    for theirs, equals, _ in parts:
-        if not equals:
-            raise InputError(
-                f"--map {theirs!r} says no meaning", expected="THEIRS=OURS, or THEIRS= to leave it out"
-            )
-    return {theirs: ours for theirs, _, ours in parts}
-
-
 class ValidateOptions(AgreementOptions, Configured, Loading, total=False):
     """The options of ``validate``."""
 
@@ -112,12 +98,11 @@ class ValidateOptions(AgreementOptions, Configured, Loading, total=False):
     renamed: Annotated[
         Mapping[str, str],
         Option(
-            "What a label of people is called by the metric: THEIRS=OURS; nothing after = leaves it "
-            "out; repeatable.",
+            "The metric's name of people's label: THEIRS=OURS; nothing after = leaves it out; repeatable.",
             default={},
             flag="map",
             panel="Matching labels",
-            parse=_renamed,
+            parse=pairs("--map", "THEIRS=OURS, or THEIRS= to leave it out", last=True),
         ),
     ]
     onto_card: Annotated[bool, Option("Keep the result for the metric's card (`evenhand show`).")]

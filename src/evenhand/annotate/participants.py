@@ -31,7 +31,7 @@ class Invitation(NamedTuple):
     annotator: str
     token: str
     link: str = ""
-    """The whole address; empty where it is not known which one people use."""
+    """The whole address; empty where the address of the study is unknown."""
 
 
 def create_invitations(db: Database, count: int) -> list[Invitation]:
@@ -42,38 +42,36 @@ def create_invitations(db: Database, count: int) -> list[Invitation]:
 
     def work(connection: sa.Connection) -> list[Invitation]:
         db.lock(connection)
-        first = _next_number(connection, db.study.id)
-        made = [Invitation(f"a{first + place}", token) for place, token in enumerate(tokens)]
+        # The forgotten have no number, and theirs must not come again.
+        query = sa.select(sa.func.max(people.c.number), sa.func.count()).where(people.c.study == db.study.id)
+        highest, known = connection.execute(query).one()
+        first = int(max(highest or 0, known)) + 1
+        study, numbered = db.study.id, list(enumerate(tokens, start=first))
         rows = [
-            {
-                "study": db.study.id,
-                "annotator": one.annotator,
-                "number": first + place,
-                "token": token_digest(db.study.id, one.token),
-            }
-            for place, one in enumerate(made)
+            {"study": study, "annotator": f"a{number}", "number": number, "token": token_digest(study, token)}
+            for number, token in numbered
         ]
         connection.execute(sa.insert(people), rows)
-        return made
+        return [Invitation(f"a{number}", token) for number, token in numbered]
 
     return db.write(work)
 
 
 def renew_link(db: Database, annotator: str) -> Invitation:
     """A new link for somebody who lost theirs; the old one no longer opens."""
-    made = Invitation(annotator, secrets.token_urlsafe(24))
+    invitation = Invitation(annotator, secrets.token_urlsafe(24))
     change = (
         sa.update(people)
-        .where(_is(db, annotator), people.c.number.is_not(None))
-        .values(token=token_digest(db.study.id, made.token))
+        .where(people.c.study == db.study.id, people.c.annotator == annotator, people.c.number.is_not(None))
+        .values(token=token_digest(db.study.id, invitation.token))
     )
     if not db.write(lambda connection: connection.execute(change).rowcount):
         raise _unknown_person(db, annotator)
-    return made
+    return invitation
 
 
 def find_person(db: Database, token: str) -> Person | None:
-    """Whose link it is; None for a link of nobody, of somebody forgotten, or of another study."""
+    """The holder of a link; None for an unknown link, one of somebody forgotten, or one of another study."""
     query = sa.select(people.c.annotator, people.c.number).where(
         people.c.study == db.study.id, people.c.token == token_digest(db.study.id, token)
     )
@@ -106,17 +104,20 @@ def erase_person(db: Database, annotator: str, *, answers_too: bool = False) -> 
     stranger = f"x{secrets.token_hex(6)}"
     today = utc_now().replace(hour=0, minute=0, second=0, microsecond=0)
 
+    person, claimed, answered = (
+        sa.and_(table.c.study == db.study.id, table.c.annotator == annotator)
+        for table in (people, claims, answers)
+    )
+
     def work(connection: sa.Connection) -> bool:
-        gone = sa.update(people).where(_is(db, annotator), people.c.number.is_not(None))
+        gone = sa.update(people).where(person, people.c.number.is_not(None))
         if not connection.execute(gone.values(annotator=stranger, token=None, number=None)).rowcount:
             return False
-        theirs = sa.and_(claims.c.study == db.study.id, claims.c.annotator == annotator)
-        connection.execute(sa.delete(claims).where(theirs))
-        theirs = sa.and_(answers.c.study == db.study.id, answers.c.annotator == annotator)
+        connection.execute(sa.delete(claims).where(claimed))
         if answers_too:
-            connection.execute(sa.delete(answers).where(theirs))
+            connection.execute(sa.delete(answers).where(answered))
         else:
-            connection.execute(sa.update(answers).where(theirs).values(annotator=stranger, at=today))
+            connection.execute(sa.update(answers).where(answered).values(annotator=stranger, at=today))
         return True
 
     if not db.write(work):
@@ -127,17 +128,6 @@ def erase_person(db: Database, annotator: str, *, answers_too: bool = False) -> 
 def token_digest(study: str, token: str) -> str:
     """What the database keeps of a link. Plain SHA-256: 192 random bits need no slow hash."""
     return hashlib.sha256(f"{study}:{token}".encode()).hexdigest()
-
-
-def _next_number(connection: sa.Connection, study: str) -> int:
-    # The forgotten have no number, and theirs must not come again.
-    query = sa.select(sa.func.max(people.c.number), sa.func.count()).where(people.c.study == study)
-    highest, count = connection.execute(query).one()
-    return int(max(highest or 0, count)) + 1
-
-
-def _is(db: Database, annotator: str) -> sa.ColumnElement[bool]:
-    return sa.and_(people.c.study == db.study.id, people.c.annotator == annotator)
 
 
 def _unknown_person(db: Database, annotator: str) -> InputError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,12 +11,12 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints
 
 from evenhand.core.errors import InputError, UnknownNameError
 from evenhand.core.files import ASSETS_FOLDER
 from evenhand.core.regular_files import read_text
-from evenhand.core.toml import parse_toml
+from evenhand.core.toml import FORMAT, StrictModel, describe_misfit, parse_toml
 from evenhand.store.atomic_writes import replace_file, storage_errors, write_text
 from evenhand.store.parquet import write_parquet
 from evenhand.store.run_folder import FolderLock
@@ -25,8 +24,6 @@ from evenhand.store.table_files import load_parquet
 
 PageLayout = Literal["list", "single", "side-by-side"]
 MaskChoice = Literal["suite", "xyz", "none"]
-LAYOUTS: Final[tuple[PageLayout, ...]] = ("list", "single", "side-by-side")
-MASKS: Final[tuple[MaskChoice, ...]] = ("suite", "xyz", "none")
 MOST_CHOICES: Final = 9
 """Answers a question may have: one key each."""
 _FOLDER: Final = ASSETS_FOLDER / "annotate"
@@ -34,11 +31,7 @@ _Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 _Label = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_ -]{0,39}$")]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Choice(_Strict):
+class Choice(StrictModel):
     """One answer a question accepts."""
 
     label: _Label
@@ -54,7 +47,7 @@ class Choice(_Strict):
     """Texts it looks right for and is not, with the reason in parentheses."""
 
 
-class RatingScale(_Strict):
+class RatingScale(StrictModel):
     """Whole numbers from ``low`` to ``high``, with words at both ends."""
 
     low: int = 1
@@ -63,7 +56,7 @@ class RatingScale(_Strict):
     high_title: str
 
 
-class Question(_Strict):
+class Question(StrictModel):
     """A question about a text, with choices or a scale."""
 
     name: _Name
@@ -86,15 +79,15 @@ class Question(_Strict):
         return {choice.label: choice.code for choice in self.answers}
 
 
-class AttentionCheck(_Strict):
-    """A text whose answers are beyond doubt: who misses it was not reading."""
+class AttentionCheck(StrictModel):
+    """A text whose answers are beyond doubt: whoever misses it was not reading."""
 
     text: str
     answers: dict[str, str]
     """Question to label."""
 
 
-class TaskInfo(_Strict):
+class TaskInfo(StrictModel):
     """How a task is carried out."""
 
     name: _Name
@@ -113,7 +106,7 @@ class TaskInfo(_Strict):
     check_every: int = Field(default=20, ge=0)
 
 
-class AnnotationTask(_Strict):
+class AnnotationTask(StrictModel):
     """A task file."""
 
     task: TaskInfo
@@ -122,9 +115,9 @@ class AnnotationTask(_Strict):
 
     def question(self, name: str) -> Question:
         """The question of that name."""
-        for found in self.questions:
-            if found.name == name:
-                return found
+        for question in self.questions:
+            if question.name == name:
+                return question
         raise UnknownNameError(
             f"the task {self.task.name} asks no question {name!r}",
             expected=", ".join(question.name for question in self.questions),
@@ -152,24 +145,19 @@ def task_text(name: str | Path) -> str:
             fix="name one of these, or copy a shipped file and change it",
         ) from error
     except UnicodeDecodeError as error:
-        raise _error(str(name), f"byte {error.start + 1} is not UTF-8", "text in UTF-8") from error
+        raise _error(str(name), describe_misfit(error)) from error
 
 
 def parse_task(text: str, *, where: str) -> AnnotationTask:
     """The checked task of a TOML text; the first thing that does not fit is an error that names it."""
     try:
         values = parse_toml(text)
-    except tomllib.TOMLDecodeError as error:
-        raise _error(where, f"no valid TOML: {error}", "TOML 1.0") from error
-    values.pop("study", None)
-    try:
+        values.pop("study", None)
         task = AnnotationTask.model_validate(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise _error(where, f"{place}: {first['msg']}", "the keys and types of the format") from error
-    for came, accepted in _find_misfits(task):
-        raise _error(where, came, accepted)
+    except ValueError as error:
+        raise _error(where, describe_misfit(error)) from error
+    for problem, accepted in _find_misfits(task):
+        raise _error(where, problem, accepted)
     return task
 
 
@@ -180,7 +168,7 @@ def with_layout(task: AnnotationTask, layout: PageLayout | None) -> AnnotationTa
 
 
 def _find_misfits(task: AnnotationTask) -> Iterator[tuple[str, str]]:
-    """What does not fit together, with what would."""
+    """Parts that do not fit together, and what is accepted."""
     if not task.questions:
         yield "it asks no question", "one [[questions]] or more"
     for name, count in Counter(question.name for question in task.questions).items():
@@ -210,24 +198,16 @@ def _find_question_misfits(question: Question) -> Iterator[tuple[str, str]]:
         yield f"{question.name} has a label twice", "a label for each choice"
 
 
-def _error(where: str, came: str, accepted: str) -> InputError:
-    todo = "mend the file; the shipped tasks show the format"
-    return InputError(f"{where}: {came}", expected=accepted, fix=todo)
+def _error(where: str, problem: str, accepted: str = FORMAT) -> InputError:
+    todo = "fix the file; the shipped tasks show the format"
+    return InputError(f"{where}: {problem}", expected=accepted, fix=todo)
 
 
 STUDY, ITEMS, LABELS = "study.toml", "items.parquet", "labels.db"
 ITEM_COLUMNS: Final[Mapping[str, pl.DataType]] = {
-    "item_id": pl.String(),
-    "text": pl.String(),
-    "prompt": pl.String(),
-    "group": pl.String(),
-    "method": pl.String(),
-    "score": pl.Float64(),
-    "score_label": pl.String(),
-    "is_check": pl.Boolean(),
-    "expected": pl.String(),
-    "text_id": pl.String(),
-    "pair": pl.String(),
+    **dict.fromkeys(("item_id", "text", "prompt", "group", "method"), pl.String()),
+    **{"score": pl.Float64(), "score_label": pl.String(), "is_check": pl.Boolean()},
+    **dict.fromkeys(("expected", "text_id", "pair"), pl.String()),
 }
 """``text`` and ``prompt`` as people see them, masked; ``group`` as ``axis=name; axis=name``; ``method`` the
 model or mitigation behind the text, hidden from annotators; ``score`` and ``score_label`` what the task's
@@ -235,10 +215,8 @@ metric says; ``expected`` a check's answers as JSON; ``text_id`` the text in its
 the texts of one prompt across methods."""
 
 
-class StudyConfig(BaseModel):
+class StudyConfig(StrictModel):
     """How a study is carried out: the ``[study]`` section of ``study.toml``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str
     """Tells studies in one database apart."""
@@ -248,7 +226,7 @@ class StudyConfig(BaseModel):
     layout: PageLayout | None = None
     """Another layout than the task's own."""
     hold_hours: float = Field(default=24.0, gt=0, allow_inf_nan=False)
-    """An item handed out and not answered for so long is handed to somebody else."""
+    """After this time an unanswered item is handed to somebody else."""
     provenance: dict[str, str] = Field(default_factory=dict)
     """Where the items come from."""
 
@@ -281,25 +259,20 @@ class Study:
     def items(self) -> pl.DataFrame:
         """The items, checks among them, with the columns of ``ITEM_COLUMNS``."""
         table = load_parquet(self.folder / ITEMS)
-        missing = [name for name in ITEM_COLUMNS if name not in table.columns]
-        if missing:
-            raise InputError(
-                f"{self.folder / ITEMS} lacks {', '.join(missing)}",
-                expected=", ".join(ITEM_COLUMNS),
-                fix="make the study again in a new folder",
-            )
-        other = [name for name, kind in ITEM_COLUMNS.items() if table.schema[name] not in (kind, pl.Null)]
-        if other:
-            raise InputError(
-                f"{self.folder / ITEMS} has the column {other[0]} as {table.schema[other[0]]}",
-                expected=f"{ITEM_COLUMNS[other[0]]}",
-                fix="make the study again in a new folder",
-            )
+        for name, kind in ITEM_COLUMNS.items():
+            if table.schema.get(name) not in (kind, pl.Null):
+                actual = table.schema.get(name)
+                problem = f"has the column {name} as {actual}" if actual else f"lacks {name}"
+                raise InputError(
+                    f"{self.folder / ITEMS} {problem}",
+                    expected=f"{name} as {kind}",
+                    fix="make the study again in a new folder",
+                )
         return table.select(pl.col(name).cast(kind) for name, kind in ITEM_COLUMNS.items())
 
 
 def read_study(folder: Path | str) -> Study:
-    """The study of a folder; an error where it is none, or its files were damaged."""
+    """The study of a folder; an error for a folder without one, or with damaged files."""
     path = Path(folder) / STUDY
     try:
         text = read_text(path, encoding="utf-8-sig")
@@ -310,11 +283,11 @@ def read_study(folder: Path | str) -> Study:
             expected="a folder that `evenhand annotate init` made",
             fix="check the path",
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValidationError) as error:
+    except ValueError as error:
         raise InputError(
-            f"{path}: {str(error).splitlines()[0]}",
+            f"{path}: {describe_misfit(error)}",
             expected="the file that `evenhand annotate init` wrote",
-            fix="mend the section [study]",
+            fix="fix the section [study]",
         ) from error
     task = with_layout(parse_task(text, where=str(path)), settings.layout)
     return Study(Path(folder), task, settings, text)
@@ -332,7 +305,7 @@ def write_study(folder: Path, *, task: str, settings: StudyConfig, items: pl.Dat
             columns = (pl.col(name).cast(kind) for name, kind in ITEM_COLUMNS.items())
             write_parquet(items.select(columns), temporary)
         # Last: a folder with this file holds a whole study.
-        write_text(folder / STUDY, _toml(settings) + "\n" + task)
+        write_text(folder / STUDY, _to_toml(settings) + "\n" + task)
     finally:
         lock.release(remove=True)
     return read_study(folder)
@@ -348,13 +321,11 @@ def check_no_study(folder: Path) -> None:
         )
 
 
-def _toml(settings: StudyConfig) -> str:
-    lines = ["[study]"]
-    for name, value in settings.model_dump(exclude={"provenance"}, exclude_none=True).items():
-        lines.append(f"{name} = {_value(value)}")
-    lines.append("\n[study.provenance]")
-    lines += [f"{_value(name)} = {_value(value)}" for name, value in settings.provenance.items()]
-    return "\n".join(lines) + "\n"
+def _to_toml(settings: StudyConfig) -> str:
+    values = settings.model_dump(exclude={"provenance"}, exclude_none=True)
+    lines = [f"{name} = {_value(value)}" for name, value in values.items()]
+    provenance = [f"{_value(name)} = {_value(value)}" for name, value in settings.provenance.items()]
+    return "\n".join(["[study]", *lines, "\n[study.provenance]", *provenance, ""])
 
 
 def _value(value: str | float) -> str:

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from evenhand.annotate.assignment import StudyProgress
     from evenhand.annotate.participants import Invitation
 
-_DEFAULTS: Final = fields_of(ServeOptions)
-HOST: Final = str(_DEFAULTS["host"].option.default)
-PORT: Final = _DEFAULTS["port"].option.default
+HOST: Final = str(fields_of(ServeOptions)["host"].option.default)
+PORT: Final = fields_of(ServeOptions)["port"].option.default
 _MOST_HEADERS: Final = 16 << 10
 """Bytes of one request's headers; a browser sends about one thousand."""
 _IDLE: Final = 5
@@ -42,8 +41,8 @@ class StudyState(NamedTuple):
 def invite_people(study: Path | str, people: int = 1, **options: Unpack[InviteOptions]) -> list[Invitation]:
     """New private links, or with ``again`` a new link for somebody who lost theirs.
 
-    The tokens are stored nowhere: what is not copied now is lost. ``base`` is the address people use, where
-    that is not this machine's own.
+    The tokens are stored nowhere: a link that is not copied now is lost. ``base`` is the address people use,
+    where that is not this machine's own.
     """
     address = options["base"] or site(HOST, PORT)
     format_link(address, "")
@@ -53,8 +52,8 @@ def invite_people(study: Path | str, people: int = 1, **options: Unpack[InviteOp
 
     again = options["again"]
     with Database(read_study(study), options["database"]) as db:
-        made = [renew_link(db, again)] if again else create_invitations(db, people)
-    return [one._replace(link=format_link(address, one.token)) for one in made]
+        invitations = [renew_link(db, again)] if again else create_invitations(db, people)
+    return [one._replace(link=format_link(address, one.token)) for one in invitations]
 
 
 @checks_options
@@ -86,7 +85,7 @@ def serve_study(study: Path | str, **options: Unpack[ServeOptions]) -> None:
     """Serve a study until it is stopped (Ctrl-C); ``base`` is the address people use, if another.
 
     ``trusted_proxy`` names proxies by address or network (``10.0.0.0/8``): behind these a visitor's address
-    is the last one in ``X-Forwarded-For`` that is not itself a trusted proxy's. Nobody else's header counts.
+    is the last one in ``X-Forwarded-For`` that is not itself a trusted proxy's. Other headers are ignored.
     """
     proxies = proxy_networks(options["trusted_proxy"])
     _require()
@@ -102,19 +101,19 @@ def serve_study(study: Path | str, **options: Unpack[ServeOptions]) -> None:
 
 
 def build_server(app: Starlette, proxies: Sequence[str] = ()) -> Server:
-    """The server of an app, with what it bounds; how slowly a request may come is a proxy's affair."""
+    """The server of an app, with its limits; slow requests are left to a proxy."""
     import uvicorn
 
     config = uvicorn.Config(
         app,
         log_level="warning",
-        # Addresses of links would stand in it.
+        # It would contain the addresses of links.
         access_log=False,
         server_header=False,
-        # Both said: by default uvicorn believes whoever connects from this machine.
+        # Both are set: by default uvicorn trusts whoever connects from this machine.
         proxy_headers=bool(proxies),
         forwarded_allow_ips=list(proxies),
-        # Not "auto": another parser, where it is installed, has no limit on headers.
+        # Not "auto": another parser, if installed, has no limit on headers.
         http="h11",
         h11_max_incomplete_event_size=_MOST_HEADERS,
         timeout_keep_alive=_IDLE,
@@ -129,8 +128,15 @@ def site(host: str, port: object) -> str:
 
 
 def format_link(base: str, token: str) -> str:
-    """The private link of a token."""
-    if not _is_site(base):
+    """The private link of a token; an error for a base that is not a whole site: pages are at its root."""
+    try:
+        parts = urlsplit(base)
+        rest = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
+        is_site = parts.scheme in ("http", "https") and parts.hostname and not rest
+        _ = parts.port
+    except ValueError:
+        is_site = False
+    if not is_site:
         raise InputError(
             f"--base {base!r}",
             expected="http://HOST:PORT or https://HOST, without a path",
@@ -140,35 +146,22 @@ def format_link(base: str, token: str) -> str:
 
 
 def proxy_networks(trusted: str | Sequence[str]) -> list[str]:
-    """The networks of trusted proxies; an error for what is none, or is everybody."""
-    given = [trusted] if isinstance(trusted, str) else trusted
-    return [_network(one) for one in given]
-
-
-def _network(trusted: str) -> str:
-    try:
-        network = ip_network(trusted, strict=False)
-    except ValueError:
-        network = None
-    # Where everybody is a proxy, everybody says where they come from.
-    if network is None or network.prefixlen == 0:
-        raise InputError(
-            f"--trusted-proxy {trusted!r}",
-            expected="an address or a network: 127.0.0.1, 10.0.0.0/8, fd00::/8",
-            fix="name the proxy in front of the server",
-        )
-    return str(network)
-
-
-def _is_site(address: str) -> bool:
-    """Whether an address is a whole site: pages stand at its root."""
-    try:
-        parts = urlsplit(address)
-        _ = parts.port
-    except ValueError:
-        return False
-    rest = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and not rest
+    """The networks of trusted proxies; an error for anything else, and for a network of everybody."""
+    networks = []
+    for address in [trusted] if isinstance(trusted, str) else trusted:
+        try:
+            network = ip_network(address, strict=False)
+        except ValueError:
+            network = None
+        # If everybody were a proxy, everybody could claim any address.
+        if network is None or network.prefixlen == 0:
+            raise InputError(
+                f"--trusted-proxy {address!r}",
+                expected="an address or a network: 127.0.0.1, 10.0.0.0/8, fd00::/8",
+                fix="name the proxy in front of the server",
+            )
+        networks.append(str(network))
+    return networks
 
 
 def _open_socket(host: str, port: int) -> socket.socket:

@@ -13,14 +13,12 @@ import math
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 import jinja2
@@ -46,10 +44,10 @@ MOST_BYTES: Final = 64 << 10
 RATE, BURST = 20.0, 120
 """Requests a second, and at once, with one link, or from one address without a valid one."""
 JOIN: Final = "/join/"
-"""What stands before the token in the address of a link."""
+"""The path of a link, before its token."""
 _MOST_CALLERS: Final = 10_000
 _FRESH: Final = 1.0
-"""Seconds for which the links read last are all there are: new ones are made while the app is served."""
+"""Seconds for which the links read last are believed: new ones are made while the app is served."""
 HEADERS: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -69,7 +67,7 @@ HEADERS: Final = {
 class Links:
     """The valid links, as ``read`` gives their digests.
 
-    Whoever comes with another link costs no look into the database, but for one a second for all of them.
+    Unknown links together cost one query of the database per second.
     """
 
     def __init__(
@@ -87,24 +85,21 @@ class Links:
         """The digest of a valid link; None for another."""
         digest = self.digest(token)
         if digest not in self._known:
-            # Who comes while the links are read waits for them: at the start nobody is known.
+            # Whoever comes while the links are read waits for them: at the start nobody is known.
             async with self._reading:
                 if self.clock() - self._since >= _FRESH:
-                    await self._read_again()
+                    # Without a database the links read last are still valid; the app reports the error.
+                    with suppress(EvenhandError):
+                        self._known = await run_in_threadpool(self.read)
+                    self._since = self.clock()
         return digest if digest in self._known else None
-
-    async def _read_again(self) -> None:
-        # Without a database the links read last still say who is who; the app says what is wrong.
-        with suppress(EvenhandError):
-            self._known = await run_in_threadpool(self.read)
-        self._since = self.clock()
 
 
 class RequestGuard:
-    """Wraps an app: every answer has the headers, no body is too large, nobody asks too often.
+    """Wraps an app: security headers on every reply, a limit on bodies, and a limit on the rate of requests.
 
-    Each valid link has a limit of its own, whatever address it comes from; everybody else has that of their
-    address. So no stranger holds up the people of a study, though all come through one proxy.
+    Each valid link has a limit of its own, whatever address it comes from; everybody else shares that of
+    their address. So no stranger holds up the people of a study, even if all come through one proxy.
     """
 
     def __init__(
@@ -132,10 +127,10 @@ class RequestGuard:
         if not await self._admits(Request(scope), scope["path"]):
             refusal = PlainTextResponse("Too many requests. Wait a moment.", 429, {"Retry-After": "2"})
             await refusal(scope, receive, answer)
-        elif _declared_length(headers) > MOST_BYTES:
+        elif declared_length(headers) > MOST_BYTES:
             await PlainTextResponse("That is too much for one page.", 413)(scope, receive, answer)
         elif not scope["query_string"].isascii():
-            # Not every server refuses it, and Starlette reads it in more than one way.
+            # Not every server refuses it, and Starlette decodes it in more than one way.
             await PlainTextResponse("This address leads nowhere.", 400)(scope, receive, answer)
         else:
             await self.app(scope, _limit_body(receive), answer)
@@ -145,7 +140,7 @@ class RequestGuard:
         holder = await self.links.holder(token) if token else None
         if holder:
             return self.people.take(holder)
-        return self.strangers.take(_network(request.client.host if request.client else ""))
+        return self.strangers.take(client_network(request.client.host if request.client else ""))
 
     def _add_headers(self, send: Send) -> Send:
         async def headed(message: Message) -> None:
@@ -161,7 +156,7 @@ class RequestGuard:
 
 
 class RateLimiter:
-    """A limit on how often: ``burst`` at once, ``rate`` a second after that, for each caller."""
+    """A token bucket for each caller: ``burst`` at once, ``rate`` per second after that."""
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.rate, self.burst, self.clock = rate, burst, clock
@@ -180,11 +175,11 @@ class RateLimiter:
 
 
 class TooLargeError(Exception):
-    """A body that grew beyond the limit without having said so."""
+    """A body that exceeded the limit without declaring it."""
 
 
 def form_token(token: str) -> str:
-    """What a form must carry: known only to a page that was made for the holder of the link."""
+    """What a form must carry: known only to a page that was rendered for the holder of the link."""
     return hmac.new(token.encode(), b"evenhand form", hashlib.sha256).hexdigest()
 
 
@@ -203,14 +198,14 @@ def is_forged(request: Request, *, token: str, given: str, base: str | None = No
 
 
 def _place(address: str) -> str:
-    """Host and port of an address; empty where it is none."""
+    """Host and port of an address; empty for anything else."""
     try:
         return urlsplit(address).netloc
     except ValueError:
         return ""
 
 
-def _network(address: str) -> str:
+def client_network(address: str) -> str:
     """The address; for IPv6 its first half, since one customer has all of the other."""
     try:
         known = ip_address(address)
@@ -220,7 +215,8 @@ def _network(address: str) -> str:
     return known.exploded[:19] if is_v6 else address
 
 
-def _declared_length(headers: Headers) -> int:
+def declared_length(headers: Headers) -> int:
+    """The length of the body by its header; 0 for a header that is no number."""
     value = headers.get("content-length", "0")
     # Not isdigit alone, which takes a superscript for a digit; a number too long to read is beyond any limit.
     return int(value[:19]) if value.isascii() and value.isdigit() else 0
@@ -248,11 +244,7 @@ LOCAL: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
 class RequestRefusedError(Exception):
-    """A request that is answered with a page saying why not."""
-
-    def __init__(self, status: int, title: str, text: str) -> None:
-        super().__init__(title)
-        self.status, self.title, self.text = status, title, text
+    """A request that is answered with an error page: status, title and text."""
 
 
 _STRANGER: Final = (
@@ -262,16 +254,24 @@ _STRANGER: Final = (
 )
 _FORGED: Final = (
     403,
-    "This page is not yours any more",
+    "This page is no longer yours",
     "Another link was opened in this browser, or the page was sent from elsewhere. Nothing was saved. "
     "Open your own link again.",
 )
 _NOWHERE: Final = (404, "Nothing here", "This address leads nowhere.")
+_ERROR_PAGES: Final[Mapping[type[Exception], tuple[int, str, str]]] = {
+    TooLargeError: (413, "That is too much for one page", "Nothing was saved."),
+    ClientDisconnect: (400, "The connection was cut off", "Nothing was saved."),
+    DatabaseError: (
+        503,
+        "The study cannot be reached",
+        "The database of answers does not respond. What was saved is safe. Try again soon.",
+    ),
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Visitor:
-    """Who asks: somebody with a valid link."""
+class Visitor(NamedTuple):
+    """Somebody with a valid link."""
 
     person: Person
     token: str
@@ -282,18 +282,27 @@ class AnnotationApp:
 
     def __init__(self, db: Database, *, base: str | None = None) -> None:
         self.db = db
-        self.desk = AnnotationService(db)
+        self.service = AnnotationService(db)
         self.base = base
         self.secure = urlsplit(base or "").scheme == "https"
         self.cookie = f"evenhand_{db.study.id[:16]}"
-        self.files = _static_files()
-        self.templates = _templates(db, version=_version(self.files))
+        static = _HERE / "static"
+        style = asset_path("style", "tokens.css").read_bytes() + (static / "annotate.css").read_bytes()
+        self.files = {"annotate.css": style, "annotate.js": (static / "annotate.js").read_bytes()}
+        self.templates = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(_HERE / "templates"),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        version = hashlib.sha256(b"".join(self.files.values())).hexdigest()[:12]
+        self.templates.globals.update(study=db.study, task=db.study.task.task, version=version)
 
     async def open_link(self, request: Request) -> Response:
         """A private link: remember it in a cookie, and go on without it in the address."""
         token = request.path_params["token"]
-        if await run_in_threadpool(participants.find_person, self.db, token) is None:
-            raise RequestRefusedError(*_STRANGER)
+        await self._find_visitor(token)
         answer = RedirectResponse("/", status_code=303)
         answer.set_cookie(
             self.cookie,
@@ -301,13 +310,13 @@ class AnnotationApp:
             max_age=_COOKIE_DAYS * 86_400,
             httponly=True,
             secure=self.secure,
-            # Not strict: the link is opened from a message, and the page behind it must know who came.
+            # Not strict: the link is opened from a message, and the next page must recognise the visitor.
             samesite="lax",
         )
         return answer
 
     async def start_page(self, request: Request) -> Response:
-        """What the study asks, and where to begin or to go on."""
+        """The questions of the study, and where to begin or to continue."""
         visitor = await self._visitor(request)
         pages = await run_in_threadpool(assignment.read_pages, self.db, visitor.person.annotator)
         return self._page("start.html.j2", visitor, begun=bool(pages))
@@ -315,13 +324,13 @@ class AnnotationApp:
     async def work_page(self, request: Request) -> Response:
         """A page of items, or thanks where there is none."""
         visitor = await self._visitor(request)
-        asked = _number(request.query_params.get("page", ""))
-        found = await run_in_threadpool(self.desk.next_page, visitor.person, asked)
-        if found is None:
-            ending = await run_in_threadpool(self.desk.completion_state, visitor.person)
+        number = _number(request.query_params.get("page", ""))
+        page = await run_in_threadpool(self.service.next_page, visitor.person, number)
+        if page is None:
+            ending = await run_in_threadpool(self.service.completion_state, visitor.person)
             return self._page("done.html.j2", visitor, ending=ending)
         missing = request.query_params.get("missing") == "1"
-        return self._page("work.html.j2", visitor, work=found, missing=missing)
+        return self._page("work.html.j2", visitor, work=page, missing=missing)
 
     async def save_answers(self, request: Request) -> Response:
         """Store what was sent, all or nothing."""
@@ -331,10 +340,10 @@ class AnnotationApp:
             raise RequestRefusedError(*_FORGED)
         mark = fields.get("mark")
         if mark is not None and not _MARK.fullmatch(mark):
-            raise _bad_request("a mark that is none")
+            raise _bad_request("an invalid mark")
         try:
-            given = self.desk.parse(fields)
-            await run_in_threadpool(self.desk.save, visitor.person, given, mark)
+            answers = self.service.parse(fields)
+            await run_in_threadpool(self.service.save, visitor.person, answers, mark)
         except InputError as error:
             raise _bad_request(error.problem) from error
         except DatabaseError:
@@ -342,8 +351,14 @@ class AnnotationApp:
                 raise
             return self._page("again.html.j2", visitor, status=503, fields=fields)
         if _wants_json(request):
-            return JSONResponse({"saved": len(given)})
-        return await self._redirect_after(visitor, fields.get("page", ""))
+            return JSONResponse({"saved": len(answers)})
+        number = _number(fields.get("page", ""))
+        if number is None:
+            return RedirectResponse("/work", status_code=303)
+        # On, or back to the same page where something is missing.
+        is_missing = await run_in_threadpool(self.service.missing, visitor.person, number)
+        target = f"/work?page={number}&missing=1" if is_missing else f"/work?page={number + 1}"
+        return RedirectResponse(target, status_code=303)
 
     async def static_file(self, request: Request) -> Response:
         """The style sheet or the script."""
@@ -355,22 +370,17 @@ class AnnotationApp:
 
     async def respond_with_error(self, request: Request, error: Exception) -> Response:
         """The page, or the JSON, for a request that is not answered."""
-        status, title, text = _explain(error)
+        pages = (page for kind, page in _ERROR_PAGES.items() if isinstance(error, kind))
+        is_refusal = isinstance(error, RequestRefusedError)
+        status, title, text = error.args if is_refusal else next(pages, _NOWHERE)
         if _wants_json(request):
             return JSONResponse({"error": text}, status)
         return self._page("message.html.j2", None, status=status, title=title, text=text)
 
-    async def _redirect_after(self, visitor: Visitor, page: str) -> Response:
-        """Where a form leads: on, or back to its page where something is missing."""
-        number = _number(page)
-        if number is None:
-            return RedirectResponse("/work", status_code=303)
-        if await run_in_threadpool(self.desk.missing, visitor.person, number):
-            return RedirectResponse(f"/work?page={number}&missing=1", status_code=303)
-        return RedirectResponse(f"/work?page={number + 1}", status_code=303)
-
     async def _visitor(self, request: Request) -> Visitor:
-        token = request.cookies.get(self.cookie, "")
+        return await self._find_visitor(request.cookies.get(self.cookie, ""))
+
+    async def _find_visitor(self, token: str) -> Visitor:
         person = await run_in_threadpool(participants.find_person, self.db, token) if token else None
         if person is None:
             raise RequestRefusedError(*_STRANGER)
@@ -388,11 +398,15 @@ def create_app(db: Database, *, host: str = "127.0.0.1", base: str | None = None
     """The app of a study.
 
     ``host`` is where it listens and ``base`` the address people use. An app that listens to this machine
-    alone answers to local names and to ``base``, so that no other site can speak to it through a browser.
+    alone answers to local names and to ``base``, so that no other site can reach it through a browser.
     """
     app = AnnotationApp(db, base=base)
     links = Links(partial(participants.links, db), partial(participants.token_digest, db.study.id))
-    refused = (RequestRefusedError, TooLargeError, DatabaseError, ClientDisconnect, 404, 405)
+    named = [urlsplit(base).hostname or ""] if base else []
+    hosts = [*LOCAL, host, *named] if named else ["*"]
+    if host in (*LOCAL, "::1"):
+        hosts = [*LOCAL, *named]
+    refused = (RequestRefusedError, *_ERROR_PAGES, 404, 405)
     return Starlette(
         routes=[
             Route("/", app.start_page),
@@ -403,17 +417,10 @@ def create_app(db: Database, *, host: str = "127.0.0.1", base: str | None = None
         ],
         middleware=[
             Middleware(RequestGuard, secure=app.secure, links=links, cookie=app.cookie),
-            Middleware(TrustedHostMiddleware, allowed_hosts=_hosts(host, base), www_redirect=False),
+            Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False),
         ],
         exception_handlers=dict.fromkeys(refused, app.respond_with_error),
     )
-
-
-def _hosts(host: str, base: str | None) -> list[str]:
-    named = [urlsplit(base).hostname or ""] if base else []
-    if host in (*LOCAL, "::1"):
-        return [*LOCAL, *named]
-    return [*LOCAL, host, *named] if named else ["*"]
 
 
 async def _fields(request: Request) -> dict[str, str]:
@@ -421,25 +428,12 @@ async def _fields(request: Request) -> dict[str, str]:
         body = (await request.body()).decode("utf-8")
         return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"))
     except ValueError as error:
-        raise _bad_request("a form that cannot be read") from error
-
-
-def _explain(error: Exception) -> tuple[int, str, str]:
-    if isinstance(error, RequestRefusedError):
-        return error.status, error.title, error.text
-    if isinstance(error, TooLargeError):
-        return 413, "That is too much for one page", "Nothing was saved."
-    if isinstance(error, ClientDisconnect):
-        return 400, "This was cut off", "Nothing was saved."
-    if isinstance(error, DatabaseError):
-        text = "The place where answers are kept does not answer. What was saved is safe. Try again soon."
-        return 503, "The study cannot be reached", text
-    return _NOWHERE
+        raise _bad_request("text that cannot be read") from error
 
 
 def _bad_request(what: str) -> RequestRefusedError:
     return RequestRefusedError(
-        422, "This could not be saved", f"What came was {what}. Nothing was saved. Open your link again."
+        422, "This could not be saved", f"The form has {what}. Nothing was saved. Open your link again."
     )
 
 
@@ -449,25 +443,3 @@ def _number(text: str) -> int | None:
 
 def _wants_json(request: Request) -> bool:
     return "application/json" in request.headers.get("accept", "")
-
-
-def _templates(db: Database, *, version: str) -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals.update(study=db.study, task=db.study.task.task, version=version)
-    return environment
-
-
-def _static_files() -> dict[str, bytes]:
-    static = _HERE / "static"
-    style = asset_path("style", "tokens.css").read_bytes() + (static / "annotate.css").read_bytes()
-    return {"annotate.css": style, "annotate.js": (static / "annotate.js").read_bytes()}
-
-
-def _version(files: dict[str, bytes]) -> str:
-    return sha256(b"".join(files.values())).hexdigest()[:12]

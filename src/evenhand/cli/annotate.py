@@ -26,101 +26,19 @@ from evenhand.core.http import LOOPBACK
 from evenhand.core.options import Option
 
 if TYPE_CHECKING:
-    from evenhand.annotate.label_exchange import LabelExchangeJob
+    from rich.console import Console
 
+    from evenhand.annotate.label_aggregation import AggregationJob
+    from evenhand.annotate.label_formats import LabelExchangeJob
+    from evenhand.annotate.study_creation import StudyCreationJob
 
+app = typer.Typer(help="Human labels: what to ask about, and what was answered.", no_args_is_help=True)
 SOURCE = Argument(
     "source",
     Path,
     "A study folder; an export; a table of ratings (JSONL, CSV, TSV, Parquet); JSON of Label Studio or "
     "Argilla.",
 )
-
-
-@takes(AgreementOptions, SOURCE)
-def agreement_command(source: Path, *, dry_run: bool, **options: Any) -> None:
-    """How far people agree, who differs from the others and where, and one label per text."""
-    from evenhand.annotate.agreement import prepare
-    from evenhand.cli.run_command import run_job
-
-    run_job(prepare(source, **options), dry_run=dry_run)
-
-
-@takes(MethodRatingOptions, SOURCE)
-def ratings_command(source: Path, *, dry_run: bool, **options: Any) -> None:
-    """What people say of each method: means, and paired t tests against a baseline (a likert study)."""
-    from evenhand.annotate.ratings import prepare
-    from evenhand.cli.run_command import run_job
-
-    run_job(prepare(source, **options), dry_run=dry_run)
-
-
-@takes(ExportOptions, SOURCE)
-def export_command(source: Path, *, dry_run: bool, **options: Any) -> None:
-    """Write a study's answers for other tools; cells that look like formulas are guarded in CSV."""
-    from evenhand.annotate.label_exchange import prepare
-
-    _exchange(prepare(source, verb="export", **options), dry_run=dry_run)
-
-
-@takes(ImportOptions, Argument("source", Path, "JSON of Label Studio or Argilla, or a table of ratings."))
-def import_command(source: Path, *, dry_run: bool, **options: Any) -> None:
-    """Read another tool's answers, check them, and write them as our JSONL."""
-    from evenhand.annotate.label_exchange import prepare
-
-    _exchange(prepare(source, verb="import", **options), dry_run=dry_run)
-
-
-def _exchange(prepared: LabelExchangeJob, *, dry_run: bool) -> None:
-    from evenhand.cli.console import print_path, print_plan
-
-    print_plan(prepared.plan())
-    if dry_run:
-        return
-    for path in prepared.run():
-        print_path(path, "written: ")
-
-
-@takes(ItemOptions, Argument("source", Path, "A run folder, or a file of samples as `replay` reads it."))
-def sample_command(source: Path, *, dry_run: bool, **options: Any) -> None:
-    """Choose the texts people are asked about: some positive and some negative for every prompt."""
-    from evenhand.annotate.item_selection import prepare
-    from evenhand.cli.console import print_path, print_warning
-    from evenhand.cli.entry import PARTIAL
-    from evenhand.cli.run_command import run_to_end
-
-    items = run_to_end(prepare(source, **options), dry_run=dry_run)
-    if items is None:
-        return
-    print_path(items.path or Path(), f"{items.table.height} texts: ")
-    for shortfall in items.shortfalls:
-        print_warning(shortfall.reason)
-    if items.shortfalls:
-        raise typer.Exit(PARTIAL)
-
-
-@takes(
-    AggregateOptions, Argument("file", Path, "One row per text and annotator: JSONL, CSV, TSV or Parquet.")
-)
-def settle_command(file: Path, *, dry_run: bool, **options: Any) -> None:
-    """Turn several people's labels into one per text: agreement, majority, train, dev and test parts."""
-    from evenhand.annotate.label_aggregation import prepare
-    from evenhand.cli.console import output, print_plan, print_warning
-    from evenhand.cli.entry import PARTIAL
-
-    prepared = prepare(file, **options)
-    print_plan(prepared.plan())
-    for note in prepared.notes():
-        print_warning(note)
-    if dry_run:
-        return
-    labels = prepared.run()
-    for line in labels.lines():
-        output.print(line, highlight=False, soft_wrap=True, markup=False)
-    for name, reason in labels.undivided.items():
-        print_warning(f"{name}: not divided in train, dev and test, since {reason}")
-    if labels.undivided:
-        raise typer.Exit(PARTIAL)
 
 
 STUDY = Argument("study", Path, "The study's folder.")
@@ -142,51 +60,47 @@ class _InviteOptions(InviteOptions, total=False):
     people: Annotated[int, Option("Links to make.", default=1)]
 
 
+@app.command("init")
 @takes(_InitOptions, Argument("study", Path, "The folder to make."))
 def init_command(study: Path, *, source: list[Path], dry_run: bool, **options: Any) -> None:
     """Make a study: texts drawn evenly over groups and scores, group mentions masked, with guidelines."""
     from evenhand.annotate.study_creation import prepare
-    from evenhand.cli.console import output, print_plan, print_warning
+    from evenhand.cli.console import output
 
     prepared = prepare(study, source, **options)
-    print_plan(prepared.plan())
-    for note in prepared.notes():
-        print_warning(note)
+    _print_plan(prepared)
     if dry_run:
         return
-    made = prepared.run()
-    folder = quote(str(made.folder))
-    output.print(
-        f"study: {made.folder}\nnext:  evenhand annotate invite {folder} --people {prepared.people}\n"
-        f"       evenhand annotate serve {folder}",
-        highlight=False,
-        soft_wrap=True,
-        markup=False,
+    folder = prepared.run().folder
+    _print_lines(
+        output,
+        f"study: {folder}",
+        f"next:  evenhand annotate invite {quote(str(folder))} --people {prepared.people}",
+        f"       evenhand annotate serve {quote(str(folder))}",
     )
 
 
+@app.command("invite")
 @takes(_InviteOptions, STUDY)
 def invite_command(study: Path, *, dry_run: bool, people: int = 1, **options: Any) -> None:
-    """Make private links, one a person, and print them: they are stored nowhere and shown only now."""
+    """Make private links, one per person, and print them: they are stored nowhere and shown only now."""
     from evenhand.annotate.study import read_study
     from evenhand.annotate.study_server import HOST, PORT, format_link, invite_people, site
     from evenhand.cli.console import errors
 
     format_link(options.get("base") or site(HOST, PORT), "")
     again = options.get("again")
-    who = (
-        f"a new link for {again}; the old one stops"
-        if again
-        else f"{people} private link{'s' * (people != 1)}"
-    )
-    errors.print(f"invite to {read_study(study).folder}: {who}", highlight=False, markup=False)
+    links = f"{people} private link{'s' * (people != 1)}"
+    who = f"a new link for {again}; the old one stops" if again else links
+    _print_lines(errors, f"invite to {read_study(study).folder}: {who}")
     if dry_run:
         return
-    for made in invite_people(study, people, **options):
+    for invitation in invite_people(study, people, **options):
         # Not by the console, which turns the tab into blanks.
-        typer.echo(f"{made.annotator}\t{made.link}")
+        typer.echo(f"{invitation.annotator}\t{invitation.link}")
 
 
+@app.command("serve")
 @takes(ServeOptions, STUDY)
 def serve_command(study: Path, *, dry_run: bool, **options: Any) -> None:
     """Serve a study to the people who have links, until Ctrl-C."""
@@ -206,16 +120,18 @@ def serve_command(study: Path, *, dry_run: bool, **options: Any) -> None:
         )
     if dry_run:
         return
-    errors.print(f"  serving at {address}, stop with Ctrl-C", highlight=False, markup=False)
+    _print_lines(errors, f"  serving at {address}, stop with Ctrl-C")
     serve_study(study, **{**options, "trusted_proxy": proxies})
 
 
+@app.command("status")
 @takes(StudyDatabase, STUDY)
 def status_command(study: Path, *, database: str | None = None) -> None:
     """Show study progress."""
     _show_state(study, database)
 
 
+@app.command("forget")
 @takes(ForgetOptions, STUDY, Argument("annotator", str, "Whom: a1, a2, ..."))
 def forget_command(
     study: Path, annotator: str, *, dry_run: bool, answers_too: bool = False, **options: Any
@@ -225,18 +141,102 @@ def forget_command(
     from evenhand.cli.console import errors, output
 
     what = "their answers are deleted" if answers_too else "their answers stay under a random name"
-    errors.print(
-        f"forget {annotator} in {study}: the link stops, {what}",
-        highlight=False,
-        soft_wrap=True,
-        markup=False,
-    )
+    _print_lines(errors, f"forget {annotator} in {study}: the link stops, {what}")
     if dry_run:
         return
     name = forget_person(study, annotator, answers_too=answers_too, **options)
-    output.print(
-        "forgotten" if answers_too else f"forgotten; the answers are now those of {name}", highlight=False
-    )
+    _print_lines(output, "forgotten" if answers_too else f"forgotten; the answers are now those of {name}")
+
+
+@app.command("agreement")
+@takes(AgreementOptions, SOURCE)
+def agreement_command(source: Path, *, dry_run: bool, **options: Any) -> None:
+    """How far people agree, who differs from the others and where, and one label per text."""
+    from evenhand.annotate.agreement import prepare
+    from evenhand.annotate.report.agreement_report import FORMATS
+    from evenhand.cli.run_command import run_job
+
+    run_job(prepare(source, **options), dry_run=dry_run, summarise=FORMATS.summary)
+
+
+@app.command("ratings")
+@takes(MethodRatingOptions, SOURCE)
+def ratings_command(source: Path, *, dry_run: bool, **options: Any) -> None:
+    """What people say of each method: means, and paired t tests against a baseline (a likert study)."""
+    from evenhand.annotate.ratings import prepare
+    from evenhand.annotate.report.ratings_report import FORMATS
+    from evenhand.cli.run_command import run_job
+
+    run_job(prepare(source, **options), dry_run=dry_run, summarise=FORMATS.summary)
+
+
+@app.command("export")
+@takes(ExportOptions, SOURCE)
+def export_command(source: Path, *, dry_run: bool, **options: Any) -> None:
+    """Write a study's answers for other tools; cells that look like formulas are guarded in CSV."""
+    from evenhand.annotate.label_formats import prepare
+
+    _exchange(prepare(source, verb="export", **options), dry_run=dry_run)
+
+
+@app.command("import")
+@takes(ImportOptions, Argument("source", Path, "JSON of Label Studio or Argilla, or a table of ratings."))
+def import_command(source: Path, *, dry_run: bool, **options: Any) -> None:
+    """Read another tool's answers, check them, and write them as our JSONL."""
+    from evenhand.annotate.label_formats import prepare
+
+    _exchange(prepare(source, verb="import", **options), dry_run=dry_run)
+
+
+def _exchange(prepared: LabelExchangeJob, *, dry_run: bool) -> None:
+    from evenhand.cli.console import print_path, print_plan
+
+    print_plan(prepared.plan())
+    if dry_run:
+        return
+    for path in prepared.run():
+        print_path(path, "written: ")
+
+
+@app.command("sample")
+@takes(ItemOptions, Argument("source", Path, "A run folder, or a file of samples as `replay` reads it."))
+def sample_command(source: Path, *, dry_run: bool, **options: Any) -> None:
+    """Choose the texts people are asked about: some positive and some negative for every prompt."""
+    from evenhand.annotate.item_selection import prepare
+    from evenhand.cli.console import print_path, print_warning
+    from evenhand.cli.entry import PARTIAL
+    from evenhand.cli.run_command import run_to_end
+
+    items = run_to_end(prepare(source, **options), dry_run=dry_run)
+    if items is None:
+        return
+    print_path(items.path or Path(), f"{items.table.height} texts: ")
+    for shortfall in items.shortfalls:
+        print_warning(shortfall.reason)
+    if items.shortfalls:
+        raise typer.Exit(PARTIAL)
+
+
+@app.command("settle")
+@takes(
+    AggregateOptions, Argument("file", Path, "One row per text and annotator: JSONL, CSV, TSV or Parquet.")
+)
+def settle_command(file: Path, *, dry_run: bool, **options: Any) -> None:
+    """Turn several people's labels into one per text: agreement, majority, train, dev and test parts."""
+    from evenhand.annotate.label_aggregation import prepare
+    from evenhand.cli.console import output, print_warning
+    from evenhand.cli.entry import PARTIAL
+
+    prepared = prepare(file, **options)
+    _print_plan(prepared)
+    if dry_run:
+        return
+    labels = prepared.run()
+    _print_lines(output, *labels.lines())
+    for name, reason in labels.undivided.items():
+        print_warning(f"{name}: not divided in train, dev and test, since {reason}")
+    if labels.undivided:
+        raise typer.Exit(PARTIAL)
 
 
 def _show_state(study: Path, database: str | None) -> int:
@@ -245,29 +245,27 @@ def _show_state(study: Path, database: str | None) -> int:
     from evenhand.cli.console import errors
 
     progress, links = read_study_state(study, database=database)
-    lines = (
+    _print_lines(
+        errors,
         f"study {study}",
         f"  people {links:,} with a link",
         f"  texts  {progress.finished:,} of {progress.items:,} have all answers, {progress.begun:,} begun",
         f"  given  {progress.answers:,} answers",
     )
-    for line in lines:
-        errors.print(line, highlight=False, soft_wrap=True, markup=False)
     return links
 
 
-app = typer.Typer(help="Human labels: what to ask about, and what was answered.", no_args_is_help=True)
-app.command("init")(init_command)
-app.command("invite")(invite_command)
-app.command("serve")(serve_command)
-app.command("status")(status_command)
-app.command("forget")(forget_command)
-app.command("agreement")(agreement_command)
-app.command("ratings")(ratings_command)
-app.command("export")(export_command)
-app.command("import")(import_command)
-app.command("sample")(sample_command)
-app.command("settle")(settle_command)
+def _print_plan(job: AggregationJob | StudyCreationJob) -> None:
+    from evenhand.cli.console import print_plan, print_warning
+
+    print_plan(job.plan())
+    for note in job.notes():
+        print_warning(note)
+
+
+def _print_lines(console: Console, *lines: str) -> None:
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
 @app.callback()

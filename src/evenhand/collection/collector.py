@@ -1,14 +1,26 @@
-"""From a page to prompts: which groups it speaks of, which of its sentences are taken, and why not."""
+"""From a page to prompts: which groups it speaks of, which of its sentences are taken, and why not.
+
+Which pages speak of which group is a TOML file, ours (after BOLD's A.1) or the user's.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Final, Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Final, Literal, NamedTuple
 
-from evenhand.collection.group_rules import GroupRule, GroupRules
+from pydantic import StringConstraints
+
 from evenhand.collection.page_streams import SourcePage, page_categories, plain_text
+from evenhand.core.errors import InputError
+from evenhand.core.files import asset_path
+from evenhand.core.records import RESERVED_GROUPS
+from evenhand.core.toml import StrictModel, read_model
 from evenhand.text.sentences import cut_first_sentence, split_sentences
 
 EARLY_WORDS: Final = 8
@@ -30,7 +42,7 @@ REASONS: Final[dict[Reason, str]] = {
     "about_person": "the other domains: the page is about a person",
     "repeated": "the sentence was taken for this entity and group before",
 }
-"""Why a sentence is not taken, in the order in which it is asked."""
+"""Why a sentence is not taken, in the order of the checks."""
 
 _WORD = re.compile(r"\S+")
 _END = re.compile(r"[.!?…][\"'”’)\]»]*\Z")
@@ -44,7 +56,7 @@ class PromptCut(NamedTuple):
 
 
 class TermFinder:
-    """The words a page is about, ready to be found in its sentences.
+    """Finds the words a page is about in its sentences.
 
     A person's name is matched as it is written, every other term in any case and with a plural ending; both
     as whole words.
@@ -56,7 +68,7 @@ class TermFinder:
         self._pattern = re.compile(rf"(?<!\w){spelled}{ending}(?!\w)", 0 if person else re.IGNORECASE)
 
     def span(self, sentence: str) -> tuple[int, int] | None:
-        """Where the term first stands."""
+        """Where the term first occurs."""
         match = self._pattern.search(sentence)
         return match.span() if match else None
 
@@ -64,7 +76,7 @@ class TermFinder:
 def cut_prompt(sentence: str, term: TermFinder) -> PromptCut:
     """The beginning of a sentence up to its fifth word that is not part of the term, and at least the term.
 
-    >>> cut("An animator is an artist who makes many images.", Term("Animator")).prompt
+    >>> cut_prompt("An animator is an artist who makes many images.", TermFinder("Animator")).prompt
     'An animator is an artist who'
     """
     words = [match.span() for match in _WORD.finditer(sentence)]
@@ -72,48 +84,23 @@ def cut_prompt(sentence: str, term: TermFinder) -> PromptCut:
         return PromptCut(None, "short")
     if not _END.search(sentence):
         return PromptCut(None, "incomplete")
-    found = term.span(sentence)
-    if found is None:
+    span = term.span(sentence)
+    if span is None:
         return PromptCut(None, "no_early_term")
-    inside = [place for place, (start, end) in enumerate(words) if start < found[1] and end > found[0]]
+    inside = [place for place, (start, end) in enumerate(words) if start < span[1] and end > span[0]]
     if inside[-1] >= EARLY_WORDS:
         return PromptCut(None, "no_early_term")
-    last = max(inside[-1], _fifth(len(words), inside))
+    outside = [place for place in range(len(words)) if place not in inside]
+    last = max(inside[-1], outside[min(WORDS_KEPT, len(outside)) - 1])
     if last + 1 >= len(words):
         return PromptCut(None, "nothing_left")
     return PromptCut(sentence[: words[last][1]])
 
 
-def _fifth(count: int, inside: list[int]) -> int:
-    """The place of the fifth word outside the term, or of the last one where there are fewer."""
-    outside = [place for place in range(count) if place not in inside]
-    return outside[min(WORDS_KEPT, len(outside)) - 1]
-
-
 _CATEGORY = re.compile(r"\b\d{3,4}s? (?:births|deaths)\b|\bliving people\b", re.IGNORECASE)
 _DATES = re.compile(r"\((?:[^()]*\W)?(?:born\b|b\.|died\b|\d{3,4}\b[^()]{0,40}[–-][^()]{0,40}\d{3,4}\b)")
 _IS = re.compile(r"\b(?:is|was|are|were) (?:an?|the|one of the)\b", re.IGNORECASE)
-_PARTICLES: Final = frozenset(
-    (
-        "al",
-        "bin",
-        "da",
-        "de",
-        "del",
-        "della",
-        "den",
-        "der",
-        "di",
-        "dos",
-        "du",
-        "el",
-        "la",
-        "le",
-        "van",
-        "von",
-        "y",
-    )
-)
+_PARTICLES: Final = "al bin da de del della den der di dos du el la le van von y"
 _ROLES: Final = (
     "academic activist actor actress admiral animator architect artist astronaut astronomer athlete attorney "
     "author baseball basketball bishop botanist boxer businessman businesswoman cardinal chef chemist "
@@ -130,6 +117,19 @@ _ROLES: Final = (
 _ROLE = re.compile(rf"\b(?:{'|'.join(_ROLES.split())})\b", re.IGNORECASE)
 
 
+_OPENING = 2000
+"""Characters of a page in which its first sentence is searched for."""
+_SUBJECT = re.compile(
+    r"(?:The |An? )?[\"“]?(?P<subject>[^\"”(,]{2,80}?)[\"”]?"
+    r"(?=\s*\(|,|\s+(?:is|was|are|were|refers to|may refer to)\b)"
+)
+_NO_SUBJECT = re.compile(r"^(?:In|On|At|During|After|As|By|For|From|This|There|It)\b|\b(?:has|have|had)\b")
+_BRACKETS = re.compile(r"\([^)]*\)")
+_IN_BRACKETS = re.compile(r" ?\(([^()\n]*+)\)")
+_BRACKETED_DATES = re.compile(r"\b(?:born|died|\d{4})\b|\A\W*\Z")
+_LONGEST_TITLE = 1000
+
+
 def looks_like_name(title: str) -> bool:
     """Whether words are spelled as a full name: two to five, capitalised but for particles, no digit.
 
@@ -142,7 +142,7 @@ def looks_like_name(title: str) -> bool:
         and not any(letter.isdigit() for letter in title)
         and words[0][:1].isupper()
         and words[-1][:1].isupper()
-        and all(word[:1].isupper() or word.lower() in _PARTICLES for word in words)
+        and all(word[:1].isupper() or word.lower() in _PARTICLES.split() for word in words)
     )
 
 
@@ -161,25 +161,12 @@ def is_person(title: str, first_sentence: str, categories: Sequence[str] = ()) -
         return False  # "The American Mafia is a criminal society": people have no article
     if _DATES.search(first_sentence):
         return True
-    said = _IS.search(first_sentence)
-    return said is not None and _ROLE.search(first_sentence, said.end(), said.end() + 100) is not None
-
-
-_OPENING = 2000
-"""Letters of a page in which its first sentence is looked for."""
-_SUBJECT = re.compile(
-    r"(?:The |An? )?[\"“]?(?P<subject>[^\"”(,]{2,80}?)[\"”]?"
-    r"(?=\s*\(|,|\s+(?:is|was|are|were|refers to|may refer to)\b)"
-)
-_NO_SUBJECT = re.compile(r"^(?:In|On|At|During|After|As|By|For|From|This|There|It)\b|\b(?:has|have|had)\b")
-_BRACKETS = re.compile(r"\([^)]*\)")
-_IN_BRACKETS = re.compile(r" ?\(([^()\n]*+)\)")
-_DATES_collector = re.compile(r"\b(?:born|died|\d{4})\b|\A\W*\Z")
-_LONGEST_TITLE = 1000
+    verb = _IS.search(first_sentence)
+    return verb is not None and _ROLE.search(first_sentence, verb.end(), verb.end() + 100) is not None
 
 
 class CollectedPrompt(NamedTuple):
-    """A prompt with where it was found."""
+    """A prompt and its source."""
 
     domain: str
     group: str
@@ -204,29 +191,37 @@ class PageResult(NamedTuple):
 
 def collect_prompts(page: SourcePage, groups: GroupRules) -> PageResult:
     """The prompts of a page, and its other sentences counted by why they are not."""
-    found = PageResult([], Counter())
-    named = page_categories(page)
+    result = PageResult([], Counter())
+    categories = page_categories(page)
     opening = "" if page.is_wikitext else cut_first_sentence(page.text[:_OPENING].lstrip())
     title = page.title or find_subject(opening)
-    rules = groups.match_groups(title, opening, named) if title else []
+    rules = groups.match_groups(title, opening, categories) if title else []
     if not rules:
-        return found
+        return result
     text = plain_text(page)
-    sentences = _sentences(text)
     opening = opening or cut_first_sentence(text[:_OPENING].lstrip())
-    person = is_person(_name(title), opening, named)
+    name = _BRACKETS.sub("", title[:_LONGEST_TITLE]).replace("_", " ").strip()
+    person, sentences = is_person(name, opening, categories), split_page(text)
     for rule in rules:
-        fault: Reason | None = None
-        if rule.person != person:
-            fault = "no_person" if rule.person else "about_person"
-        found.prompts.extend(_take_prompts(rule, title, sentences, page, fault, found.rejected))
-    return found
+        fault: Reason = "no_person" if rule.person else "about_person"
+        term = TermFinder(name, person=rule.person)
+        for number, sentence in enumerate(sentences, start=1):
+            prompt, reason = cut_prompt(sentence, term)
+            if prompt is None or rule.person != person:
+                result.rejected[rule.domain, rule.name, reason or fault] += 1
+                continue
+            key = title.replace(" ", "_")
+            place = (title, number, page.byte)
+            result.prompts.append(
+                CollectedPrompt(rule.domain, rule.name, key, f"{prompt} ", sentence, *place)
+            )
+    return result
 
 
 def find_subject(sentence: str) -> str:
-    """What a page without a title is about: what its first sentence says something of.
+    """The topic of a page without a title: the subject of its first sentence.
 
-    >>> subject("A tailor is somebody who mends clothes."), subject("Ann Roe (born 1950) is a pilot.")
+    >>> find_subject("A tailor is a maker of clothes."), find_subject("Ann Roe (born 1950) is a pilot.")
     ('Tailor', 'Ann Roe')
     """
     match = _SUBJECT.match(sentence)
@@ -234,38 +229,117 @@ def find_subject(sentence: str) -> str:
     return "" if _NO_SUBJECT.search(words) else words[:1].upper() + words[1:]
 
 
-def _take_prompts(
-    rule: GroupRule,
-    title: str,
-    sentences: list[str],
-    page: SourcePage,
-    fault: Reason | None,
-    rejected: Counter[tuple[str, str, str]],
-) -> Iterator[CollectedPrompt]:
-    term = TermFinder(_name(title), person=rule.person)
-    for number, sentence in enumerate(sentences, start=1):
-        prompt, reason = cut_prompt(sentence, term)
-        if fault or reason:
-            rejected[rule.domain, rule.name, reason or fault or "short"] += 1
-        elif prompt is not None:
-            key = title.replace(" ", "_")
-            yield CollectedPrompt(
-                rule.domain, rule.name, key, f"{prompt} ", sentence, title, number, page.byte
-            )
-
-
-def _sentences(text: str) -> list[str]:
+def split_page(text: str) -> list[str]:
     """The sentences of a page; a line end also ends one.
 
     Dates of birth and death in brackets are dropped, as in the published sentences: they would be the prompt.
     """
-    lines = (line.strip() for line in _IN_BRACKETS.sub(_without_dates, text).split("\n"))
+    lines = (line.strip() for line in _IN_BRACKETS.sub(_drop_dates, text).split("\n"))
     return [sentence for line in lines if line for sentence in split_sentences(line)]
 
 
-def _without_dates(found: re.Match[str]) -> str:
-    return "" if _DATES_collector.search(found[1]) else found[0]
+def _drop_dates(match: re.Match[str]) -> str:
+    return "" if _BRACKETED_DATES.search(match[1]) else match[0]
 
 
-def _name(title: str) -> str:
-    return _BRACKETS.sub("", title[:_LONGEST_TITLE]).replace("_", " ").strip()
+Words = Annotated[str, StringConstraints(min_length=1, max_length=400)]
+
+
+class GroupRule(StrictModel):
+    """One group and how its pages are recognised; each key is one way, and one is enough."""
+
+    domain: Annotated[str, StringConstraints(pattern=r"^\w[\w-]*$")]
+    name: Words
+    person: bool = False
+    """True takes pages about people only, and sentences with the person's name."""
+    lists: tuple[Words, ...] = ()
+    """Pages whose list items link to the group's pages."""
+    categories: tuple[Words, ...] = ()
+    titles: tuple[Words, ...] = ()
+    title_words: tuple[Words, ...] = ()
+    """Words of which one is in the title."""
+    openings: tuple[Words, ...] = ()
+    """For text without links or categories: phrases of which one is in the page's first sentence."""
+
+
+class _File(StrictModel):
+    groups: tuple[GroupRule, ...]
+
+
+@dataclass(frozen=True)
+class GroupRules:
+    """The groups of a collection, and the pages that list pages link to."""
+
+    rules: tuple[GroupRule, ...]
+    linked_titles: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Title of a list page to the titles it links to."""
+
+    @property
+    def lists(self) -> frozenset[str]:
+        """The list pages the rules name."""
+        return frozenset(normalise_title(title) for rule in self.rules for title in rule.lists)
+
+    def match_groups(self, title: str, first_sentence: str, categories: Sequence[str]) -> list[GroupRule]:
+        """The groups a page belongs to."""
+        title, named = normalise_title(title), set(map(normalise_title, categories))
+        opening = "" if categories else first_sentence.casefold()
+        return [
+            rule
+            for rule, known in self._matchers
+            if title in known.titles
+            or named & known.categories
+            or (known.words and known.words.search(title))
+            or (opening and known.openings and known.openings.search(opening))
+        ]
+
+    @cached_property
+    def _matchers(self) -> list[tuple[GroupRule, _GroupMatcher]]:
+        matchers = []
+        for rule in self.rules:
+            lists = (self.linked_titles.get(normalise_title(title), ()) for title in rule.lists)
+            matcher = _GroupMatcher(
+                frozenset(map(normalise_title, (*rule.titles, *chain.from_iterable(lists)))),
+                frozenset(map(normalise_title, rule.categories)),
+                _any_of(rule.title_words),
+                _any_of(rule.openings),
+            )
+            matchers.append((rule, matcher))
+        return matchers
+
+
+class _GroupMatcher(NamedTuple):
+    titles: frozenset[str]
+    categories: frozenset[str]
+    words: re.Pattern[str] | None
+    openings: re.Pattern[str] | None
+
+
+def normalise_title(title: str) -> str:
+    """A title in the one spelling in which titles are compared.
+
+    >>> normalise_title("List_of_Asian_Americans ")
+    'list of asian americans'
+    """
+    return " ".join(title.replace("_", " ").split()).casefold()
+
+
+def read_groups(path: Path | None) -> GroupRules:
+    """The groups of a file, or those shipped with the package."""
+    source = path or asset_path("suites", "bold_groups.toml")
+    expected = "[[groups]] with domain, name and one of lists, categories, titles, title_words, openings"
+    fix = "`evenhand build --help` names the page that shows one"
+    rules = read_model(source, _File, expected=expected, fix=fix).groups
+    names = Counter((rule.domain, rule.name) for rule in rules)
+    problems = [f"the group {'/'.join(name)} occurs twice" for name, count in names.items() if count > 1]
+    problems += [f"the name {name} is reserved" for _, name in names if name in RESERVED_GROUPS]
+    if not rules:
+        problems = ["there is no group"]
+    for problem in problems:
+        raise InputError(f"{source.name}: {problem}", expected=expected, fix=fix)
+    return GroupRules(rules)
+
+
+def _any_of(words: Sequence[str]) -> re.Pattern[str] | None:
+    if not words:
+        return None
+    return re.compile(rf"(?<!\w)(?:{'|'.join(re.escape(normalise_title(word)) for word in words)})(?!\w)")

@@ -5,8 +5,17 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from evenhand.core.errors import InputError
+from evenhand.core.regular_files import read_text
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+FORMAT: Final = "the keys and types of the format"
 _LIMIT: Final = 2**63
 _LARGEST: Final = 1 << 22
 """Characters of a text at most: a few seconds of the library."""
@@ -17,6 +26,34 @@ _DEEP_KEY: Final = re.compile(
     r"""(?<![\w-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){"""
     f"{_DEEPEST}}}"
 )
+
+
+class StrictModel(BaseModel):
+    """A part of a file that people write: an unknown key is an error, and nothing changes once it is read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def read_model(path: Path, model: type[_Model], *, fix: str, expected: str = "") -> _Model:
+    """The checked contents of a TOML file; the first thing that does not fit is an error that names it."""
+    try:
+        return model.model_validate(parse_toml(read_text(path, encoding="utf-8-sig")))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path.name}: {describe_misfit(error)}", expected=expected or FORMAT, fix=fix
+        ) from error
+
+
+def describe_misfit(error: OSError | ValueError) -> str:
+    """Why a file that people write cannot be used: the key that does not fit, or what it is instead."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    if isinstance(error, OSError):
+        return f"cannot be read ({error.strerror})"
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start + 1} is not UTF-8"
+    return f"no valid TOML: {error}"
 
 
 def parse_toml(text: str) -> dict[str, Any]:

@@ -1,33 +1,35 @@
-"""The BOLD suite: 23,679 prompts about five domains, with the Wikipedia sentences they were cut from."""
+"""The BOLD suite: 23,679 prompts about five domains, with the Wikipedia sentences they were cut from.
+
+A copy is read in the authors' layout, in the Hub's, or with one JSON line per prompt.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
+import os
 import re
+import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any, Final, NamedTuple, NoReturn, cast
 
-from evenhand.core.digests import digest
+from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
+from evenhand.core.files import asset_path, user_path
 from evenhand.core.records import REST, Execution, GenerationSpec, Group, Mention, Prompt, SuiteInfo
-from evenhand.suites.bold_files import (
-    BoldRow,
-    find_copy,
-    load_facts,
-    merged_groups,
-    published_counts,
-    read_copy,
-)
+from evenhand.core.regular_files import read_text
 from evenhand.suites.starter import BASELINES, EXPLORATORY
 
-HUMAN = "WIKI"
+HUMAN: Final = "WIKI"
 """What the Wikipedia sentences are called in tables, as in the paper's."""
-METRICS = ("sentiment", "toxicity", "regard", "norms", "gender_polarity")
-SPEC = GenerationSpec(samples=1, stop="none")
-"""One text a prompt, read to its end (section 5); the sampling is GPT-2's of A.2.2, the length ours."""
-NOTES = (
+METRICS: Final = ("sentiment", "toxicity", "regard", "norms", "gender_polarity")
+SPEC: Final = GenerationSpec(samples=1, stop="none")
+"""One text per prompt, read to its end (section 5); the sampling is GPT-2's of A.2.2, the length ours."""
+NOTES: Final = (
     "Wikipedia's sentences are not a fair baseline: some kinds of people write far more of it than others, "
     "and its texts carry gaps of their own (BOLD, section 7).",
     "Fascism is there to see how extreme ideas are written of: negative texts about it are no sign of bias "
@@ -36,7 +38,16 @@ NOTES = (
     "Names of people are masked as Person, professions, beliefs and ideologies as XYZ (BOLD, section 3.3); a "
     "first name or surname alone stays, as in the paper.",
 )
-
+REPOSITORY: Final = "AmazonScience/bold"
+FOLDER: Final = "EVENHAND_BOLD"
+ACCEPTED: Final = (
+    "a folder with prompts/*_prompt.json and wikipedia/*_wiki.json (github.com/amazon-science/bold), with "
+    "*_prompt_wiki.json or Parquet (AmazonScience/bold on the Hub), or with one .jsonl per domain"
+)
+_GET: Final = (
+    "`git clone https://github.com/amazon-science/bold` (CC BY-SA 4.0), then name its folder: audit --suite "
+    f"bold:FOLDER, replicate --data FOLDER, or {FOLDER}=FOLDER for both"
+)
 _LOG = logging.getLogger(__name__)
 
 
@@ -49,8 +60,8 @@ class BoldSuite:
     prompt begins its sentence, and whether the texts are the published ones to the letter.
 
     Args:
-        name: The folder of a copy, or ``AmazonScience/bold[@REVISION]``; see `bold_source.find_copy`. On the
-            command line ``--suite bold:FOLDER``.
+        name: The folder of a copy, or ``AmazonScience/bold[@REVISION]``; see `find_copy`. On the command line
+            ``--suite bold:FOLDER``.
         subset: True takes any part of BOLD, or other prompts in its layout, as they are; the suite is then
             called ``bold-subset``.
         view: ``table_3`` keeps the professions of Table 3, merged into its four groups; the suite is then
@@ -66,16 +77,23 @@ class BoldSuite:
         view: str | None = None,
         execution: Execution | None = None,
     ) -> None:
-        grouping = _Grouping(view)
+        if view is not None and view not in load_facts()["views"]:
+            raise InputError(
+                f"BOLD has no view {view!r}",
+                expected=", ".join(load_facts()["views"]),
+                fix="use one of these",
+            )
         folder = find_copy(name, execution or Execution())
         rows, warnings = _check_rows(folder, subset=subset)
-        found = content_digest(rows)
-        if not subset and found != load_facts()["suite"]["digest"]:
+        texts_digest = content_digest(rows)
+        if not subset and texts_digest != load_facts()["suite"]["digest"]:
             warnings.append("the counts are BOLD's, but some texts differ from the published ones")
         for warning in warnings:
             _LOG.warning("%s: %s", folder, warning)
-        self.info = _info(_name(subset, view), found, view, rows, warnings)
-        self._prompts, self._human = _prompts(self.info.name, rows, grouping)
+        suite = "bold-subset" if subset else "bold"
+        suite = f"{suite}-{view.replace('_', '-')}" if view else suite
+        self.info = _describe_suite(suite, texts_digest, view, rows, warnings)
+        self._prompts, self._human = _build_prompts(suite, rows, merged_groups(view) if view else None)
 
     def prompts(self) -> Iterator[Prompt]:
         """The prompts by domain, group and entity."""
@@ -102,17 +120,12 @@ def table_3(*, name: str = "", execution: Execution | None = None) -> BoldSuite:
 
 
 def entity_words(key: str) -> str:
-    """The words of an entity key: underscores as spaces, what stands in brackets dropped.
+    """The words of an entity key: underscores as spaces, words in brackets dropped.
 
-    >>> entity("Jack_Smith_(actor)")
+    >>> entity_words("Jack_Smith_(actor)")
     'Jack Smith'
     """
     return re.sub(r"\(.*?\)", "", key.replace("_", " ")).strip()
-
-
-def content_digest(rows: Sequence[BoldRow]) -> str:
-    """The digest of all texts, whatever the order of the files and the white space after a prompt."""
-    return digest([[*row[:4], (row.prompt or "").rstrip(), row.wiki] for row in sorted(rows, key=_place)])
 
 
 @lru_cache(maxsize=1 << 14)
@@ -123,102 +136,104 @@ def entity_mentions(domain: str, group: str, key: str) -> tuple[Mention, ...]:
     Lieu" in "appointed Lieu"). A profession, belief or ideology is masked inside longer words
     too ("nurses" becomes "XYZs"), as the paper's counts need; so are the words that name its group.
     """
-    known = load_facts()["domains"].get(domain)
-    mask = known["mask"] if known else "XYZ"
-    words = known.get("words", {}).get(group, []) if known else []
+    known = load_facts()["domains"].get(domain, {})
+    mask = known.get("mask", "XYZ")
+    words = known.get("words", {}).get(group, [])
     own = Mention(entity_words(key), mask=mask, whole_word=mask == "Person")
     return (own, *(Mention(word, mask=mask) for word in words))
 
 
-class _Grouping:
-    """The group a row is counted in, or None where a view leaves it out."""
+class BoldRow(NamedTuple):
+    """One prompt, and the human sentence it was cut from."""
 
-    def __init__(self, view: str | None) -> None:
-        if view is not None and view not in load_facts()["views"]:
-            raise InputError(
-                f"BOLD has no view {view!r}",
-                expected=", ".join(load_facts()["views"]),
-                fix="use one of these",
-            )
-        self._merged = merged_groups(view) if view else None
-
-    def __call__(self, row: BoldRow) -> Group | None:
-        if self._merged is None:
-            return Group(row.domain, row.group)
-        name = self._merged.get(row.domain, {}).get(row.group)
-        return Group(row.domain, name) if name else None
+    domain: str
+    group: str
+    key: str
+    """The entity: a person, a profession, a belief."""
+    idx: int
+    """Its place among the prompts of the entity in that group."""
+    prompt: str | None
+    wiki: str | None
+    """None, as the prompt, where the copy lacks it."""
 
 
-def _prompts(
-    suite: str, rows: Sequence[BoldRow], grouping: _Grouping
-) -> tuple[tuple[Prompt, ...], dict[str, str]]:
-    prompts: list[Prompt] = []
+def content_digest(rows: Sequence[BoldRow]) -> str:
+    """The digest of all texts, whatever the order of the files and the white space after a prompt."""
+    ordered = sorted(rows, key=lambda row: row[:4])
+    return digest([[*row[:4], (row.prompt or "").rstrip(), row.wiki] for row in ordered])
+
+
+def _build_prompts(
+    suite: str, rows: Sequence[BoldRow], merged: Mapping[str, Mapping[str, str]] | None
+) -> tuple[list[Prompt], dict[str, str]]:
+    """The prompts and their human texts; with ``merged`` groups only the groups of that view."""
+    prompts: dict[str, Prompt] = {}
     human: dict[str, str] = {}
-    seen: set[str] = set()
     for row in rows:
-        group = grouping(row)
-        if group is None or row.prompt is None:
+        group = row.group if merged is None else merged.get(row.domain, {}).get(row.group)
+        if not group or row.prompt is None:
             continue
         prompt = Prompt.create(
             suite,
             row.prompt.rstrip(),
-            groups=(group,),
+            groups=(Group(row.domain, group),),
             cluster=f"{row.domain}/{row.key}",
             mentions=entity_mentions(row.domain, row.group, row.key),
-            # Some prompts of an entity are the same text: their place tells them apart.
+            # Some prompts of an entity are the same text: their place distinguishes them.
             source=f"{row.domain}/{row.group}/{row.key}/{row.idx}",
             meta={"group": row.group, "entity": row.key},
         )
-        if prompt.id in seen:
+        if prompt.id in prompts:
             raise InputError(
-                f"the prompt {prompt.source} stands there twice",
+                f"the prompt {prompt.source} occurs twice",
                 expected="a number of its own, idx, for each prompt of an entity",
                 fix="drop one of the two, or number them",
             )
-        seen.add(prompt.id)
-        prompts.append(prompt)
+        prompts[prompt.id] = prompt
         if row.wiki is not None:
             human[prompt.id] = row.wiki
-    return tuple(prompts), human
+    return list(prompts.values()), human
 
 
 def _check_rows(folder: Path, *, subset: bool) -> tuple[list[BoldRow], list[str]]:
-    """The rows of a folder, and what is amiss with them; an error unless a subset is asked for."""
-    copy = read_copy(folder)
-    counts = [f"{file} is missing" for file in copy.missing] or _count_faults(copy.rows)
-    faults = _row_faults(copy.rows)
-    if not copy.rows:
+    """The rows of a folder and its faults; an error for faults unless a subset is wanted."""
+    rows, missing = read_copy(folder)
+    counts = [f"{file} is missing" for file in missing] or find_count_faults(rows)
+    faults = find_row_faults(rows)
+    if not rows:
         raise InputError(
             f"{folder} has no prompts", expected="at least one domain of BOLD", fix="get the copy again"
         )
     if not subset and (counts or faults):
         raise InputError(
-            f"{folder} is not all of BOLD: {_first([*counts, *faults])}",
+            f"{folder} is not all of BOLD: {_list_first([*counts, *faults])}",
             expected="23,679 prompts in 43 groups, each with its Wikipedia sentence",
             fix=f"get the copy again; `audit --suite bold-subset:{folder}` takes it as it is",
         )
-    groups = len({row[:2] for row in copy.rows})
-    whole = [f"{len(copy.rows):,} prompts in {groups} groups, not BOLD's 23,679 in 43"] if counts else []
-    return copy.rows, [*whole, *([_first(faults)] if faults else [])]
+    groups = len({row[:2] for row in rows})
+    whole = [f"{len(rows):,} prompts in {groups} groups, not BOLD's 23,679 in 43"] if counts else []
+    return rows, [*whole, *([_list_first(faults)] if faults else [])]
 
 
-def _first(faults: Sequence[str]) -> str:
+def _list_first(faults: Sequence[str]) -> str:
     more = f", and {len(faults) - 3:,} more" if len(faults) > 3 else ""
     return "; ".join(faults[:3]) + more
 
 
-def _count_faults(rows: Sequence[BoldRow]) -> list[str]:
+def find_count_faults(rows: Sequence[BoldRow]) -> list[str]:
+    """The groups whose number of prompts is not the published one."""
     expected = published_counts()
-    found = Counter((row.domain, row.group) for row in rows if row.prompt is not None)
+    counts = Counter((row.domain, row.group) for row in rows if row.prompt is not None)
     return [
-        f"{domain}/{group} has {found[domain, group]:,} prompts, published are {expected.get(place, 0):,}"
-        for place in (*expected, *(found.keys() - expected.keys()))
-        if found[place] != expected.get(place, 0)
+        f"{domain}/{group} has {counts[domain, group]:,} prompts, published are {expected.get(place, 0):,}"
+        for place in (*expected, *(counts.keys() - expected.keys()))
+        if counts[place] != expected.get(place, 0)
         for domain, group in [place]
     ]
 
 
-def _row_faults(rows: Sequence[BoldRow]) -> list[str]:
+def find_row_faults(rows: Sequence[BoldRow]) -> list[str]:
+    """The rows whose sentence is missing or does not begin with its prompt."""
     faults = []
     for row in rows:
         place = f"{row.domain}/{row.group}/{row.key} {row.idx + 1}"
@@ -231,45 +246,255 @@ def _row_faults(rows: Sequence[BoldRow]) -> list[str]:
     return faults
 
 
-def _place(row: BoldRow) -> tuple[str, str, str, int]:
-    return row[:4]
-
-
-def _name(subset: bool, view: str | None) -> str:
-    part = "bold-subset" if subset else "bold"
-    return f"{part}-{view.replace('_', '-')}" if view else part
-
-
-def _limits() -> dict[str, dict[str, tuple[str, ...]]]:
-    return {
-        metric: {axis: tuple(groups) for axis, groups in axes.items()}
-        for metric, axes in load_facts()["limits"].items()
-    }
-
-
-def _info(
-    name: str, found: str, view: str | None, rows: Sequence[BoldRow], warnings: Sequence[str]
+def _describe_suite(
+    name: str, texts_digest: str, view: str | None, rows: Sequence[BoldRow], warnings: Sequence[str]
 ) -> SuiteInfo:
-    head = load_facts()["suite"]
+    head, limits = load_facts()["suite"], load_facts()["limits"]
     present = {(row.domain, row.group) for row in rows}
     axes = tuple(load_facts()["views"][view]) if view else tuple(dict.fromkeys(row.domain for row in rows))
     return SuiteInfo(
         name=name,
-        version=head["version"] + ("" if found == head["digest"] else "+changed"),
+        version=head["version"] + ("" if texts_digest == head["digest"] else "+changed"),
         summary="Beginnings of Wikipedia sentences about people, professions, beliefs and political ideas.",
         baselines={
             axis: BASELINES[axis] if not view and (axis, BASELINES.get(axis)) in present else REST
             for axis in axes
         },
-        metrics=METRICS
-        if not view
-        else tuple(name for name in METRICS if name not in load_facts()["limits"]),
+        metrics=tuple(name for name in METRICS if not view or name not in limits),
         cluster="entity",
         citation=head["citation"],
         licence="CC BY-SA 4.0 (the data, which is not shipped)",
-        digest=found,
+        digest=texts_digest,
         notes=(*NOTES, *(f"This copy: {warning}." for warning in warnings)),
         spec=SPEC,
-        limits=_limits(),
+        limits={
+            metric: {axis: tuple(groups) for axis, groups in of_axes.items()}
+            for metric, of_axes in limits.items()
+        },
         exploratory={axis: EXPLORATORY[axis] for axis in axes if axis in EXPLORATORY},
     )
+
+
+@cache
+def load_facts() -> Mapping[str, Any]:
+    """The file ``assets/suites/bold.toml``: published counts, masks, merged groups, and limits of metrics."""
+    return tomllib.loads(asset_path("suites", "bold.toml").read_text(encoding="utf-8"))
+
+
+def published_counts() -> dict[tuple[str, str], int]:
+    """The number of prompts of each (domain, group): 23,679 in 43 groups."""
+    return {
+        (name, group): count
+        for name, domain in load_facts()["domains"].items()
+        for group, count in domain["counts"].items()
+    }
+
+
+def merged_groups(view: str) -> dict[str, dict[str, str]]:
+    """For each axis of a view the merged group of every group in it.
+
+    >>> merged_groups("table_3")["profession"]["nursing_specialties"]
+    'healthcare & medicine'
+    """
+    return {
+        axis: {part: name for name, parts in groups.items() for part in parts}
+        for axis, groups in load_facts()["views"][view].items()
+    }
+
+
+def find_copy(name: str, execution: Execution) -> Path:
+    """The folder of a copy of BOLD.
+
+    Args:
+        name: A folder, or ``AmazonScience/bold[@REVISION]`` of the Hub. Empty: the folder that the
+            environment variable EVENHAND_BOLD names, else ``bold`` in that of EVENHAND_DATA, else the copy in
+            the Hub's cache, else (not offline) the Hub itself.
+        execution: Whether the run is offline.
+    """
+    repository, _, revision = name.partition("@")
+    if repository == REPOSITORY and not Path(name).is_dir():
+        return _from_hub(revision or None, execution)
+    if given := name or os.environ.get(FOLDER):
+        return user_path(given)
+    data = Path(os.environ.get("EVENHAND_DATA", "")) / "bold"
+    if "EVENHAND_DATA" in os.environ and data.is_dir():
+        return data
+    return _from_hub(None, execution)
+
+
+def _from_hub(revision: str | None, execution: Execution) -> Path:
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    except ImportError as error:
+        raise _missing_copy("the library huggingface_hub that asks the Hub is not installed") from error
+
+    def download(*, offline: bool) -> Path:
+        patterns = ["*_prompt_wiki.json", "*.parquet"]
+        return Path(
+            snapshot_download(
+                REPOSITORY,
+                repo_type="dataset",
+                revision=revision,
+                local_files_only=offline,
+                allow_patterns=patterns,
+            )
+        )
+
+    try:
+        return download(offline=True)
+    except LocalEntryNotFoundError as error:
+        if execution.offline:
+            raise _missing_copy("it is not in the Hub's cache, and the run is offline") from error
+    try:
+        return download(offline=False)
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        raise _missing_copy(f"it is not available from the Hub: {reason}") from error
+
+
+def _missing_copy(reason: str) -> InputError:
+    return InputError(f"no copy of BOLD was named, and {reason}", expected="a local copy", fix=_GET)
+
+
+class BoldCopy(NamedTuple):
+    """The contents of a folder."""
+
+    rows: list[BoldRow]
+    missing: list[str]
+    """Files of domains that are not there."""
+
+
+_Read = Callable[[str, Sequence[Path]], Iterator[BoldRow]]
+
+
+def read_copy(folder: Path) -> BoldCopy:
+    """Every row of a copy, by domain in the order of Table 1, then as the files have them."""
+    if not folder.is_dir():
+        what = "a file" if folder.is_file() else "not there"
+        raise InputError(f"{folder} is {what}", expected=ACCEPTED, fix="check the path")
+    if (folder / "prompts").is_dir() or (folder / "wikipedia").is_dir():
+        return _by_domain(folder, _read_original, ("prompts/{}_prompt.json", "wikipedia/{}_wiki.json"))
+    if any(folder.glob("*_prompt_wiki.json")):
+        # The Hub's layout: one object per entity, JSON lines or one list; every one of its prompts is taken.
+        return _by_domain(
+            folder,
+            lambda domain, paths: _entities(_objects(paths[0]), paths[0], domain),
+            ("{}_prompt_wiki.json",),
+        )
+    if domains := sorted(path.stem for path in folder.glob("*.jsonl")):
+        return _by_domain(folder, _read_lines, ("{}.jsonl",), domains)
+    if tables := sorted(folder.rglob("*.parquet")):
+        return _from_parquet(tables)
+    raise InputError(f"{folder} holds no BOLD", expected=ACCEPTED, fix="check the path")
+
+
+def _by_domain(folder: Path, read: _Read, names: Sequence[str], more: Sequence[str] = ()) -> BoldCopy:
+    """The rows of BOLD's domains, and of more that a user's own pages may have."""
+    rows: list[BoldRow] = []
+    missing: list[str] = []
+    for domain in dict.fromkeys((*load_facts()["domains"], *more)):
+        paths = [folder / name.format(domain) for name in names]
+        absent = [str(path.relative_to(folder)) for path in paths if not path.is_file()]
+        missing += absent
+        rows += [] if absent else read(domain, paths)
+    return BoldCopy(rows, missing)
+
+
+def _read_original(domain: str, paths: Sequence[Path]) -> Iterator[BoldRow]:
+    """The authors' layout: group to entity to a list, prompts in one file and sentences in another."""
+    prompts, wiki = (_read_nested(path) for path in paths)
+    for group in dict.fromkeys((*prompts, *wiki)):
+        entities, sentences = prompts.get(group, {}), wiki.get(group, {})
+        for key in dict.fromkeys((*entities, *sentences)):
+            for idx, pair in enumerate(zip_longest(entities.get(key, []), sentences.get(key, []))):
+                yield BoldRow(domain, group, key, idx, *pair)
+
+
+def _entities(objects: Iterable[Mapping[str, Json]], path: Path, domain: str | None) -> Iterator[BoldRow]:
+    for number, item in enumerate(objects, start=1):
+        try:
+            group, key = str(item["category"]), str(item["name"])
+            of_domain = domain or str(item["domain"])
+            prompts, wiki = _texts(item["prompts"]), _texts(item["wikipedia"])
+        except (KeyError, TypeError) as error:
+            _raise_damaged(path, f"entity {number} has no usable {error}")
+        for idx, pair in enumerate(zip_longest(prompts, wiki)):
+            yield BoldRow(of_domain, group, key, idx, *pair)
+
+
+def _read_lines(domain: str, paths: Sequence[Path]) -> Iterator[BoldRow]:
+    """One JSON line per prompt: domain, group, key, idx, prompt, wiki."""
+    for number, item in enumerate(_objects(paths[0]), start=1):
+        try:
+            group, key, idx = str(item["group"]), str(item["key"]), int(cast(int, item["idx"]))
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            _raise_damaged(paths[0], f"line {number} has no usable {error}")
+        prompt, wiki = (
+            value if isinstance(value, str) else None for value in (item.get("prompt"), item.get("wiki"))
+        )
+        yield BoldRow(domain, group, key, idx, prompt, wiki)
+
+
+def _from_parquet(tables: Sequence[Path]) -> BoldCopy:
+    from evenhand.store.table_files import load_parquet
+
+    rows = [row for path in tables for row in _entities(load_parquet(path).to_dicts(), path, None)]
+    order = {domain: place for place, domain in enumerate(load_facts()["domains"])}
+    rows.sort(key=lambda row: order.get(row.domain, len(order)))
+    present = {row.domain for row in rows}
+    return BoldCopy(rows, [f"the domain {domain}" for domain in order if domain not in present])
+
+
+def _read_nested(path: Path) -> Mapping[str, Mapping[str, list[str]]]:
+    try:
+        groups = cast("Mapping[str, Mapping[str, Json]]", _parse_json(_read(path), path))
+        return {
+            group: {key: _texts(texts) for key, texts in entities.items()}
+            for group, entities in groups.items()
+        }
+    except (AttributeError, TypeError):
+        _raise_damaged(path, "it is no object of groups, each with its entities and their lists of texts")
+
+
+def _objects(path: Path) -> Iterator[Mapping[str, Json]]:
+    """The objects of a JSON list, or of JSON lines."""
+    text = _read(path)
+    parts = (
+        cast("Iterable[Json]", _parse_json(text, path))
+        if text.lstrip().startswith("[")
+        # Not splitlines: a text may hold a line separator of Unicode.
+        else (
+            _parse_json(line, path, f"line {number} ")
+            for number, line in enumerate(text.split("\n"), 1)
+            if line.strip()
+        )
+    )
+    for number, part in enumerate(parts, start=1):
+        if not isinstance(part, Mapping):
+            _raise_damaged(path, f"entry {number} is no object")
+        yield part
+
+
+def _read(path: Path) -> str:
+    try:
+        return read_text(path)
+    except (OSError, UnicodeDecodeError) as error:
+        _raise_damaged(path, str(error))
+
+
+def _parse_json(text: str, path: Path, where: str = "") -> Json:
+    try:
+        return cast(Json, json.loads(text))
+    except (ValueError, RecursionError) as error:
+        _raise_damaged(path, f"{where}is not JSON: {error}")
+
+
+def _texts(value: Json) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise TypeError("list of texts")
+    return cast("list[str]", value)
+
+
+def _raise_damaged(path: Path, problem: str) -> NoReturn:
+    raise InputError(f"{path}: {problem}", expected=ACCEPTED, fix="get the file again")

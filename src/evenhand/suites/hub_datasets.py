@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from io import StringIO
 from pathlib import Path
-from typing import NamedTuple, NoReturn, cast
+from typing import Final, NamedTuple, NoReturn, cast
 from urllib.parse import parse_qsl
 
 import polars as pl
@@ -25,10 +25,24 @@ from evenhand.core.records import RESERVED_GROUPS, REST, Execution, Group, Menti
 from evenhand.core.regular_files import open_regular
 from evenhand.store.table_files import read_bytes, read_json_lines, read_table, text_table, to_cell
 
-ACCEPTED = (
+ACCEPTED: Final = (
     "hub:ORG/NAME[@REVISION][#CONFIG/SPLIT]?prompt=COLUMN&group.AXIS=COLUMN, or a folder or file instead"
 )
-_SINGLE = ("prompt", "cluster", "template", "mentions")
+ENDINGS: Final = (".parquet", ".jsonl", ".ndjson", ".csv", ".tsv", ".json")
+METRICS: Final = ("sentiment", "gender_polarity")
+_SINGLE: Final = ("prompt", "cluster", "template", "mentions")
+_PACKED: Final = tuple(f"{ending}.gz" for ending in ENDINGS if ending not in (".parquet", ".json"))
+_README: Final = "README.md"
+_SPLITS: Final[Mapping[str, tuple[str, ...]]] = {
+    "train": ("train", "training"),
+    "validation": ("validation", "valid", "val", "dev"),
+    "test": ("test", "testing", "eval", "evaluation"),
+}
+"""The words by which the Hub distinguishes splits in the names of files and folders."""
+_MOST: Final = 1_000_000
+Row = Mapping[str, str | None]
+SplitParts = dict[tuple[str, str], list[str]]
+"""Configuration and split to files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +58,7 @@ class PromptColumns:
     strata: tuple[str, ...] = ()
 
     def identity(self) -> dict[str, Json]:
-        """What the prompts depend on, beside the files."""
+        """What the prompts depend on, besides the files."""
         return {name: value for name, value in asdict(self).items() if value}
 
     def list_columns(self) -> dict[str, str]:
@@ -58,7 +72,7 @@ class PromptColumns:
 
 
 class DatasetName(NamedTuple):
-    """A data set as it was asked for."""
+    """The name of a data set, in parts."""
 
     place: str
     """A Hub id, a folder or a file."""
@@ -68,14 +82,16 @@ class DatasetName(NamedTuple):
     columns: PromptColumns
 
     def title(self) -> str:
-        """What the suite is called in tables."""
+        """The name of the suite in tables."""
         part = "/".join(name for name in (self.config, self.split) if name)
         return f"{self.place}#{part}" if part else self.place
 
 
 def parse_dataset_name(name: str) -> DatasetName:
     """The parts of a name; an error where it names no place, no prompt or no group."""
-    here = _here(name)
+    # The longest beginning of a name, up to a mark, that is a file or folder here: marks in it are none.
+    ends = (at for at in range(len(name) - 1, 0, -1) if name[at] in "?#@")
+    here = next((name[:end] for end in ends if os.path.exists(user_path(name[:end]))), "")
     source, _, query = name.removeprefix(here).partition("?")
     place, _, part = source.partition("#")
     config, slash, split = part.rpartition("/") if part else ("", "", "")
@@ -87,57 +103,37 @@ def parse_dataset_name(name: str) -> DatasetName:
     return DatasetName(here + identifier, revision, config, split, _columns(query))
 
 
-def _here(name: str) -> str:
-    """The longest beginning of a name, up to a mark, that is a file or folder here: marks in it are none."""
-    ends = (at for at in range(len(name) - 1, 0, -1) if name[at] in "?#@")
-    return next((name[:end] for end in ends if os.path.exists(user_path(name[:end]))), "")
-
-
 def _columns(query: str) -> PromptColumns:
-    single: dict[str, str] = {}
-    groups: dict[str, str] = {}
-    baselines: dict[str, str] = {}
+    named: dict[str, dict[str, str]] = {"": {}, "group": {}, "baseline": {}}
     strata: list[str] = []
     for key, value in parse_qsl(query, keep_blank_values=True):
         kind, _, axis = key.partition(".")
         if not value:
             _refuse(f"{key} names no column")
-        if key in _SINGLE and key not in single:
-            single[key] = value
-        elif kind == "group" and axis and axis not in groups:
-            groups[axis] = value
-        elif kind == "baseline" and axis and axis not in baselines:
-            baselines[axis] = value
-        elif key == "stratum":
+        if key == "stratum":
             strata.append(value)
-        else:
-            _refuse(f"{key}={value} is {'said twice' if key in single else 'not known'}")
+            continue
+        kind, name = ("", key) if key in _SINGLE else (kind or key, axis)
+        if not name or kind not in named:
+            _refuse(f"{key}={value} is not known")
+        if name in named[kind]:
+            _refuse(f"{key}={value} is given twice")
+        named[kind][name] = value
+    single, groups, baselines = named.values()
     if "prompt" not in single or not groups:
         _refuse(f"{query or 'nothing'!r} names no {'group' if 'prompt' in single else 'prompt'} column")
     for axis in baselines:
         if axis not in groups:
             _refuse(f"baseline.{axis} is of an axis without a group column")
-    prompt = single.pop("prompt")
-    return PromptColumns(prompt, groups, baselines, strata=tuple(dict.fromkeys(strata)), **single)
+    return PromptColumns(groups=groups, baselines=baselines, strata=tuple(dict.fromkeys(strata)), **single)
 
 
-def _refuse(came: str) -> NoReturn:
+def _refuse(problem: str) -> NoReturn:
     raise InputError(
-        came,
+        problem,
         expected=ACCEPTED + "; also cluster=, template=, mentions=, stratum=, baseline.AXIS=GROUP",
         fix="quote the whole name: a shell reads ? and & itself",
     )
-
-
-ENDINGS = (".parquet", ".jsonl", ".ndjson", ".csv", ".tsv", ".json")
-_PACKED = tuple(f"{ending}.gz" for ending in ENDINGS if ending not in (".parquet", ".json"))
-_README = "README.md"
-_SPLITS: Mapping[str, tuple[str, ...]] = {
-    "train": ("train", "training"),
-    "validation": ("validation", "valid", "val", "dev"),
-    "test": ("test", "testing", "eval", "evaluation"),
-}
-"""The words by which the Hub tells splits apart in the names of files and folders."""
 
 
 class SplitFiles(NamedTuple):
@@ -161,20 +157,21 @@ def find_files(name: DatasetName, execution: Execution) -> SplitFiles:
 
 
 def _local(folder: Path, name: DatasetName) -> SplitFiles:
-    found = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-    readme = folder / _README
-    chosen = choose_files(found, _text(readme) if readme.is_file() else "", name)
+    files = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    chosen = choose_files(files, _read_card(folder), name)
     paths = tuple(folder / file for file in chosen)
     return SplitFiles(paths, digest([[file, file_digest(folder / file)] for file in chosen]))
 
 
-def _text(path: Path) -> str:
-    with open_regular(path) as file:
+def _read_card(folder: Path) -> str:
+    if not (folder / _README).is_file():
+        return ""
+    with open_regular(folder / _README) as file:
         return file.read(1 << 20).decode("utf-8", "replace")
 
 
 def choose_files(files: Sequence[str], readme: str, name: DatasetName) -> list[str]:
-    """The files of the configuration and split that were asked for, or of the only ones there are."""
+    """The files of the configuration and split that are named, or of the only ones there are."""
     tables = (file for file in files if file.lower().endswith((*ENDINGS, *_PACKED)))
     data = sorted(file for file in tables if not re.search(r"(^|/)[._]", file))
     parts = _read_declared(readme, data) or _by_folder(data, name) or _by_name(data)
@@ -189,22 +186,19 @@ def choose_files(files: Sequence[str], readme: str, name: DatasetName) -> list[s
     return parts[config, split]
 
 
-def _only(what: str, asked: str, known: set[str], place: str) -> str:
-    """What was asked for, or the only one; ``default`` and ``train`` where several are there is no guess."""
-    if asked in known:
-        return asked
-    if not asked and len(known) == 1:
+def _only(what: str, named: str, known: set[str], place: str) -> str:
+    """The named one, or the only one, or the default configuration; among several splits is no guess."""
+    if named in known:
+        return named
+    if not named and len(known) == 1:
         return next(iter(known))
-    if not asked and what == "configuration" and "default" in known:
+    if not named and what == "configuration" and "default" in known:
         return "default"
     raise InputError(
-        f"{place} has {f'no {what} {asked!r}' if asked else f'{len(known)} {what}s'}",
+        f"{place} has {f'no {what} {named!r}' if named else f'{len(known)} {what}s'}",
         expected=", ".join(sorted(known)),
         fix="name it with #CONFIG/SPLIT, or #SPLIT where there is one configuration",
     )
-
-
-SplitParts = dict[tuple[str, str], list[str]]
 
 
 def _read_declared(readme: str, files: Sequence[str]) -> SplitParts:
@@ -214,9 +208,13 @@ def _read_declared(readme: str, files: Sequence[str]) -> SplitParts:
         name, folder = _word(config.get("config_name"), "default"), _word(config.get("data_dir"), "")
         for split, pattern in _patterns(config.get("data_files")):
             wanted = f"{folder.rstrip('/')}/{pattern}" if folder else pattern
-            found = [wanted] if wanted in files else [file for file in files if _matches(file, wanted)]
-            if found:
-                parts.setdefault((name, split), []).extend(found)
+            # `**/` may also stand for no folder at all, which fnmatch does not know.
+            short = wanted.replace("**/", "")
+            matches = [file for file in files if fnmatch(file, wanted) or fnmatch(file, short)]
+            if wanted in files:
+                matches = [wanted]
+            if matches:
+                parts.setdefault((name, split), []).extend(matches)
     return parts
 
 
@@ -253,16 +251,11 @@ def _word(value: object, default: str) -> str:
     return value if isinstance(value, str) else default
 
 
-def _matches(file: str, pattern: str) -> bool:
-    # `**/` may also stand for no folder at all, which fnmatch does not know.
-    return fnmatch(file, pattern) or fnmatch(file, pattern.replace("**/", ""))
-
-
 def _by_folder(files: Sequence[str], name: DatasetName) -> SplitParts:
-    """The files of ``CONFIG/SPLIT/``: so the Hub lays out what it converts to Parquet."""
+    """The files of ``CONFIG/SPLIT/``: the Hub's layout of what it converts to Parquet."""
     start = f"{name.config}/{name.split}/"
-    found = [file for file in files if name.config and file.startswith(start)]
-    return {(name.config, name.split): found} if found else {}
+    matches = [file for file in files if name.config and file.startswith(start)]
+    return {(name.config, name.split): matches} if matches else {}
 
 
 def _by_name(files: Sequence[str]) -> SplitParts:
@@ -295,7 +288,16 @@ def _from_hub(name: DatasetName, execution: Execution) -> SplitFiles:
             try:
                 return _find_cached(name)
             except OSError:
-                raise _absent(name, execution, error) from error
+                at = f" at {name.revision!r}" if name.revision else ""
+                message = next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
+                why = f"is not available from the Hub: {message}"
+                if execution.offline:
+                    why = "is not on this machine, and the run is offline"
+                raise InputError(
+                    f"the data set {name.place!r}{at} {why}",
+                    expected=ACCEPTED,
+                    fix="check the name, or download the data set and name its folder",
+                ) from error
 
 
 def _download_files(name: DatasetName, download: Callable[..., str]) -> SplitFiles:
@@ -303,9 +305,8 @@ def _download_files(name: DatasetName, download: Callable[..., str]) -> SplitFil
 
     info = HfApi().dataset_info(name.place, revision=name.revision or None)
     wanted = {"repo_type": "dataset", "revision": info.sha}
-    readme = Path(download(name.place, allow_patterns=[_README], **wanted)) / _README
-    files = [one.rfilename for one in info.siblings or ()]
-    chosen = choose_files(files, _text(readme) if readme.is_file() else "", name)
+    card = _read_card(Path(download(name.place, allow_patterns=[_README], **wanted)))
+    chosen = choose_files([one.rfilename for one in info.siblings or ()], card, name)
     names = [glob.escape(file) for file in chosen]
     folder = Path(download(name.place, allow_patterns=names, **wanted))
     return SplitFiles(tuple(folder / file for file in chosen), folder.name)
@@ -316,37 +317,21 @@ def _find_cached(name: DatasetName) -> SplitFiles:
     from huggingface_hub.errors import HFValidationError
 
     try:
-        # No file is asked for: the folder is wanted, whatever part of the data set lies in it.
-        found = snapshot_download(
-            name.place,
-            repo_type="dataset",
-            revision=name.revision or None,
-            local_files_only=True,
-            allow_patterns=["no/such/file"],
+        # The folder is wanted, whatever part of the data set is in it: no file is requested.
+        folder = Path(
+            snapshot_download(
+                name.place,
+                repo_type="dataset",
+                revision=name.revision or None,
+                local_files_only=True,
+                allow_patterns=["no/such/file"],
+            )
         )
     except HFValidationError as error:
         raise InputError(
             f"{name.place!r} is not the name of a data set", expected=ACCEPTED, fix="check the name"
         ) from error
-    return SplitFiles(_local(Path(found), name).paths, Path(found).name)
-
-
-def _absent(name: DatasetName, execution: Execution, error: Exception) -> InputError:
-    at = f" at {name.revision!r}" if name.revision else ""
-    said = next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
-    offline = "is not on this machine, and the run is offline"
-    why = offline if execution.offline else f"cannot be had from the Hub: {said}"
-    return InputError(
-        f"the data set {name.place!r}{at} {why}",
-        expected=ACCEPTED,
-        fix="check the name, or download the data set and name its folder",
-    )
-
-
-METRICS = ("sentiment", "gender_polarity")
-_MOST = 1_000_000
-
-Row = Mapping[str, str | None]
+    return SplitFiles(_local(folder, name).paths, folder.name)
 
 
 class HubSuite:
@@ -418,17 +403,17 @@ def _json_table(path: Path) -> pl.DataFrame:
 def _prompts(name: DatasetName, table: pl.DataFrame) -> tuple[list[Prompt], tuple[str, ...]]:
     columns = name.columns
     _check_columns(columns, table, name.place)
-    found: dict[str, Prompt] = {}
+    prompts: dict[str, Prompt] = {}
     empty = copies = 0
     for number, row in enumerate(table.iter_rows(named=True)):
         texts = _texts(_field(row, columns.prompt))
         empty += not texts
         for text in texts:
             prompt = _prompt(name, row, number, text)
-            copies += prompt.id in found
-            found.setdefault(prompt.id, prompt)
+            copies += prompt.id in prompts
+            prompts.setdefault(prompt.id, prompt)
     counts = {"rows have no prompt and are left out": empty, "prompts are copies and are taken once": copies}
-    return list(found.values()), tuple(f"{count:,} {what}." for what, count in counts.items() if count)
+    return list(prompts.values()), tuple(f"{count:,} {what}." for what, count in counts.items() if count)
 
 
 def _prompt(name: DatasetName, row: Row, number: int, text: str) -> Prompt:

@@ -3,46 +3,15 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
-from typing import Literal, NotRequired, TypedDict, cast, get_args
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path
-from evenhand.core.records import ALL, Group, Mask, Mention, Prompt, SuiteInfo
+from evenhand.core.records import ALL, Group, Mention, Prompt, SuiteInfo
 
-PromptKind = Literal["indirect", "liberal", "conservative", "direct"]
-Pronouns = dict[str, str]
-
-
-class _Option(TypedDict):
-    name: str
-    keywords: list[str]
-    printed: NotRequired[list[str]]
-    pronouns: NotRequired[Pronouns]
-
-
-class _Template(TypedDict):
-    number: int
-    kind: str
-    text: str
-    variants: NotRequired[list[Pronouns]]
-
-
-class _Attribute(TypedDict):
-    name: str
-    options: list[_Option]
-    prompts: list[_Template]
-
-
-class _Suite(TypedDict):
-    version: str
-    citation: str
-
-
-class _File(TypedDict):
-    suite: _Suite
-    attributes: list[_Attribute]
+KINDS: Final = ("indirect", "liberal", "conservative", "direct")
 
 
 class PoliticalSuite:
@@ -58,10 +27,16 @@ class PoliticalSuite:
     """
 
     def __init__(self, *, kind: str = "indirect", printed: bool = False, name: str = "") -> None:
-        self._kind = _check_kind(name or kind)
+        self._kind = name or kind
+        if self._kind not in KINDS:
+            raise InputError(
+                f"the political suite has no prompts of kind {self._kind!r}",
+                expected=", ".join(KINDS),
+                fix="for example --suite political:direct",
+            )
         self._printed = printed
         path = asset_path("suites", "political.toml")
-        self._file = cast(_File, tomllib.loads(path.read_text(encoding="utf-8")))
+        self._file = tomllib.loads(path.read_text(encoding="utf-8"))
         head = self._file["suite"]
         self.info = SuiteInfo(
             name="political" if self._kind == "indirect" else f"political:{self._kind}",
@@ -84,22 +59,19 @@ class PoliticalSuite:
 
     def prompts(self) -> Iterator[Prompt]:
         """The prompts by attribute, option, keyword and template."""
+        kinds = ("liberal", "conservative") if self._kind == "direct" else (self._kind,)
         for attribute in self._file["attributes"]:
-            templates = [template for template in attribute["prompts"] if self._is_wanted(template)]
+            templates = [template for template in attribute["prompts"] if template["kind"] in kinds]
             for option in attribute["options"]:
                 keywords = option.get("printed", option["keywords"]) if self._printed else option["keywords"]
                 for keyword in keywords:
                     for template in templates:
                         yield from self._fill_template(attribute["name"], option, keyword, template)
 
-    def _is_wanted(self, template: _Template) -> bool:
-        return template["kind"] == self._kind or (self._kind == "direct" and template["kind"] != "indirect")
-
     def _fill_template(
-        self, attribute: str, option: _Option, keyword: str, template: _Template
+        self, attribute: str, option: Mapping[str, Any], keyword: str, template: Mapping[str, Any]
     ) -> Iterator[Prompt]:
         variants = template.get("variants")
-        mask: Mask = "Person" if attribute == "gender" else "XYZ"
         for pronouns in variants or [option.get("pronouns", {})]:
             subject = pronouns.get("subject", "")
             fills = {"keyword": keyword, **pronouns}
@@ -110,17 +82,7 @@ class PoliticalSuite:
                 groups=(Group(attribute, option["name"]),),
                 cluster=keyword,
                 template_id=f"{attribute}-{template['number']:02d}{ending}",
-                mentions=(Mention(keyword, mask=mask),),
+                mentions=(Mention(keyword, mask="Person" if attribute == "gender" else "XYZ"),),
                 fills=fills,
                 meta={"kind": template["kind"]},
             )
-
-
-def _check_kind(kind: str) -> PromptKind:
-    if kind not in get_args(PromptKind):
-        raise InputError(
-            f"the political suite has no prompts of kind {kind!r}",
-            expected=", ".join(get_args(PromptKind)),
-            fix="for example --suite political:direct",
-        )
-    return cast(PromptKind, kind)

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal
-
-from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path
-from evenhand.core.records import RESERVED_GROUPS, Group, Mention, Prompt, SuiteInfo
-from evenhand.core.regular_files import read_text
-from evenhand.core.toml import parse_toml
-from evenhand.suites.templates import find_repeated
+from evenhand.core.records import Group, Mention, Prompt, SuiteInfo
+from evenhand.core.toml import StrictModel, read_model
+from evenhand.suites.templates import Misfit, find_baseline_misfits, find_group_misfits, find_repeated
 
 _MOST_PROMPTS: Final = 1_000_000
-Published = Literal["all", "contexts", "axes", "none"]
+_FIX: Final = "fix the file; `evenhand show regard` shows the format"
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Demographic(_Strict):
+class Demographic(StrictModel):
     """A group, and the words that stand for it in a template and are masked afterwards."""
 
     name: str
     surface: str
 
 
-class AxisGroups(_Strict):
+class AxisGroups(StrictModel):
     """Demographics to compare, one of them the baseline."""
 
     name: str
@@ -40,24 +32,24 @@ class AxisGroups(_Strict):
     groups: tuple[Demographic, ...] = ()
 
 
-class BiasContext(_Strict):
+class BiasContext(StrictModel):
     """A bias context: templates about one side of life."""
 
     name: str
     templates: tuple[str, ...] = ()
 
 
-class RegardHeader(_Strict):
+class RegardHeader(StrictModel):
     """What the suite is called, and what of the published one it keeps."""
 
     name: str = "regard"
     version: str = "1"
     placeholder: str = "XYZ"
     citation: str = ""
-    published: Published = "all"
+    published: Literal["all", "contexts", "axes", "none"] = "all"
 
 
-class RegardFile(_Strict):
+class RegardFile(StrictModel):
     """A whole file."""
 
     suite: RegardHeader = RegardHeader()
@@ -66,57 +58,32 @@ class RegardFile(_Strict):
 
 
 def read_regard(path: Path) -> RegardFile:
-    """The contents of a file, its types checked; whether the parts fit is asked once they are joined."""
-    try:
-        return RegardFile.model_validate(parse_toml(read_text(path, encoding="utf-8-sig")))
-    except OSError as error:
-        raise _error(path, f"it cannot be read ({error.strerror})", "a TOML file") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise _error(path, f"it is no TOML: {error}", "TOML 1.0 in UTF-8") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise _error(path, f"{place}: {first['msg']}", "the keys and types of the format") from error
+    """The contents of a file, its types checked; whether the parts fit is checked once they are joined."""
+    return read_model(path, RegardFile, fix=_FIX)
 
 
 def merge_files(published: RegardFile, own: RegardFile, path: Path) -> RegardFile:
     """The published file with a user's added to it, checked as a whole."""
     keep = own.suite.published
-    contexts = published.contexts if keep in ("all", "contexts") else ()
-    axes = published.axes if keep in ("all", "axes") else ()
-    header = own.suite.model_copy(
-        update={"citation": own.suite.citation or published.suite.citation, "published": keep}
-    )
-    whole = RegardFile(
-        suite=header, contexts=_merge_contexts(contexts, own.contexts), axes=_merge_axes(axes, own.axes)
-    )
-    for came, accepted in _find_misfits(whole):
-        raise _error(path, came, accepted)
+    contexts: dict[str, BiasContext] = {}
+    for context in (*(published.contexts if keep in ("all", "contexts") else ()), *own.contexts):
+        earlier = contexts.get(context.name, BiasContext(name=context.name)).templates
+        contexts[context.name] = BiasContext(name=context.name, templates=(*earlier, *context.templates))
+    axes: dict[str, AxisGroups] = {}
+    for axis in (*(published.axes if keep in ("all", "axes") else ()), *own.axes):
+        before = axes.get(axis.name, AxisGroups(name=axis.name))
+        axes[axis.name] = AxisGroups(
+            name=axis.name, baseline=axis.baseline or before.baseline, groups=(*before.groups, *axis.groups)
+        )
+    header = own.suite.model_copy(update={"citation": own.suite.citation or published.suite.citation})
+    whole = RegardFile(suite=header, contexts=tuple(contexts.values()), axes=tuple(axes.values()))
+    for problem, accepted in _find_misfits(whole):
+        raise InputError(f"{path.name}: {problem}", expected=accepted, fix=_FIX)
     return whole
 
 
-def _merge_contexts(first: Iterable[BiasContext], second: Iterable[BiasContext]) -> tuple[BiasContext, ...]:
-    found: dict[str, BiasContext] = {}
-    for context in (*first, *second):
-        earlier = found.get(context.name, BiasContext(name=context.name)).templates
-        found[context.name] = BiasContext(name=context.name, templates=(*earlier, *context.templates))
-    return tuple(found.values())
-
-
-def _merge_axes(first: Iterable[AxisGroups], second: Iterable[AxisGroups]) -> tuple[AxisGroups, ...]:
-    found: dict[str, AxisGroups] = {}
-    for axis in (*first, *second):
-        earlier = found.get(axis.name, AxisGroups(name=axis.name))
-        found[axis.name] = AxisGroups(
-            name=axis.name,
-            baseline=axis.baseline or earlier.baseline,
-            groups=(*earlier.groups, *axis.groups),
-        )
-    return tuple(found.values())
-
-
-def _find_misfits(file: RegardFile) -> Iterator[tuple[str, str]]:
-    """What does not fit, and what would, in the order in which it should be mended."""
+def _find_misfits(file: RegardFile) -> Iterator[Misfit]:
+    """What does not fit, and what would, in the order in which it should be fixed."""
     if not file.contexts:
         yield "there is no context", "at least one context with templates"
     if not file.axes:
@@ -125,14 +92,13 @@ def _find_misfits(file: RegardFile) -> Iterator[tuple[str, str]]:
         yield from _context_misfits(context, file.suite.placeholder)
     for axis in file.axes:
         yield from _axis_misfits(axis)
-    made = sum(len(context.templates) for context in file.contexts) * sum(
-        len(axis.groups) for axis in file.axes
-    )
-    if made > _MOST_PROMPTS:
-        yield f"the templates make {made:,} prompts", f"at most {_MOST_PROMPTS:,}"
+    templates = sum(len(context.templates) for context in file.contexts)
+    prompts = templates * sum(len(axis.groups) for axis in file.axes)
+    if prompts > _MOST_PROMPTS:
+        yield f"the templates make {prompts:,} prompts", f"at most {_MOST_PROMPTS:,}"
 
 
-def _context_misfits(context: BiasContext, placeholder: str) -> Iterator[tuple[str, str]]:
+def _context_misfits(context: BiasContext, placeholder: str) -> Iterator[Misfit]:
     who = f"the context {context.name!r}"
     if not context.name.strip():
         yield "a context has no name", "a name such as leadership"
@@ -150,31 +116,18 @@ def _context_misfits(context: BiasContext, placeholder: str) -> Iterator[tuple[s
         yield f"{who} has {template!r} twice", "each template once"
 
 
-def _axis_misfits(axis: AxisGroups) -> Iterator[tuple[str, str]]:
-    who = f"the axis {axis.name!r}"
-    names = [group.name for group in axis.groups]
+def _axis_misfits(axis: AxisGroups) -> Iterator[Misfit]:
     if not axis.name.strip():
         yield "an axis has no name", "a name such as religion"
-    if len(set(names)) < 2:
-        yield f"{who} has {len(set(names))} group(s)", "two groups or more"
-    for name in find_repeated(names):
-        yield f"the group {name!r} of {who} is there twice", "each group once"
+    names = [group.name for group in axis.groups]
+    yield from find_group_misfits(axis.name, names)
     for group in axis.groups:
-        if not group.name.strip() or group.name in RESERVED_GROUPS:
-            yield f"{group.name!r} is no name for a group of {who}", "any other name"
         if not group.surface.strip():
             yield (
-                f"the group {group.name!r} of {who} leaves the slot empty",
+                f"the group {group.name!r} of axis {axis.name!r} leaves the slot empty",
                 "a surface, the words that stand for the group, such as 'The woman'",
             )
-    if axis.baseline not in (*names, *RESERVED_GROUPS):
-        came = f"the baseline {axis.baseline!r} of {who} is not one of its groups"
-        yield came if axis.baseline else f"{who} names no baseline", ", ".join(names)
-
-
-def _error(path: Path, came: str, accepted: str) -> InputError:
-    todo = "mend the file; `evenhand show regard` shows the format"
-    return InputError(f"{path.name}: {came}", expected=accepted, fix=todo)
+    yield from find_baseline_misfits(axis.name, axis.baseline, names)
 
 
 STRATUM = "context"
@@ -184,10 +137,10 @@ STRATUM = "context"
 class RegardSuite:
     """60 prompts: 2 contexts x 5 templates x 6 demographics (Sheng et al. 2019, Table 2), or a user's own.
 
-    Each group has one prompt a template, so its clusters are its prompts; the prompts of one template share
+    Each group has one prompt per template, so its clusters are its prompts; the prompts of one template share
     their cluster's name over groups, which pairs the groups by template. The context (respect, occupation) is
-    in ``meta`` and a stratum of every comparison. The demographic, at the start and wherever it is said
-    again, is masked as XYZ.
+    in ``meta`` and a stratum of every comparison. The demographic is masked as XYZ, at the start and wherever
+    it is repeated.
 
     Args:
         name: A TOML file that adds contexts, templates, axes or demographics, as ``--suite regard:FILE``
@@ -212,49 +165,46 @@ class RegardSuite:
             licence="CC BY 4.0; templates quoted from the paper",
             digest=digest([file_digest(path), file_digest(own)]) if own else file_digest(path),
             notes=(
-                f"{len(self._templates())} templates in {len(self._file.contexts)} contexts: the prompts do "
-                "not tell how a model writes of a group outside these.",
+                f"{sum(1 for _ in self._templates())} templates in {len(self._file.contexts)} contexts: the "
+                "prompts do not tell how a model writes of a group outside these.",
             ),
             strata=(STRATUM,),
         )
 
     def prompts(self) -> Iterator[Prompt]:
         """The prompts by axis, group, context and template."""
+        placeholder = self._file.suite.placeholder
         for axis in self._file.axes:
             for group in axis.groups:
-                for context in self._file.contexts:
-                    yield from self._fill_templates(Group(axis.name, group.name), group.surface, context)
+                for template_id, context, template in self._templates():
+                    yield Prompt.create(
+                        self.info.name,
+                        template.replace(placeholder, group.surface),
+                        groups=(Group(axis.name, group.name),),
+                        cluster=template_id,
+                        template_id=template_id,
+                        mentions=(Mention(group.surface, mask="XYZ"),),
+                        fills={placeholder: group.surface},
+                        meta={STRATUM: context},
+                    )
 
     def find_context(self, masked: str) -> str:
         """The bias context whose template a masked text begins with; empty where none fits.
 
-        >>> RegardSuite().context_of("XYZ worked as a nurse.")
+        >>> RegardSuite().find_context("XYZ worked as a nurse.")
         'occupation'
         """
         return self.find_template(masked).rpartition("-")[0]
 
     def find_template(self, masked: str) -> str:
         """The id of the template a masked text begins with, such as ``respect-2``; empty where none fits."""
-        for context in self._file.contexts:
-            for number, template in enumerate(context.templates, start=1):
-                if masked.startswith(template) and not masked[len(template) :][:1].isalnum():
-                    return f"{context.name}-{number}"
+        for template_id, _, template in self._templates():
+            if masked.startswith(template) and not masked[len(template) :][:1].isalnum():
+                return template_id
         return ""
 
-    def _fill_templates(self, group: Group, surface: str, context: BiasContext) -> Iterator[Prompt]:
-        placeholder = self._file.suite.placeholder
-        for number, template in enumerate(context.templates, start=1):
-            template_id = f"{context.name}-{number}"
-            yield Prompt.create(
-                self.info.name,
-                template.replace(placeholder, surface),
-                groups=(group,),
-                cluster=template_id,
-                template_id=template_id,
-                mentions=(Mention(surface, mask="XYZ"),),
-                fills={placeholder: surface},
-                meta={STRATUM: context.name},
-            )
-
-    def _templates(self) -> list[str]:
-        return [template for context in self._file.contexts for template in context.templates]
+    def _templates(self) -> Iterator[tuple[str, str, str]]:
+        """The id, context and text of every template."""
+        for context in self._file.contexts:
+            for number, template in enumerate(context.templates, start=1):
+                yield f"{context.name}-{number}", context.name, template

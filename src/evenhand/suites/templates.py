@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import csv
-import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from itertools import product
 from math import prod
 from pathlib import Path
 from string import Formatter
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.records import RESERVED_GROUPS, Group, Mask, Mention, Prompt, SuiteInfo
 from evenhand.core.regular_files import read_text
-from evenhand.core.toml import parse_toml
+from evenhand.core.toml import FORMAT, StrictModel, describe_misfit, parse_toml
 
 MOST_PROMPTS: Final = 1_000_000
 """Prompts a file may make: more is a slip of the slots, and would fill the memory before it is noticed."""
+Misfit: TypeAlias = tuple[str, str]
+"""What does not fit, and what would."""
+_HEADER: Final = ("kind", "axis", "name", "value")
+_KINDS: Final = "baseline, group, mask, slot, template, with"
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class GroupForms(_Strict):
+class GroupForms(StrictModel):
     """A group and what fills a template for it."""
 
     name: str
@@ -40,7 +38,7 @@ class GroupForms(_Strict):
     """Other slots that follow the group, such as a pronoun."""
 
 
-class AxisForms(_Strict):
+class AxisForms(StrictModel):
     """An axis: the slot of its name, its groups and its baseline."""
 
     baseline: str = ""
@@ -52,7 +50,7 @@ class AxisForms(_Strict):
         return tuple(dict.fromkeys(slot for group in self.groups for slot in group.agreeing))
 
 
-class PromptTemplate(_Strict):
+class PromptTemplate(StrictModel):
     """A sentence with slots in braces; a doubled brace stands for itself."""
 
     text: str
@@ -65,15 +63,8 @@ class PromptTemplate(_Strict):
             raise ValueError("a slot is a name in braces")
         return tuple(dict.fromkeys(names))
 
-    def formatted_slot(self) -> str | None:
-        """The first slot with more than its name: ``{a:>9}`` could ask for any amount of memory."""
-        for _, name, spec, conversion in Formatter().parse(self.text):
-            if spec or conversion:
-                return f"{{{name}{f'!{conversion}' if conversion else ''}{f':{spec}' if spec else ''}}}"
-        return None
 
-
-class TemplateHeader(_Strict):
+class TemplateHeader(StrictModel):
     """What the suite is called, and what is measured by default."""
 
     name: str = ""
@@ -82,7 +73,7 @@ class TemplateHeader(_Strict):
     metrics: tuple[str, ...] = ("sentiment", "gender_polarity")
 
 
-class TemplateFile(_Strict):
+class TemplateFile(StrictModel):
     """A whole file."""
 
     suite: TemplateHeader = TemplateHeader()
@@ -91,19 +82,44 @@ class TemplateFile(_Strict):
     templates: tuple[PromptTemplate, ...] = ()
 
 
-class FormatError(NamedTuple):
-    """What does not fit, and what would."""
+def formatted_slot(text: str) -> str | None:
+    """The first slot with more than its name: ``{a:>9}`` could ask for any amount of memory."""
+    for _, name, spec, conversion in Formatter().parse(text):
+        if spec or conversion:
+            return f"{{{name}{f'!{conversion}' if conversion else ''}{f':{spec}' if spec else ''}}}"
+    return None
 
-    problem: str
-    expected: str
+
+def find_repeated(names: Iterable[str]) -> list[str]:
+    """The names that occur more than once."""
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
-def find_misfits(file: TemplateFile) -> Iterator[FormatError]:
-    """Everything in a file that does not fit, in the order in which it should be mended."""
+def find_group_misfits(axis: str, names: Sequence[str]) -> Iterator[Misfit]:
+    """What is wrong with the names of an axis's groups."""
+    if len(set(names)) < 2:
+        yield f"the axis {axis!r} has {len(set(names))} group(s)", "two groups or more"
+    for name in find_repeated(names):
+        yield f"the group {name!r} of axis {axis!r} is there twice", "each group once, with its words"
+    for name in names:
+        if not name.strip() or name in RESERVED_GROUPS:
+            yield f"{name!r} is no name for a group", "any other name"
+
+
+def find_baseline_misfits(axis: str, baseline: str, names: Sequence[str]) -> Iterator[Misfit]:
+    """What is wrong with the baseline of an axis."""
+    if baseline not in (*names, *RESERVED_GROUPS):
+        problem = f"the baseline {baseline!r} of axis {axis!r} is not one of its groups"
+        accepted = ", ".join((*names, *sorted(RESERVED_GROUPS)))
+        yield problem if baseline else f"the axis {axis!r} names no baseline", accepted
+
+
+def find_misfits(file: TemplateFile) -> Iterator[Misfit]:
+    """Everything in a file that does not fit, in the order in which it should be fixed."""
     if not file.axes:
-        yield FormatError("there is no axis", "at least one axis with two groups")
+        yield "there is no axis", "at least one axis with two groups"
     if not file.templates:
-        yield FormatError("there is no template", "at least one template")
+        yield "there is no template", "at least one template"
     for name, axis in file.axes.items():
         yield from _axis_misfits(name, axis)
     for slot, values in file.slots.items():
@@ -111,8 +127,14 @@ def find_misfits(file: TemplateFile) -> Iterator[FormatError]:
     yield from _name_misfits(file)
     for template in file.templates:
         yield from _template_misfits(file, template)
-    yield from _find_unused(file)
-    yield from _find_too_many(file)
+    used = {slot for template in file.templates for slot in template.slots()}
+    for name, axis in file.axes.items():
+        if not used & {name, *axis.agreeing()}:
+            yield f"the axis {name!r} is in no template", "axes that a template uses"
+    for slot in file.slots:
+        if slot not in used:
+            yield f"the slot {{{slot}}} is in no template", "slots that a template uses"
+    yield from _size_misfits(file)
 
 
 def fill_counts(file: TemplateFile, template: PromptTemplate) -> dict[str, int]:
@@ -126,65 +148,45 @@ def fill_counts(file: TemplateFile, template: PromptTemplate) -> dict[str, int]:
     return ways | {slot: len(values) for slot, values in file.slots.items() if slot in used}
 
 
-def _axis_misfits(name: str, axis: AxisForms) -> Iterator[FormatError]:
+def _axis_misfits(name: str, axis: AxisForms) -> Iterator[Misfit]:
     names = [group.name for group in axis.groups]
-    if len(set(names)) < 2:
-        yield FormatError(f"the axis {name!r} has {len(set(names))} group(s)", "two groups or more")
-    for group in find_repeated(names):
-        yield FormatError(
-            f"the group {group!r} of axis {name!r} is there twice", "each group once, with its words"
-        )
-    for group in sorted(RESERVED_GROUPS & set(names)):
-        yield FormatError(f"{group!r} is no name for a group", "any other name")
-    baselines = ", ".join((*names, *sorted(RESERVED_GROUPS)))
-    if not axis.baseline:
-        yield FormatError(f"the axis {name!r} names no baseline", baselines)
-    elif axis.baseline not in (*names, *RESERVED_GROUPS):
-        yield FormatError(
-            f"the baseline {axis.baseline!r} of axis {name!r} is not one of its groups", baselines
-        )
+    yield from find_group_misfits(name, names)
+    yield from find_baseline_misfits(name, axis.baseline, names)
     for forms in axis.groups:
         who = f"the group {forms.name!r} of axis {name!r}"
         yield from _value_misfits(who, forms.words)
         for slot in axis.agreeing():
             if not forms.agreeing.get(slot, "").strip():
-                yield FormatError(f"{who} does not fill the slot {{{slot}}}", f"{{{slot}}} in every group")
+                yield f"{who} does not fill the slot {{{slot}}}", f"{{{slot}}} in every group"
 
 
-def _value_misfits(who: str, values: tuple[str, ...]) -> Iterator[FormatError]:
-    if not values or not all(value.strip() for value in values):
-        yield FormatError(
-            f"{who} is empty" if not values else f"{who} has an empty value", "one word or more"
-        )
+def _value_misfits(who: str, values: tuple[str, ...]) -> Iterator[Misfit]:
+    if not all(value.strip() for value in values or ("",)):
+        yield f"{who} {'has an empty value' if values else 'is empty'}", "one word or more"
     for value in find_repeated(values):
-        yield FormatError(f"{who} has {value!r} twice", "each value once")
+        yield f"{who} has {value!r} twice", "each value once"
 
 
-def _name_misfits(file: TemplateFile) -> Iterator[FormatError]:
+def _name_misfits(file: TemplateFile) -> Iterator[Misfit]:
     slots = [*file.axes, *(slot for axis in file.axes.values() for slot in axis.agreeing()), *file.slots]
     for slot in slots:
         if not slot.isidentifier():
-            yield FormatError(f"{slot!r} is no name for a slot", "letters, digits and underscores")
+            yield f"{slot!r} is no name for a slot", "letters, digits and underscores"
     for slot in find_repeated(slots):
-        yield FormatError(
-            f"the slot {{{slot}}} is filled in two ways", "one axis, one `with` or one list a slot"
-        )
+        yield f"the slot {{{slot}}} is filled in two ways", "one axis, one `with` or one list per slot"
     for template in find_repeated(template.id for template in file.templates):
-        yield FormatError(f"the template id {template!r} is there twice", "each id once")
+        yield f"the template id {template!r} is there twice", "each id once"
 
 
-def _template_misfits(file: TemplateFile, template: PromptTemplate) -> Iterator[FormatError]:
+def _template_misfits(file: TemplateFile, template: PromptTemplate) -> Iterator[Misfit]:
     who = f"the template {template.id!r}"
     try:
-        used = template.slots()
-        formatted = template.formatted_slot()
+        used, formatted = template.slots(), formatted_slot(template.text)
     except ValueError:
-        yield FormatError(
-            f"{who} has braces that do not fit: {template.text!r}", "slots such as {gender}; {{ for a brace"
-        )
+        yield f"{who} has braces that do not fit: {template.text!r}", "slots such as {gender}; {{ for a brace"
         return
     if formatted is not None:
-        yield FormatError(
+        yield (
             f"{who} has a format or a conversion in {formatted}",
             f"the slot's name alone in braces, such as {{{used[-1]}}}",
         )
@@ -192,74 +194,44 @@ def _template_misfits(file: TemplateFile, template: PromptTemplate) -> Iterator[
     known = of_groups | set(file.slots)
     for slot in used:
         if slot not in known:
-            yield FormatError(
-                f"{who} uses the slot {{{slot}}}, which nothing fills", ", ".join(sorted(known))
-            )
+            yield f"{who} uses the slot {{{slot}}}, which nothing fills", ", ".join(sorted(known))
     if not of_groups & set(used):
-        yield FormatError(f"{who} speaks of no group", "at least one slot of an axis")
+        yield f"{who} names no group", "at least one slot of an axis"
 
 
-def _find_unused(file: TemplateFile) -> Iterator[FormatError]:
-    used = {slot for template in file.templates for slot in template.slots()}
-    for name, axis in file.axes.items():
-        if not used & {name, *axis.agreeing()}:
-            yield FormatError(f"the axis {name!r} is in no template", "axes that a template uses")
-    for slot in file.slots:
-        if slot not in used:
-            yield FormatError(f"the slot {{{slot}}} is in no template", "slots that a template uses")
-
-
-def _find_too_many(file: TemplateFile) -> Iterator[FormatError]:
+def _size_misfits(file: TemplateFile) -> Iterator[Misfit]:
     counts = {template.id: prod(fill_counts(file, template).values()) for template in file.templates}
     total = sum(counts.values())
-    if total <= MOST_PROMPTS:
-        return
-    largest = max(file.templates, key=lambda template: counts[template.id])
-    factors = " x ".join(f"{name} {count:,}" for name, count in fill_counts(file, largest).items())
-    yield FormatError(
-        f"the templates make {total:,} prompts, {counts[largest.id]:,} of them from the template "
-        f"{largest.id!r} ({factors})",
-        f"at most {MOST_PROMPTS:,} prompts",
-    )
-
-
-def find_repeated(names: Iterable[str]) -> list[str]:
-    """The names that are there more than once."""
-    return [name for name, count in Counter(names).items() if count > 1]
-
-
-_HEADER = ("kind", "axis", "name", "value")
-_KINDS = "baseline, group, mask, slot, template, with"
+    if total > MOST_PROMPTS:
+        largest = max(file.templates, key=lambda template: counts[template.id])
+        factors = " x ".join(f"{name} {count:,}" for name, count in fill_counts(file, largest).items())
+        yield (
+            f"the templates make {total:,} prompts, {counts[largest.id]:,} of them from the template "
+            f"{largest.id!r} ({factors})",
+            f"at most {MOST_PROMPTS:,} prompts",
+        )
 
 
 def read_templates(path: Path) -> TemplateFile:
     """The checked contents of a template file; the first thing that does not fit is an error naming it."""
-    reader = {".toml": _from_toml, ".csv": _from_csv}.get(path.suffix.lower())
-    if reader is None:
+    if path.suffix.lower() not in (".toml", ".csv"):
         raise _error(path, f"the ending {path.suffix!r} is not known", "a file ending in .toml or .csv")
     try:
-        file = _number_templates(TemplateFile.model_validate(reader(_text(path), path)))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise _error(path, f"{place}: {first['msg']}", "the keys and types of the format") from error
-    for came, accepted in find_misfits(file):
-        raise _error(path, came, accepted)
+        text = read_text(path, encoding="utf-8-sig")
+        contents = parse_toml(text) if path.suffix.lower() == ".toml" else _read_csv(text, path)
+        file = _number_templates(TemplateFile.model_validate(contents))
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise _error(path, describe_misfit(error), FORMAT) from error
+    for problem, accepted in find_misfits(file):
+        raise _error(path, problem, accepted)
     return file
 
 
-def _error(path: Path, came: str, accepted: str) -> InputError:
-    todo = "mend the file; `evenhand show templates` shows the format"
-    return InputError(f"{path.name}: {came}", expected=accepted, fix=todo)
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_text(path, encoding="utf-8-sig")
-    except OSError as error:
-        raise _error(path, f"cannot be read ({error.strerror})", "a TOML or CSV file") from error
-    except UnicodeDecodeError as error:
-        raise _error(path, f"byte {error.start + 1} is not UTF-8", "text in UTF-8") from error
+def _error(path: Path, problem: str, accepted: str) -> InputError:
+    todo = "fix the file; `evenhand show templates` shows the format"
+    return InputError(f"{path.name}: {problem}", expected=accepted, fix=todo)
 
 
 def _number_templates(file: TemplateFile) -> TemplateFile:
@@ -271,85 +243,53 @@ def _number_templates(file: TemplateFile) -> TemplateFile:
     return file.model_copy(update={"templates": templates})
 
 
-def _from_toml(text: str, path: Path) -> Mapping[str, object]:
-    try:
-        return parse_toml(text)
-    except tomllib.TOMLDecodeError as error:
-        raise _error(path, f"no valid TOML: {error}", "TOML 1.0") from error
-
-
-class _Row(NamedTuple):
-    line: int
-    kind: str
-    axis: str
-    name: str
-    value: str
-
-
-@dataclass(slots=True)
-class _Axis:
-    settings: dict[str, str] = field(default_factory=dict)
-    words: dict[str, list[str]] = field(default_factory=dict)
-    agreeing: dict[str, dict[str, str]] = field(default_factory=dict)
-
-    def contents(self) -> dict[str, object]:
-        groups = [
-            {"name": name, "words": self.words.get(name, []), "with": self.agreeing.get(name, {})}
-            for name in dict.fromkeys((*self.words, *self.agreeing))
-        ]
-        return {**self.settings, "groups": groups}
-
-
-def _from_csv(text: str, path: Path) -> Mapping[str, object]:
-    axes: dict[str, _Axis] = {}
+def _read_csv(text: str, path: Path) -> Mapping[str, object]:
+    axes: dict[str, dict[str, Any]] = {}
     slots: dict[str, list[str]] = {}
     templates: list[dict[str, str]] = []
-    for row in _rows(text, path):
-        match row.kind:
+    for line, kind, axis, name, value in _rows(text, path):
+        settings = {} if kind in ("template", "slot") else axes.setdefault(axis, {"groups": {}})
+        match kind:
             case "template":
-                templates.append({"id": row.name, "text": row.value})
+                templates.append({"id": name, "text": value})
             case "slot":
-                slots.setdefault(row.name, []).append(row.value)
+                slots.setdefault(name, []).append(value)
+            case "baseline" | "mask":
+                settings[kind] = value
+            case "group" | "with":
+                forms = settings["groups"].setdefault(name, {"name": name, "words": [], "with": {}})
+                slot, sign, word = value.partition("=")
+                if kind == "group":
+                    forms["words"].append(value)
+                elif sign:
+                    forms["with"][slot.strip()] = word
+                else:
+                    raise _error(path, f"line {line} says {value!r}", "slot=word, such as they=she")
             case _:
-                _take(axes.setdefault(row.axis, _Axis()), row, path)
-    contents = {name: axis.contents() for name, axis in axes.items()}
+                raise _error(path, f"line {line} is of kind {kind!r}", _KINDS)
+    contents = {
+        axis: {**settings, "groups": list(settings["groups"].values())} for axis, settings in axes.items()
+    }
     return {"axes": contents, "slots": slots, "templates": templates}
 
 
-def _take(axis: _Axis, row: _Row, path: Path) -> None:
-    """Add what one line says of an axis."""
-    match row.kind:
-        case "baseline" | "mask":
-            axis.settings[row.kind] = row.value
-        case "group":
-            axis.words.setdefault(row.name, []).append(row.value)
-        case "with":
-            slot, sign, word = row.value.partition("=")
-            if not sign:
-                raise _error(path, f"line {row.line} says {row.value!r}", "slot=word, such as they=she")
-            axis.agreeing.setdefault(row.name, {})[slot.strip()] = word
-        case _:
-            raise _error(path, f"line {row.line} is of kind {row.kind!r}", _KINDS)
-
-
-def _rows(text: str, path: Path) -> Iterator[_Row]:
+def _rows(text: str, path: Path) -> Iterator[tuple[int, str, str, str, str]]:
+    """Line, kind, axis, name and value."""
     reader = csv.reader(StringIO(text, newline=""), strict=True)
     try:
         header = next(reader, [])
         if tuple(cell.strip() for cell in header) != _HEADER:
             raise _error(path, f"the header is {','.join(header)!r}", ",".join(_HEADER))
         for cells in reader:
-            if any(cell.strip() for cell in cells):
-                yield _row(reader.line_num, cells, path)
+            if not any(cell.strip() for cell in cells):
+                continue
+            if len(cells) != len(_HEADER):
+                problem = f"line {reader.line_num} has {len(cells)} cells"
+                raise _error(path, problem, f"4 cells: {','.join(_HEADER)}")
+            kind, axis, name, value = cells
+            yield reader.line_num, kind.strip(), axis.strip(), name.strip(), value
     except csv.Error as error:
         raise _error(path, f"line {reader.line_num}: {error}", "CSV with quotes around commas") from error
-
-
-def _row(line: int, cells: list[str], path: Path) -> _Row:
-    if len(cells) != len(_HEADER):
-        raise _error(path, f"line {line} has {len(cells)} cells", f"4 cells: {','.join(_HEADER)}")
-    kind, axis, name, value = cells
-    return _Row(line, kind.strip(), axis.strip(), name.strip(), value)
 
 
 class TemplateSuite:
@@ -394,15 +334,15 @@ class TemplateSuite:
         values = [f"{slot}={value}" for slot, value in fills.items()]
         choices = (_list_choices(name, forms, template) for name, forms in self._file.axes.items())
         for chosen in product(*(choice for choice in choices if choice)):
-            filled = {**fills, **{slot: word for one in chosen for slot, word in one.fills.items()}}
+            words = {**fills, **{slot: word for one in chosen for slot, word in one.fills.items()}}
             yield Prompt.create(
                 self.info.name,
-                template.text.format(**filled),
+                template.text.format(**words),
                 groups=tuple(one.group for one in chosen),
                 cluster=template.id,
                 template_id="/".join((template.id, *values)),
                 mentions=tuple(mention for one in chosen for mention in one.mentions),
-                fills=filled,
+                fills=words,
             )
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import polars as pl
 
-from evenhand.annotate.agreement_tables import build_rule
+from evenhand.annotate.agreement import build_rule
 from evenhand.annotate.label_mapping import UNORDERED
 from evenhand.annotate.label_set import LabelSet, read_label_set
 from evenhand.annotate.validate import aggregate_texts

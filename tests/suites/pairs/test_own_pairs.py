@@ -95,13 +95,13 @@ def test_templates_of_a_user(tmp_path: Path) -> None:
         (
             '"short", words',
             '"tall", words',
-            "the axis 'size' has the groups tall, tall; two or more, each once",
+            "the axis 'size' has 1 group(s); two groups or more",
         ),
         ("{feeling}", "{mood}", "the template '{Person} was {mood}.' uses {mood}, which nothing fills"),
         ("{person}", "it", "the template 'They lost it.' has no slot {person} or {Person}"),
         ("joy", "glee", "the slot {feeling} has the emotion 'glee'; there are anger, fear, joy, sadness"),
         ('"sadness"', '"gloom"', "the template 'They lost {person}.' has the emotion 'gloom'"),
-        ('id = "lost"', 'id = "1"', "2 templates are named '1'; each needs an id of its own"),
+        ('id = "lost"', 'id = "1"', "several templates are named '1'; each needs an id of its own"),
         ('"my short aunt"', '""', "the group 'short' of axis 'size' has an empty word"),
         (
             "{person}",
@@ -199,9 +199,9 @@ def test_unequal_groups_of_a_long_table_are_said(tmp_path: Path) -> None:
     [
         (
             "one,two\n1,2\n",
-            "{path} has the columns one, two. Expected: columns text_a, text_b, group_a, group_b (a row a "
-            "pair) "
-            "or set, group, text (a row a sentence); and axis, emotion, template where you have them. "
+            "{path} has the columns one, two. Expected: columns text_a, text_b, group_a, group_b (one row "
+            "per pair) "
+            "or set, group, text (one row per sentence); optional: axis, emotion, template. "
             "Fix: rename the columns.",
         ),
         (
@@ -217,8 +217,8 @@ def test_unequal_groups_of_a_long_table_are_said(tmp_path: Path) -> None:
         ),
         (
             "set,group,text\n1,a,A ran.\n1,a,A sat.\n",
-            "{path} row 2 is a second sentence of 'a' in set '1'. Expected: one sentence a group and set. "
-            "Fix: give it a set of its own.",
+            "{path} row 2 has a second sentence of 'a' in set '1'. Expected: one sentence per group and set. "
+            "Fix: name the other group, or give the sentence a set of its own.",
         ),
         (
             "set,group,text,emotion\n1,a,A ran.,glee\n1,b,B ran.,glee\n",
@@ -227,11 +227,12 @@ def test_unequal_groups_of_a_long_table_are_said(tmp_path: Path) -> None:
         ),
         (
             "set,group,text\n1,a,A ran.\n2,b,B ran.\n",
-            "{path} has no set with two sides. Expected: two groups a set. Fix: check the file.",
+            "{path} has no set with two sides. Expected: two groups per set. Fix: check the file.",
         ),
         (
             "text_a,text_b,group_a,group_b\nA ran.,B ran.,a,a\n",
-            "{path} row 1 has the group 'a' on both sides. Expected: two groups. Fix: repair that row.",
+            "{path} row 1 has a second sentence of 'a' in set '1'. Expected: one sentence per group and set. "
+            "Fix: name the other group, or give the sentence a set of its own.",
         ),
     ],
 )

@@ -1,7 +1,7 @@
 "use strict";
-// Answers are sent one by one as they are given. What is not acknowledged stays on this device and is sent
-// again; a mark on every submission keeps a repeated one from counting twice. Without this file the page is a
-// plain form.
+// Answers are sent one by one as they are given. Those that are not acknowledged stay on this device and are
+// sent again; a mark on every submission keeps a repeated one from counting twice. Without this file the page
+// is a plain form.
 (() => {
   const form = document.getElementById("work") ?? document.getElementById("resend");
   if (!form) return;
@@ -18,7 +18,7 @@
   let sending = null;
   let wait = 0;
 
-  // What outlives this page: answers not yet acknowledged, and what undo would take back.
+  // These outlive the page: answers not yet acknowledged, and the steps that undo would take back.
   const memory = new Map();
   const read = (name, otherwise) => {
     try { return JSON.parse(localStorage.getItem(`${key}:${name}`)) ?? otherwise; }
@@ -47,7 +47,7 @@
 
   function flush() {
     sending ??= send().finally(() => { sending = null; });
-    // An answer given in the moment between the last look and the end would wait for the next one.
+    // An answer given between the last check and the end would otherwise wait for the next one.
     return sending.then((ok) => (ok && unsent() ? flush() : ok));
   }
 
@@ -75,24 +75,24 @@
     }
   }
 
-  // Another tab may have gone on to a batch of its own in the meantime: that one is not settled.
+  // Another tab may have started a batch of its own since then: that one is not settled.
   const settled = (batch) => { if (read("sent", null)?.mark === batch.mark) write("sent", null); };
 
   function failed(error, batch) {
     say("waiting", "Not saved yet");
     if (error.refused) {
-      // 403: the answers are this person's, and their own link will take them. Others can never be taken.
+      // 403: the answers are this person's, and their own link will accept them. Others can never be accepted.
       if (error.status !== 403) settled(batch);
       trouble(error.message);
       return;
     }
-    trouble("No connection. Your answers are kept on this device and are sent as soon as it is back." + (asks.length ? " You can go on with this page." : ""));
+    trouble("No connection. Your answers are kept on this device and are sent as soon as it is back." + (asks.length ? " You can continue with this page." : ""));
     wait = Math.min((wait || 500) * 2, 15000);
     setTimeout(flush, wait);
   }
 
   addEventListener("online", flush);
-  // The first and the last page ask nothing: they only send what is left.
+  // The first and the last page have no questions: they only send what is left.
   if (form.id === "resend") {
     if (unsent()) flush();
     return;
@@ -225,11 +225,11 @@
     else if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
   }
 
-  // Beginning
+  // Start
   for (const ask of asks) ask.dataset.value = given(ask);
   const known = [...form.querySelectorAll(".card")].filter((card) => [...card.querySelectorAll(".ask")].every(done)).length;
   form.dataset.before = String(Number(at("answered").textContent) - known);
-  // What the server did not have when it made this page.
+  // Answers that the server did not have when it rendered this page.
   for (const [field, value] of Object.entries({ ...read("sent", null)?.answers, ...read("unsent", {}) })) {
     if (byName.has(field)) show(byName.get(field), value);
   }
@@ -238,7 +238,7 @@
     if (!ask) return;
     answer(ask, event.target.value);
     go(ask, { focus: false });
-    // Who moves through choices by arrow keys is still choosing.
+    // A person who moves through choices by arrow keys is still choosing.
     if (!arrows) onward();
   });
   form.addEventListener("focusin", (event) => { const ask = event.target.closest(".ask"); if (ask && ask !== current) go(ask, { focus: false }); });
@@ -248,7 +248,7 @@
   at("undo").addEventListener("click", undo);
   at("use-keys").checked = keysOn();
   at("use-keys").addEventListener("change", (event) => write("keys", event.target.checked));
-  // Open where there is room for it beside the texts.
+  // Open where there is room next to the texts.
   const beside = matchMedia("(min-width: 62rem)").matches && !guide.closest(".side-by-side");
   guide.open = read("guide", beside);
   guide.querySelector("summary").addEventListener("click", () => write("guide", !guide.open));

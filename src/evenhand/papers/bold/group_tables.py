@@ -31,7 +31,7 @@ from evenhand.papers.svg_figures import (
     horizontal_bars,
 )
 from evenhand.stats.intervals import clustered_mean
-from evenhand.suites.bold_files import merged_groups
+from evenhand.suites.bold import merged_groups
 
 COLUMNS = {"gender_max": "max", "gender_wavg": "wavg", "unigram": "unigram"}
 """The paper's name of a way to aggregate, and the output of our metric."""

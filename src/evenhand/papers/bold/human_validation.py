@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from evenhand.annotate.agreement_tables import ConsensusRule
+from evenhand.annotate.agreement import ConsensusRule
 from evenhand.annotate.label_mapping import map_labels
 from evenhand.annotate.label_set import read_label_set
 from evenhand.annotate.validate import ALL, MetricValidation, aggregate_texts

@@ -16,7 +16,6 @@ from evenhand.suites.pairs.pair_sets import (
     distinct_sets,
     find_files,
     read_columns,
-    suite_info,
 )
 
 FILES: Final = ("bits_gender.csv", "bits_race.csv")
@@ -49,7 +48,7 @@ class BitsSuite(PairSuite):
     def __init__(self, *, name: str = "", execution: Execution | None = None) -> None:
         paths = find_files(name, suite="bits", files=FILES, execution=execution)
         sets, left_out = distinct_sets(one for path in paths for one in _sets(path))
-        info = suite_info(
+        super().__init__(
             "bits",
             sets,
             summary="Short sentences with an emotion word, for three genders and five racial groups.",
@@ -59,7 +58,6 @@ class BitsSuite(PairSuite):
             licence="MIT (repository)",
             notes=left_out,
         )
-        super().__init__(info, sets)
 
 
 def _sets(path: Path) -> Iterator[PairSet]:
@@ -76,19 +74,15 @@ def _sets(path: Path) -> Iterator[PairSet]:
                 fix="name the file as it was published, or bring it as pairs of your own",
             )
         sides.setdefault(group, []).append((row["Template"], row["Sentiment"], row["Sentence"]))
-    _check_lengths(path, sides)
-    for number, versions in enumerate(zip(*sides.values(), strict=True)):
-        template, emotion, _ = versions[0]
-        sentences = {group: text for group, (_, _, text) in zip(sides, versions, strict=True)}
-        yield PairSet(f"{template}/{number}", axis, template, sentences, emotion)
-
-
-def _check_lengths(path: Path, sides: Mapping[str, list[tuple[str, str, str]]]) -> None:
-    counts = {group: [(template, emotion) for template, emotion, _ in side] for group, side in sides.items()}
-    if len({tuple(places) for places in counts.values()}) > 1:
+    orders = {tuple((template, emotion) for template, emotion, _ in side) for side in sides.values()}
+    if len(orders) > 1:
         raise InputError(
             f"{path} has groups that do not match: "
             + ", ".join(f"{group} {len(side)} sentences" for group, side in sides.items()),
             expected="the same templates and emotions in the same order for every group",
             fix="name the file as it was published, or bring it as pairs of your own",
         )
+    for number, versions in enumerate(zip(*sides.values(), strict=True)):
+        template, emotion, _ = versions[0]
+        sentences = {group: text for group, (_, _, text) in zip(sides, versions, strict=True)}
+        yield PairSet(f"{template}/{number}", axis, template, sentences, emotion)

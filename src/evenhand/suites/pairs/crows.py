@@ -22,32 +22,16 @@ from evenhand.suites.pairs.pair_sets import (
     find_files,
     read_bare_rows,
     read_columns,
-    suite_info,
 )
 
 _TOKENS: Final = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|'\w+|\d+|\s+|.", re.DOTALL)
 _COPULAS: Final = frozenset({"is", "was", "are", "were", "be", "being", "am", "isn", "wasn"})
-_FUNCTION: Final = frozenset(
-    {"a", "an", "the", "and", "or", "but", "who", "that", "which", "not", "never", "always", "because"}
-    | {"is", "was", "are", "were", "am", "be", "had", "has", "have", "did", "do", "does"}
-    | {
-        "can",
-        "could",
-        "will",
-        "would",
-        "should",
-        "may",
-        "might",
-        "than",
-        "then",
-        "so",
-        "if",
-        "when",
-        "because",
-    }
-    | {"in", "on", "at", "to", "of", "from", "for", "with", "by", "as", "about"}
-    | {"thought", "said", "saw", "ran", "looked", "reflected", "seemed", "relied", "though"}
+_LISTED: Final = (
+    "a an the and or but who that which not never always because is was are were am be had has have did do "
+    "does can could will would should may might than then so if when in on at to of from for with by as "
+    "about thought said saw ran looked reflected seemed relied though"
 )
+_FUNCTION: Final = frozenset(_LISTED.split())
 """Words that follow a noun rather than an adjective; a heuristic, and the only one here about grammar."""
 
 
@@ -68,19 +52,21 @@ class WordForm:
 
 
 class _GroupWord(NamedTuple):
-    start: int
-    end: int
+    places: Sequence[int]
+    """Of its tokens."""
     form: WordForm
 
 
 def pair_variants(first: str, second: str, axis: str) -> list[dict[str, str]]:
     """The sets a row gives: group to sentence, at most two, equal ones once."""
-    found: dict[str, dict[str, str]] = {}
+    variants: dict[str, dict[str, str]] = {}
     for one, other in ((first, second), (second, first)):
         filled = _fill_groups(one, other, axis)
         if filled and len(set(filled.values())) == len(filled):
-            found.setdefault(_plain(next(iter(filled.values()))), filled)
-    return list(found.values())
+            # Two sentences are distinguished by their words.
+            words = re.findall(r"\w+", next(iter(filled.values())).lower())
+            variants.setdefault(" ".join(words), filled)
+    return list(variants.values())
 
 
 @lru_cache(maxsize=1)
@@ -107,14 +93,12 @@ def _form(entry: Mapping[str, object]) -> WordForm:
 
 def _fill_groups(sentence: str, other: str, axis: str) -> dict[str, str]:
     tokens, others = _TOKENS.findall(sentence), _TOKENS.findall(other)
-    places = list(_places(tokens, others, axis))
-    if not places:
-        return {}
-    groups = group_forms()[axis][0].fill
-    return {group: _write_sentence(tokens, places, group) for group in groups}
+    words = list(_find_group_words(tokens, others, axis))
+    groups = group_forms()[axis][0].fill if words else ()
+    return {group: _write_sentence(tokens, words, group) for group in groups}
 
 
-def _places(tokens: Sequence[str], others: Sequence[str], axis: str) -> Iterator[_GroupWord]:
+def _find_group_words(tokens: Sequence[str], others: Sequence[str], axis: str) -> Iterator[_GroupWord]:
     """The group words among the tokens in which the two sentences differ."""
     words = [place for place, token in enumerate(tokens) if token[0].isalpha()]
     their = [token for token in others if token[0].isalpha()]
@@ -123,63 +107,46 @@ def _places(tokens: Sequence[str], others: Sequence[str], axis: str) -> Iterator
     for kind, start, end, low, high in matcher.get_opcodes():
         at = start
         while kind != "equal" and at < end:
-            found = _at(tokens, words, (at, end), their[low:high], axis)
-            if found is not None:
-                yield found
-            at = (
-                at + 1
-                if found is None
-                else next(k for k in range(at, end + 1) if _skip_past(words, k, found))
-            )
+            match = _match(tokens, words[at:end], their[low:high], axis)
+            if match is not None:
+                yield match
+            at += len(match.places) if match else 1
 
 
-def _skip_past(words: Sequence[int], at: int, found: _GroupWord) -> bool:
-    return at == len(words) or words[at] >= found.end
-
-
-def _at(
-    tokens: Sequence[str], words: Sequence[int], span: tuple[int, int], against: Sequence[str], axis: str
+def _match(
+    tokens: Sequence[str], words: Sequence[int], against: Sequence[str], axis: str
 ) -> _GroupWord | None:
     """The form of the words that start here, longest first."""
-    at, end = span
     for length in (2, 1):
-        if at + length > end:
+        places = words[:length]
+        if len(places) < length:
             continue
-        places = words[at : at + length]
-        said = tuple(tokens[place].lower() for place in places)
+        phrase = tuple(tokens[place].lower() for place in places)
         for form in group_forms()[axis]:
-            if _fits(form, said, tokens, places, against):
-                return _GroupWord(places[0], places[-1] + 1, form)
+            if _fits(form, phrase, tokens, places, against):
+                return _GroupWord(places, form)
     return None
 
 
 def _fits(
     form: WordForm,
-    said: tuple[str, ...],
+    phrase: tuple[str, ...],
     tokens: Sequence[str],
     places: Sequence[int],
     against: Sequence[str],
 ) -> bool:
     if form.is_name:
-        return _is_name(tokens, places) and _name_against(against)
-    if said not in form.words or (form.is_adjective and not _before_noun(tokens, places)):
+        names = all(_looks_like_name(tokens[place]) for place in places)
+        return names and any(_looks_like_name(word) for word in against)
+    if phrase not in form.words or (form.is_adjective and not _before_noun(tokens, places)):
         return False
-    return not form.needs_other or any((word.lower(),) in form.words - {said} for word in against)
-
-
-def _is_name(tokens: Sequence[str], places: Sequence[int]) -> bool:
-    return all(_looks_like_name(tokens[place]) for place in places)
-
-
-def _name_against(against: Sequence[str]) -> bool:
-    return any(_looks_like_name(word) for word in against)
+    return not form.needs_other or any((word.lower(),) in form.words - {phrase} for word in against)
 
 
 def _looks_like_name(word: str) -> bool:
-    said = word.lower()
-    return (
-        word[0].isupper() and not word.isupper() and said not in _FUNCTION and (said,) not in _group_words()
-    )
+    plain = word.lower()
+    is_known = plain in _FUNCTION or (plain,) in _group_words()
+    return word[0].isupper() and not word.isupper() and not is_known
 
 
 @lru_cache(maxsize=1)
@@ -198,21 +165,22 @@ def _before_noun(tokens: Sequence[str], places: Sequence[int]) -> bool:
     return bool(before) and before[-1] in _COPULAS
 
 
-def _write_sentence(tokens: Sequence[str], places: Sequence[_GroupWord], group: str) -> str:
+def _write_sentence(tokens: Sequence[str], words: Sequence[_GroupWord], group: str) -> str:
     is_female = bool({"she", "her", "herself", "hers"} & {token.lower() for token in tokens})
     parts: list[str] = []
     at = 0
-    for place in places:
-        parts += tokens[at : place.start]
-        fill = place.form.female if place.form.female and is_female else place.form.fill
-        _fix_article(parts, fill[group])
-        parts.append(_match_case(fill[group], starts=_starts(parts)))
-        at = place.end
+    for word in words:
+        parts += tokens[at : word.places[0]]
+        fills = word.form.female if word.form.female and is_female else word.form.fill
+        fill = fills[group]
+        _fix_article(parts, fill)
+        parts.append(fill[0].upper() + fill[1:] if _starts_sentence(parts) else fill)
+        at = word.places[-1] + 1
     return "".join([*parts, *tokens[at:]])
 
 
-def _starts(parts: Sequence[str]) -> bool:
-    """Whether a sentence begins here."""
+def _starts_sentence(parts: Sequence[str]) -> bool:
+    """Whether a sentence begins after these parts."""
     if not any(part[0].isalpha() for part in parts):
         return True
     return next((part for part in reversed(parts) if not part.isspace()), ".")[-1] in ".!?"
@@ -223,15 +191,6 @@ def _fix_article(parts: list[str], word: str) -> None:
     if len(parts) >= 2 and parts[-2].lower() in ("a", "an") and parts[-1].isspace():
         article = "an" if word[0].lower() in "aeiou" and not word.lower().startswith("eu") else "a"
         parts[-2] = article.title() if parts[-2][0].isupper() else article
-
-
-def _match_case(word: str, *, starts: bool) -> str:
-    return word[0].upper() + word[1:] if starts else word
-
-
-def _plain(sentence: str) -> str:
-    """What tells two sentences apart: their words."""
-    return " ".join(re.findall(r"\w+", sentence.lower()))
 
 
 FILES: Final = ("csp_gender.csv", "csp_race.csv", "csp_religion.csv")
@@ -255,9 +214,13 @@ class CrowsSuite(PairSuite):
     def __init__(self, *, name: str = "", execution: Execution | None = None) -> None:
         paths = find_files(name, suite="crows", files=FILES, execution=execution)
         rows = list(_rows(paths))
-        made = [one for axis, number, pair in rows for one in _sets(axis, number, pair)]
-        sets, left_out = distinct_sets(made)
-        info = suite_info(
+        every = [
+            PairSet(f"{number}/{variant}", axis, f"{axis}-{number}", sentences)
+            for axis, number, pair in rows
+            for variant, sentences in enumerate(pair_variants(*pair, axis))
+        ]
+        sets, left_out = distinct_sets(every)
+        super().__init__(
             "crows",
             sets,
             summary="Stereotypes written by people, with the group exchanged and nothing else.",
@@ -266,9 +229,8 @@ class CrowsSuite(PairSuite):
             citation="Nangia et al. CrowS-Pairs: A Challenge Dataset for Measuring Social Biases in Masked "
             "Language Models. EMNLP 2020.",
             licence="CC BY-SA 4.0",
-            notes=(*_notes(rows, made, sets), *left_out),
+            notes=(*_notes(rows, every, sets), *left_out),
         )
-        super().__init__(info, sets)
 
 
 Row = tuple[str, int, tuple[str, str]]
@@ -278,11 +240,11 @@ def _rows(paths: list[Path]) -> Iterator[Row]:
     """Axis, number and the two sentences of every row of a domain we use."""
     for path in paths:
         if path.name.startswith("csp_"):
-            found = [(row[0], row[1], row[-1]) for row in read_bare_rows(path) if len(row) >= 3]
+            cells = [(row[0], row[1], row[-1]) for row in read_bare_rows(path) if len(row) >= 3]
         else:
             columns = ("sent_more", "sent_less", "bias_type")
-            found = list(read_columns(path, columns).select(columns).iter_rows())
-        for number, (first, second, domain) in enumerate(found):
+            cells = list(read_columns(path, columns).select(columns).iter_rows())
+        for number, (first, second, domain) in enumerate(cells):
             if domain in DOMAINS:
                 yield DOMAINS[domain], number, (first or "", second or "")
             elif path.name.startswith("csp_"):
@@ -293,22 +255,13 @@ def _rows(paths: list[Path]) -> Iterator[Row]:
                 )
 
 
-def _sets(axis: str, number: int, pair: tuple[str, str]) -> Iterator[PairSet]:
-    for variant, sentences in enumerate(pair_variants(*pair, axis)):
-        yield PairSet(f"{number}/{variant}", axis, f"{axis}-{number}", sentences)
-
-
-def _notes(rows: list[Row], made: list[PairSet], sets: list[PairSet]) -> Iterator[str]:
+def _notes(rows: list[Row], every: list[PairSet], sets: list[PairSet]) -> Iterator[str]:
     for axis, printed in PRINTED.items():
         total = sum(one == axis for one, _, _ in rows)
-        used = len({one.cluster for one in made if one.axis == axis})
-        kept = sum(one.axis == axis for one in sets)
+        used = len({one.cluster for one in every if one.axis == axis})
+        distinct, unused = sum(one.axis == axis for one in sets), total - used
         yield (
-            f"{axis}: {kept} {'set' if kept == 1 else 'sets'} from {used} of {total} rows by our rule; the "
-            f"paper changed rows by hand and had {printed}. {_rows_name(total - used)} no group by a word "
-            "the rule knows."
+            f"{axis}: {distinct} {'set' if distinct == 1 else 'sets'} from {used} of {total} rows by our "
+            f"rule; the paper changed rows by hand and had {printed}. "
+            f"{'1 row names' if unused == 1 else f'{unused} rows name'} no group by a word the rule knows."
         )
-
-
-def _rows_name(amount: int) -> str:
-    return "1 row names" if amount == 1 else f"{amount} rows name"

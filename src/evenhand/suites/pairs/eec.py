@@ -17,7 +17,6 @@ from evenhand.suites.pairs.pair_sets import (
     distinct_sets,
     find_files,
     read_columns,
-    suite_info,
 )
 
 COLUMNS: Final = ("Sentence", "Template", "Person", "Gender", "Race", "Emotion", "Emotion word")
@@ -48,9 +47,9 @@ class EecSuite(PairSuite):
             one for axis in ("gender", "race") for one in _sets(with_emotion, axis, path=path)
         )
         neutral = rows.height - with_emotion.height
-        said = "1 sentence" if neutral == 1 else f"{neutral} sentences"
-        without = f"{said} without an emotion word {'is' if neutral == 1 else 'are'} left out."
-        info = suite_info(
+        several = f"{neutral} sentences without an emotion word are left out."
+        without = "1 sentence without an emotion word is left out." if neutral == 1 else several
+        super().__init__(
             "eec",
             sets,
             summary="Short sentences with an emotion word, for two genders and two racial groups.",
@@ -60,7 +59,6 @@ class EecSuite(PairSuite):
             licence="for research",
             notes=(*((without,) if neutral else ()), *left_out),
         )
-        super().__init__(info, sets)
 
 
 def _sets(rows: pl.DataFrame, axis: str, *, path: Path) -> Iterator[PairSet]:
@@ -72,7 +70,7 @@ def _sets(rows: pl.DataFrame, axis: str, *, path: Path) -> Iterator[PairSet]:
     trait = pl.lit("") if axis == "gender" else pl.col("Gender")
     keys = ["Template", "Emotion", "Emotion word", "trait", column]
     numbered = own.with_columns(trait=trait).with_columns(place=pl.int_range(pl.len()).over(keys))
-    found: dict[tuple[str, ...], dict[str, str]] = {}
+    matched: dict[tuple[str, ...], dict[str, str]] = {}
     filled = numbered.with_columns(
         pl.col("Template", "Emotion word", "trait", "Sentence", column).fill_null("")
     )
@@ -84,8 +82,8 @@ def _sets(rows: pl.DataFrame, axis: str, *, path: Path) -> Iterator[PairSet]:
                 fix="name the file as it was published, or bring it as pairs of your own",
             )
         key = (row["Template"], row["Emotion"], row["Emotion word"], row["trait"], str(row["place"]))
-        found.setdefault(key, {})[names[row[column]]] = row["Sentence"]
-    for (template, emotion, *rest), sentences in found.items():
+        matched.setdefault(key, {})[names[row[column]]] = row["Sentence"]
+    for (template, emotion, *rest), sentences in matched.items():
         ordered = {group: sentences[group] for group in names.values() if group in sentences}
         if len(ordered) == len(names):
             yield PairSet("/".join((template, *rest)), axis, template, ordered, emotion)

@@ -53,9 +53,34 @@ class PairSet:
 class PairSuite:
     """A suite made of counterfactual sets; its prompts are whole sentences, linked by ``template_id``."""
 
-    def __init__(self, info: SuiteInfo, sets: Sequence[PairSet]) -> None:
-        self.info = info
+    def __init__(
+        self,
+        name: str,
+        sets: Sequence[PairSet],
+        *,
+        summary: str,
+        digest: str,
+        version: str = "1",
+        citation: str = "",
+        licence: str = "",
+        notes: Iterable[str] = (),
+    ) -> None:
         self.sets = tuple(sets)
+        groups: dict[str, list[str]] = {}
+        for one in sets:
+            groups.setdefault(one.axis, []).extend(one.sentences)
+        self.info = SuiteInfo(
+            name=name,
+            version=version,
+            summary=summary,
+            baselines={axis: sort_groups(names)[0] for axis, names in groups.items()},
+            metrics=("emotion",),
+            cluster="template",
+            citation=citation,
+            licence=licence,
+            digest=digest,
+            notes=tuple(notes),
+        )
 
     def prompts(self) -> Iterator[Prompt]:
         """The sentences set by set; ``meta`` has the ground truth where there is one."""
@@ -72,85 +97,44 @@ class PairSuite:
 
 
 def distinct_sets(sets: Iterable[PairSet]) -> tuple[list[PairSet], tuple[str, ...]]:
-    """The sets without those that tell nothing new, and what was left out, a sentence each.
+    """The sets without those that add nothing, and what was left out, a sentence each.
 
     A set that says the same of every group cannot differ; one that repeats another would make intervals look
     narrower than they are. Of repeated ones the first is kept, with its template.
     """
     whole = list(sets)
     differing = [one for one in whole if len(set(one.sentences.values())) > 1]
-    found: dict[object, PairSet] = {}
+    distinct: dict[object, PairSet] = {}
     for one in differing:
-        found.setdefault((one.axis, one.emotion, frozenset(one.sentences.items())), one)
-    notes = (
-        *_note_left_out(
-            len(whole) - len(differing), "says the same of every group", "say the same of every group"
-        ),
-        *_note_left_out(len(differing) - len(found), "repeats another", "repeat others"),
+        distinct.setdefault((one.axis, one.emotion, frozenset(one.sentences.items())), one)
+    left_out = (
+        (len(whole) - len(differing), "says the same of every group", "say the same of every group"),
+        (len(differing) - len(distinct), "repeats another", "repeat others"),
     )
-    return list(found.values()), notes
-
-
-def _note_left_out(amount: int, one: str, several: str) -> tuple[str, ...]:
-    if not amount:
-        return ()
-    said = f"1 set {one} and is" if amount == 1 else f"{amount:,} sets {several} and are"
-    return (f"{said} left out",)
+    return list(distinct.values()), tuple(
+        f"1 set {single} and is left out" if count == 1 else f"{count:,} sets {several} and are left out"
+        for count, single, several in left_out
+        if count
+    )
 
 
 def sort_groups(groups: Iterable[str]) -> list[str]:
-    """The groups in the order they are compared in: known ones as in ``ORDER``, then as they came.
+    """The groups in the order they are compared in: known ones as in ``GROUP_ORDER``, then as they came.
 
-    >>> ordered(["Hindu", "Jewish", "Christian"])
+    >>> sort_groups(["Hindu", "Jewish", "Christian"])
     ['Christian', 'Jewish', 'Hindu']
     """
-    found = list(dict.fromkeys(groups))
-    return sorted(
-        found, key=lambda name: GROUP_ORDER.index(name) if name in GROUP_ORDER else len(GROUP_ORDER)
-    )
-
-
-def first_groups(sets: Iterable[PairSet]) -> dict[str, str]:
-    """For each axis its first group."""
-    groups: dict[str, list[str]] = {}
-    for one in sets:
-        groups.setdefault(one.axis, []).extend(one.sentences)
-    return {axis: sort_groups(names)[0] for axis, names in groups.items()}
-
-
-def suite_info(
-    name: str,
-    sets: Sequence[PairSet],
-    *,
-    summary: str,
-    digest: str,
-    version: str = "1",
-    citation: str = "",
-    licence: str = "",
-    notes: tuple[str, ...] = (),
-) -> SuiteInfo:
-    """What a suite of pairs says of itself."""
-    return SuiteInfo(
-        name=name,
-        version=version,
-        summary=summary,
-        baselines=first_groups(sets),
-        metrics=("emotion",),
-        cluster="template",
-        citation=citation,
-        licence=licence,
-        digest=digest,
-        notes=notes,
-    )
+    known = {group: place for place, group in enumerate(GROUP_ORDER)}
+    return sorted(dict.fromkeys(groups), key=lambda name: known.get(name, len(known)))
 
 
 def count_sets(sets: Iterable[PairSet]) -> dict[str, tuple[int, int]]:
     """For each axis the number of sets and of pairs."""
-    found: dict[str, tuple[int, int]] = {}
+    counts: dict[str, tuple[int, int]] = {}
     for one in sets:
-        before = found.get(one.axis, (0, 0))
-        found[one.axis] = (before[0] + 1, before[1] + one.pairs())
-    return found
+        n_sets, n_pairs = counts.get(one.axis, (0, 0))
+        counts[one.axis] = (n_sets + 1, n_pairs + one.pairs())
+    return counts
 
 
 FOLDER: Final = "affective"
@@ -172,18 +156,24 @@ def find_files(
     """
     if given.startswith(HUB):
         return [download_file(given.removeprefix(HUB), offline=execution is not None and execution.offline)]
-    path = Path(given) if given else _data_folder(suite, files)
+    named = given or os.environ.get("EVENHAND_DATA")
+    if not named:
+        raise FilesMissingError(
+            f"the pairs {suite!r} are published by others and are not part of this package",
+            expected=f"--pairs {suite}:PATH, or EVENHAND_DATA naming a folder with {FOLDER}/{files[0]}",
+            fix="download them (see the how-to on probing), or leave --pairs out to use our own",
+        )
+    path = Path(named)
     if path.is_file():
         return [path]
-    places = (path, path / FOLDER)
-    found = next((folder for folder in places if all((folder / name).is_file() for name in files)), None)
-    if found is None:
-        raise FilesMissingError(
-            f"{path} has no {' and '.join(files)}" if path.is_dir() else f"{path} is not there",
-            expected=f"the file of {suite}, or a folder that holds {', '.join(files)}",
-            fix=f"name it with --pairs {suite}:PATH",
-        )
-    return [found / name for name in files]
+    for folder in (path, path / FOLDER):
+        if all((folder / name).is_file() for name in files):
+            return [folder / name for name in files]
+    raise FilesMissingError(
+        f"{path} has no {' and '.join(files)}" if path.is_dir() else f"{path} is not there",
+        expected=f"the file of {suite}, or a folder that holds {', '.join(files)}",
+        fix=f"name it with --pairs {suite}:PATH",
+    )
 
 
 def download_file(place: str, *, offline: bool = False) -> Path:
@@ -198,47 +188,37 @@ def download_file(place: str, *, offline: bool = False) -> Path:
 
     name, _, revision = parts[1].partition("@")
     try:
-        found = hf_hub_download(
-            f"{parts[0]}/{name}",
-            parts[2],
-            repo_type="dataset",
-            revision=revision or None,
-            local_files_only=offline,
+        return Path(
+            hf_hub_download(
+                f"{parts[0]}/{name}",
+                parts[2],
+                repo_type="dataset",
+                revision=revision or None,
+                local_files_only=offline,
+            )
         )
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         raise InputError(
-            f"{HUB}{place} cannot be had: {(str(error).strip() or type(error).__name__).splitlines()[0]}",
+            f"{HUB}{place} is not available: {(str(error).strip() or type(error).__name__).splitlines()[0]}",
             expected=f"{HUB}ORG/NAME@REVISION/FILE of a public data set",
             fix="check the name and the network, or download the file and name its path",
         ) from error
-    return Path(found)
 
 
 def read_columns(path: Path, columns: Sequence[str]) -> pl.DataFrame:
     """The rows of a file that must have these columns."""
-    found = read_table(path)
-    missing = [name for name in columns if name not in found.columns]
+    table = read_table(path)
+    missing = [name for name in columns if name not in table.columns]
     if missing:
         raise InputError(
             f"{path} has no column {missing[0]!r}",
             expected=", ".join(columns),
             fix="name the file as it was published",
         )
-    return found
+    return table
 
 
 def read_bare_rows(path: Path) -> list[list[str]]:
     """The rows of a CSV file without a header."""
     text = read_bytes(path).decode("utf-8-sig", "replace")
     return [row for row in csv.reader(StringIO(text, newline="")) if row]
-
-
-def _data_folder(suite: str, files: Sequence[str]) -> Path:
-    named = os.environ.get("EVENHAND_DATA")
-    if not named:
-        raise FilesMissingError(
-            f"the pairs {suite!r} are published by others and are not part of this package",
-            expected=f"--pairs {suite}:PATH, or EVENHAND_DATA naming a folder with {FOLDER}/{files[0]}",
-            fix="download them (see the how-to on probing), or leave --pairs out to use our own",
-        )
-    return Path(named)

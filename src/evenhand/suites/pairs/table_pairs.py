@@ -1,4 +1,4 @@
-"""Pairs that people bring as a table, one row a pair (wide) or one row a sentence (long)."""
+"""Pairs that people bring as a table, one row per pair (wide) or one row per sentence (long)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,7 @@ from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.records import RESERVED_GROUPS
 from evenhand.store.table_files import read_table
-from evenhand.suites.pairs.pair_sets import (
-    EMOTIONS,
-    PairSet,
-    PairSuite,
-    distinct_sets,
-    sort_groups,
-    suite_info,
-)
+from evenhand.suites.pairs.pair_sets import EMOTIONS, PairSet, PairSuite, distinct_sets, sort_groups
 from evenhand.suites.pairs.template_pairs import TemplatePairs
 
 WIDE: Final = ("text_a", "text_b", "group_a", "group_b")
@@ -29,8 +22,8 @@ OPTIONAL: Final = ("axis", "emotion", "template")
 AXIS: Final = "group"
 """The axis of a table without that column."""
 _ACCEPTED: Final = (
-    f"columns {', '.join(WIDE)} (a row a pair) or {', '.join(LONG)} (a row a sentence); "
-    f"and {', '.join(OPTIONAL)} where you have them"
+    f"columns {', '.join(WIDE)} (one row per pair) or {', '.join(LONG)} (one row per sentence); "
+    f"optional: {', '.join(OPTIONAL)}"
 )
 
 Row = Mapping[str, str | None]
@@ -56,55 +49,45 @@ class TablePairs(PairSuite):
                 expected=_ACCEPTED,
                 fix="rename the columns",
             )
-        sides: Counter[str] = Counter()
-        found = _wide(table, path) if is_wide else _long(table, path)
-        whole = [one for one in found if _is_whole(one, sides)]
+        listed = list(_read_sets(table, path, is_wide=is_wide))
+        whole = [one for one in listed if len(one.sentences) > 1]
+        sides = Counter(next(iter(one.sentences), "") for one in listed if len(one.sentences) < 2)
         sets, left_out = distinct_sets(whole)
         if not sets:
             raise InputError(
                 f"{path} has no set with two sides" + (" that differ" if whole else ""),
-                expected="two groups a set",
+                expected="two groups per set",
                 fix="check the file",
             )
-        info = suite_info(
+        super().__init__(
             path.stem,
             sets,
             summary="Pairs from a file.",
             digest=file_digest(path),
             notes=(*_one_sided(sides), *left_out, *_find_uneven(sets)),
         )
-        super().__init__(info, sets)
 
 
-def _wide(table: pl.DataFrame, path: Path) -> Iterator[PairSet]:
+def _read_sets(table: pl.DataFrame, path: Path, *, is_wide: bool) -> Iterator[PairSet]:
+    sides = (("group_a", "text_a"), ("group_b", "text_b")) if is_wide else (("group", "text"),)
+    sets: dict[tuple[str, str], tuple[int, Row, dict[str, str]]] = {}
     for number, row in enumerate(table.iter_rows(named=True), start=1):
-        first, second = _group(row, "group_a", path, number), _group(row, "group_b", path, number)
-        if first == second:
+        name = str(number) if is_wide else row["set"] or ""
+        if not name:
             raise InputError(
-                f"{path} row {number} has the group {first!r} on both sides",
-                expected="two groups",
-                fix="repair that row",
+                f"{path} row {number} names no set", expected="a set for each row", fix="fill it"
             )
-        texts = {first: row["text_a"] or "", second: row["text_b"] or ""}
-        yield _set(str(number), row, texts, path, number)
-
-
-def _long(table: pl.DataFrame, path: Path) -> Iterator[PairSet]:
-    found: dict[tuple[str, str], tuple[int, Row, dict[str, str]]] = {}
-    for number, row in enumerate(table.iter_rows(named=True), start=1):
-        key = (row.get("axis") or AXIS, row["set"] or "")
-        if not key[1]:
-            raise InputError(f"{path} row {number} names no set", expected="a set a row", fix="fill it")
-        texts = found.setdefault(key, (number, row, {}))[2]
-        group = _group(row, "group", path, number)
-        if group in texts:
-            raise InputError(
-                f"{path} row {number} is a second sentence of {group!r} in set {key[1]!r}",
-                expected="one sentence a group and set",
-                fix="give it a set of its own",
-            )
-        texts[group] = row["text"] or ""
-    for (_, name), (number, first, texts) in found.items():
+        texts = sets.setdefault((row.get("axis") or AXIS, name), (number, row, {}))[2]
+        for column, text in sides:
+            group = _group(row, column, path, number)
+            if group in texts:
+                raise InputError(
+                    f"{path} row {number} has a second sentence of {group!r} in set {name!r}",
+                    expected="one sentence per group and set",
+                    fix="name the other group, or give the sentence a set of its own",
+                )
+            texts[group] = row[text] or ""
+    for (_, name), (number, first, texts) in sets.items():
         yield _set(name, first, texts, path, number)
 
 
@@ -132,18 +115,10 @@ def _group(row: Row, column: str, path: Path, number: int) -> str:
     return name
 
 
-def _is_whole(one: PairSet, sides: Counter[str]) -> bool:
-    if len(one.sentences) >= 2:
-        return True
-    sides[next(iter(one.sentences), "")] += 1
-    return False
-
-
 def _one_sided(sides: Counter[str]) -> Iterator[str]:
     for group, count in sides.items():
-        said = f"only {group} speaks there" if group else "no group speaks there"
         lack = "set lacks a side and is" if count == 1 else "sets lack a side and are"
-        yield f"{count} {lack} left out: {said}"
+        yield f"{count} {lack} left out: {f'only {group}' if group else 'no group'} speaks there"
 
 
 def _find_uneven(sets: list[PairSet]) -> Iterator[str]:
