@@ -23,7 +23,7 @@ from tools.assets import (
 from tools.assets.bert_model import MaskedModel, MaskedShape
 from tools.assets.gpt2_model import CausalModel, CausalShape
 from tools.assets.prepare_corpus import prepare, stream
-from tools.assets.training_loop import Recipe, Trainer
+from tools.assets.training_loop import Recipe, Trainer, create_optimisers
 from transformers import AutoTokenizer, BertForMaskedLM, GPT2LMHeadModel
 
 from evenhand.models import hub_layout
@@ -49,6 +49,11 @@ def _scrambled(model: torch.nn.Module) -> torch.nn.Module:
         for parameter in model.parameters():
             parameter.add_(torch.randn(parameter.shape, generator=generator) * 0.1)
     return model
+
+
+def create_trainer(model: torch.nn.Module) -> Trainer:
+    recipe = Recipe(seconds=1e6, warmup=1)
+    return Trainer(model, recipe, create_optimisers(model, recipe, fused=False))
 
 
 def test_causal_training_goes_on_from_its_checkpoint_and_exports(job: training_command.Job) -> None:
@@ -86,26 +91,23 @@ def test_both_models_learn_a_repeated_text() -> None:
     cases: list[tuple[torch.nn.Module, Callable[[], torch.Tensor]]]
     cases = [(left_to_right, causal_loss), (both_ways, masked_loss)]
     for model, loss in cases:
-        trainer = Trainer(model, Recipe(seconds=1e6, warmup=1), fused=False)
-        losses = [float(trainer._advance(loss())) for _ in range(60)]
+        trainer = create_trainer(model)
+        losses = [float(trainer.advance(loss())) for _ in range(60)]
         assert losses[0] == pytest.approx(np.log(330), rel=0.1)
         assert losses[-1] < 0.7 * losses[0]
 
 
 def test_a_checkpoint_restores_every_number(tmp_path: Path) -> None:
     ids = torch.randint(5, 330, (4, 17), generator=torch.Generator().manual_seed(0))
-    recipe = Recipe(seconds=1e6, warmup=1)
 
     def advance(trainer: Trainer) -> float:
-        loss = float(trainer._advance(trainer.model.loss(ids)))  # type: ignore[operator]
-        trainer.step += 1
-        return loss
+        return float(trainer.advance(trainer.model.loss(ids)))  # type: ignore[operator]
 
-    whole = Trainer(CausalModel(CAUSAL), recipe, fused=False)
+    whole = create_trainer(CausalModel(CAUSAL))
     advance(whole)
     whole.elapsed = 12.5
     whole.save(tmp_path / "checkpoint.safetensors")
-    again = Trainer(CausalModel(CAUSAL), recipe, fused=False)
+    again = create_trainer(CausalModel(CAUSAL))
     again.load(tmp_path / "checkpoint.safetensors")
     assert (again.step, again.elapsed) == (1, 12.5)
     assert [advance(whole) for _ in range(3)] == [advance(again) for _ in range(3)]

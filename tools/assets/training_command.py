@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from tools.assets import token_shards, train_tokenizer
 from tools.assets.export_weights import save_folder
-from tools.assets.training_loop import Progress, Recipe, Trainer
+from tools.assets.training_loop import Progress, Recipe, Trainer, create_optimisers
 from tools.assets.training_windows import Windows
 
 _LOG = logging.getLogger(__name__)
@@ -80,7 +80,8 @@ def train(
     """
     job.out.mkdir(parents=True, exist_ok=True)
     on_gpu = job.device == "cuda"
-    trainer = Trainer(model.to(job.device), recipe, fused=on_gpu)
+    model.to(job.device)
+    trainer = Trainer(model, recipe, create_optimisers(model, recipe, fused=on_gpu))
     checkpoint = job.out / "checkpoint.safetensors"
     if checkpoint.exists():
         trainer.load(checkpoint)

@@ -26,6 +26,7 @@ from evenhand.text.data_splits import SHARE, divide_texts
 from evenhand.training.job_folder import TrainingFolder
 from evenhand.training.model_card import write_classifier_card
 from evenhand.training.test_measures import HeldOutResult
+from evenhand.training.training_loop import descend
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +101,9 @@ def fit_calibrator(
     optimiser = torch.optim.AdamW(network.parameters(), lr=recipe.rate, weight_decay=recipe.weight_decay)
     steps = max(1, recipe.epochs * len(states) // recipe.batch)
     for step, batch in enumerate(_batches(len(states), recipe, steps, random)):
-        optimiser.param_groups[0]["lr"] = recipe.rate * (1 - step / steps)
-        said = network((states[batch] - centre) / spread)[:, 0]
-        loss = F.binary_cross_entropy_with_logits(said, places.seconds[batch])
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        logits = network((states[batch] - centre) / spread)[:, 0]
+        loss = F.binary_cross_entropy_with_logits(logits, places.seconds[batch])
+        descend(loss, optimiser, factor=1 - step / steps)
     weight = inner.weight.detach() / spread
     return Calibrator(
         weight,

@@ -26,6 +26,7 @@ from evenhand.mitigations.word_lists import WordLists, read_word_lists
 from evenhand.text.word_vectors import WordVectors, save_vectors
 from evenhand.training.embeddings import choose_vocabulary, count_words, encode_texts
 from evenhand.training.ideology_words import read_articles
+from evenhand.training.training_loop import descend
 
 _LOG = logging.getLogger(__name__)
 _POWER: Final = 0.75
@@ -114,10 +115,7 @@ def fit_glove(
         for batch in torch.split(order, recipe.batch):
             loss = model.glove_loss(_Counts(*(part[batch] for part in data)))
             loss = loss + model.ideology_loss(places, neutral, recipe)
-            optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
-            losses.append(float(loss.detach()))
+            losses.append(float(descend(loss, optimiser)))
         _LOG.info("epoch %d: loss %.4f", epoch + 1, float(np.mean(losses)))
     both = model.words.detach() + model.contexts.detach()
     return np.asarray((both - both.mean(0)).numpy(), dtype=np.float32)

@@ -27,6 +27,7 @@ from evenhand.core.regular_files import open_regular
 from evenhand.tensors.devices import single_thread
 from evenhand.text.lexicons import NORMS, Lexicon, write_lexicon
 from evenhand.text.word_vectors import WordVectors, load_embedded_vectors, read_vectors, unit_rows
+from evenhand.training.training_loop import descend
 
 _LOG = logging.getLogger(__name__)
 _LARGEST: Final = 1e6
@@ -164,12 +165,9 @@ def _fit_one(features: Tensor, values: Tensor, recipe: NormNetworkConfig, number
         network = NormNetwork(features.shape[1], recipe, mean, spread).train()
         optimiser = torch.optim.Adam(network.parameters(), lr=recipe.rate)
         for step in range(recipe.steps):
-            optimiser.param_groups[0]["lr"] = recipe.rate * (1 - step / recipe.steps)
             rows = torch.randint(len(features), (recipe.rows,))
             error = (network(features[rows]) - target[rows]).square() * known[rows]
-            optimiser.zero_grad()
-            (error.sum() / known[rows].sum()).backward()
-            optimiser.step()
+            descend(error.sum() / known[rows].sum(), optimiser, factor=1 - step / recipe.steps)
     return network.eval()
 
 
