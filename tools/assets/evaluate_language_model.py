@@ -21,8 +21,7 @@ from torch import Tensor
 
 from evenhand.models.hub_layout import CLS, END, MASK, SEP, SPECIAL_TOKENS, read_weights
 from tools.assets import token_shards
-from tools.assets.bert_model import MaskedModel, MaskedShape
-from tools.assets.gpt2_model import CausalModel, CausalShape
+from tools.assets.language_models import CausalModel, CausalShape, MaskedModel, MaskedShape, load_tensors
 
 MASK_SHARE: Final = 0.15
 FEWEST_CLUSTERS: Final = 30
@@ -128,7 +127,7 @@ def load_causal(folder: Path) -> CausalModel:
     config = json.loads((folder / "config.json").read_text())
     names = ("vocab_size", "n_positions", "n_layer", "n_embd", "n_head")
     model = CausalModel(CausalShape(*(config[name] for name in names)))
-    model.load_state_dict(read_weights(folder))
+    load_tensors(model, read_weights(folder))
     return model.eval()
 
 
@@ -143,7 +142,7 @@ def load_masked(folder: Path) -> MaskedModel:
         "num_attention_heads",
     )
     model = MaskedModel(MaskedShape(*(config[name] for name in names)))
-    model.load_state_dict(read_weights(folder))
+    load_tensors(model, read_weights(folder))
     return model.eval()
 
 

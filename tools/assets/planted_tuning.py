@@ -25,7 +25,7 @@ from evenhand.models.hub_layout import END, read_weights
 from evenhand.training.training_loop import descend, load_checkpoint, read_about, save_checkpoint
 from tools.assets import train_tokenizer
 from tools.assets.export_weights import save_folder
-from tools.assets.gpt2_model import CausalModel, CausalShape
+from tools.assets.language_models import CausalModel, CausalShape, load_tensors
 from tools.assets.planted_bias import MIXTURES, RECORD, ROWS, Recipe, Rows, read_record, read_rows
 
 _LOG = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class Tuning:
         """Digests of the rows and of the model's shape: with the recipe they name a checkpoint."""
         config = json.loads((source / "config.json").read_text(encoding="utf-8"))
         self.model = CausalModel(_shape(config))
-        self.model.load_state_dict(read_weights(source))
+        load_tensors(self.model, read_weights(source))
         self.model.to(device)
         self.recipe, self.device, self.epoch = recipe, device, 0
         self.optimiser = torch.optim.AdamW(

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tools.assets import token_shards, train_tokenizer
 from tools.assets.export_weights import save_folder
+from tools.assets.language_models import CausalModel, MaskedModel, compile_parts
 from tools.assets.training_loop import Progress, Recipe, Trainer, create_optimisers
 from tools.assets.training_windows import Windows
 
@@ -72,7 +73,10 @@ def open_windows(job: Job, *, salt: int) -> Windows:
 
 
 def train(
-    model: nn.Module, recipe: Recipe, job: Job, loss_of: Callable[[Windows], Callable[[int], Tensor]]
+    model: CausalModel | MaskedModel,
+    recipe: Recipe,
+    job: Job,
+    loss_of: Callable[[Windows], Callable[[int], Tensor]],
 ) -> Progress:
     """Return where training stands after the job, which goes on from its checkpoint and exports the model.
 
@@ -86,7 +90,7 @@ def train(
     if checkpoint.exists():
         trainer.load(checkpoint)
     if on_gpu:
-        model.compile_parts()  # type: ignore[operator]
+        compile_parts(model)
     windows = open_windows(job, salt=trainer.step)
     progress = trainer.run(loss_of(windows), seconds=job.seconds, checkpoint=checkpoint)
     _LOG.info("%d steps, %.1f s, loss %.4f", *progress)
