@@ -16,6 +16,7 @@ from evenhand.core.errors import InputError
 from evenhand.store.table_files import read_lines, read_table, unguard_table
 from evenhand.text.data_splits import count_repeated, divide_texts
 from evenhand.training.tasks import ClassificationTask
+from evenhand.training.test_measures import HeldOutResult
 
 LEAST: Final = 20
 """Texts below which there is nothing to learn from and nothing to measure on."""
@@ -127,6 +128,11 @@ class LabelledExamples:
         """The most frequent label of the training texts; the first of the task's order on a tie."""
         counts = self.train.counts()
         return max(self.labels, key=lambda label: counts[label])
+
+    def judge(self, part: str, probabilities: NDArray[np.floating]) -> HeldOutResult:
+        """What answers for the texts of an unseen part are worth."""
+        truth = self.truth(self.unseen_parts()[part])
+        return HeldOutResult.of(probabilities, truth, self.labels, majority_label=self.majority_label)
 
     def unseen_parts(self) -> dict[str, LabelledTexts]:
         """The parts that nothing was learned from: ``dev`` and, where there is one, ``test``."""

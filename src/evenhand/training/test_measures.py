@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from evenhand.core.digests import Json
 from evenhand.core.records import Estimate
@@ -34,13 +35,12 @@ def roc_auc(scores: Floats, truth: NDArray[np.bool_]) -> float:
     >>> roc_auc(np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True]))
     0.75
     """
-    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
     positives = int(truth.sum())
     negatives = len(truth) - positives
     if not positives or not negatives:
         return float("nan")
-    return float((ranks[truth].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+    ranks = rankdata(scores)[truth].sum()
+    return float((ranks - positives * (positives + 1) / 2) / (positives * negatives))
 
 
 def accuracy(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> float:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import spearmanr
 
 from evenhand.core.files import asset_path
 from evenhand.text.word_vectors import WordVectors, unit_rows
@@ -59,7 +60,7 @@ def similarity_correlation(
     known = [(a, b, rating) for a, b, rating in pairs if a in vectors.index and b in vectors.index]
     cosines = np.array([unit[vectors.index[a]] @ unit[vectors.index[b]] for a, b, _ in known])
     ratings = np.array([rating for _, _, rating in known])
-    return float(np.corrcoef(_ranks(cosines), _ranks(ratings))[0, 1]), len(known)
+    return float(spearmanr(cosines, ratings).statistic), len(known)
 
 
 def _score_questions(unit: npt.NDArray[np.float32], index: Mapping[str, int], pairs: Pairs) -> QuestionScore:
@@ -72,11 +73,3 @@ def _score_questions(unit: npt.NDArray[np.float32], index: Mapping[str, int], pa
     for given in (a, b, c):
         cosines[np.arange(len(questions)), given] = -np.inf
     return QuestionScore(int((cosines.argmax(axis=1) == d).sum()), len(questions))
-
-
-def _ranks(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-    """Ranks from 0, equal values sharing their mean rank."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    mean: npt.NDArray[np.float64] = ((last - counts + last - 1) / 2)[place]
-    return mean
