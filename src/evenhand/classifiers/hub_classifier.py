@@ -1,7 +1,8 @@
-"""Sequence classifiers of the Hub (or a local folder), with their labels told in our words."""
+"""Classifiers of the Hub or a folder, with their labels mapped to ours; several of them that vote."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -9,10 +10,9 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from evenhand.classifiers import ensemble, lstm, word_networks
-from evenhand.classifiers.ensemble import EnsembleReader
-from evenhand.classifiers.lstm import WordClassifier
+from evenhand.classifiers import word_networks
 from evenhand.classifiers.text_classifier import FORMAT as OURS
 from evenhand.classifiers.text_classifier import (
     PROBE_TEXT,
@@ -47,7 +47,9 @@ if TYPE_CHECKING:
 _ROWS: Final = {"cpu": 32, "cuda": 256}
 """Texts at a time; what does not fit is done in halves."""
 _LONGEST: Final = 512
-_OVER_WORDS: Final = (lstm.FORMAT, word_networks.FORMAT)
+_OVER_WORDS: Final = (word_networks.LSTM_FORMAT, word_networks.FORMAT)
+ENSEMBLE: Final = "evenhand-ensemble"
+"""``model_type`` in the config.json of an ensemble; its members are the folders it names."""
 
 Synonyms = Mapping[str, Sequence[str]]
 """Our label to the names other models give it, lower-case; several of one model are added up."""
@@ -119,12 +121,12 @@ def open_reader(head: str, source: str | None, synonyms: Synonyms, execution: Ex
         return HeadReader(embedded_classifier(execution), head)
     found = locate_model(source, offline=execution.offline) if "@" not in source else None
     kind = read_format(found.folder) if found is not None else None
-    if found is None or kind not in (OURS, *_OVER_WORDS, ensemble.FORMAT):
+    if found is None or kind not in (OURS, *_OVER_WORDS, ENSEMBLE):
         return HubClassifier(source, synonyms, execution)
     if kind == OURS:
         return HeadReader(open_classifier(found.folder, execution), head)
     if kind in _OVER_WORDS:
-        return LabelFoldingReader(WordClassifier(found.folder, execution), synonyms, source)
+        return LabelFoldingReader(word_networks.WordClassifier(found.folder, execution), synonyms, source)
     return EnsembleReader(
         [open_reader(head, str(folder), synonyms, execution) for folder in _members(found.folder)]
     )
@@ -158,7 +160,7 @@ def _members(folder: Path) -> list[Path]:
     names = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
     strange = [name for name in names if name != Path(name).name or name in ("", ".", "..")]
     # A folder that held itself would be read without end.
-    nested = [name for name in names if not strange and read_format(folder / name) == ensemble.FORMAT]
+    nested = [name for name in names if not strange and read_format(folder / name) == ENSEMBLE]
     if not names or strange or nested or len(names) != len(cast("list[object]", listed)):
         raise ModelError(
             f"the members of {folder} are {', '.join(map(repr, names[:5])) or 'none'}",
@@ -182,3 +184,39 @@ def _columns(name: str, theirs: Sequence[str], synonyms: Synonyms) -> dict[str, 
             "say what its labels mean (`evenhand probe --label THEIRS=OURS`)",
         )
     return known
+
+
+class EnsembleReader:
+    """Members with the same labels; each text gets the label most of them choose."""
+
+    def __init__(self, members: Sequence[LabelReader]) -> None:
+        self._members = tuple(members)
+        self.labels = members[0].labels
+        self.digest = digest([member.digest for member in members])
+
+    def read(self, texts: Sequence[str]) -> Probabilities:
+        """One row a text: the share of votes of each label."""
+        return vote_shares([member.read(texts) for member in self._members]).astype(np.float32)
+
+
+def vote_shares(said: Sequence[NDArray[np.floating]]) -> NDArray[np.float64]:
+    """The share of members that choose each label; where no label leads, the mean of their probabilities.
+
+    >>> said = [np.array([[0.6, 0.4]]), np.array([[0.9, 0.1]]), np.array([[0.2, 0.8]])]
+    >>> vote_shares(said).round(3).tolist()
+    [[0.667, 0.333]]
+    """
+    stacked = np.stack(said).astype(np.float64)
+    chosen = np.eye(stacked.shape[-1])[stacked.argmax(-1)].mean(0)
+    leading = chosen == chosen.max(1, keepdims=True)
+    tied = leading.sum(1, keepdims=True) > 1
+    found: NDArray[np.float64] = np.where(tied, stacked.mean(0), chosen)
+    # A member that answers with no number has no vote to count, and the text then has no answer.
+    found[np.isnan(stacked).any((0, 2))] = np.nan
+    return found
+
+
+def save_ensemble(folder: Path, *, members: Sequence[str], labels: Sequence[str]) -> None:
+    """Write ``config.json``; the members lie in the folders named, inside this one."""
+    config = {"model_type": ENSEMBLE, "members": list(members), "id2label": dict(enumerate(labels))}
+    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")

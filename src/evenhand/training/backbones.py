@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, TypedDict, cast
+from typing import TYPE_CHECKING, Final, NotRequired, Protocol, TypedDict, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from evenhand.classifiers import wordpiece_tokenizer
+from evenhand.classifiers import word_networks, wordpiece_tokenizer
 from evenhand.classifiers.encoder import PAD, ClassifierNetwork, Encoder, EncoderShape
 from evenhand.classifiers.heads import Head, HeadKind
 from evenhand.classifiers.text_classifier import is_ours
+from evenhand.classifiers.word_networks import (
+    FIRST,
+    SIZES,
+    Kind,
+    LstmNetwork,
+    LstmShape,
+    WordNetwork,
+    WordShape,
+    create_network,
+)
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError, ModelError
-from evenhand.core.files import ASSETS_FOLDER, apply_umask, asset_path
+from evenhand.core.files import ASSETS_FOLDER, apply_umask, asset_path, user_path
 from evenhand.models.hub_layout import hub_folder
 from evenhand.tensors import int8_weights
 from evenhand.tensors.checkpoints import (
@@ -29,6 +41,8 @@ from evenhand.tensors.checkpoints import (
     weights_digest,
 )
 from evenhand.tensors.model_files import locate_model
+from evenhand.text.word_tokens import split_words
+from evenhand.text.word_vectors import WordVectors, load_embedded_vectors, read_vectors
 from evenhand.training import classifier_export
 from evenhand.training.finetuning import Padding
 
@@ -48,6 +62,13 @@ class _BackboneOptions(TypedDict):
     longest: int
     seed: int
     each: bool
+
+
+class _WordFiles(TypedDict):
+    vocabulary: Sequence[str]
+    labels: Sequence[str]
+    longest: int
+    kind: NotRequired[Kind]
 
 
 class Backbone(Protocol):
@@ -302,3 +323,79 @@ def _without_head_warnings() -> Iterator[None]:
         logging.set_verbosity(before)
         if bars:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+COLUMNS: Final = 100
+"""Numbers a word of an LSTM where no vectors are given."""
+
+
+class WordBackbone:
+    """A fresh network over the words of the training texts: ``lstm``, or another kind of `word_networks`.
+
+    An LSTM may start from word vectors, which are tuned with the rest. A word of the training texts that the
+    vectors do not have starts at random; words that no training text has are one unknown word.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        texts: Sequence[str],
+        labels: Sequence[str],
+        *,
+        longest: int,
+        vectors: str = "",
+        seed: int = 0,
+    ) -> None:
+        self.longest = longest
+        counts = Counter(word for text in texts for word in split_words(text)[:longest])
+        vocabulary = sorted(counts, key=lambda word: (-counts[word], word))
+        self._index = {word: row for row, word in enumerate(vocabulary, start=FIRST)}
+        self._files: _WordFiles = {"vocabulary": vocabulary, "labels": labels, "longest": longest}
+        known = load_vectors(vectors)
+        rows = len(vocabulary) + FIRST
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self.network: WordNetwork
+            if kind == "lstm":
+                columns = COLUMNS if known is None else known.matrix.shape[1]
+                self.network = LstmNetwork(LstmShape(rows, columns, len(labels)))
+            else:
+                sizes = cast("Mapping[str, int]", SIZES[cast(Kind, kind)])
+                shape = WordShape(rows=rows, labels=len(labels), longest=longest, **sizes)
+                self._files["kind"] = cast(Kind, kind)
+                self.network = create_network(cast(Kind, kind), shape)
+        self.known = 0 if known is None else _start_from_vectors(self.network, vocabulary, known)
+        self.revision = f"random, seed {seed}" if known is None else f"vectors {known.digest}, seed {seed}"
+        self.padding = Padding(word_networks.PAD)
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The rows of each text's words."""
+        return word_networks.encode_words(texts, self._index, longest=self.longest)
+
+    def save(self, folder: Path) -> None:
+        """Write the network as a metric loads it."""
+        word_networks.save_word_network(self.network, folder, **self._files)
+
+
+def load_vectors(name: str) -> WordVectors | None:
+    """The vectors of a name: None where it is empty, ``embedded``, or a file of any known format."""
+    if not name:
+        return None
+    return load_embedded_vectors() if name == "embedded" else read_vectors(user_path(name))
+
+
+def vectors_identity(name: str) -> str:
+    """What identifies the vectors of a name."""
+    vectors = load_vectors(name)
+    return "" if vectors is None else vectors.digest or digest(list(vectors.words))
+
+
+def _start_from_vectors(network: WordNetwork, vocabulary: Sequence[str], vectors: WordVectors) -> int:
+    """Put the vectors of known words in the network, scaled to the spread of the random ones; how many."""
+    places = np.array([vectors.find(word) for word in vocabulary], dtype=np.int64)
+    rows = np.flatnonzero(places >= 0)
+    scale = np.float32(1.0 / max(float(vectors.matrix.std()), 1e-6))
+    with torch.no_grad():
+        start = torch.from_numpy(vectors.matrix[places[rows]] * scale)
+        network.words.weight[torch.from_numpy(rows + FIRST)] = start
+    return len(rows)

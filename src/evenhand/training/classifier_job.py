@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,15 +24,13 @@ from evenhand.training.job_folder import (
     write_predictions_csv,
 )
 from evenhand.training.labelled_table import LabelledExamples
-from evenhand.training.linear_text import LinearText
+from evenhand.training.linear_text import ANALYSERS, CUTS, LinearText, SentimentAnalyser
 from evenhand.training.model_card import describe_file, score_command, write_classifier_card
+from evenhand.training.options import ClassificationTask
 from evenhand.training.presets import EpochLosses, FineTuningConfig
-from evenhand.training.sentiment_analysers import ANALYSERS, CUTS, SentimentAnalyser
-from evenhand.training.tasks import ClassificationTask
 from evenhand.training.test_measures import HeldOutResult, accuracy_ceiling
 
 if TYPE_CHECKING:
-    from evenhand.classifiers.word_networks import Kind
     from evenhand.training.backbones import Backbone
 
 BUILTIN: Final = "builtin"
@@ -136,7 +134,7 @@ class ClassifierFit:
     def _vote(
         self, train: LabelledPart, held_out: LabelledPart, folder: Path, progress: Progress
     ) -> FittedClassifier:
-        from evenhand.classifiers import ensemble
+        from evenhand.classifiers.hub_classifier import save_ensemble, vote_shares
 
         folders = [folder / f"member-{number}" for number in range(MEMBERS)]
         fits = []
@@ -148,22 +146,19 @@ class ClassifierFit:
             fits.append(member.run(train, held_out, own, progress, checkpoint=own / CHECKPOINT))
         for own in folders:
             (own / CHECKPOINT).unlink(missing_ok=True)
-        ensemble.save_ensemble(folder, members=[own.name for own in folders], labels=self.labels)
+        save_ensemble(folder, members=[own.name for own in folders], labels=self.labels)
         return FittedClassifier(
-            lambda texts: ensemble.vote_shares([fit.probabilities(texts) for fit in fits]),
+            lambda texts: vote_shares([fit.probabilities(texts) for fit in fits]),
             {f"member {n}": fit.settings.get("weights at the start", "") for n, fit in enumerate(fits, 1)},
         )
 
     def _open_backbone(self, texts: Sequence[str]) -> Backbone:
-        from evenhand.training.backbones import open_backbone
-        from evenhand.training.word_backbone import LstmBackbone, WordBackbone
+        from evenhand.training.backbones import WordBackbone, open_backbone
 
         kind, longest, seed = backbone_kind(self.backbone), self.longest, self.recipe.seed
-        if kind == LSTM:
+        if kind in (LSTM, *OVER_WORDS):
             vectors = self.backbone.partition(":")[2]
-            return LstmBackbone(texts, self.labels, vectors=vectors, longest=longest, seed=seed)
-        if kind in OVER_WORDS:
-            return WordBackbone(cast("Kind", kind), texts, self.labels, longest=longest, seed=seed)
+            return WordBackbone(kind, texts, self.labels, longest=longest, vectors=vectors, seed=seed)
         return open_backbone(
             self.backbone,
             task=self.task,
@@ -231,7 +226,7 @@ class ClassifierTraining:
         if self.test:
             identity["test"] = file_digest(self.test)
         if backbone_kind(self.backbone) == LSTM:
-            from evenhand.training.word_backbone import vectors_identity
+            from evenhand.training.backbones import vectors_identity
 
             identity["vectors"] = vectors_identity(self.backbone.partition(":")[2])
         return identity | ({**asdict(self.recipe), "max_length": self.longest} if self._is_trained() else {})

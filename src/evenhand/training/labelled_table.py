@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evenhand.core.errors import InputError
 from evenhand.store.table_files import read_lines, read_table, unguard_table
 from evenhand.text.data_splits import count_repeated, divide_texts
-from evenhand.training.tasks import ClassificationTask
+from evenhand.training.options import ClassificationTask
 from evenhand.training.test_measures import HeldOutResult
 
 LEAST: Final = 20

@@ -1,11 +1,11 @@
-"""The yardstick: logistic regression over hashed word n-grams, fitted in seconds and stored in two files."""
+"""The yardsticks: logistic regression over hashed word n-grams, and analysers that learn nothing."""
 
 from __future__ import annotations
 
 import json
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
@@ -16,6 +16,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
 from evenhand.core.files import apply_umask
+from evenhand.core.registry import require_library
 
 Floats = NDArray[np.float64]
 Features = csr_matrix | Floats
@@ -187,3 +188,44 @@ def _check(
         raise ValueError("a column is no bucket")
     if not all(np.isfinite(part).all() for part in (frequency, model.weights, model.bias)):
         raise ValueError("a weight is not finite")
+
+
+ANALYSERS: Final = ("vader", "textblob")
+SCALE: Final = ("negative", "neutral", "positive")
+CUTS: Final[Mapping[str, float]] = {"vader": 0.05, "textblob": 0.05}
+"""A polarity beyond the cut has a side; VADER's own, and the same for TextBlob, whose authors give none."""
+
+
+class SentimentAnalyser:
+    """VADER or TextBlob as a classifier of negative, neutral and positive; it learns nothing.
+
+    Its whole weight is on one label. Labels that a data set has beside the three are never given.
+    """
+
+    def __init__(self, name: str, labels: Sequence[str]) -> None:
+        self._polarities = _polarities(name)
+        self._cut = CUTS[name]
+        self._labels = tuple(labels)
+
+    def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """One row a text: 1 for its label, 0 for the others."""
+        found = np.zeros((len(texts), len(self._labels)))
+        for row, polarity in enumerate(self._polarities(texts)):
+            side = SCALE[1 + (polarity >= self._cut) - (polarity <= -self._cut)]
+            if side in self._labels:
+                found[row, self._labels.index(side)] = 1.0
+            else:
+                # The data has no such label: the nearest it has is the neutral one, or the first.
+                found[row, self._labels.index("neutral") if "neutral" in self._labels else 0] = 1.0
+        return found
+
+
+def _polarities(name: str) -> Callable[[Sequence[str]], Sequence[float]]:
+    if name == "vader":
+        from evenhand.metrics.vader import VaderScorer
+
+        return VaderScorer().compounds
+    require_library("textblob")
+    from textblob import TextBlob
+
+    return lambda texts: [float(TextBlob(text).sentiment.polarity) for text in texts]

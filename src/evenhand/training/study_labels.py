@@ -19,7 +19,7 @@ from evenhand.stats.label_scales import KNOWN_SCALES, normalise_label
 from evenhand.store.atomic_writes import write_text
 from evenhand.store.cache import cache_folder
 from evenhand.store.table_files import spreadsheet_csv
-from evenhand.training.tasks import TASKS, ClassificationTask
+from evenhand.training.options import TASKS, ClassificationTask
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,12 +27,11 @@ from evenhand.training.classifier_job import (
 )
 from evenhand.training.job_folder import TrainingFolder
 from evenhand.training.labelled_table import read_examples
-from evenhand.training.options import TrainOptions
+from evenhand.training.linear_text import ANALYSERS
+from evenhand.training.options import TASKS, TrainOptions, find_task
 from evenhand.training.presets import LSTM_RECIPE, FineTuningConfig, TrainingPreset, find_preset
 from evenhand.training.seed_averages import SeedAverageTraining
-from evenhand.training.sentiment_analysers import ANALYSERS
 from evenhand.training.study_labels import resolve_training_data
-from evenhand.training.tasks import TASKS, find_task
 from evenhand.training.word_jobs import NormTraining, WordVectorTraining, check_files
 
 WORDS: Final = ("norms", "embeddings")
