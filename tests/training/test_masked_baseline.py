@@ -44,7 +44,7 @@ def test_the_trunk_has_the_states_of_the_masked_model() -> None:
     model = evaluate_language_model.load_masked(asset_path("builtin-masked"))
     ids = torch.tensor([[hub_layout.CLS, 500, 900, 77, hub_layout.SEP]])
     with torch.no_grad():
-        assert encoder(ids) == pytest.approx(model.compute_hidden(ids), abs=1e-4)
+        assert encoder(ids) == pytest.approx(model.bert(input_ids=ids).last_hidden_state, abs=1e-4)
 
 
 def test_the_answers_outside_training_are_written(tmp_path: Path) -> None:

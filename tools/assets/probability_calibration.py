@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
+from evenhand.classifiers.encoder import to_probabilities
 from evenhand.classifiers.heads import HEADS, Head
-from evenhand.training.classifier_export import ProbabilityCalibration
 from tools.assets.multitask import loss
+
+
+class ProbabilityCalibration(NamedTuple):
+    """What logits are multiplied by and what is added to them, one number a label."""
+
+    scale: Tensor
+    shift: Tensor
+
+    def apply(self, logits: Tensor, heads: tuple[Head, ...] = HEADS) -> Tensor:
+        """Calibrated probabilities."""
+        return to_probabilities(logits * self.scale + self.shift, heads)
 
 
 def calibrate(

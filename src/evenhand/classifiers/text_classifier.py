@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,7 +26,7 @@ from evenhand.classifiers.encoder import (
     pool_states,
     to_probabilities,
 )
-from evenhand.classifiers.heads import Head, HeadKind
+from evenhand.classifiers.heads import HEADS, Head, HeadKind, count_logits
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import ModelError
 from evenhand.core.files import asset_path
@@ -311,3 +313,37 @@ def embedded_classifier(execution: Execution) -> TextClassifier:
 @lru_cache(maxsize=2)
 def _open_cached(folder: Path, device: str, rows: int | None) -> TextClassifier:
     return TextClassifier(folder, device=select_device(device), rows=rows)
+
+
+def build_network(
+    shape: EncoderShape, weights: Mapping[str, Tensor], heads: tuple[Head, ...] = HEADS
+) -> ClassifierNetwork:
+    """The classifier with these weights."""
+    network = ClassifierNetwork(Encoder(shape), heads)
+    network.load_state_dict(dict(weights))
+    return network.eval()
+
+
+def save_classifier(folder: Path, network: ClassifierNetwork, *, vocabulary: Path) -> None:
+    """Write ``model.safetensors``, ``vocab.txt`` and ``config.json``, in which logits stay as they are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    int8_weights.save_quantised(network.state_dict(), folder / "model.safetensors")
+    if vocabulary.resolve() != (folder / "vocab.txt").resolve():
+        shutil.copyfile(vocabulary, folder / "vocab.txt")
+    labels = count_logits(network.heads)
+    write_config(folder, network, scale=[1.0] * labels, shift=[0.0] * labels)
+
+
+def write_config(
+    folder: Path, network: ClassifierNetwork, *, scale: Sequence[float], shift: Sequence[float]
+) -> None:
+    """Write ``config.json`` alone, with what logits are multiplied by and what is added to them."""
+    heads = [{"name": head.name, "labels": list(head.labels), "kind": head.kind} for head in network.heads]
+    config = {
+        "model_type": FORMAT,
+        "shape": network.encoder.shape.to_json(),
+        "heads": heads,
+        "scale": [round(value, 4) for value in scale],
+        "shift": [round(value, 4) for value in shift],
+    }
+    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")

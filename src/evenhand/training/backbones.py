@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from evenhand.classifiers import word_networks, wordpiece_tokenizer
 from evenhand.classifiers.encoder import PAD, ClassifierNetwork, Encoder, EncoderShape
 from evenhand.classifiers.heads import Head, HeadKind
-from evenhand.classifiers.text_classifier import is_ours
+from evenhand.classifiers.text_classifier import build_network, is_ours, save_classifier
 from evenhand.classifiers.word_networks import (
     FIRST,
     SIZES,
@@ -43,7 +43,6 @@ from evenhand.tensors.checkpoints import (
 from evenhand.tensors.model_files import locate_model
 from evenhand.text.word_tokens import split_words
 from evenhand.text.word_vectors import WordVectors, load_embedded_vectors, read_vectors
-from evenhand.training import classifier_export
 from evenhand.training.finetuning import Padding
 
 if TYPE_CHECKING:
@@ -217,7 +216,7 @@ class EncoderBackbone:
         int8_weights.save_quantised(self._classifier.state_dict(), folder / "model.safetensors")
         self._classifier.load_state_dict(int8_weights.load_dequantised(folder / "model.safetensors"))
         stored = _shorten_network(self._classifier, self.longest)
-        classifier_export.save_classifier(folder, stored, vocabulary=self._vocabulary)
+        save_classifier(folder, stored, vocabulary=self._vocabulary)
 
 
 class _HubNetwork(nn.Module):
@@ -262,7 +261,7 @@ def _shorten_network(network: ClassifierNetwork, longest: int) -> ClassifierNetw
         head = Head(head.name, head.labels[1:], "each")
         weights["weight"] = weights["weight"][1:] - weights["weight"][:1]
         weights["bias"] = weights["bias"][1:] - weights["bias"][:1]
-    return classifier_export.build_network(shape, weights, (head,))
+    return build_network(shape, weights, (head,))
 
 
 def _tokenizer(folder: Path) -> PreTrainedTokenizerBase:
