@@ -131,10 +131,10 @@ class _Tables:
         self.tables = [self.words, self.contexts, self.word_bias, self.context_bias]
 
     def glove_loss(self, counts: _Counts) -> Tensor:
-        said = (self.words[counts.rows] * self.contexts[counts.columns]).sum(-1)
-        said = said + self.word_bias[counts.rows] + self.context_bias[counts.columns]
+        logs = (self.words[counts.rows] * self.contexts[counts.columns]).sum(-1)
+        logs = logs + self.word_bias[counts.rows] + self.context_bias[counts.columns]
         weight = (counts.values / _PEAK).clamp(max=1) ** _POWER
-        loss: Tensor = (weight * (said - counts.values.log()).square()).mean()
+        loss: Tensor = (weight * (logs - counts.values.log()).square()).mean()
         return loss
 
     def ideology_loss(
@@ -151,14 +151,14 @@ class _Tables:
 
 def _places(sides: WordLists, words: Sequence[str]) -> tuple[Tensor, Tensor]:
     index = {word: place for place, word in enumerate(words)}
-    found = [[index[word] for word in listed if word in index] for listed in sides.words]
-    if not all(found):
+    places = [[index[word] for word in listed if word in index] for listed in sides.words]
+    if not all(places):
         raise InputError(
             "the texts hold no word of a side often enough",
             expected="texts in which words of both lists occur",
             fix="give more texts, or other lists",
         )
-    return torch.tensor(found[0]), torch.tensor(found[1])
+    return torch.tensor(places[0]), torch.tensor(places[1])
 
 
 def read_texts(articles: Path, corpora: Iterable[Path] = (), *, limit: int | None = None) -> list[str]:
