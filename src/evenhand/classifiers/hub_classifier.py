@@ -27,7 +27,7 @@ from evenhand.classifiers.text_classifier import (
 from evenhand.core.digests import digest
 from evenhand.core.errors import ModelError
 from evenhand.core.records import Execution
-from evenhand.tensors.batching import batch_by_length
+from evenhand.tensors.batching import batch_by_length, run_in_halves
 from evenhand.tensors.checkpoints import (
     check_layers,
     raise_model_errors,
@@ -38,7 +38,6 @@ from evenhand.tensors.checkpoints import (
     weights_digest,
 )
 from evenhand.tensors.devices import select_device
-from evenhand.tensors.memory import run_in_halves
 from evenhand.tensors.model_files import locate_model
 
 if TYPE_CHECKING:

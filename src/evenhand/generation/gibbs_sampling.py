@@ -29,7 +29,7 @@ from evenhand.generation.masked_tokenizer import MaskedTokenCodec
 from evenhand.generation.sampling import NO_TOKEN, choose_tokens, likeliest_of
 from evenhand.generation.scheduler import check_spec
 from evenhand.generation.spec_checks import check_control_code
-from evenhand.tensors.memory import find_most_rows, halve_rows, is_out_of_memory
+from evenhand.tensors.batching import find_most_rows, halve_rows, is_out_of_memory
 from evenhand.text.sentences import first_sentence_end
 
 VERSION = "gibbs-1"

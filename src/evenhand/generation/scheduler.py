@@ -26,8 +26,7 @@ from evenhand.generation.graph_cache import GraphCache
 from evenhand.generation.graph_decoder import DecoderSize, bucket_size
 from evenhand.generation.sequences import SequenceRequest, TokenSequence
 from evenhand.generation.tokenizer import TokenCodec
-from evenhand.tensors.batching import batch_by_length
-from evenhand.tensors.memory import find_most_rows, halve_rows, is_out_of_memory
+from evenhand.tensors.batching import batch_by_length, find_most_rows, halve_rows, is_out_of_memory
 
 VERSION = "1"
 """Part of every key: raised when the loop writes other texts from the same model, spec and seed."""

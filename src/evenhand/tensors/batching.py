@@ -1,15 +1,20 @@
-"""Batches of texts of like length, so that little is spent on padding."""
+"""Batches of texts of like length, padded, and as large as the memory allows."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
+from typing import Final
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from evenhand.core.errors import ModelError
 from evenhand.tensors.devices import to_device
+
+_log = logging.getLogger(__name__)
 
 
 def batch_by_length(lengths: Sequence[int], *, rows: int, tokens: int | None = None) -> Iterator[list[int]]:
@@ -18,7 +23,7 @@ def batch_by_length(lengths: Sequence[int], *, rows: int, tokens: int | None = N
     The longest come first, so that a batch that does not fit in memory fails at once. Ties keep their order,
     so the batches follow from the lengths alone. A text longer than ``tokens`` is a batch of its own.
 
-    >>> list(length_sorted([3, 9, 4, 8], rows=2))
+    >>> list(batch_by_length([3, 9, 4, 8], rows=2))
     [[1, 3], [2, 0]]
     """
     batch: list[int] = []
@@ -63,8 +68,58 @@ def next_log_probs(
     states = torch.cat([hidden[index, :length] for index, length in enumerate(lengths)])
     targets = torch.tensor([token for row in rows for token in row[1:]], device=hidden.device)
     size = max(1, MAX_LOGITS // vocabulary)
-    found = [
+    parts = [
         token_log_probs(logits(states[at : at + size]), targets[at : at + size])
         for at in range(0, len(states), size)
     ]
-    return list(torch.split(torch.cat(found), lengths))
+    return list(torch.split(torch.cat(parts), lengths))
+
+
+_CPU_REFUSAL: Final = "DefaultCPUAllocator"
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an accelerator, or this machine's own memory, refused an allocation."""
+    return isinstance(error, torch.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and _CPU_REFUSAL in str(error)
+    )
+
+
+def find_most_rows(first: int, wanted: int, fits: Callable[[int], bool]) -> int:
+    """The most rows that fit, doubled from ``first`` up to ``wanted``; ``first`` itself is not tried.
+
+    >>> find_most_rows(32, 1000, lambda rows: rows <= 300)
+    256
+    """
+    rows = min(first, wanted)
+    while rows < wanted and fits(min(2 * rows, wanted)):
+        rows = min(2 * rows, wanted)
+    return rows
+
+
+def run_in_halves(batch: Sequence[int], work: Callable[[Sequence[int]], None]) -> None:
+    """Do the work of a batch, in halves where memory does not suffice for the whole, each once."""
+    try:
+        work(batch)
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        half = halve_rows(len(batch))
+        # Outside the except clause: the error holds on to the tensors that did not fit.
+    else:
+        return
+    run_in_halves(batch[:half], work)
+    run_in_halves(batch[half:], work)
+
+
+def halve_rows(rows: int) -> int:
+    """Half the rows, after memory did not suffice for them; an error where there is but one."""
+    if rows == 1:
+        raise ModelError(
+            "the accelerator has too little memory for a single row",
+            expected="a model and a length that fit",
+            fix="ask for fewer new tokens, a smaller model, or --device cpu",
+        )
+    _log.warning("out of memory: continuing with batches of %d rows", rows // 2)
+    torch.cuda.empty_cache()
+    return rows // 2

@@ -61,7 +61,7 @@ def check_files(folder: Path) -> None:
             check_regular(path)
             size = 0 if path.suffix == ".safetensors" else path.stat().st_size
         except FileNotFoundError:
-            # A link to nothing: the reader that wants this file says so.
+            # A link to nothing: the reader of this file reports it.
             continue
         except OSError as error:
             raise ModelError(
