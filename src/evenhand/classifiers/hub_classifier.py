@@ -87,7 +87,7 @@ class HubClassifier:
         self._columns = _columns(name, theirs, synonyms)
         self.labels = tuple(self._columns)
         with _hub_errors(name):
-            # Tried here: some settings that are none are met only when a text is read.
+            # Tried here: some invalid settings fail only when a text is read.
             check_probabilities(self.read([PROBE_TEXT]))
         self.digest = source.commit or digest([weights_digest(files), self.labels])
 
@@ -95,40 +95,37 @@ class HubClassifier:
         """One row a text, one column a label of ours."""
         longest = min(self._tokenizer.model_max_length, _LONGEST)
         rows = self._tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"] if texts else []
-        found = np.zeros((len(rows), self._count), dtype=np.float32)
+        answers = np.zeros((len(rows), self._count), dtype=np.float32)
 
         def work(batch: Sequence[int]) -> None:
             inputs = self._tokenizer.pad({"input_ids": [rows[i] for i in batch]}, return_tensors="pt")
-            logits = self._model(**inputs.to(self._device)).logits
-            found[list(batch)] = self._probabilities(logits.float()).cpu().numpy()
+            logits = self._model(**inputs.to(self._device)).logits.float()
+            kind = self._model.config.problem_type
+            each = kind == "multi_label_classification" or logits.shape[1] == 1
+            answers[list(batch)] = (logits.sigmoid() if each else logits.softmax(-1)).cpu().numpy()
 
         with torch.inference_mode():
             for batch in batch_by_length([len(row) for row in rows], rows=self._rows):
                 run_in_halves(batch, work)
-        columns = [np.minimum(found[:, places].sum(1), 1.0) for places in self._columns.values()]
+        columns = [np.minimum(answers[:, places].sum(1), 1.0) for places in self._columns.values()]
         return np.stack(columns, axis=1)
-
-    def _probabilities(self, logits: torch.Tensor) -> torch.Tensor:
-        config = self._model.config
-        each = config.problem_type == "multi_label_classification" or logits.shape[1] == 1
-        return logits.sigmoid() if each else logits.softmax(-1)
 
 
 def open_reader(head: str, source: str | None, synonyms: Synonyms, execution: Execution) -> LabelReader:
     """The reader of a head: the embedded one, a folder of ours, or any sequence classifier."""
     if source is None:
         return HeadReader(embedded_classifier(execution), head)
-    found = locate_model(source, offline=execution.offline) if "@" not in source else None
-    kind = read_format(found.folder) if found is not None else None
-    if found is None or kind not in (OURS, *_OVER_WORDS, ENSEMBLE):
+    if "@" in source:
         return HubClassifier(source, synonyms, execution)
+    folder = locate_model(source, offline=execution.offline).folder
+    kind = read_format(folder)
     if kind == OURS:
-        return HeadReader(open_classifier(found.folder, execution), head)
+        return HeadReader(open_classifier(folder, execution), head)
     if kind in _OVER_WORDS:
-        return LabelFoldingReader(word_networks.WordClassifier(found.folder, execution), synonyms, source)
-    return EnsembleReader(
-        [open_reader(head, str(folder), synonyms, execution) for folder in _members(found.folder)]
-    )
+        return LabelFoldingReader(word_networks.WordClassifier(folder, execution), synonyms, source)
+    if kind == ENSEMBLE:
+        return EnsembleReader([open_reader(head, str(own), synonyms, execution) for own in _members(folder)])
+    return HubClassifier(source, synonyms, execution)
 
 
 def _hub_errors(name: str) -> AbstractContextManager[None]:
@@ -140,7 +137,7 @@ def _hub_errors(name: str) -> AbstractContextManager[None]:
 
 
 class LabelFoldingReader:
-    """A reader whose labels are told in our words."""
+    """A reader whose labels are mapped to ours."""
 
     def __init__(self, reader: LabelReader, synonyms: Synonyms, name: str) -> None:
         self._reader = reader
@@ -150,8 +147,8 @@ class LabelFoldingReader:
 
     def read(self, texts: Sequence[str]) -> Probabilities:
         """One row a text, one column a label of ours."""
-        said = self._reader.read(texts)
-        return np.stack([said[:, places].sum(1) for places in self._columns.values()], axis=1)
+        shares = self._reader.read(texts)
+        return np.stack([shares[:, places].sum(1) for places in self._columns.values()], axis=1)
 
 
 def _members(folder: Path) -> list[Path]:
@@ -170,11 +167,11 @@ def _members(folder: Path) -> list[Path]:
 
 
 def _columns(name: str, theirs: Sequence[str], synonyms: Synonyms) -> dict[str, list[int]]:
-    found = {
-        ours: [place for place, label in enumerate(theirs) if label in (ours, *names)]
+    known = {
+        ours: places
         for ours, names in synonyms.items()
+        if (places := [place for place, label in enumerate(theirs) if label in (ours, *names)])
     }
-    known = {ours: places for ours, places in found.items() if places}
     if not known:
         raise ModelError(
             f"the labels of {name} are {', '.join(theirs)}",
@@ -209,10 +206,10 @@ def vote_shares(said: Sequence[NDArray[np.floating]]) -> NDArray[np.float64]:
     chosen = np.eye(stacked.shape[-1])[stacked.argmax(-1)].mean(0)
     leading = chosen == chosen.max(1, keepdims=True)
     tied = leading.sum(1, keepdims=True) > 1
-    found: NDArray[np.float64] = np.where(tied, stacked.mean(0), chosen)
+    shares: NDArray[np.float64] = np.where(tied, stacked.mean(0), chosen)
     # A member that answers with no number has no vote to count, and the text then has no answer.
-    found[np.isnan(stacked).any((0, 2))] = np.nan
-    return found
+    shares[np.isnan(stacked).any((0, 2))] = np.nan
+    return shares
 
 
 def save_ensemble(folder: Path, *, members: Sequence[str], labels: Sequence[str]) -> None:

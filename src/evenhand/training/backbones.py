@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 BUILTIN: Final = "builtin"
 MASKED: Final = "builtin:masked"
-LINEAR: Final = "linear"
 _YES_OR_NO: Final = ("toxicity", "ideology")
 _READ: Final = 512
 """Tokens that a metric reads at most."""
@@ -106,16 +105,20 @@ def open_backbone(
     """
     how: _BackboneOptions = {"longest": longest, "seed": seed, "each": each}
     if name == BUILTIN:
-        return EncoderBackbone(_embedded_folder(), task, labels, **how)
-    if name == MASKED:
-        with tempfile.TemporaryDirectory() as folder:
-            hub_folder(
-                asset_path("builtin-masked"),
-                Path(folder),
-                tokenizer_file=asset_path("builtin", "tokenizer.json"),
+        folder = ASSETS_FOLDER / "classifiers"
+        if not (folder / "model.safetensors").is_file():
+            raise InputError(
+                "this installation has no embedded encoder",
+                expected=f"{MASKED}, linear, a Hub id or a folder",
+                fix=f"use --backbone {MASKED}",
             )
-            revision = file_digest(asset_path("builtin-masked", "model.safetensors"))
-            return HubBackbone(Path(folder), labels, revision=revision, **how)
+        return EncoderBackbone(folder, task, labels, **how)
+    if name == MASKED:
+        with tempfile.TemporaryDirectory() as path:
+            embedded, tokenizer = asset_path("builtin-masked"), asset_path("builtin", "tokenizer.json")
+            hub_folder(embedded, Path(path), tokenizer_file=tokenizer)
+            revision = file_digest(embedded / "model.safetensors")
+            return HubBackbone(Path(path), labels, revision=revision, **how)
     source = locate_model(name, offline=offline)
     if source.gguf:
         raise InputError(
@@ -139,15 +142,21 @@ class HubBackbone:
         revision: str = "",
         each: bool = False,
     ) -> None:
+        from transformers import AutoTokenizer
+
         self.revision = revision or weights_digest(weight_files(folder))
         require_tokenizer(folder)
         refuse_kernels(read_config(folder), str(folder))
-        self._tokenizer = _tokenizer(folder)
+        self._tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
         self._model = _classifier(folder, labels, seed, each=each)
         if self._tokenizer.pad_token_id is None:
             self._tokenizer.pad_token = self._tokenizer.eos_token
         self._model.config.pad_token_id = self._tokenizer.pad_token_id
-        self.longest = _longest(longest, self._tokenizer, self._model)
+        limits = [longest, int(self._tokenizer.model_max_length), _READ]
+        limits += [int(getattr(self._model.config, name, 0) or 0) for name in _POSITIONS]
+        self.longest = min(limit for limit in limits if limit > 0)
         # A metric cuts texts where the tokenizer says: as in training.
         self._tokenizer.model_max_length = self.longest
         self.padding = Padding(int(self._tokenizer.pad_token_id), self._tokenizer.padding_side == "left")
@@ -155,8 +164,8 @@ class HubBackbone:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The token ids of each text, special tokens included, cut to the longest."""
-        found = self._tokenizer(list(texts), truncation=True, max_length=self.longest)["input_ids"]
-        return cast("list[list[int]]", found)
+        ids = self._tokenizer(list(texts), truncation=True, max_length=self.longest)["input_ids"]
+        return cast("list[list[int]]", ids)
 
     def save(self, folder: Path) -> None:
         """Write the Hub's layout: config.json with the labels, model.safetensors, the tokenizer."""
@@ -190,13 +199,8 @@ class EncoderBackbone:
         require_finite(weights, str(folder))
         encoder = Encoder(shape, dropout=0.1)
         kind: HeadKind = "each" if each else "one-of"
-        encoder.load_state_dict(
-            {
-                name.removeprefix("encoder."): value
-                for name, value in weights.items()
-                if name.startswith("encoder.")
-            }
-        )
+        trunk = {name: value for name, value in weights.items() if name.startswith("encoder.")}
+        encoder.load_state_dict({name.removeprefix("encoder."): value for name, value in trunk.items()})
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             self._classifier = ClassifierNetwork(encoder, (Head(task, tuple(labels), kind),))
@@ -235,20 +239,9 @@ class _EncoderNetwork(nn.Module):
         self.classifier = classifier
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        # The encoder tells padding by its id.
+        # The encoder knows padding by its id.
         answers: Tensor = self.classifier(ids)
         return answers
-
-
-def _embedded_folder() -> Path:
-    folder = ASSETS_FOLDER / "classifiers"
-    if not (folder / "model.safetensors").is_file():
-        raise InputError(
-            "this installation has no embedded encoder",
-            expected=f"{MASKED}, {LINEAR}, a Hub id or a folder",
-            fix=f"use --backbone {MASKED}",
-        )
-    return folder
 
 
 def _shorten_network(network: ClassifierNetwork, longest: int) -> ClassifierNetwork:
@@ -264,15 +257,6 @@ def _shorten_network(network: ClassifierNetwork, longest: int) -> ClassifierNetw
     return build_network(shape, weights, (head,))
 
 
-def _tokenizer(folder: Path) -> PreTrainedTokenizerBase:
-    from transformers import AutoTokenizer
-
-    found: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-        folder, local_files_only=True, trust_remote_code=False
-    )
-    return found
-
-
 def _classifier(folder: Path, labels: Sequence[str], seed: int, *, each: bool) -> PreTrainedModel:
     from transformers import AutoModelForSequenceClassification
 
@@ -281,7 +265,7 @@ def _classifier(folder: Path, labels: Sequence[str], seed: int, *, each: bool) -
         with _without_head_warnings(), torch.random.fork_rng():
             # The head is drawn at random.
             torch.manual_seed(seed)
-            found: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
+            model: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
                 folder,
                 local_files_only=True,
                 trust_remote_code=False,
@@ -298,14 +282,8 @@ def _classifier(folder: Path, labels: Sequence[str], seed: int, *, each: bool) -
             expected="a model that transformers knows as a sequence classifier, such as BERT or GPT-2",
             fix="name another backbone",
         ) from error
-    require_finite(found.state_dict(), str(folder))
-    return found
-
-
-def _longest(asked: int, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int:
-    limits = [asked, int(tokenizer.model_max_length), _READ]
-    limits += [int(getattr(model.config, name, 0) or 0) for name in _POSITIONS]
-    return min(limit for limit in limits if limit > 0)
+    require_finite(model.state_dict(), str(folder))
+    return model
 
 
 @contextmanager

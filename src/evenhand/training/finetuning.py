@@ -51,14 +51,12 @@ class FineTuner:
         self.network, self.recipe, self.padding = network, recipe, padding
         self.device = torch.device(device)
         network.to(self.device)
-        plain = [p for p in network.parameters() if p.ndim < 2]
         matrices = [p for p in network.parameters() if p.ndim >= 2]
+        vectors = [p for p in network.parameters() if p.ndim < 2]
         # Vectors are biases and norms: decaying them towards 0 only hurts.
-        groups = [
-            {"params": matrices, "weight_decay": recipe.weight_decay},
-            {"params": plain, "weight_decay": 0.0},
-        ]
-        self.optimiser = torch.optim.AdamW([g for g in groups if g["params"]], lr=recipe.rate)
+        decays = ((matrices, recipe.weight_decay), (vectors, 0.0))
+        groups = [{"params": params, "weight_decay": decay} for params, decay in decays if params]
+        self.optimiser = torch.optim.AdamW(groups, lr=recipe.rate)
         self._epochs: list[EpochLosses] = []
         self._best: dict[str, Tensor] | None = None
 
@@ -93,12 +91,9 @@ class FineTuner:
         """The logits of every row, in the rows' order, on the CPU."""
         self.network.eval()
         order = sorted(range(len(rows)), key=lambda place: -len(rows[place]))
-        found: list[tuple[int, Tensor]] = []
-        for start in range(0, len(order), self.recipe.batch):
-            places = order[start : start + self.recipe.batch]
-            answers = self._read([rows[place] for place in places]).float().cpu()
-            found += zip(places, answers, strict=True)
-        return torch.stack([answer for _, answer in sorted(found, key=lambda pair: pair[0])])
+        batches = [order[at : at + self.recipe.batch] for at in range(0, len(order), self.recipe.batch)]
+        answers = [self._read([rows[place] for place in places]).float().cpu() for places in batches]
+        return torch.cat(answers)[torch.tensor(order).argsort()]
 
     def save(self, path: Path) -> None:
         """Write network, optimiser and history."""
@@ -183,7 +178,7 @@ def learning_rate_factor(step: int, total: int, warmup: float, *, is_constant: b
 
     A constant rate stays at 1 after the warm-up.
 
-    >>> [round(factor(step, 10, 0.2), 3) for step in (0, 1, 2, 9)]
+    >>> [round(learning_rate_factor(step, 10, 0.2), 3) for step in (0, 1, 2, 9)]
     [0.5, 1.0, 1.0, 0.125]
     """
     rising = max(1, round(total * warmup))
