@@ -225,7 +225,7 @@ def test_the_layout_of_the_published_annotations(tmp_path: Path) -> None:
         == "texts    75 to learn from, 15 held out; labels negative, neutral, positive"
     )
     assert training.plan().lines[2] == (
-        "note     90 of 90 texts have no XYZ: the classifier reads what is said of XYZ, mask the person "
+        "note     90 of 90 texts have no XYZ: the classifier reads the regard for XYZ, mask the person "
         "with it"
     )
 

@@ -29,7 +29,7 @@ from evenhand.core.records import Execution
 from evenhand.store.table_files import read_table
 
 KEY: Final = "EVENHAND_API_KEY"
-"""The environment variable of the key; no key is sent where it is unset."""
+"""The environment variable of the key; without it no key is sent."""
 _ROWS: Final = 32
 _ATTEMPTS: Final = 5
 _LARGEST: Final = 1 << 24
@@ -154,9 +154,9 @@ Synonyms = Mapping[str, Sequence[str]]
 class ReplayClassifier:
     """Predictions from a table: a column for each label, or the predicted label and its intensity.
 
-    Columns are found by name, in any case: ``text`` or ``sentence``; those named as a label or as a name for
-    it, which are added up; else
-    ``prediction`` (a label, or its number in the order of ours) with ``prediction_intensity`` or ``score``.
+    Columns are matched by name, in any case: ``text`` or ``sentence``; those named as a label or as a name
+    for it, which are added up; else ``prediction`` (a label, or its number in the order of ours) with
+    ``prediction_intensity`` or ``score``.
     What the table does not say is NaN, also for a text it does not have.
     """
 

@@ -71,7 +71,7 @@ _GPU_TOKENS: Final = 1 << 15
 """Cells of a batch on a GPU: enough to fill it, and few batches for a processor to lay out."""
 _AHEAD: Final = 512
 _AHEAD_AT_MOST: Final = 4096
-"""Texts whose tokens are found while a GPU reads those before them, at first and later."""
+"""Texts that are tokenised while a GPU reads those before them, at first and later."""
 
 Probabilities = NDArray[np.float32]
 _Rows = list[list[int]]

@@ -1,4 +1,4 @@
-"""A model folder read by transformers: every weight found, the tokenizer its own, its errors as ours."""
+"""A model folder read by transformers: no weight missing, its own tokenizer, its errors as ours."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Auto = type[AutoModelForCausalLM] | type[AutoModelForMaskedLM]
 def read_model(
     auto: Auto, source: ModelFiles, *, dtype: torch.dtype, device: torch.device
 ) -> PreTrainedModel:
-    """The model in transformers' own classes, every weight found."""
+    """The model in transformers' own classes, no weight missing."""
     with hub_errors(source):
         loaded: object = auto.from_pretrained(
             source.folder,
@@ -64,7 +64,7 @@ def read_tokenizer(source: ModelFiles, vocabulary: int) -> PreTrainedTokenizerBa
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
             source.folder, gguf_file=source.gguf, local_files_only=True, trust_remote_code=False
         )
-        # Tried here: some settings that are none are met only when a text is read.
+        # Tried here: some invalid settings fail only when a text is read.
         tokenizer(["a text"], verbose=False)
         check_ids(tokenizer.get_vocab())
     if 0 < vocabulary < tokenizer.vocab_size:

@@ -355,7 +355,7 @@ class WordBackbone:
 
 
 def load_vectors(name: str) -> WordVectors | None:
-    """The vectors of a name: None where it is empty, ``embedded``, or a file of any known format."""
+    """The vectors of a name: none for an empty name, ``embedded``, or a file of any known format."""
     if not name:
         return None
     return load_embedded_vectors() if name == "embedded" else read_vectors(user_path(name))

@@ -86,7 +86,7 @@ def accumulate_states(states: Tensor, discount: float) -> Tensor:
 def fit_calibrator(
     places: TrainingStates, recipe: CalibratorConfig, *, labels: tuple[str, str], ref: ModelRef
 ) -> Calibrator:
-    """The head of least cross-entropy found; its inner layer takes the states as they are, not scaled."""
+    """The head of least cross-entropy; its inner layer takes the states as they are, not scaled."""
     states = places.states
     centre, spread = states.mean(0), states.std().clamp(min=1e-6)
     width = states.shape[1]

@@ -281,7 +281,9 @@ class ClassifierTraining:
             measures |= {"linear_accuracy": yardstick.measures()["accuracy"]}
         if "test" in outcomes:
             measures |= {f"test_{name}": value for name, value in outcomes["test"].measures().items()}
-        details = {"held_out" if part == "dev" else part: found.to_json() for part, found in outcomes.items()}
+        details = {
+            "held_out" if part == "dev" else part: outcome.to_json() for part, outcome in outcomes.items()
+        }
         return folder.finish(measures, card=card, **details)
 
     def _fit(self) -> ClassifierFit:

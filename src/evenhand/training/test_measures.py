@@ -89,7 +89,7 @@ def bootstrap_measure(
 
 @dataclass(frozen=True, slots=True)
 class LabelScore:
-    """How well one label is found, each in [0, 1]; null where there is nothing to divide by."""
+    """How well one label is recognised, each in [0, 1]; null where there is nothing to divide by."""
 
     label: str
     precision: float | None
