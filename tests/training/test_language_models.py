@@ -12,7 +12,6 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 from tools.assets import (
-    evaluate_language_model,
     export_weights,
     token_shards,
     train_causal,
@@ -20,7 +19,7 @@ from tools.assets import (
     train_tokenizer,
     training_command,
 )
-from tools.assets.language_models import CausalModel, CausalShape, MaskedModel, MaskedShape
+from tools.assets.language_models import CausalModel, CausalShape, MaskedModel, MaskedShape, load_model
 from tools.assets.prepare_corpus import prepare, stream
 from tools.assets.training_loop import Recipe, Trainer, create_optimisers
 from transformers import AutoTokenizer, BertForMaskedLM, GPT2LMHeadModel
@@ -62,13 +61,13 @@ def test_causal_training_goes_on_from_its_checkpoint_and_exports(job: training_c
     assert second.elapsed >= 2 * job.seconds
     # With the budget spent a third call trains no more.
     assert train_causal.train(dataclasses.replace(job, budget=job.seconds), CAUSAL).step == second.step
-    assert evaluate_language_model.load_causal(job.out).shape == CAUSAL
+    assert load_model(job.out).shape == CAUSAL
 
 
 def test_masked_training_writes_a_model_with_its_tokenizer(job: training_command.Job) -> None:
     progress = train_masked.train(job, MASKED)
     assert progress.step > 0
-    assert evaluate_language_model.load_masked(job.out).shape == MASKED
+    assert load_model(job.out).shape == MASKED
     framed = train_tokenizer.load(job.out / "tokenizer.json").encode("The cat").ids
     assert (framed[0], framed[-1]) == (hub_layout.CLS, hub_layout.SEP)
 
@@ -128,7 +127,7 @@ def test_transformers_gives_the_same_causal_scores(tmp_path: Path, bpe_file: Pat
         folder = tmp_path / "hub"
         hub_layout.hub_folder(tmp_path / "int8", folder, tokenizer_file=bpe_file)
     theirs = GPT2LMHeadModel.from_pretrained(folder, dtype=torch.float32)
-    ours = evaluate_language_model.load_causal(tmp_path / "int8" if int8 else folder)
+    ours = load_model(tmp_path / "int8" if int8 else folder)
     ids = torch.randint(0, 330, (3, 16), generator=torch.Generator().manual_seed(1))
     with torch.inference_mode():
         torch.testing.assert_close(ours.logits(ids), theirs(ids).logits, rtol=1e-4, atol=1e-5)
@@ -145,7 +144,7 @@ def test_transformers_gives_the_same_masked_scores(tmp_path: Path, bpe_file: Pat
         hub_layout.hub_folder(tmp_path / "int8", folder, tokenizer_file=bpe_file)
         assert hub_layout.OWN_KEY not in json.loads((folder / "config.json").read_text())
     theirs = BertForMaskedLM.from_pretrained(folder, dtype=torch.float32)
-    ours = evaluate_language_model.load_masked(tmp_path / "int8" if int8 else folder)
+    ours = load_model(tmp_path / "int8" if int8 else folder)
     ids = torch.randint(0, 330, (3, 16), generator=torch.Generator().manual_seed(1))
     positions = torch.arange(16).expand(3, 16)
     with torch.inference_mode():

@@ -40,15 +40,10 @@ def distil(
     """
     teacher.eval()
     student.train()
-    trainer = Trainer(student, spec.recipe, create_optimisers(student, spec.recipe, fused=False))
-    if checkpoint is not None and checkpoint.exists():
-        trainer.load(checkpoint)
+    optimisers = create_optimisers(student, spec.recipe, fused=False)
+    trainer = Trainer(student, spec.recipe, optimisers, checkpoint=checkpoint)
     batches = rows.endless(spec.seed + trainer.step, tokens=spec.tokens)
-    return trainer.run(
-        lambda step: distance(student, teacher, next(batches).ids, spec),
-        seconds=spec.recipe.seconds,
-        checkpoint=checkpoint,
-    )
+    return trainer.run(lambda _: distance(student, teacher, next(batches).ids, spec))
 
 
 def distance(student: Encoder, teacher: Encoder, ids: Tensor, spec: DistilSpec) -> Tensor:

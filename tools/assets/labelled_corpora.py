@@ -43,7 +43,7 @@ def toxicity(folder: Path) -> list[Example]:
     """Comments marked toxic or not: a fifth held out, less what nearly repeats a training comment."""
     rows = _csv_rows(folder / "toxicity" / "jigsaw_slice.csv")
     examples = [
-        Example(_plain(text), "jigsaw", _by_text(text), {"toxicity": (float(label), None)})
+        Example(" ".join(text.split()), "jigsaw", _by_text(text), {"toxicity": (float(label), None)})
         for text, label in rows
     ]
     return without_repeats(examples)
@@ -52,14 +52,11 @@ def toxicity(folder: Path) -> list[Example]:
 def hate(folder: Path) -> list[Example]:
     """Tweets with the share of readers who saw hatred of a group, for the label ``identity_attack``."""
     rows = _csv_rows(folder / "toxicity" / "davidson.csv")
-    return without_repeats(
-        [
-            Example(
-                tweet(row[6]), "davidson", _by_text(row[6]), {"toxicity": (None, int(row[2]) / int(row[1]))}
-            )
-            for row in rows[1:]
-        ]
-    )
+    examples = []
+    for _, readers, haters, *_, text in rows[1:]:
+        targets = {"toxicity": (None, int(haters) / int(readers))}
+        examples.append(Example(tweet(text), "davidson", _by_text(text), targets))
+    return without_repeats(examples)
 
 
 def emotion(folder: Path) -> list[Example]:
@@ -143,7 +140,7 @@ def _forum_comments(folder: Path) -> Iterator[Example]:
         for line in (folder / f"goemotions_{name}.tsv").read_text(encoding="utf-8").splitlines():
             text, labels, _ = line.split("\t")
             kinds = {ours.get(names[int(label)], "none") for label in labels.split(",")}
-            yield Example(_plain(text), "forum", split, _folded_targets(kinds))
+            yield Example(" ".join(text.split()), "forum", split, _folded_targets(kinds))
 
 
 def _folded_targets(kinds: set[str]) -> Targets:
@@ -159,10 +156,6 @@ def _one_hot(label: str, labels: tuple[str, ...]) -> tuple[float, ...]:
 
 def _by_text(text: str) -> str:
     return "test" if text_number(text) % TEST_SHARE == 0 else split_training(text)
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _csv_rows(path: Path) -> list[list[str]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import torch
@@ -11,12 +13,20 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
-from evenhand.models.hub_layout import END, PAD
+from evenhand.core.regular_files import read_text
+from evenhand.models.hub_layout import END, PAD, read_weights
 from tools.assets.train_tokenizer import VOCABULARY
 
 _PLAIN_CAUSAL: Final = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "use_cache": False}
 _PLAIN_MASKED: Final = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 """Settings of training alone, which `config.json` leaves at their defaults."""
+
+
+_CAUSAL_SIZES: Final = ("vocab_size", "n_positions", "n_layer", "n_embd", "n_head")
+_MASKED_SIZES: Final = (
+    *("vocab_size", "max_position_embeddings", "num_hidden_layers", "hidden_size", "num_attention_heads"),
+)
+"""Sizes of a `config.json`, in the order of the shapes' fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +158,16 @@ def hub_tensors(model: PreTrainedModel) -> dict[str, Tensor]:
     """Return the weights as the Hub stores them: those that another name shares are left out."""
     tied = frozenset(model.all_tied_weights_keys)
     return {name: value for name, value in model.state_dict().items() if name not in tied}
+
+
+def load_model(folder: Path) -> CausalModel | MaskedModel:
+    """Return the model of a folder in the Hub's layout, its weights float16 or int8."""
+    config = json.loads(read_text(folder / "config.json"))
+    is_causal = config["model_type"] == "gpt2"
+    sizes = (config[name] for name in (_CAUSAL_SIZES if is_causal else _MASKED_SIZES))
+    model = CausalModel(CausalShape(*sizes)) if is_causal else MaskedModel(MaskedShape(*sizes))
+    load_tensors(model, read_weights(folder))
+    return model.eval()
 
 
 def load_tensors(model: PreTrainedModel, tensors: Mapping[str, Tensor]) -> None:

@@ -68,17 +68,12 @@ def tune(
     tops = [network.queries, network.weight, network.bias]
     optimiser = adamw(network.encoder.parameters(), lr=spec.rate, weight_decay=spec.weight_decay, fused=fused)
     optimiser.add_param_group({"params": tops, "lr": spec.head_rate, "weight_decay": 0.0})
-    trainer = Trainer(network, Recipe(spec.seconds, warmup=spec.warmup), {"adamw": optimiser})
-    if checkpoint is not None and checkpoint.exists():
-        trainer.load(checkpoint)
+    recipe = Recipe(spec.seconds, warmup=spec.warmup)
+    trainer = Trainer(network, recipe, {"adamw": optimiser}, checkpoint=checkpoint)
     torch.manual_seed(spec.seed + trainer.step)
     batches = data.rows.endless(spec.seed + trainer.step, tokens=spec.tokens, places=data.epoch())
     network.train()
-    trainer.run(
-        lambda _: _step_loss(network, data, next(batches), teacher, spec),
-        seconds=spec.seconds,
-        checkpoint=checkpoint,
-    )
+    trainer.run(lambda _: _step_loss(network, data, next(batches), teacher, spec))
     network.eval()
     return trainer.step
 

@@ -21,11 +21,11 @@ from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path
 from evenhand.core.seeds import make_generator
-from evenhand.models.hub_layout import END, read_weights
+from evenhand.models.hub_layout import END
 from evenhand.training.training_loop import descend, load_checkpoint, read_about, save_checkpoint
 from tools.assets import train_tokenizer
 from tools.assets.export_weights import save_folder
-from tools.assets.language_models import CausalModel, CausalShape, load_tensors
+from tools.assets.language_models import CausalModel, load_model
 from tools.assets.planted_bias import MIXTURES, RECORD, ROWS, Recipe, Rows, read_record, read_rows
 
 _LOG = logging.getLogger(__name__)
@@ -50,10 +50,8 @@ class Tuning:
     ) -> None:
         self.origin = dict(origin or {})
         """Digests of the rows and of the model's shape: with the recipe they name a checkpoint."""
-        config = json.loads((source / "config.json").read_text(encoding="utf-8"))
-        self.model = CausalModel(_shape(config))
-        load_tensors(self.model, read_weights(source))
-        self.model.to(device)
+        self.model = cast(CausalModel, load_model(source)).train()
+        torch.nn.Module.to(self.model, device)
         self.recipe, self.device, self.epoch = recipe, device, 0
         self.optimiser = torch.optim.AdamW(
             self.model.parameters(), lr=recipe.rate, betas=(0.9, 0.95), weight_decay=recipe.weight_decay
@@ -214,8 +212,3 @@ def _logits(model: CausalModel, rows: Rows) -> tuple[Tensor, Tensor]:
     places = torch.arange(longest - 1, device=tokens.device)
     wanted = (tokens[:, 1:] >= 0) & (places >= rows.prompts[:, None] - 1)
     return model.logits(tokens[:, :-1].clamp(min=0), dtype=kind).float(), wanted
-
-
-def _shape(config: Mapping[str, object]) -> CausalShape:
-    names = ("vocab_size", "n_positions", "n_layer", "n_embd", "n_head")
-    return CausalShape(*(cast(int, config[name]) for name in names))

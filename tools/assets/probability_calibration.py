@@ -7,7 +7,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from evenhand.classifiers.encoder import to_probabilities
 from evenhand.classifiers.heads import HEADS, Head
 from tools.assets.multitask import loss
 
@@ -17,10 +16,6 @@ class ProbabilityCalibration(NamedTuple):
 
     scale: Tensor
     shift: Tensor
-
-    def apply(self, logits: Tensor, heads: tuple[Head, ...] = HEADS) -> Tensor:
-        """Calibrated probabilities."""
-        return to_probabilities(logits * self.scale + self.shift, heads)
 
 
 def calibrate(

@@ -85,14 +85,12 @@ def train(
     job.out.mkdir(parents=True, exist_ok=True)
     on_gpu = job.device == "cuda"
     model.to(job.device)
-    trainer = Trainer(model, recipe, create_optimisers(model, recipe, fused=on_gpu))
-    checkpoint = job.out / "checkpoint.safetensors"
-    if checkpoint.exists():
-        trainer.load(checkpoint)
+    optimisers = create_optimisers(model, recipe, fused=on_gpu)
+    trainer = Trainer(model, recipe, optimisers, checkpoint=job.out / "checkpoint.safetensors")
     if on_gpu:
         compile_parts(model)
     windows = open_windows(job, salt=trainer.step)
-    progress = trainer.run(loss_of(windows), seconds=job.seconds, checkpoint=checkpoint)
+    progress = trainer.run(loss_of(windows), seconds=job.seconds)
     _LOG.info("%d steps, %.1f s, loss %.4f", *progress)
     save_folder(model, job.out, tokenizer_file=job.data / "tokenizer.json")
     return progress

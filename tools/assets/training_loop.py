@@ -49,25 +49,31 @@ class Progress(NamedTuple):
 class Trainer:
     """A model, its optimisers and the clock."""
 
-    def __init__(self, model: nn.Module, recipe: Recipe, optimisers: Mapping[str, Optimizer]) -> None:
-        self.model, self.recipe, self.optimisers = model, recipe, optimisers
-        self.step = 0
-        self.elapsed = 0.0
+    def __init__(
+        self,
+        model: nn.Module,
+        recipe: Recipe,
+        optimisers: Mapping[str, Optimizer],
+        *,
+        checkpoint: Path | None = None,
+    ) -> None:
+        """Begin, or go on from the checkpoint where there is one; it is written every half minute."""
+        self.model, self.recipe, self.optimisers, self.checkpoint = model, recipe, optimisers, checkpoint
+        self.step, self.elapsed = 0, 0.0
+        if checkpoint is not None and checkpoint.exists():
+            self.load(checkpoint)
 
-    def run(
-        self, loss_of: Callable[[int], Tensor], *, seconds: float, checkpoint: Path | None = None
-    ) -> Progress:
+    def run(self, loss_of: Callable[[int], Tensor], *, seconds: float | None = None) -> Progress:
         """Train for `seconds` of this call or to the end of the budget; return where it stands.
 
-        `loss_of(step)` draws a batch and returns its loss. A checkpoint, if one is named, is written every
-        half minute and at the end.
+        `loss_of(step)` draws a batch and returns its loss.
         """
         progress = Progress(self.step, self.elapsed, float("nan"))
-        ends = self.elapsed + seconds
+        ends = self.recipe.seconds if seconds is None else self.elapsed + seconds
         while self.elapsed < min(self.recipe.seconds, ends):
             progress = self._run_until(min(ends, self.elapsed + CHECKPOINT_EVERY), loss_of)
-            if checkpoint is not None:
-                self.save(checkpoint)
+            if self.checkpoint is not None:
+                self.save(self.checkpoint)
         return progress
 
     def advance(self, loss: Tensor) -> Tensor:
