@@ -31,6 +31,11 @@ MODES: Final[Mapping[str, str]] = {
 """Mode to the mitigation behind it."""
 
 
+_OF_SUITES: Final = ("metrics", "limit", "out", "fresh")
+_OF_PROMPTS: Final = ("vanilla",)
+"""Options that mean nothing for the other kind of texts."""
+
+
 class WrittenText(NamedTuple):
     """A continuation with the mitigation on, and the model's own of the same random numbers."""
 
@@ -112,6 +117,7 @@ def prepare(model: str | Model = "builtin", **options: Unpack[DebiasOptions]) ->
     """A writing with everything loaded and checked, so that ``plan`` can be shown before ``run``."""
     mode, prompts, suite = options["mode"], _prompts(options["prompt"]), options["suite"]
     _check(mode, prompts, suite)
+    _check_used(options)
     shared = _to_audit_options(options)
     settings = resolve_config(shared, model={"name": model if isinstance(model, str) else None})
     plain = (
@@ -155,6 +161,20 @@ def _check(mode: str, prompts: Sequence[str], suite: object) -> None:
             "both a prompt and a suite were given" if prompts else "neither a prompt nor a suite was given",
             expected="one of the two",
             fix='for example --prompt "About voting, people from Texas will", or --suite political',
+        )
+
+
+def _check_used(options: DebiasOptions) -> None:
+    """An error for an option that prompts, or suites, have no use for."""
+    what, names = ("prompts", _OF_SUITES) if options["suite"] is None else ("suites", _OF_PROMPTS)
+    given: Mapping[str, object] = options
+    if unused := [name for name in names if given[name] not in (None, False)]:
+        flags = ", ".join(fields_of(DebiasOptions)[name].flag for name in unused)
+        raise InputError(
+            f"{flags}, and the texts are of {what}",
+            expected=", ".join(fields_of(DebiasOptions)[name].flag for name in names)
+            + f" only for {'suites' if what == 'prompts' else 'prompts'}",
+            fix="leave it out, or give --suite" if what == "prompts" else "leave it out, or give --prompt",
         )
 
 

@@ -6,8 +6,11 @@ and texts leave only where they are asked for.
 
 from __future__ import annotations
 
+import glob
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -113,7 +116,7 @@ class WandbLogger:
             try:
                 logged.log(list_numbers(shown))
                 logged.summary["verdict"] = describe_run(shown)
-                for file in _files(shown, Path(folder)):
+                for file in map(partial(_without_pattern, Path(folder)), _files(shown, Path(folder))):
                     logged.save(str(file), base_path=str(file.parent), policy="now")
             finally:
                 logged.finish()
@@ -170,6 +173,13 @@ def _files(run: Run, folder: Path) -> list[Path]:
     else:
         report = [run.path / name for name in _REPORT]
     return [*report, *filter(Path.exists, (run.path / f"{name}.parquet" for name in tables))]
+
+
+def _without_pattern(folder: Path, file: Path) -> Path:
+    """The file, or a copy in ``folder`` where wandb would read a pattern that matches other files too."""
+    if glob.escape(str(file)) == str(file) or file.parent == folder:
+        return file
+    return Path(shutil.copy(file, folder))
 
 
 def _written(run: _WithoutTexts, folder: Path) -> list[Path]:

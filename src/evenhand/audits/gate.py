@@ -128,7 +128,7 @@ def _rules(limits: Sequence[str], worse: Sequence[str], earlier: object) -> list
         worse = limits or (f"* * {DEFAULT_MARGIN}",)
     rules = [GateRule.parse(text) for text in limits] + [GateRule.parse(text, "worse") for text in worse]
     if rules:
-        return rules
+        return list(dict.fromkeys(rules))
     raise InputError(
         "the gate has no limit",
         expected="--max 'METRIC[.OUTPUT] AXIS LIMIT', [gate] in the settings file, or --baseline-run RUN",

@@ -104,6 +104,15 @@ def find_metrics(
     found: dict[str, Metric] = {}
     objects = [] if given is None or isinstance(given, str) else [m for m in given if not isinstance(m, str)]
     by_name = {metric.info.name: metric for metric in objects}
+    others = split_names([m for m in given if isinstance(m, str)]) if objects and given else None
+    for metric in objects:
+        name = metric.info.name
+        if by_name[name] is not metric or name in (others or ()):
+            raise InputError(
+                f"two metrics are called {name!r}",
+                expected="a name each: scores and tables are found by it",
+                fix="give one another `info.name`",
+            )
     for spec in metric_names(given) or settings.metrics or defaults:
         options = settings.metric_options(spec.partition("=")[0])
         found[spec] = by_name.get(spec) or _per_text(

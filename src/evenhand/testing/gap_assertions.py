@@ -6,6 +6,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from evenhand.core.workflow_commands import escape_commands
+
 if TYPE_CHECKING:
     from evenhand.audits.gate import GateResult
     from evenhand.store.run import Run
@@ -28,7 +30,7 @@ def assert_gap(
     """The checks of a gate that did not fail; an AssertionError names those that did.
 
     ``measure`` is ``METRIC.OUTPUT``, or ``METRIC`` for its primary outputs. Fails only where an interval
-    excludes the limit; what the run cannot tell is a `CannotTellWarning`, unless ``doubt`` says otherwise.
+    excludes the limit; what the run cannot tell is a `InconclusiveWarning`, unless ``doubt`` says otherwise.
     With ``baseline_run`` the limit is on how much wider a gap may be than in that run.
 
     >>> assert_gap("runs/audit-builtin-1234", "sentiment.negative", axis="race", below=0.05)  # doctest: +SKIP
@@ -46,10 +48,11 @@ def assert_gap(
         if check.verdict == "fails" or (check.verdict == "cannot tell" and doubt == "fail")
     )
     if failed:
-        raise AssertionError(f"the run does not keep its limit\n{failed}")
+        # Names of groups come from the data, and the runner of a CI reads what a test prints.
+        raise AssertionError(escape_commands(f"the run does not keep its limit\n{failed}"))
     unsure = [check for check in found.checks if check.verdict == "cannot tell"]
     if unsure and doubt == "warn":
         first = f"{unsure[0].name}: {unsure[0].finding}"
         message = f"{len(unsure):,} of {len(found.checks):,} checks cannot tell; first: {first}"
-        warnings.warn(message, InconclusiveWarning, stacklevel=2)
+        warnings.warn(escape_commands(message), InconclusiveWarning, stacklevel=2)
     return found
