@@ -25,7 +25,7 @@ from evenhand.training.embeddings import (
     train_word_vectors,
     update_vectors,
 )
-from evenhand.training.vector_checks import analogy_shares, similarity_correlation
+from evenhand.training.word_jobs import analogy_shares, similarity_correlation
 
 TOPICS = (["apple", "pear", "plum", "cherry"], ["hammer", "saw", "drill", "nail"])
 

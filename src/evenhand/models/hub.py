@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr
 from difflib import get_close_matches
+from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import Final, Literal, cast
 
 import torch
-from transformers import CONFIG_MAPPING, AutoModelForCausalLM, AutoModelForMaskedLM, PreTrainedModel
+from transformers import (
+    CONFIG_MAPPING,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     MODEL_FOR_MASKED_LM_MAPPING_NAMES,
@@ -28,20 +37,15 @@ from evenhand.generation.hub_engine import HubEngine, check_cache
 from evenhand.generation.masked_engine import HubMasked, MaskedEngine
 from evenhand.generation.masked_tokenizer import MaskedTokenCodec
 from evenhand.generation.spec_checks import check_control_code
-from evenhand.generation.tokenizer import HubCodec
+from evenhand.generation.tokenizer import HubCodec, check_ids
 from evenhand.models.local import CausalModel, MaskedModel, local_options
-from evenhand.models.transformers_loading import (
-    ACCEPTED,
-    hub_errors,
-    read_model,
-    read_tokenizer,
-    without_progress_bars,
-)
 from evenhand.tensors.checkpoints import (
     check_layers,
+    raise_model_errors,
     read_config,
     read_tensors,
     refuse_kernels,
+    require_finite,
     require_tokenizer,
     weight_files,
     weights_digest,
@@ -49,10 +53,13 @@ from evenhand.tensors.checkpoints import (
 from evenhand.tensors.devices import select_device, select_dtype
 from evenhand.tensors.model_files import ModelFiles, locate_model
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
-
 Kind = Literal["causal", "masked"]
+_Auto = type[AutoModelForCausalLM] | type[AutoModelForMaskedLM]
+
+_ACCEPTED = (
+    "a causal language model such as GPT2LMHeadModel, LlamaForCausalLM, CTRLLMHeadModel, "
+    "or a masked one such as BertForMaskedLM"
+)
 
 _GENERATION: Final = "generation_config.json"
 _CAUSAL = frozenset(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
@@ -87,7 +94,7 @@ def load(
     config = {} if source.gguf else read_config(source.folder)
     check_layers(config, repr(source.name))
     refuse_kernels(config, repr(source.name))
-    with without_progress_bars(), hub_errors(source):
+    with _without_progress_bars(), _hub_errors(source):
         if source.gguf or architecture(config, source.name) == "causal":
             return _load_causal(source, config, dtype, device, execution.batch, control_code)
         if control_code is not None:
@@ -105,7 +112,7 @@ def architecture(config: Mapping[str, object], name: str) -> Kind:
         needs_code = " and brings code of its own, which is never run" if "auto_map" in config else ""
         raise ModelError(
             f"the model {name!r} is of type {kind!r}, which transformers does not know{needs_code}",
-            expected=ACCEPTED,
+            expected=_ACCEPTED,
             fix="upgrade transformers, or serve the model elsewhere and name it as endpoint:URL#MODEL",
         )
     listed = config.get("architectures")
@@ -119,7 +126,7 @@ def architecture(config: Mapping[str, object], name: str) -> Kind:
         return "masked"
     raise InputError(
         f"the model {name!r} is {' or '.join(classes) or kind}, which writes no text",
-        expected=ACCEPTED,
+        expected=_ACCEPTED,
         fix="name a causal or a masked language model",
     )
 
@@ -151,7 +158,7 @@ def _load_causal(
         file = source.folder / source.gguf
         _check_gguf(file)
         kind = select_dtype(dtype, device)
-        model = read_model(AutoModelForCausalLM, source, dtype=kind, device=device)
+        model = _read_model(AutoModelForCausalLM, source, dtype=kind, device=device)
         shape = Gpt2Shape.of(model.config.to_dict())
         if shape is None:
             engine = _wrap(model, source.name)
@@ -166,7 +173,7 @@ def _load_causal(
         kind = _stored_dtype(config, dtype, device)
         shape = Gpt2Shape.of(config)
         if shape is None:
-            model = read_model(AutoModelForCausalLM, source, dtype=kind, device=device)
+            model = _read_model(AutoModelForCausalLM, source, dtype=kind, device=device)
             engine = _wrap(model, source.name)
         else:
             engine = Gpt2(shape, read_tensors(files), device=device, dtype=kind)
@@ -175,7 +182,7 @@ def _load_causal(
         defaults = read_config(source.folder, _GENERATION) if has_defaults else {}
         stops = defaults.get("eos_token_id"), config.get("eos_token_id")
         revision = source.commit or weights_digest(files)
-    tokenizer = read_tokenizer(source, vocabulary)
+    tokenizer = _read_tokenizer(source, vocabulary)
     codec = HubCodec.of(tokenizer, ends=_end_tokens(*stops, tokenizer.eos_token_id))
     # Only CTRL's tokenizer has such codes.
     known: Mapping[str, int] = {} if source.gguf else getattr(tokenizer, "control_codes", {})
@@ -235,10 +242,10 @@ def _load_masked(
         engine = Bert(shape, read_tensors(files), device=device, dtype=kind)
         vocabulary = shape.vocabulary
     else:
-        model = read_model(AutoModelForMaskedLM, source, dtype=kind, device=device)
+        model = _read_model(AutoModelForMaskedLM, source, dtype=kind, device=device)
         engine = HubMasked(model)
         vocabulary = cast(int, model.config.get_text_config().vocab_size)
-    codec = _masked_codec(read_tokenizer(source, vocabulary), source.name, vocabulary)
+    codec = _masked_codec(_read_tokenizer(source, vocabulary), source.name, vocabulary)
     options = local_options(codec.digest, dtype=kind, device=device, loop=gibbs_sampling.VERSION)
     ref = ModelRef("masked", source.name, source.commit or weights_digest(files), options)
     return MaskedModel(ref, gibbs_sampling.GibbsSampler(engine, codec, batch, source.name))
@@ -257,3 +264,71 @@ def _masked_codec(tokenizer: PreTrainedTokenizerBase, name: str, vocabulary: int
     return MaskedTokenCodec.of(
         tokenizer.backend_tokenizer, before=before, after=after, mask=mask, vocabulary=vocabulary
     )
+
+
+def _read_model(
+    auto: _Auto, source: ModelFiles, *, dtype: torch.dtype, device: torch.device
+) -> PreTrainedModel:
+    """The model in transformers' own classes, no weight missing."""
+    with _hub_errors(source):
+        loaded: object = auto.from_pretrained(
+            source.folder,
+            gguf_file=source.gguf,
+            dtype=dtype,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=None if source.gguf else True,
+            output_loading_info=True,
+        )
+    model, info = cast("tuple[PreTrainedModel, Mapping[str, Collection[Sequence[str] | str]]]", loaded)
+    lacking = sorted([*map(str, info["missing_keys"]), *(key[0] for key in info["mismatched_keys"])])
+    if lacking:
+        raise ModelError(
+            f"the weights of {source.name!r} lack {lacking[0]!r}"
+            + (f" and {len(lacking) - 1} others" if len(lacking) > 1 else ""),
+            expected="a complete checkpoint with its language-model head",
+            fix="save or download the model again",
+        )
+    torch.nn.Module.to(model, device)
+    require_finite(model.state_dict(), repr(source.name))
+    return model
+
+
+def _read_tokenizer(source: ModelFiles, vocabulary: int) -> PreTrainedTokenizerBase:
+    """The model's own tokenizer, which knows no token the model has no row for."""
+    with _hub_errors(source):
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+            source.folder, gguf_file=source.gguf, local_files_only=True, trust_remote_code=False
+        )
+        # Tried here: some invalid settings fail only when a text is read.
+        tokenizer(["a text"], verbose=False)
+        check_ids(tokenizer.get_vocab())
+    if 0 < vocabulary < tokenizer.vocab_size:
+        raise ModelError(
+            f"the tokenizer of {source.name!r} has {tokenizer.vocab_size} tokens, the model {vocabulary}",
+            expected="the tokenizer the model was trained with",
+            fix="save both together",
+        )
+    return tokenizer
+
+
+def _hub_errors(source: ModelFiles) -> AbstractContextManager[None]:
+    """Whatever reading raises as an error that names the model."""
+    if source.gguf:
+        return raise_model_errors(
+            f"the file {source.gguf}",
+            expected="a whole GGUF file of a causal language model that transformers knows",
+            fix="download it again, or upgrade gguf and transformers",
+        )
+    return raise_model_errors(
+        f"the folder of the model {source.name!r}",
+        expected=_ACCEPTED,
+        fix="check the files, or upgrade transformers",
+    )
+
+
+@contextmanager
+def _without_progress_bars() -> Iterator[None]:
+    """Without progress bars: transformers draws them on the standard error, and has no switch for some."""
+    with redirect_stderr(StringIO()):
+        yield

@@ -26,6 +26,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import polars as pl
 
+from evenhand.core.digests import Json
 from evenhand.core.seeds import make_generator
 from evenhand.store.atomic_writes import write_text
 from evenhand.store.table_files import read_cells, spreadsheet_csv, unguard_cell
@@ -195,7 +196,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         other.add_argument("--out", type=Path, required=True)
     args = parser.parse_args(arguments)
     if args.command == "unread":
-        lines = [{"text": row.text, "label": row.label} for row in read_unseen_articles(args.data)]
+        lines: list[dict[str, Json]] = [
+            {"text": row.text, "label": row.label} for row in read_unseen_articles(args.data)
+        ]
     elif args.command == "read":
         lines = [
             {"text": row.text, "label": int(row.conservative), "source": row.source}

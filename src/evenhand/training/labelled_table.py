@@ -152,7 +152,11 @@ def read_examples(
     if valid is None:
         split = divide_texts(whole.texts, whole.labels, seed=seed)
         train, held_out = (
-            LabelledTexts(*(tuple(column[place] for place in places) for column in whole[:2]), {})
+            LabelledTexts(
+                tuple(whole.texts[place] for place in places),
+                tuple(whole.labels[place] for place in places),
+                {},
+            )
             for places in (split.train, split.held_out)
         )
     else:

@@ -149,10 +149,9 @@ class HeldOutResult:
         for place, label in enumerate(self.labels):
             hits, true = self.confusion[place][place], sum(self.confusion[place])
             predicted = sum(row[place] for row in self.confusion)
-            shares = ((hits, predicted), (hits, true), (2 * hits, true + predicted))
-            scores.append(
-                LabelScore(label, *(part / whole if whole else None for part, whole in shares), true)
-            )
+            precision = hits / predicted if predicted else None
+            recall, f1 = (hits / true if true else None), 2 * hits / max(1, true + predicted)
+            scores.append(LabelScore(label, precision, recall, f1 if true + predicted else None, true))
         return tuple(scores)
 
     @property

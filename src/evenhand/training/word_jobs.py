@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import spearmanr
 
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
+from evenhand.core.files import asset_path
 from evenhand.core.protocols import Progress
 from evenhand.store.atomic_writes import replace_file, storage_errors
+from evenhand.text.word_vectors import WordVectors, unit_rows
 from evenhand.training.job_folder import TrainingFolder
 from evenhand.training.model_card import (
     describe_file,
@@ -22,11 +29,11 @@ from evenhand.training.model_card import (
 )
 
 if TYPE_CHECKING:
-    from evenhand.text.word_vectors import WordVectors
     from evenhand.training import embeddings, norm_prediction
 
 LEXICON: Final = "lexicon.tsv"
 VECTORS: Final = "vectors.safetensors"
+Pairs = Sequence[Sequence[str]]
 LEAST: Final = 20
 """Rated words a variable needs to be learned and checked."""
 
@@ -149,10 +156,8 @@ def check_files(paths: Sequence[Path]) -> None:
 
 
 def _questions(vectors: WordVectors) -> tuple[dict[str, float], list[tuple[str, str]]]:
-    from evenhand.training import vector_checks
-
-    checks = vector_checks.embedded_checks()
-    shares = vector_checks.analogy_shares(vectors, checks.analogies).values()
+    checks = embedded_checks()
+    shares = analogy_shares(vectors, checks.analogies).values()
     right, total = sum(share.right for share in shares), sum(share.total for share in shares)
     measures = {"words": float(len(vectors.words))}
     rows = [("analogies", f"{right:,} of {total:,} right")]
@@ -160,7 +165,7 @@ def _questions(vectors: WordVectors) -> tuple[dict[str, float], list[tuple[str, 
         measures["analogies"] = right / total
     known = [pair for pair in checks.similarity if pair[0] in vectors.index and pair[1] in vectors.index]
     if len(known) >= 3:
-        measures["similarity"], pairs = vector_checks.similarity_correlation(vectors, known)
+        measures["similarity"], pairs = similarity_correlation(vectors, known)
         rows.append(("word similarity, Spearman", f"{measures['similarity']:.3f} over {pairs} pairs"))
     return measures, rows
 
@@ -189,3 +194,61 @@ def _describe_settings(settings: Mapping[str, object]) -> str:
 def _interval(r: float, n: int) -> str:
     bounds = fisher_interval(r, n)
     return "-" if bounds is None else f"{bounds[0]:.3f} to {bounds[1]:.3f}"
+
+
+@dataclass(frozen=True, slots=True)
+class VectorChecks:
+    """Our own questions to word vectors."""
+
+    analogies: Mapping[str, Pairs]
+    """Kind to pairs; every two pairs of a kind make a question."""
+    similarity: Sequence[tuple[str, str, float]]
+    """Two words and how alike they are, 0 to 10."""
+    neighbours: Sequence[str]
+    occupations: Sequence[str]
+
+
+class QuestionScore(NamedTuple):
+    """How many of how many."""
+
+    right: int
+    total: int
+
+
+def embedded_checks() -> VectorChecks:
+    """The questions that ship with the embedded vectors."""
+    lists = json.loads(asset_path("embeddings", "checks.json").read_text(encoding="utf-8"))
+    similarity = [(first, second, float(rating)) for first, second, rating in lists["similarity"]]
+    return VectorChecks(lists["analogies"], similarity, lists["neighbours"], lists["occupations"])
+
+
+def analogy_shares(vectors: WordVectors, analogies: Mapping[str, Pairs]) -> dict[str, QuestionScore]:
+    """For each kind the questions answered right: the nearest word to b - a + c is d (a, b, c left out).
+
+    Questions with a word that has no vector are not asked.
+    """
+    unit = unit_rows(vectors.matrix)
+    return {kind: _score_questions(unit, vectors.index, pairs) for kind, pairs in analogies.items()}
+
+
+def similarity_correlation(
+    vectors: WordVectors, pairs: Sequence[tuple[str, str, float]]
+) -> tuple[float, int]:
+    """Spearman's correlation of cosines with the ratings, in [-1, 1], and the number of pairs known."""
+    unit = unit_rows(vectors.matrix)
+    known = [(a, b, rating) for a, b, rating in pairs if a in vectors.index and b in vectors.index]
+    cosines = np.array([unit[vectors.index[a]] @ unit[vectors.index[b]] for a, b, _ in known])
+    ratings = np.array([rating for _, _, rating in known])
+    return float(spearmanr(cosines, ratings).statistic), len(known)
+
+
+def _score_questions(unit: npt.NDArray[np.float32], index: Mapping[str, int], pairs: Pairs) -> QuestionScore:
+    known = [(index[a], index[b]) for a, b in pairs if a in index and b in index]
+    questions = [(a, b, c, d) for a, b in known for c, d in known if a != c]
+    if not questions:
+        return QuestionScore(0, 0)
+    a, b, c, d = np.array(questions).T
+    cosines = (unit[b] - unit[a] + unit[c]) @ unit.T
+    for given in (a, b, c):
+        cosines[np.arange(len(questions)), given] = -np.inf
+    return QuestionScore(int((cosines.argmax(axis=1) == d).sum()), len(questions))
