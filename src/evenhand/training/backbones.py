@@ -72,13 +72,16 @@ class _WordFiles(TypedDict):
 class Backbone(Protocol):
     """A network with fresh heads, its tokenizer, and how both are stored."""
 
-    network: nn.Module
-    """Called with ids and mask, both (rows, length); answers (rows, labels) logits."""
     padding: Padding
     revision: str
     """What identifies the weights it starts from."""
     longest: int
     """Tokens a text is cut to."""
+
+    @property
+    def network(self) -> nn.Module:
+        """Called with ids and mask, both (rows, length); answers (rows, labels) logits."""
+        ...
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The token ids of each text."""

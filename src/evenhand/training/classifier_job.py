@@ -205,11 +205,7 @@ class ClassifierTraining:
     valid: Path | None
     columns: tuple[str, str]
     examples: LabelledExamples
-    backbone: str
-    recipe: FineTuningConfig
-    longest: int
-    device: str = "auto"
-    offline: bool = False
+    fit: ClassifierFit
     test: Path | None = None
     """A table of further texts to test on."""
 
@@ -220,26 +216,28 @@ class ClassifierTraining:
             "data": file_digest(self.data),
             "valid": file_digest(self.valid) if self.valid else None,
             "columns": list(self.columns),
-            "backbone": self.backbone,
-            "seed": self.recipe.seed,
+            "backbone": self.fit.backbone,
+            "seed": self.fit.recipe.seed,
         }
         if self.test:
             identity["test"] = file_digest(self.test)
-        if backbone_kind(self.backbone) == LSTM:
+        if backbone_kind(self.fit.backbone) == LSTM:
             from evenhand.training.backbones import vectors_identity
 
-            identity["vectors"] = vectors_identity(self.backbone.partition(":")[2])
-        return identity | ({**asdict(self.recipe), "max_length": self.longest} if self._is_trained() else {})
+            identity["vectors"] = vectors_identity(self.fit.backbone.partition(":")[2])
+        return identity | (
+            {**asdict(self.fit.recipe), "max_length": self.fit.longest} if self._is_trained() else {}
+        )
 
     def lines(self) -> tuple[str, ...]:
         """What will be done."""
         examples, count = self.examples, len(self.examples.train.texts)
         further = "" if examples.test is None else f", {len(examples.test.texts):,} to test on"
-        how = f", {self._recipe()}: {self._fit().steps(count):,} steps" if self._is_trained() else ""
+        how = f", {self._recipe()}: {self.fit.steps(count):,} steps" if self._is_trained() else ""
         return (
             f"texts    {count:,} to learn from, {len(examples.held_out.texts):,} held out{further}; labels "
             f"{', '.join(examples.labels)}",
-            f"backbone {self.backbone}{how}",
+            f"backbone {self.fit.backbone}{how}",
             *(f"note     {note}" for note in (*examples.notes, *self._ceiling_note())),
         )
 
@@ -252,12 +250,12 @@ class ClassifierTraining:
         with progress.step("yardstick", None):
             linear = LinearText.fit(train.texts, examples.truth(examples.train), examples.labels)
         yardstick = None
-        if self.backbone == LINEAR:
+        if self.fit.backbone == LINEAR:
             with storage_errors(folder.path):
                 linear.save(folder.path)
             fitted = FittedClassifier(linear.probabilities, {})
         else:
-            fitted = self._fit().run(train, held_out, folder.path, progress, checkpoint=folder.checkpoint)
+            fitted = self.fit.run(train, held_out, folder.path, progress, checkpoint=folder.checkpoint)
             yardstick = examples.judge("dev", linear.probabilities(held_out.texts))
         answers = {part: fitted.probabilities(data.texts) for part, data in unseen.items()}
         outcomes = {part: examples.judge(part, shares) for part, shares in answers.items()}
@@ -274,7 +272,7 @@ class ClassifierTraining:
             yardstick=yardstick,
             history=fitted.history,
             notes=(*examples.notes, *self._honesty(), *self._ceiling_note(), *_further(outcomes)),
-            use=_use(self.task.name, folder.path, self.backbone),
+            use=_use(self.task.name, folder.path, self.fit.backbone),
         )
         measures = outcomes["dev"].measures() | self._ceilings()
         if yardstick is not None:
@@ -285,17 +283,6 @@ class ClassifierTraining:
             "held_out" if part == "dev" else part: outcome.to_json() for part, outcome in outcomes.items()
         }
         return folder.finish(measures, card=card, **details)
-
-    def _fit(self) -> ClassifierFit:
-        return ClassifierFit(
-            self.task.name,
-            self.backbone,
-            self.examples.labels,
-            self.recipe,
-            self.longest,
-            self.device,
-            self.offline,
-        )
 
     def _ceilings(self) -> dict[str, float]:
         """The largest possible accuracy of each part whose texts stand under several labels."""
@@ -319,7 +306,7 @@ class ClassifierTraining:
         counts = [f"{label} {train[label]:,} + {held_out[label]:,}" for label in self.examples.labels]
         settings: dict[str, object] = {"data": describe_file(self.data)}
         division = (
-            f"{SHARE:.0%} of each label, seed {self.recipe.seed}; near-identical texts stay on one side"
+            f"{SHARE:.0%} of each label, seed {self.fit.recipe.seed}; near-identical texts stay on one side"
         )
         if self.valid:
             settings["test data"] = describe_file(self.valid)
@@ -327,31 +314,31 @@ class ClassifierTraining:
         settings |= {
             "texts (training + held out)": ", ".join(counts),
             "held out": division,
-            "backbone": self.backbone,
+            "backbone": self.fit.backbone,
         }
         return settings | ({"training": self._recipe()} if self._is_trained() else {})
 
     def _is_trained(self) -> bool:
-        return self.backbone not in (LINEAR, *ANALYSERS)
+        return self.fit.backbone not in (LINEAR, *ANALYSERS)
 
     def _recipe(self) -> str:
-        recipe = self.recipe
+        recipe = self.fit.recipe
         stop = "" if recipe.patience is None else f", stops after {recipe.patience} epochs without gain"
         constant = " kept" if recipe.is_constant else ""
         return (
             f"{'AdamW' if recipe.weight_decay else 'Adam'}, {recipe.epochs} epochs, batch {recipe.batch}, "
-            f"learning rate {recipe.rate:g}{constant}, at most {self.longest} tokens a text, "
+            f"learning rate {recipe.rate:g}{constant}, at most {self.fit.longest} tokens a text, "
             f"seed {recipe.seed}{stop}"
         )
 
     def _honesty(self) -> list[str]:
         """What makes the held-out figures look better than they are."""
         notes = []
-        if self.recipe.patience is not None:
+        if self.fit.recipe.patience is not None:
             notes.append(
                 "The epoch was chosen by the held-out loss: the held-out figures are a little too good."
             )
-        if self.backbone == BUILTIN:
+        if self.fit.backbone == BUILTIN:
             notes.append(
                 "The embedded encoder has itself learned from the data sets named on its card: texts of "
                 "those are not unseen, whichever side of the split they stand on."

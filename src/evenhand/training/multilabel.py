@@ -20,7 +20,6 @@ from evenhand.training.classifier_job import ClassifierFit, LabelledPart
 from evenhand.training.job_folder import TrainingFolder
 from evenhand.training.labelled_table import LEAST
 from evenhand.training.model_card import describe_file, score_command, write_classifier_card
-from evenhand.training.presets import FineTuningConfig
 from evenhand.training.test_measures import HeldOutResult, roc_auc
 
 KINDS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -93,11 +92,7 @@ class MultilabelTraining:
     data: Path
     valid: Path | None
     examples: MultilabelExamples
-    backbone: str
-    recipe: FineTuningConfig
-    longest: int
-    device: str = "auto"
-    offline: bool = False
+    fit: ClassifierFit
 
     def identity(self) -> dict[str, Json]:
         """What decides the result, apart from the machine."""
@@ -106,27 +101,27 @@ class MultilabelTraining:
             "labels": list(self.examples.labels),
             "data": file_digest(self.data),
             "valid": file_digest(self.valid) if self.valid else None,
-            "backbone": self.backbone,
-            **asdict(self.recipe),
-            "max_length": self.longest,
+            "backbone": self.fit.backbone,
+            **asdict(self.fit.recipe),
+            "max_length": self.fit.longest,
         }
 
     def lines(self) -> tuple[str, ...]:
         """What will be done."""
         train, held_out = self.examples.train, self.examples.held_out
-        steps = self._fit().steps(len(train.texts))
+        fit, recipe = self.fit, self.fit.recipe
         return (
             f"texts    {len(train.texts):,} to learn from, {len(held_out.texts):,} held out; a yes or no to "
             f"each of {', '.join(self.examples.labels)}",
-            f"backbone {self.backbone}, {self.recipe.epochs} epochs, batch {self.recipe.batch}, learning "
-            f"rate {self.recipe.rate:g}, at most {self.longest} tokens: {steps:,} steps",
+            f"backbone {fit.backbone}, {recipe.epochs} epochs, batch {recipe.batch}, learning rate "
+            f"{recipe.rate:g}, at most {fit.longest} tokens: {fit.steps(len(train.texts)):,} steps",
         )
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Train, store, measure; the measures by name."""
         train, held_out, labels = self.examples.train, self.examples.held_out, self.examples.labels
         parts = LabelledPart(*train), LabelledPart(*held_out)
-        fitted = self._fit().run(*parts, folder.path, progress, checkpoint=folder.checkpoint)
+        fitted = self.fit.run(*parts, folder.path, progress, checkpoint=folder.checkpoint)
         shares = fitted.probabilities(held_out.texts)
         worst = shares.max(1)
         outcome = HeldOutResult.of(
@@ -143,7 +138,7 @@ class MultilabelTraining:
         settings = {
             "data": describe_file(self.data),
             "texts to learn from": f"{', '.join(counts)}, none {int((1 - train.any()).sum()):,}",
-            "backbone": self.backbone,
+            "backbone": self.fit.backbone,
             "training": self.lines()[1],
         }
         card = write_classifier_card(
@@ -156,18 +151,6 @@ class MultilabelTraining:
             use=score_command(f"{self.task}={folder.path}"),
         )
         return folder.finish(outcome.measures() | areas, card=card, held_out=outcome.to_json())
-
-    def _fit(self) -> ClassifierFit:
-        return ClassifierFit(
-            self.task,
-            self.backbone,
-            self.examples.labels,
-            self.recipe,
-            self.longest,
-            self.device,
-            self.offline,
-            each=True,
-        )
 
 
 def _map_labels(task: str, columns: Sequence[str]) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
-from evenhand.core.errors import InputError
 from evenhand.core.options import Option
 from evenhand.run_options import Device, Offline, Output, Seeded
 from evenhand.training.presets import PRESETS
@@ -110,12 +109,3 @@ TASKS: Final = {
     )
 }
 """The classifiers that can be trained, by name."""
-
-
-def find_task(name: str) -> ClassificationTask:
-    """The task of a name."""
-    if name not in TASKS:
-        raise InputError(
-            f"there is no classifier {name!r} to train", expected=", ".join(TASKS), fix="name one of these"
-        )
-    return TASKS[name]

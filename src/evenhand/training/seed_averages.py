@@ -90,13 +90,13 @@ class SeedAverageTraining:
 
     def seeds(self) -> list[int]:
         """The seed of every run."""
-        return [self.job.recipe.seed + number for number in range(self.runs)]
+        return [self.job.fit.recipe.seed + number for number in range(self.runs)]
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Train every run in a folder of its own; a finished one is not done again."""
         predictions = []
         for seed in self.seeds():
-            job = replace(self.job, recipe=replace(self.job.recipe, seed=seed))
+            job = replace(self.job, fit=replace(self.job.fit, recipe=replace(self.job.fit.recipe, seed=seed)))
             path = folder.path / f"seed-{seed}"
             with TrainingFolder(path, identity=job.identity()) as own:
                 if own.measures is None:

@@ -22,6 +22,7 @@ from evenhand.training.classifier_job import (
     LINEAR,
     LSTM,
     OVER_WORDS,
+    ClassifierFit,
     ClassifierTraining,
     backbone_kind,
     ensemble_members,
@@ -29,7 +30,7 @@ from evenhand.training.classifier_job import (
 from evenhand.training.job_folder import TrainingFolder
 from evenhand.training.labelled_table import read_examples
 from evenhand.training.linear_text import ANALYSERS
-from evenhand.training.options import TASKS, TrainOptions, find_task
+from evenhand.training.options import TASKS, TrainOptions
 from evenhand.training.presets import LSTM_RECIPE, FineTuningConfig, TrainingPreset, find_preset
 from evenhand.training.seed_averages import SeedAverageTraining
 from evenhand.training.study_labels import resolve_training_data
@@ -214,6 +215,7 @@ def _classifier_job(task: str, data: Path, options: TrainOptions) -> TrainingPro
     recipe = _recipe(backbone, preset, options)
     longest = options["max_length"] or (preset.longest if preset else MAX_LENGTH)
     where = options["device"], options["offline"]
+    kind = TASKS[task]
     given = options["label"]
     labels = tuple(map(str.strip, given.split(","))) if given else preset.labels if preset else ()
     if len(labels) > 1:
@@ -227,16 +229,15 @@ def _classifier_job(task: str, data: Path, options: TrainOptions) -> TrainingPro
         check_files([valid] if valid else [])
         text = options["text"] or (preset.text if preset else "text")
         several = read_multilabel(data, task, labels, valid=valid, text=text, seed=options["seed"])
-        return MultilabelTraining(task, data, valid, several, backbone, recipe, longest, *where)
+        fit = ClassifierFit(task, backbone, several.labels, recipe, longest, *where, each=True)
+        return MultilabelTraining(task, data, valid, several, fit)
     check_files([path for path in (valid, test) if path])
     columns = (options["text"] or "text", given or "label")
-    kind = find_task(task)
     examples = read_examples(
         data, kind, valid=valid, test=test, text=columns[0], label=columns[1], seed=options["seed"]
     )
-    job = ClassifierTraining(
-        kind, data, valid, columns, examples, backbone, recipe, longest, *where, test=test
-    )
+    fit = ClassifierFit(task, backbone, examples.labels, recipe, longest, *where)
+    job = ClassifierTraining(kind, data, valid, columns, examples, fit, test)
     runs = options["runs"] or (preset.runs if preset else 1)
     return SeedAverageTraining(job, runs, _context_of(task)) if runs > 1 else job
 
