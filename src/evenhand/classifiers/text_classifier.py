@@ -146,7 +146,9 @@ class TextClassifier:
         self._memo |= fresh
         for text in list(self._memo)[: max(0, len(self._memo) - CACHE_SIZE)]:
             del self._memo[text]
-        return np.array([answers[text] for text in texts], np.float32).reshape(len(texts), len(self._scale))
+        if not texts:
+            return np.zeros((0, len(self._scale)), np.float32)
+        return np.concatenate([answers[text] for text in texts]).reshape(len(texts), -1)
 
     def _compute(self, texts: Sequence[str]) -> Probabilities:
         def read(rows: Sequence[Sequence[int]]) -> Tensor:
