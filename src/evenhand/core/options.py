@@ -52,13 +52,13 @@ class Option:
     section: str = ""
     """Of the settings file; empty for an option that is not in it."""
     key: str = ""
-    """In the section, where it is not the name of the option."""
+    """In the section, if it differs from the name of the option."""
     flag: str = ""
-    """On the command line, where it is not the name of the option."""
+    """On the command line, if it differs from the name of the option."""
     panel: str = ""
     """The heading of the help it stands under."""
     complete: str = ""
-    """What ``cli.completion`` completes it with, such as ``models``."""
+    """What the shell completes it with, such as ``models``."""
     flag_type: Any = None
     """The type on the command line, where it does not follow from the one in Python."""
     is_required: bool = False
@@ -73,8 +73,8 @@ class Option:
         """The help, with the default."""
         if self.default is None or isinstance(self.default, bool) or self.default in ((), {}):
             return self.help
-        shown = ", ".join(map(str, self.default)) if isinstance(self.default, tuple) else self.default
-        return f"{self.help.removesuffix('.')} (default {shown})."
+        default = ", ".join(map(str, self.default)) if isinstance(self.default, tuple) else self.default
+        return f"{self.help.removesuffix('.')} (default {default})."
 
 
 class Field(NamedTuple):
@@ -101,7 +101,7 @@ class Field(NamedTuple):
         return tuple(kind for kind in union if kind is not NoneType)
 
     def checked(self, value: object) -> object:
-        """The value, parsed; an error where it is out of bounds or none of the choices."""
+        """The value, parsed; an error if it is out of bounds or none of the choices."""
         if value is None:
             return self.option.default
         if self.kinds == (bool,) and isinstance(value, str):
@@ -145,18 +145,15 @@ class Field(NamedTuple):
 @cache
 def fields_of(options: type) -> Mapping[str, Field]:
     """The options a typed dictionary declares, by name."""
-    hints = get_type_hints(options, include_extras=True)
-    return {name: _field(options, name, hint) for name, hint in hints.items()}
-
-
-def _field(options: type, name: str, hint: Any) -> Field:
-    if get_origin(hint) is Annotated:
-        kind, *extras = get_args(hint)
-        for extra in extras:
-            if isinstance(extra, Option):
-                is_off = kind is bool and extra.default is None
-                return Field(name, kind, replace(extra, default=False) if is_off else extra)
-    raise TypeError(f"{options.__name__}.{name} is no Annotated[type, Option(...)]")
+    fields: dict[str, Field] = {}
+    for name, hint in get_type_hints(options, include_extras=True).items():
+        option = next((extra for extra in get_args(hint)[1:] if isinstance(extra, Option)), None)
+        if get_origin(hint) is not Annotated or option is None:
+            raise TypeError(f"{options.__name__}.{name} is no Annotated[type, Option(...)]")
+        kind = get_args(hint)[0]
+        is_off = kind is bool and option.default is None
+        fields[name] = Field(name, kind, replace(option, default=False) if is_off else option)
+    return fields
 
 
 def checks_options(function: F) -> F:
@@ -171,7 +168,12 @@ def checks_options(function: F) -> F:
         accepted = keywords_of(function)
         for name in given:
             if name not in accepted:
-                raise _unknown(function, name, accepted)
+                near = get_close_matches(name, accepted, n=1)
+                raise UnknownKeywordError(
+                    f"{function.__name__}() has no argument {name!r}",
+                    expected=", ".join(accepted),
+                    fix=f"did you mean {near[0]!r}?" if near else "use one of these",
+                )
         fields = fields_of(options_of(function))
         for name, field in fields.items():
             is_resolved = bool(field.option.section) and SETTINGS_FILE in fields
@@ -236,17 +238,8 @@ def pairs(what: str, example: str, *, last: bool = False) -> Callable[[Any], Map
 
 
 def split_names(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    """Names from a repeated or comma-separated option; None where it was not given."""
+    """Names from a repeated or comma-separated option; None if it was not given."""
     if names is None:
         return None
     parts = [names] if isinstance(names, str) else names
     return tuple(name.strip() for part in parts for name in part.split(",") if name.strip()) or None
-
-
-def _unknown(function: Callable[..., object], name: str, accepted: tuple[str, ...]) -> UnknownKeywordError:
-    near = get_close_matches(name, accepted, n=1)
-    return UnknownKeywordError(
-        f"{function.__name__}() has no argument {name!r}",
-        expected=", ".join(accepted),
-        fix=f"did you mean {near[0]!r}?" if near else "use one of these",
-    )

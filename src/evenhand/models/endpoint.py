@@ -17,8 +17,15 @@ import stamina
 
 from evenhand.core.digests import digest
 from evenhand.core.errors import InputError, ModelError
-from evenhand.core.hosts import describe_plain_http, read_api_key, sanitize_message
-from evenhand.core.http import CompressedResponseError, HttpConnection, HttpResponse, make_client
+from evenhand.core.http import (
+    CompressedResponseError,
+    HttpConnection,
+    HttpResponse,
+    describe_plain_http,
+    make_client,
+    read_api_key,
+    sanitize_message,
+)
 from evenhand.core.records import Completion, Execution, GenerationSpec, ModelRef, Request
 from evenhand.core.seeds import derive_seed
 from evenhand.generation.spec_checks import check_control_code, refuse_iterations

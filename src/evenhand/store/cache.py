@@ -29,18 +29,15 @@ Kind = Literal["generations", "scores", "rates"]
 
 _log = logging.getLogger(__name__)
 _LIMIT = 900
-"""Keys a query; SQLite's historic bound on variables is 999."""
-
-
+"""Keys per query; SQLite's historic bound on variables is 999."""
 _ERRORS = (sqlite3.Error, ValueError, OverflowError)
 """What a damaged file raises: not even its error messages need be UTF-8."""
 
 
 def cache_folder() -> Path:
     """Where the cache lives: ``EVENHAND_CACHE``, else the user's cache folder."""
-    named = os.environ.get("EVENHAND_CACHE")
-    if named:
-        return Path(named)
+    if folder := os.environ.get("EVENHAND_CACHE"):
+        return Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evenhand"
 
 
@@ -53,9 +50,9 @@ class ContentCache:
 
     def get_many(self, kind: Kind, keys: Sequence[str]) -> dict[str, Json]:
         """The values that are there, by key."""
-        found: dict[str, Json] = {}
+        values: dict[str, Json] = {}
         if self._connection is None:
-            return found
+            return values
         for start in range(0, len(keys), _LIMIT):
             part = list(keys[start : start + _LIMIT])
             marks = ",".join("?" * len(part))
@@ -64,14 +61,14 @@ class ContentCache:
                 rows = self._connection.execute(query, part).fetchall()
             except _ERRORS as error:
                 self._give_up(error)
-                return found
-            found.update(_parse_rows(rows))
-        return found
+                break
+            values.update(_parse_rows(rows))
+        return values
 
     def rate(self, key: str) -> float | None:
         """A speed that was measured here before, for an estimate; None where there is none."""
-        found = self.get_many("rates", [key]).get(key)
-        return found if isinstance(found, float) and found > 0 else None
+        rate = self.get_many("rates", [key]).get(key)
+        return rate if isinstance(rate, float) and rate > 0 else None
 
     def put_many(self, kind: Kind, values: Mapping[str, Json]) -> None:
         """Keep values; a key that is there already keeps its newest value."""
@@ -139,7 +136,7 @@ def clear_cache(folder: Path | None = None) -> int:
 def cached_table(
     folder: Path, name: str, depends_on: list[Json], make: Callable[[], pl.DataFrame]
 ) -> pl.DataFrame:
-    """The table ``name`` of what it depends on: read where it was made before, else made and written.
+    """The table ``name`` of what it depends on: read if a run wrote it before, else computed and written.
 
     The version of the package is among what it depends on. A file that cannot be read is made again.
     """

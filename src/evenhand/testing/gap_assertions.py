@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from evenhand.core.workflow_commands import escape_commands
+from evenhand.core.printable import escape_commands
 
 if TYPE_CHECKING:
     from evenhand.audits.gate import GateResult

@@ -11,7 +11,7 @@ from evenhand.audits.analysis.group_comparison import GroupComparer
 from evenhand.audits.analysis.paired_runs import PairedRuns
 from evenhand.audits.analysis.quantities import Axis, Quantity
 from evenhand.stats.group_spread import SpreadRanking, rank_spreads
-from evenhand.store.compare_schemas import LEADERBOARD, STANDINGS
+from evenhand.store.schemas import LEADERBOARD, STANDINGS
 
 
 def build_leaderboard(comparer: GroupComparer, runs: PairedRuns) -> tuple[pl.DataFrame, pl.DataFrame]:

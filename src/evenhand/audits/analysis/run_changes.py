@@ -16,7 +16,7 @@ from evenhand.core.records import ALL, Comparison
 from evenhand.stats.contrasts import clustered_contrast
 from evenhand.stats.corrections import Correction, correct_by_family
 from evenhand.stats.results import Difference
-from evenhand.store.compare_schemas import CHANGES
+from evenhand.store.schemas import CHANGES
 
 
 @dataclass(frozen=True, slots=True)
