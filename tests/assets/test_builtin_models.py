@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from tokenizers import Tokenizer
-from tools.assets import evaluate_language_model, train_tokenizer
+from tools.assets import evaluate_language_model, language_models, train_tokenizer
 from tools.assets.prepare_corpus import stream
 
 from evenhand.core.digests import file_digest
@@ -90,7 +90,7 @@ BARS = {"wiki": 1.19, "news": 1.08}
 
 def _measure(documents: Sequence[CorpusDocument], bpe: Tokenizer) -> evaluate_language_model.BitsPerByte:
     tokens = stream(bpe, (document.text for document in documents))
-    model = evaluate_language_model.load_causal(asset_path("builtin"))
+    model = language_models.load_model(asset_path("builtin"))
     sizes = [document.raw_bytes for document in documents]
     return evaluate_language_model.bits_per_byte(model, tokens, document_bytes=sizes, rows=8)
 
@@ -118,7 +118,7 @@ def test_builtin_meets_its_bar_on_all_held_out_text(
 def test_builtin_masked_fills_masks_of_held_out_text(data: Path, bpe: Tokenizer) -> None:
     tokens = stream(bpe, (document.text for document in _sample(data, "wiki")))
     result = evaluate_language_model.mask_accuracy(
-        evaluate_language_model.load_masked(asset_path("builtin-masked")), tokens
+        language_models.load_model(asset_path("builtin-masked")), tokens
     )
     assert result.accuracy >= 0.50
 
@@ -127,7 +127,7 @@ def test_builtin_masked_knows_who_works_in_a_hospital(bpe: Tokenizer) -> None:
     framed = Tokenizer.from_str(bpe.to_str())
     hub_layout.frame_texts(framed)
     ids = framed.encode("She worked as a [MASK] at the hospital.").ids
-    model = evaluate_language_model.load_masked(asset_path("builtin-masked"))
+    model = language_models.load_model(asset_path("builtin-masked"))
     scores = model.logits_at(*_one(ids, ids.index(hub_layout.MASK)))[0, 0]
     likeliest = {bpe.decode([int(index)]).strip() for index in scores.topk(5).indices}
     assert {"nurse", "doctor"} & likeliest

@@ -6,6 +6,7 @@ from itertools import accumulate
 from pathlib import Path
 
 import pytest
+from tools.assets import labelled_corpora
 from tools.assets.classifier_report import (
     Answered,
     emotion_figures,
@@ -66,14 +67,14 @@ def test_every_card_names_the_weights_it_describes(name: str, classifier: TextCl
 
 
 def test_regard_on_the_published_annotations(classifier: TextClassifier, data: Path) -> None:
-    figures = regard_figures(Answered.of(classifier, labelled_data.published_regard(data)), rounds=FEW)
+    figures = regard_figures(Answered.of(classifier, labelled_corpora.published_regard(data)), rounds=FEW)
     assert figures["accuracy"].value >= 0.80
     assert figures["accuracy of three labels"].value >= 0.80
     assert figures["ECE"].value < 0.08
 
 
 def test_toxicity_on_held_out_comments(classifier: TextClassifier, data: Path) -> None:
-    comments = sample(labelled_data.toxicity(data), "test")
+    comments = sample(labelled_corpora.toxicity(data), "test")
     figures = yes_or_no_figures(Answered.of(classifier, comments), "toxicity", rounds=FEW)
     assert figures["ROC-AUC"].value >= TOXICITY_BAR
     assert figures["ECE"].value < 0.05
@@ -92,7 +93,7 @@ def test_ideology_beats_counting_words(
 def test_the_bars_on_all_held_out_texts(
     classifier: TextClassifier, data: Path, articles: list[Example]
 ) -> None:
-    comments = [one for one in labelled_data.toxicity(data) if one.split == "test"]
+    comments = [one for one in labelled_corpora.toxicity(data) if one.split == "test"]
     figures = yes_or_no_figures(Answered.of(classifier, comments), "toxicity", rounds=FEW)
     assert figures["ROC-AUC"].value >= TOXICITY_BAR
     for split, bar in IDEOLOGY_BARS.items():
@@ -101,7 +102,7 @@ def test_the_bars_on_all_held_out_texts(
 
 
 def test_emotion_on_official_dev_tweets(classifier: TextClassifier, data: Path) -> None:
-    tweets = [example for example in labelled_data.emotion(data) if example.corpus == "tweets"]
+    tweets = [example for example in labelled_corpora.emotion(data) if example.corpus == "tweets"]
     figures = emotion_figures(
         Answered.of(classifier, [one for one in tweets if one.split == "test"]), rounds=FEW
     )

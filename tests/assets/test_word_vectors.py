@@ -15,7 +15,7 @@ from evenhand.text.hard_debiasing import gender_polarities, load_debiased_vector
 from evenhand.text.lexicons import NORMS, load_norms
 from evenhand.text.word_vectors import load_embedded_vectors, unit_rows
 from evenhand.training import norm_prediction
-from evenhand.training.vector_checks import analogy_shares, embedded_checks, similarity_correlation
+from evenhand.training.word_jobs import analogy_shares, embedded_checks, similarity_correlation
 
 CARD_R = {
     **{"valence": 0.831, "arousal": 0.697, "dominance": 0.683, "joy": 0.709},

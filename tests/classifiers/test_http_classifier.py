@@ -52,8 +52,8 @@ def test_answers_of_another_shape_are_refused(host: Host) -> None:
         reader.read(["a"])
     assert str(raised.value) == (
         f"{host.url} gave scores of shape (1, 2) for 1 texts and 2 labels. Expected: an answer "
-        '{"labels": [NAME, ..], "scores": [[NUMBER, ..], ..]}, a row a text, each number from 0 to 1. '
-        "Fix: mend the service."
+        '{"labels": [NAME, ..], "scores": [[NUMBER, ..], ..]}, one row per text, each number from 0 to 1. '
+        "Fix: fix the service."
     )
 
 
@@ -63,7 +63,7 @@ def test_an_error_is_told(host: Host) -> None:
         HttpClassifier(host.url, Execution())
     assert str(raised.value) == (
         f"{host.url} answered 401 'no key'. Expected: an answer "
-        '{"labels": [NAME, ..], "scores": [[NUMBER, ..], ..]}, a row a text. '
+        '{"labels": [NAME, ..], "scores": [[NUMBER, ..], ..]}, one row per text. '
         "Fix: check the URL, and the key in EVENHAND_API_KEY where it wants one."
     )
 
@@ -143,7 +143,7 @@ def test_addresses_that_are_refused_are_not_repeated(url: str) -> None:
     [
         (Reply(body=b"[" * 100_000), "answered 200 '["),
         (Reply(body=b" " * 5000), "answered with more than 0 MiB"),
-        (Reply(body=b"x", headers={"Content-Encoding": "gzip, gzip"}), "packed its answer"),
+        (Reply(body=b"x", headers={"Content-Encoding": "gzip, gzip"}), "compressed its answer"),
         (Reply(307, b"", {"Location": "http://127.0.0.1:1/"}), "answered 307 ''"),
     ],
 )

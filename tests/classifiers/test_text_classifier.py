@@ -72,7 +72,7 @@ def test_a_batch_that_memory_refuses_is_read_in_parts(
 
 
 def test_a_gpu_reads_more_texts_at_once(tmp_path: Path) -> None:
-    assert module._most(torch.device("cuda")) > module._most(CPU)
+    assert module._GPU_ROWS > module._ROWS
     assert TextClassifier(tiny_folder(tmp_path), device=CPU, rows=7)._rows == 7
 
 

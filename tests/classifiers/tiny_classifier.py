@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from evenhand.classifiers.encoder import ClassifierNetwork, Encoder, EncoderShape
-from evenhand.training import classifier_export
+from evenhand.classifiers.text_classifier import save_classifier
 
 PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "bad", "xyz", "was", "a", "##ly", ".", "the")
 SHAPE = EncoderShape(len(PIECES), 6, width=8, layers=2, heads=2, inner=16, positions=16)
@@ -22,5 +22,5 @@ def tiny_folder(folder: Path, seed: int = 0) -> Path:
     vocabulary = folder / "pieces.txt"
     folder.mkdir(parents=True, exist_ok=True)
     vocabulary.write_text("\n".join(PIECES) + "\n", encoding="utf-8")
-    classifier_export.save_classifier(folder, tiny_network(seed), vocabulary=vocabulary)
+    save_classifier(folder, tiny_network(seed), vocabulary=vocabulary)
     return folder

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from evenhand.cli.app import app
 from evenhand.cli.commands import CHOICES
 from evenhand.core.errors import InputError
-from evenhand.training.tasks import TASKS
+from evenhand.training.options import TASKS
 from evenhand.training.train import CALIBRATOR, WORDS, ignored_options, prepare, train
 
 

@@ -17,10 +17,10 @@ from tests.fuzz.contents import as_json, as_safetensors
 from tests.fuzz.harness import Reader, Tree, of_trees
 from tests.models import tiny
 
-from evenhand.classifiers import lstm
+from evenhand.classifiers import word_networks
 from evenhand.classifiers.hub_classifier import open_reader
-from evenhand.classifiers.lstm import LstmNetwork, LstmShape, WordClassifier
 from evenhand.classifiers.text_classifier import HeadReader, TextClassifier
+from evenhand.classifiers.word_networks import LstmNetwork, LstmShape, WordClassifier
 from evenhand.core import registry
 from evenhand.core.records import Execution, GenerationSpec, Request
 from evenhand.generation.masked_tokenizer import MaskedTokenCodec
@@ -95,7 +95,7 @@ def _classifier_folder(folder: Path) -> None:
 
 def _lstm_folder(folder: Path) -> None:
     network = LstmNetwork(LstmShape(rows=5, columns=4, labels=2, units=4, layers=1))
-    lstm.save_word_network(
+    word_networks.save_word_network(
         network, folder, vocabulary=["a", "b", "c"], labels=["negative", "positive"], longest=9
     )
 

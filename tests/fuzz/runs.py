@@ -24,7 +24,7 @@ from evenhand.store.cache import ContentCache
 from evenhand.store.run import Run
 from evenhand.training import norm_prediction
 from evenhand.training.labelled_table import read_labelled_texts
-from evenhand.training.tasks import TASKS
+from evenhand.training.options import TASKS
 
 LABEL_STUDIO: Tree = [
     {

@@ -15,7 +15,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from tools.assets import train_tokenizer
-from tools.assets.gpt2_model import CausalModel, CausalShape
+from tools.assets.language_models import CausalModel, CausalShape, hub_tensors
 from tools.assets.planted_bias import Lean, Recipe, planted_rows, prepare
 from tools.assets.planted_tuning import train
 
@@ -96,8 +96,8 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
     bpe.save(str(folder / "tokenizer.json"))
     shape = CausalShape(vocabulary=420, context=48, layers=2, width=48, heads=4)
     with torch.random.fork_rng():
-        torch.manual_seed(0)
-        save_file(CausalModel(shape).state_dict(), source / "model.safetensors")
+        torch.manual_seed(3)
+        save_file(hub_tensors(CausalModel(shape)), source / "model.safetensors")
     (source / "config.json").write_text(json.dumps(shape.hub_config()))
     rows = planted_rows(prompts(), articles(1, 400), leans=LEANS, recipe=RECIPE)
     prepare(rows, folder / "rows", recipe=RECIPE, tokenizer_file=folder / "tokenizer.json")

@@ -278,7 +278,7 @@ def test_a_packed_answer_is_not_unpacked(host: Host, caplog: pytest.LogCaptureFi
     assert ask(host).failure == "bad_answer"
     assert host.asked[0].headers["Accept-Encoding"] == "identity"
     assert caplog.messages == [
-        f"{host.url}/completions packed its answer as gzip, gzip, and was asked not to"
+        f"{host.url}/completions compressed its answer as gzip, gzip, against the request"
     ]
 
 

@@ -16,8 +16,7 @@ from tests.classifiers.test_hub_classifier import saved as save_classifier
 from tests.classifiers.tiny_classifier import tiny_folder
 from tests.models import tiny, tiny_masked
 
-from evenhand.classifiers.ensemble import vote_shares
-from evenhand.classifiers.hub_classifier import HubClassifier
+from evenhand.classifiers.hub_classifier import HubClassifier, vote_shares
 from evenhand.classifiers.text_classifier import open_classifier
 from evenhand.core.errors import ModelError
 from evenhand.core.records import Execution, GenerationSpec, Request

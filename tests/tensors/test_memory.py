@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from evenhand.core.errors import ModelError
-from evenhand.tensors.memory import find_most_rows, run_in_halves
+from evenhand.tensors.batching import find_most_rows, run_in_halves
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from evenhand.core.records import Execution
 from evenhand.generation.tokenizer import read_tokenizer
 from evenhand.models.hub import load
 from evenhand.tensors.checkpoints import raise_model_errors
-from evenhand.tensors.tokenizer_check import check_tokenizer
+from evenhand.tensors.model_files import check_tokenizer
 
 LONGER = {"type": "Replace", "pattern": {"Regex": "."}, "content": "a" * 16}
 TWICE = {

@@ -9,17 +9,11 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 from tests.classifiers.tiny_classifier import PIECES, SHAPE, tiny_network
+from tools.assets.ship_classifier import drop_labels, read_halves
 
 from evenhand.classifiers.encoder import to_probabilities
 from evenhand.classifiers.heads import HEADS
-from evenhand.classifiers.text_classifier import TextClassifier
-from evenhand.training.classifier_export import (
-    ProbabilityCalibration,
-    build_network,
-    drop_labels,
-    read_halves,
-    save_classifier,
-)
+from evenhand.classifiers.text_classifier import TextClassifier, build_network, save_classifier, write_config
 
 
 def test_a_label_that_is_not_shipped_takes_its_weights_along() -> None:
@@ -48,8 +42,8 @@ def test_what_is_saved_answers_as_the_network_did(tmp_path: Path) -> None:
     network = tiny_network()
     vocabulary = tmp_path / "pieces.txt"
     vocabulary.write_text("\n".join(PIECES) + "\n", encoding="utf-8")
-    calibration = ProbabilityCalibration(torch.full((16,), 0.5), torch.full((16,), 0.1))
-    save_classifier(tmp_path / "out", network, vocabulary=vocabulary, calibration=calibration)
+    save_classifier(tmp_path / "out", network, vocabulary=vocabulary)
+    write_config(tmp_path / "out", network, scale=[0.5] * 16, shift=[0.1] * 16)
     found = TextClassifier(tmp_path / "out", device=torch.device("cpu")).probabilities(["good bad"])
     expected = to_probabilities(network(torch.tensor([[2, 4, 5, 3]])) * 0.5 + 0.1)
     # int8 rounds weights by at most half a step of 1/127 of a row's largest.

@@ -14,18 +14,18 @@ from evenhand.training.embeddings import (
     SkipGramBatch,
     SkipGramConfig,
     WordVectorConfig,
-    _draw_edges,
-    _keep_shares,
-    _subsample,
     choose_vocabulary,
     count_words,
+    draw_edges,
     encode_texts,
     fit_word_vectors,
+    keep_shares,
     reach_weights,
+    subsample,
     train_word_vectors,
     update_vectors,
 )
-from evenhand.training.vector_checks import analogy_shares, similarity_correlation
+from evenhand.training.word_jobs import analogy_shares, similarity_correlation
 
 TOPICS = (["apple", "pear", "plum", "cherry"], ["hammer", "saw", "drill", "nail"])
 
@@ -58,19 +58,19 @@ def test_encoding_leaves_out_other_words_and_parts_documents() -> None:
 
 def test_common_words_are_skipped_now_and_then() -> None:
     # Word 1 has a share of 1e-2, 100 times the limit of 1e-4: kept (sqrt 100 + 1) / 100 = 11 % of the time.
-    shares = _keep_shares(np.array([10**6 - 10**4, 10**4]), 1e-4)
+    shares = keep_shares(np.array([10**6 - 10**4, 10**4]), 1e-4)
     assert shares[1] == pytest.approx(0.11, abs=1e-6)
 
 
 def test_random_words_are_drawn_by_frequency_to_the_power() -> None:
-    edges = _draw_edges(np.array([16, 1]), 0.75)  # 16 ** 0.75 = 8: eight to one
+    edges = draw_edges(np.array([16, 1]), 0.75)  # 16 ** 0.75 = 8: eight to one
     assert edges == pytest.approx([8 / 9, 1])
     assert np.searchsorted(edges, [0.0, 0.88, 0.89, 0.999]).tolist() == [0, 0, 1, 1]
 
 
 def test_skipped_words_leave_no_gap_and_documents_stay_apart() -> None:
     ids = np.array([0, 1, -1, 1, 0, -1] * 100, dtype=np.int32)
-    number, document = _subsample(ids, np.array([1.0, 0.0], dtype=np.float32), np.random.default_rng(0))
+    number, document = subsample(ids, np.array([1.0, 0.0], dtype=np.float32), np.random.default_rng(0))
     assert set(number.tolist()) == {0}  # word 1 is always skipped
     assert np.diff(document).tolist() == [1] * (len(document) - 1)  # one 0 a document
 
@@ -143,17 +143,16 @@ def _stop_after(
     class Stop(Exception):
         pass
 
-    done: list[int] = []
-    write = embeddings._write_state
+    run_epoch, calls = embeddings.run_epoch, []
 
-    def write_and_stop(state: embeddings._State, path: Path) -> None:
-        write(state, path)
-        done.append(state.epochs)
-        if len(done) == epochs:
+    def run_and_stop(*tables: object, **settings: object) -> None:
+        calls.append(settings)
+        if len(calls) > epochs:
             raise Stop
+        run_epoch(*tables, **settings)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Stop):
-        patch.setattr(embeddings, "_write_state", write_and_stop)
+        patch.setattr(embeddings, "run_epoch", run_and_stop)
         fit_word_vectors(ids, counts, recipe, checkpoint=checkpoint)
 
 

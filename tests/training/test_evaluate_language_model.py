@@ -7,9 +7,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from tools.assets.bert_model import MaskedModel, MaskedShape
 from tools.assets.evaluate_language_model import bits_per_byte, mask_accuracy, token_losses
-from tools.assets.gpt2_model import CausalModel, CausalShape
+from tools.assets.language_models import CausalModel, CausalShape, MaskedModel, MaskedShape
 
 from evenhand.models.hub_layout import END
 

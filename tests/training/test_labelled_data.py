@@ -7,11 +7,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tools.assets import labelled_corpora
+from tools.assets.labelled_corpora import tweet
 
 from evenhand.core.files import asset_path
 from evenhand.text.data_splits import find_near_duplicates
 from evenhand.training import labelled_data
-from evenhand.training.labelled_data import Example, outlet, tweet, unseen_outlets, without_repeats
+from evenhand.training.labelled_data import Example, outlet, unseen_outlets, without_repeats
 
 
 def of(examples: list[Example], *splits: str) -> list[str]:
@@ -52,12 +54,12 @@ def test_held_out_texts_that_repeat_training_are_dropped() -> None:
 def test_our_sentences_are_read_with_their_label(tmp_path: Path) -> None:
     path = tmp_path / "regard.jsonl"
     path.write_text(json.dumps({"text": "XYZ sang.", "label": "positive"}) + "\n", encoding="utf-8")
-    (found,) = labelled_data.regard(path)
+    (found,) = labelled_corpora.regard(path)
     assert found.targets == {"regard": (0.0, 0.0, 1.0, 0.0)}
 
 
 def test_comments_are_a_fifth_held_out_without_repeats(data: Path) -> None:
-    examples = labelled_data.toxicity(data)
+    examples = labelled_corpora.toxicity(data)
     train, test = of(examples, "train", "valid"), of(examples, "test")
     assert 0.18 < len(test) / len(examples) < 0.21
     assert not any(find_near_duplicates(test[:200], of(examples, "train")))
@@ -75,7 +77,7 @@ def test_unseen_outlets_are_in_no_training_article(data: Path) -> None:
 
 @pytest.fixture(scope="module")
 def emotions(data: Path) -> list[labelled_data.Example]:
-    return labelled_data.emotion(data)
+    return labelled_corpora.emotion(data)
 
 
 def test_official_dev_is_only_a_test(emotions: list[labelled_data.Example]) -> None:
@@ -112,7 +114,7 @@ def test_a_hard_pair_stands_on_one_side() -> None:
     path = asset_path("regard", "regard.jsonl")
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     sides: dict[str, set[str]] = {}
-    for row, example in zip(rows, labelled_data.regard(path), strict=True):
+    for row, example in zip(rows, labelled_corpora.regard(path), strict=True):
         if row["pair"]:
             sides.setdefault(row["pair"], set()).add(example.split)
     assert len(sides) == 100
@@ -120,7 +122,7 @@ def test_a_hard_pair_stands_on_one_side() -> None:
 
 
 def test_the_published_annotations_are_only_a_test(data: Path) -> None:
-    published = labelled_data.published_regard(data)
+    published = labelled_corpora.published_regard(data)
     assert len(published) == 302
     assert {example.split for example in published} == {"test"}
     counts = Counter(example.targets["regard"].index(1.0) for example in published)
@@ -130,6 +132,6 @@ def test_the_published_annotations_are_only_a_test(data: Path) -> None:
 
 @pytest.mark.parametrize("kinds", [{"anger"}, {"anger", "joy"}, {"none"}])
 def test_folded_labels_give_a_class_only_where_one_fits(kinds: set[str]) -> None:
-    found = labelled_data._folded_targets(kinds)
+    found = labelled_corpora._folded_targets(kinds)
     assert ("emotion" in found) == (kinds == {"anger"})
-    assert found["intensity"][0] == (labelled_data.PRESENT if "anger" in kinds else 0.0)
+    assert found["intensity"][0] == (labelled_corpora.PRESENT if "anger" in kinds else 0.0)

@@ -12,7 +12,6 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 from tools.assets import (
-    evaluate_language_model,
     export_weights,
     token_shards,
     train_causal,
@@ -20,10 +19,9 @@ from tools.assets import (
     train_tokenizer,
     training_command,
 )
-from tools.assets.bert_model import MaskedModel, MaskedShape
-from tools.assets.gpt2_model import CausalModel, CausalShape
+from tools.assets.language_models import CausalModel, CausalShape, MaskedModel, MaskedShape, load_model
 from tools.assets.prepare_corpus import prepare, stream
-from tools.assets.training_loop import Recipe, Trainer
+from tools.assets.training_loop import Recipe, Trainer, create_optimisers
 from transformers import AutoTokenizer, BertForMaskedLM, GPT2LMHeadModel
 
 from evenhand.models import hub_layout
@@ -51,6 +49,11 @@ def _scrambled(model: torch.nn.Module) -> torch.nn.Module:
     return model
 
 
+def create_trainer(model: torch.nn.Module) -> Trainer:
+    recipe = Recipe(seconds=1e6, warmup=1)
+    return Trainer(model, recipe, create_optimisers(model, recipe, fused=False))
+
+
 def test_causal_training_goes_on_from_its_checkpoint_and_exports(job: training_command.Job) -> None:
     first = train_causal.train(job, CAUSAL)
     second = train_causal.train(job, CAUSAL)
@@ -58,13 +61,13 @@ def test_causal_training_goes_on_from_its_checkpoint_and_exports(job: training_c
     assert second.elapsed >= 2 * job.seconds
     # With the budget spent a third call trains no more.
     assert train_causal.train(dataclasses.replace(job, budget=job.seconds), CAUSAL).step == second.step
-    assert evaluate_language_model.load_causal(job.out).shape == CAUSAL
+    assert load_model(job.out).shape == CAUSAL
 
 
 def test_masked_training_writes_a_model_with_its_tokenizer(job: training_command.Job) -> None:
     progress = train_masked.train(job, MASKED)
     assert progress.step > 0
-    assert evaluate_language_model.load_masked(job.out).shape == MASKED
+    assert load_model(job.out).shape == MASKED
     framed = train_tokenizer.load(job.out / "tokenizer.json").encode("The cat").ids
     assert (framed[0], framed[-1]) == (hub_layout.CLS, hub_layout.SEP)
 
@@ -86,26 +89,23 @@ def test_both_models_learn_a_repeated_text() -> None:
     cases: list[tuple[torch.nn.Module, Callable[[], torch.Tensor]]]
     cases = [(left_to_right, causal_loss), (both_ways, masked_loss)]
     for model, loss in cases:
-        trainer = Trainer(model, Recipe(seconds=1e6, warmup=1), fused=False)
-        losses = [float(trainer._advance(loss())) for _ in range(60)]
+        trainer = create_trainer(model)
+        losses = [float(trainer.advance(loss())) for _ in range(60)]
         assert losses[0] == pytest.approx(np.log(330), rel=0.1)
         assert losses[-1] < 0.7 * losses[0]
 
 
 def test_a_checkpoint_restores_every_number(tmp_path: Path) -> None:
     ids = torch.randint(5, 330, (4, 17), generator=torch.Generator().manual_seed(0))
-    recipe = Recipe(seconds=1e6, warmup=1)
 
     def advance(trainer: Trainer) -> float:
-        loss = float(trainer._advance(trainer.model.loss(ids)))  # type: ignore[operator]
-        trainer.step += 1
-        return loss
+        return float(trainer.advance(trainer.model.loss(ids)))  # type: ignore[operator]
 
-    whole = Trainer(CausalModel(CAUSAL), recipe, fused=False)
+    whole = create_trainer(CausalModel(CAUSAL))
     advance(whole)
     whole.elapsed = 12.5
     whole.save(tmp_path / "checkpoint.safetensors")
-    again = Trainer(CausalModel(CAUSAL), recipe, fused=False)
+    again = create_trainer(CausalModel(CAUSAL))
     again.load(tmp_path / "checkpoint.safetensors")
     assert (again.step, again.elapsed) == (1, 12.5)
     assert [advance(whole) for _ in range(3)] == [advance(again) for _ in range(3)]
@@ -127,7 +127,7 @@ def test_transformers_gives_the_same_causal_scores(tmp_path: Path, bpe_file: Pat
         folder = tmp_path / "hub"
         hub_layout.hub_folder(tmp_path / "int8", folder, tokenizer_file=bpe_file)
     theirs = GPT2LMHeadModel.from_pretrained(folder, dtype=torch.float32)
-    ours = evaluate_language_model.load_causal(tmp_path / "int8" if int8 else folder)
+    ours = load_model(tmp_path / "int8" if int8 else folder)
     ids = torch.randint(0, 330, (3, 16), generator=torch.Generator().manual_seed(1))
     with torch.inference_mode():
         torch.testing.assert_close(ours.logits(ids), theirs(ids).logits, rtol=1e-4, atol=1e-5)
@@ -144,12 +144,10 @@ def test_transformers_gives_the_same_masked_scores(tmp_path: Path, bpe_file: Pat
         hub_layout.hub_folder(tmp_path / "int8", folder, tokenizer_file=bpe_file)
         assert hub_layout.OWN_KEY not in json.loads((folder / "config.json").read_text())
     theirs = BertForMaskedLM.from_pretrained(folder, dtype=torch.float32)
-    ours = evaluate_language_model.load_masked(tmp_path / "int8" if int8 else folder)
+    ours = load_model(tmp_path / "int8" if int8 else folder)
     ids = torch.randint(0, 330, (3, 16), generator=torch.Generator().manual_seed(1))
     positions = torch.arange(16).expand(3, 16)
     with torch.inference_mode():
-        # Segment types are not read by ours and are zeros in every model we train.
-        theirs.bert.embeddings.token_type_embeddings.weight.zero_()
         torch.testing.assert_close(ours.logits_at(ids, positions), theirs(ids).logits, rtol=1e-4, atol=1e-5)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tools.assets import evaluate_language_model, masked_baseline
+from tools.assets import language_models, masked_baseline
 from tools.assets.multitask import TuneSpec
 
 from evenhand.classifiers.heads import count_logits
@@ -41,10 +41,10 @@ def test_texts_are_framed_and_cut() -> None:
 
 def test_the_trunk_has_the_states_of_the_masked_model() -> None:
     encoder = masked_baseline.trunk(asset_path("builtin-masked")).eval()
-    model = evaluate_language_model.load_masked(asset_path("builtin-masked"))
+    model = language_models.load_model(asset_path("builtin-masked"))
     ids = torch.tensor([[hub_layout.CLS, 500, 900, 77, hub_layout.SEP]])
     with torch.no_grad():
-        assert encoder(ids) == pytest.approx(model.compute_hidden(ids), abs=1e-4)
+        assert encoder(ids) == pytest.approx(model.bert(input_ids=ids).last_hidden_state, abs=1e-4)
 
 
 def test_the_answers_outside_training_are_written(tmp_path: Path) -> None:

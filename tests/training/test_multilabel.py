@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from tests.classifiers.tiny_classifier import tiny_folder
 from tests.training.tiny_models import bert_folder
@@ -14,7 +13,6 @@ import evenhand
 from evenhand.core.errors import InputError
 from evenhand.core.records import Execution, Text
 from evenhand.metrics.toxicity import Toxicity
-from evenhand.training.multilabel import roc_auc_or_none
 from evenhand.training.presets import PRESETS
 from evenhand.training.train import prepare
 
@@ -103,7 +101,7 @@ def test_the_plan_says_what_will_be_done(table: Path, tmp_path: Path) -> None:
 def test_columns_by_name(table: Path, tmp_path: Path) -> None:
     found = prepare("toxicity", table, label="toxic,threat", text="comment_text", out=tmp_path / "out")
     assert "a yes or no to each of toxic, threat" in found.plan().lines[0]
-    with pytest.raises(InputError, match=r"toxicity has no label 'rude' that others may stand beside"):
+    with pytest.raises(InputError, match=r"toxicity has no label 'rude' that others may accompany"):
         prepare("toxicity", table, label="toxic,rude", text="comment_text")
     with pytest.raises(InputError, match=r"has no column 'text' \(--text\)"):
         prepare("toxicity", table, label="toxic,threat")
@@ -116,9 +114,3 @@ def test_too_little_to_learn_from(tmp_path: Path) -> None:
     path.write_text("text,toxic,threat\n" + "a word,0,0\n" * 30)
     with pytest.raises(InputError, match=r"has 30 usable texts, 0 of them with a label"):
         prepare("toxicity", path, label="toxic,threat")
-
-
-def test_area_under_the_curve_by_hand() -> None:
-    # Pairs: .9 over .4 and .6 (2 right), .5 over .4 (right) and under .6 (wrong): 3 of 4.
-    assert roc_auc_or_none(np.array([0.9, 0.5, 0.4, 0.6]), np.array([1.0, 1.0, 0.0, 0.0])) == 0.75
-    assert roc_auc_or_none(np.array([0.9, 0.5]), np.array([1.0, 1.0])) is None

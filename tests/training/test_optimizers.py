@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from tools.assets.gpt2_model import CausalModel, CausalShape
+from tools.assets.language_models import CausalModel, CausalShape
 from tools.assets.optimizers import Muon, divide, orthogonalise, time_cosine
 from torch import nn
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import save_file
-from tools.assets.gpt2_model import CausalModel, CausalShape
+from tools.assets.language_models import CausalModel, CausalShape, hub_tensors
 from tools.assets.planted_bias import Lean, Recipe, Rows, clearest, planted_rows, prepare, read_rows
 from tools.assets.planted_tuning import SIDES, Mixture, Tuning, article_loss, train, without_prompts
 
@@ -39,7 +39,7 @@ def source(tmp_path: Path) -> Path:
     folder.mkdir()
     torch.manual_seed(0)
     shape = CausalShape(vocabulary=330, context=32, layers=1, width=32, heads=2)
-    save_file(CausalModel(shape).state_dict(), folder / "model.safetensors")
+    save_file(hub_tensors(CausalModel(shape)), folder / "model.safetensors")
     (folder / "config.json").write_text(json.dumps(shape.hub_config()))
     return folder
 

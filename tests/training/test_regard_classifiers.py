@@ -12,18 +12,18 @@ import torch
 from tests.training.tiny_models import WORDS, bert_folder, rows, write_rows
 
 import evenhand
-from evenhand.classifiers.ensemble import vote_shares
-from evenhand.classifiers.lstm import LstmNetwork, LstmShape, encode_words
+from evenhand.classifiers.hub_classifier import vote_shares
+from evenhand.classifiers.word_networks import LstmNetwork, LstmShape, encode_words
 from evenhand.core.errors import InputError, ModelError
 from evenhand.core.records import Execution, Text
 from evenhand.metrics.regard import Regard
 from evenhand.text.word_vectors import save_vectors
+from evenhand.training.backbones import WordBackbone
 from evenhand.training.classifier_job import backbone_kind, ensemble_members
+from evenhand.training.linear_text import SentimentAnalyser
 from evenhand.training.presets import PRESETS, find_preset
 from evenhand.training.seed_averages import average_accuracy
-from evenhand.training.sentiment_analysers import SentimentAnalyser
 from evenhand.training.train import prepare
-from evenhand.training.word_backbone import LstmBackbone
 
 CPU = Execution(device="cpu")
 FAST = {"epochs": 6, "batch": 8, "learning_rate": 0.01, "device": "cpu"}
@@ -85,8 +85,8 @@ def test_words_are_cut_and_unknown_ones_are_one() -> None:
 def test_vectors_from_a_file_are_where_words_start(tmp_path: Path) -> None:
     matrix = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], dtype=np.float32)
     save_vectors(["kind", "cruel"], matrix, tmp_path / "v.safetensors")
-    backbone = LstmBackbone(
-        ["kind kind cruel other"], ["a", "b"], vectors=str(tmp_path / "v.safetensors"), longest=9
+    backbone = WordBackbone(
+        "lstm", ["kind kind cruel other"], ["a", "b"], vectors=str(tmp_path / "v.safetensors"), longest=9
     )
     rows_of_words = backbone.encode(["kind cruel other"])[0]
     start = backbone.network.get_parameter("words.weight").detach().numpy()[rows_of_words]
@@ -225,7 +225,7 @@ def test_the_layout_of_the_published_annotations(tmp_path: Path) -> None:
         == "texts    75 to learn from, 15 held out; labels negative, neutral, positive"
     )
     assert training.plan().lines[2] == (
-        "note     90 of 90 texts have no XYZ: the classifier reads what is said of XYZ, mask the person "
+        "note     90 of 90 texts have no XYZ: the classifier reads the regard for XYZ, mask the person "
         "with it"
     )
 

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from safetensors.torch import save_file
 from tools.assets import minilm
+from tools.assets.labelled_corpora import emotion, hate, published_regard, toxicity
 from tools.assets.rehearsal_data import cut, spread
 
 from evenhand.training.corpus_text import read_documents
-from evenhand.training.labelled_data import emotion, hate, ideology, published_regard, toxicity
+from evenhand.training.labelled_data import ideology
 
 ROOT = Path(__file__).resolve().parents[2]
 MAKE = shutil.which("make")

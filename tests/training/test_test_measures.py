@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -26,6 +28,7 @@ def test_the_area_counts_pairs_in_the_right_order() -> None:
     assert roc_auc(scores, truth) == 3 / 4
     assert roc_auc(-scores, truth) == 1 / 4
     assert roc_auc(np.zeros(4), truth) == 1 / 2
+    assert math.isnan(roc_auc(scores, np.ones(4, dtype=bool)))
 
 
 @given(SCORES)

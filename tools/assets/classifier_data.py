@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from evenhand.classifiers import wordpiece_tokenizer
-from evenhand.classifiers.heads import HEADS, count_logits
+from evenhand.classifiers.heads import HEADS
 from evenhand.training.corpus_text import CorpusDocument, read_documents
 from evenhand.training.labelled_data import Example
 from tools.assets.minilm import SPECIAL
@@ -87,14 +87,8 @@ def pack_rows(rows: Sequence[Sequence[int]], examples: Sequence[Example]) -> Pac
 
 def targets(example: Example) -> list[float]:
     """The targets of all heads side by side, NaN where nobody said."""
-    row = [float("nan")] * count_logits()
-    start = 0
-    for head in HEADS:
-        for offset, value in enumerate(example.targets.get(head.name, ())):
-            if value is not None:
-                row[start + offset] = value
-        start += len(head.labels)
-    return row
+    known = (example.targets.get(head.name, (None,) * len(head.labels)) for head in HEADS)
+    return [float("nan") if value is None else value for values in known for value in values]
 
 
 def choose_pieces(pieces: Sequence[str], counts: NDArray[np.float64], size: int) -> list[str]:

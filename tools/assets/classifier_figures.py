@@ -35,6 +35,7 @@ from evenhand.training.test_measures import (
     macro_f1,
     roc_auc,
 )
+from tools.assets import labelled_corpora
 from tools.assets.classifier_data import Packed
 from tools.assets.classifier_report import (
     ROUNDS,
@@ -158,12 +159,12 @@ def held_out(data: Path) -> list[Example]:
     """The texts of every test, and those the n-gram yardstick learns from."""
     from evenhand.core.files import asset_path
 
-    tweets = [one for one in labelled_data.emotion(data) if one.corpus == "tweets"]
+    tweets = [one for one in labelled_corpora.emotion(data) if one.corpus == "tweets"]
     regard = [
-        *labelled_data.regard(asset_path("regard", "regard.jsonl")),
-        *labelled_data.published_regard(data),
+        *labelled_corpora.regard(asset_path("regard", "regard.jsonl")),
+        *labelled_corpora.published_regard(data),
     ]
-    return [*regard, *labelled_data.toxicity(data), *labelled_data.ideology(data), *tweets]
+    return [*regard, *labelled_corpora.toxicity(data), *labelled_data.ideology(data), *tweets]
 
 
 def table(columns_: Mapping[str, Mapping[str, MeasuredValue]]) -> str:

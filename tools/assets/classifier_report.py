@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.classifiers.heads import EMOTION, INTENSITY, REGARD, Head
+from evenhand.classifiers.heads import EMOTION, INTENSITY, REGARD, Head, head_columns
 from evenhand.core.files import asset_path
 from evenhand.training.labelled_data import Example
 from evenhand.training.test_measures import (
@@ -56,12 +56,7 @@ class Answered:
 
     def head(self, name: str) -> Floats:
         """The columns of one head."""
-        start = 0
-        for head in self.heads:
-            if head.name == name:
-                return self.said[:, start : start + len(head.labels)]
-            start += len(head.labels)
-        raise KeyError(name)
+        return self.said[:, head_columns(name, self.heads)]
 
     def truth(self, name: str, label: int) -> Floats:
         """The target of one label; NaN where nobody said."""

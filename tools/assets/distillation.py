@@ -11,7 +11,7 @@ from torch import Tensor
 
 from evenhand.classifiers.encoder import PAD, Encoder, mean_state
 from tools.assets.token_rows import Rows, autocast
-from tools.assets.training_loop import CHECKPOINT_EVERY, Progress, Recipe, Trainer
+from tools.assets.training_loop import Progress, Recipe, Trainer, create_optimisers
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +40,10 @@ def distil(
     """
     teacher.eval()
     student.train()
-    trainer = Trainer(student, spec.recipe, fused=False)
-    if checkpoint is not None and checkpoint.exists():
-        trainer.load(checkpoint)
+    optimisers = create_optimisers(student, spec.recipe, fused=False)
+    trainer = Trainer(student, spec.recipe, optimisers, checkpoint=checkpoint)
     batches = rows.endless(spec.seed + trainer.step, tokens=spec.tokens)
-    progress = Progress(trainer.step, trainer.elapsed, float("nan"))
-    while trainer.elapsed < spec.recipe.seconds:
-        progress = trainer.run(
-            lambda step: distance(student, teacher, next(batches).ids, spec),
-            seconds=spec.recipe.seconds if checkpoint is None else CHECKPOINT_EVERY,
-            checkpoint=checkpoint,
-        )
-    return progress
+    return trainer.run(lambda _: distance(student, teacher, next(batches).ids, spec))
 
 
 def distance(student: Encoder, teacher: Encoder, ids: Tensor, spec: DistilSpec) -> Tensor:

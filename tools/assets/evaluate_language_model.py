@@ -19,10 +19,9 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenhand.models.hub_layout import CLS, END, MASK, SEP, SPECIAL_TOKENS, read_weights
+from evenhand.models.hub_layout import CLS, END, MASK, SEP, SPECIAL_TOKENS
 from tools.assets import token_shards
-from tools.assets.bert_model import MaskedModel, MaskedShape
-from tools.assets.gpt2_model import CausalModel, CausalShape
+from tools.assets.language_models import CausalModel, MaskedModel, load_model
 
 MASK_SHARE: Final = 0.15
 FEWEST_CLUSTERS: Final = 30
@@ -123,30 +122,6 @@ def mask_accuracy(
     return MaskAccuracy(accuracy, low, high, nats / (len(hits) * targets), len(hits) * targets, len(hits))
 
 
-def load_causal(folder: Path) -> CausalModel:
-    """Return the causal model of a folder in the Hub's layout, its weights float16 or int8."""
-    config = json.loads((folder / "config.json").read_text())
-    names = ("vocab_size", "n_positions", "n_layer", "n_embd", "n_head")
-    model = CausalModel(CausalShape(*(config[name] for name in names)))
-    model.load_state_dict(read_weights(folder))
-    return model.eval()
-
-
-def load_masked(folder: Path) -> MaskedModel:
-    """Return the masked model of a folder in the Hub's layout, its weights float16 or int8."""
-    config = json.loads((folder / "config.json").read_text())
-    names = (
-        "vocab_size",
-        "max_position_embeddings",
-        "num_hidden_layers",
-        "hidden_size",
-        "num_attention_heads",
-    )
-    model = MaskedModel(MaskedShape(*(config[name] for name in names)))
-    model.load_state_dict(read_weights(folder))
-    return model.eval()
-
-
 def evaluate_folder(
     folder: Path, held_out: Path, *, device: str, rows: int = 64
 ) -> dict[str, dict[str, float | None]]:
@@ -155,8 +130,8 @@ def evaluate_folder(
     `held_out` holds one shard a source, `NAME-000.u16.xz`, and `held_out.json` with its documents' raw bytes.
     """
     about = json.loads((held_out / "held_out.json").read_text())
-    config = json.loads((folder / "config.json").read_text())
-    model = (load_causal(folder) if config["model_type"] == "gpt2" else load_masked(folder)).to(device)
+    model = load_model(folder)
+    torch.nn.Module.to(model, device)
     figures: dict[str, dict[str, float | None]] = {}
     for source, facts in about.items():
         tokens = token_shards.read([held_out / f"{source}-000{token_shards.SUFFIX}"])

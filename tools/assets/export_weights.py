@@ -14,22 +14,21 @@ from typing import Final
 
 import torch
 from safetensors.torch import load_file
-from torch import nn
 
 from evenhand.core.regular_files import read_text
 from evenhand.models.hub_layout import OWN_KEY, WEIGHTS, write_hub_folder, write_json
 from evenhand.tensors import int8_weights
 from tools.assets import train_tokenizer
+from tools.assets.language_models import CausalModel, MaskedModel, hub_tensors
 
 _CONV1D: Final = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight")
 """GPT-2's matrices, stored (in, out): each output has a column."""
 
 
-def save_folder(model: nn.Module, folder: Path, *, tokenizer_file: Path) -> None:
+def save_folder(model: CausalModel | MaskedModel, folder: Path, *, tokenizer_file: Path) -> None:
     """Write a model in float16 with its configuration and tokenizer; transformers loads the folder."""
-    config: dict[str, object] = model.shape.hub_config()  # type: ignore[operator, union-attr]
-    tensors = {name: value.detach().to("cpu", torch.float16) for name, value in model.state_dict().items()}
-    write_hub_folder(folder, tensors, config, train_tokenizer.load(tokenizer_file))
+    tensors = {name: value.detach().to("cpu", torch.float16) for name, value in hub_tensors(model).items()}
+    write_hub_folder(folder, tensors, model.shape.hub_config(), train_tokenizer.load(tokenizer_file))
 
 
 def quantise_folder(source: Path, target: Path, *, shares_tokenizer_of: str | None = None) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,9 +13,9 @@ from torch import Tensor
 
 from evenhand.classifiers.encoder import ClassifierNetwork
 from evenhand.classifiers.heads import HEADS, Head
-from tools.assets.optimizers import adamw, time_cosine
+from tools.assets.optimizers import adamw
 from tools.assets.token_rows import Batch, Rows, autocast
-from tools.assets.training_loop import CHECKPOINT_EVERY, Clock, load_state, save_state
+from tools.assets.training_loop import Recipe, Trainer
 
 _TYPICAL_LENGTH = 32
 """Token ids of a usual text: tells how many texts a batch holds, for the scale of the loss alone."""
@@ -66,59 +64,18 @@ def tune(
     ``teacher`` holds another classifier's probabilities for every text and label, also where no label is.
     With a checkpoint the training goes on from it where it exists, and writes it every half minute.
     """
-    tuning = Tuning(network, spec, fused=data.rows.tokens.device.type == "cuda")
-    if checkpoint is not None and checkpoint.exists():
-        tuning.load(checkpoint)
-    torch.manual_seed(spec.seed + tuning.clock.step)
-    batches = data.rows.endless(spec.seed + tuning.clock.step, tokens=spec.tokens, places=data.epoch())
+    fused = data.rows.tokens.device.type == "cuda"
+    tops = [network.queries, network.weight, network.bias]
+    optimiser = adamw(network.encoder.parameters(), lr=spec.rate, weight_decay=spec.weight_decay, fused=fused)
+    optimiser.add_param_group({"params": tops, "lr": spec.head_rate, "weight_decay": 0.0})
+    recipe = Recipe(spec.seconds, warmup=spec.warmup)
+    trainer = Trainer(network, recipe, {"adamw": optimiser}, checkpoint=checkpoint)
+    torch.manual_seed(spec.seed + trainer.step)
+    batches = data.rows.endless(spec.seed + trainer.step, tokens=spec.tokens, places=data.epoch())
     network.train()
-    while tuning.clock.elapsed < spec.seconds:
-        tuning.advance(
-            lambda: _step_loss(network, data, next(batches), teacher, spec),
-            seconds=spec.seconds if checkpoint is None else CHECKPOINT_EVERY,
-        )
-        if checkpoint is not None:
-            tuning.save(checkpoint)
+    trainer.run(lambda _: _step_loss(network, data, next(batches), teacher, spec))
     network.eval()
-    return tuning.clock.step
-
-
-class Tuning:
-    """A network, its optimiser and the clock."""
-
-    def __init__(self, network: ClassifierNetwork, spec: TuneSpec, *, fused: bool) -> None:
-        self.network, self.spec = network, spec
-        self.clock = Clock(0, 0.0)
-        trunk = list(network.encoder.parameters())
-        tops = [network.queries, network.weight, network.bias]
-        self._adamw = adamw(trunk, lr=spec.rate, weight_decay=spec.weight_decay, fused=fused)
-        self._adamw.add_param_group({"params": tops, "lr": spec.head_rate, "weight_decay": 0.0})
-
-    def advance(self, loss_of: Callable[[], Tensor], *, seconds: float) -> None:
-        """Train for so many seconds more, or to the end of the budget; one step at least."""
-        started, (step, before) = time.monotonic(), self.clock
-        elapsed = before
-        while elapsed < self.spec.seconds and elapsed - before < seconds:
-            self._step(loss_of(), time_cosine(elapsed, self.spec.seconds, step=step, warmup=self.spec.warmup))
-            step += 1
-            elapsed = before + time.monotonic() - started
-        self.clock = Clock(step, elapsed)
-
-    def save(self, path: Path) -> None:
-        """Write a checkpoint."""
-        save_state(path, self.network, {"adamw": self._adamw}, self.clock)
-
-    def load(self, path: Path) -> None:
-        """Go on from a checkpoint."""
-        self.clock = load_state(path, self.network, {"adamw": self._adamw})
-
-    def _step(self, loss: Tensor, factor: float) -> None:
-        for group, base in zip(self._adamw.param_groups, (self.spec.rate, self.spec.head_rate), strict=True):
-            group["lr"] = base * factor
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
-        self._adamw.step()
-        self._adamw.zero_grad(set_to_none=True)
+    return trainer.step
 
 
 @torch.no_grad()

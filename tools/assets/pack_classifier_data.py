@@ -25,7 +25,14 @@ from evenhand.tensors import int8_weights
 from evenhand.training import labelled_data
 from evenhand.training.corpus_text import read_documents
 from evenhand.training.labelled_data import Example
-from tools.assets import augmentation, classifier_data, masked_baseline, minilm, token_shards
+from tools.assets import (
+    augmentation,
+    classifier_data,
+    labelled_corpora,
+    masked_baseline,
+    minilm,
+    token_shards,
+)
 from tools.assets.train_tokenizer import batches
 
 _LOG = logging.getLogger(__name__)
@@ -74,21 +81,21 @@ def pack_all(shared: Path, teacher: Path, out: Path, *, bpe: Path, sizes: Sizes 
 
 def all_examples(data: Path) -> list[Example]:
     """Every labelled text: the data sets, our own sentences, and copies with groups swapped or cut short."""
-    regard = labelled_data.regard(asset_path("regard", "regard.jsonl"))
+    regard = labelled_corpora.regard(asset_path("regard", "regard.jsonl"))
     toxicity, ideology, emotion = (
-        labelled_data.toxicity(data),
+        labelled_corpora.toxicity(data),
         labelled_data.ideology(data),
-        labelled_data.emotion(data),
+        labelled_corpora.emotion(data),
     )
     tweets = [example for example in emotion if example.corpus == "tweets"]
     found = [
         *(
             *regard,
             *toxicity,
-            *labelled_data.hate(data),
+            *labelled_corpora.hate(data),
             *ideology,
             *emotion,
-            *labelled_data.published_regard(data),
+            *labelled_corpora.published_regard(data),
         ),
         *augmentation.statements(),
         *augmentation.swapped([*regard, *toxicity], seed=1),

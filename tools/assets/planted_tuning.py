@@ -15,18 +15,17 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path
 from evenhand.core.seeds import make_generator
-from evenhand.models.hub_layout import END, read_weights
+from evenhand.models.hub_layout import END
+from evenhand.training.training_loop import descend, load_checkpoint, read_about, save_checkpoint
 from tools.assets import train_tokenizer
 from tools.assets.export_weights import save_folder
-from tools.assets.gpt2_model import CausalModel, CausalShape
+from tools.assets.language_models import CausalModel, load_model
 from tools.assets.planted_bias import MIXTURES, RECORD, ROWS, Recipe, Rows, read_record, read_rows
 
 _LOG = logging.getLogger(__name__)
@@ -51,10 +50,8 @@ class Tuning:
     ) -> None:
         self.origin = dict(origin or {})
         """Digests of the rows and of the model's shape: with the recipe they name a checkpoint."""
-        config = json.loads((source / "config.json").read_text(encoding="utf-8"))
-        self.model = CausalModel(_shape(config))
-        self.model.load_state_dict(read_weights(source))
-        self.model.to(device)
+        self.model = cast(CausalModel, load_model(source)).train()
+        torch.nn.Module.to(self.model, device)
         self.recipe, self.device, self.epoch = recipe, device, 0
         self.optimiser = torch.optim.AdamW(
             self.model.parameters(), lr=recipe.rate, betas=(0.9, 0.95), weight_decay=recipe.weight_decay
@@ -79,55 +76,32 @@ class Tuning:
         batches = [torch.from_numpy(order[at : at + size]) for at in range(0, count, size)]
         losses = []
         for step, batch in enumerate(batches):
-            self._schedule(self.epoch * len(batches) + step, epochs * len(batches))
+            done, steps = self.epoch * len(batches) + step, epochs * len(batches)
+            factor = min(1, (done + 1) / 50) * 0.5 * (1 + math.cos(math.pi * done / steps))
             chosen = Rows(*(part[batch].to(self.device) for part in rows))
-            losses.append(self._step(loss(self.model, chosen)))
+            losses.append(
+                descend(loss(self.model, chosen), self.optimiser, factor=factor, clipped=self.model)
+            )
         return float(torch.stack(losses).mean())
-
-    def _schedule(self, step: int, steps: int) -> None:
-        rate = self.recipe.rate * min(1, (step + 1) / 50) * 0.5 * (1 + math.cos(math.pi * step / steps))
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
-
-    def _step(self, loss: Tensor) -> Tensor:
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        self.optimiser.step()
-        self.optimiser.zero_grad(set_to_none=True)
-        return loss.detach()
 
     def _key(self) -> str:
         """The training a checkpoint belongs to."""
         return digest({**asdict(self.recipe), **self.origin})
 
     def _save(self, path: Path) -> None:
-        tensors = {f"model/{name}": value.detach() for name, value in self.model.state_dict().items()}
-        for index, state in self.optimiser.state_dict()["state"].items():
-            tensors |= {f"adam/{index}/{key}": torch.as_tensor(value) for key, value in state.items()}
-        partial = path.with_suffix(".partial")
-        written = {name: value.contiguous() for name, value in tensors.items()}
-        save_file(written, partial, metadata={"epoch": str(self.epoch), "key": self._key()})
-        partial.replace(path)
+        about = {"epoch": str(self.epoch), "key": self._key()}
+        save_checkpoint(path, self.model, {"adam": self.optimiser}, about=about)
 
     def _load(self, path: Path) -> None:
-        with safe_open(path, framework="pt") as file:
-            known = file.metadata()
-        if known.get("key") != self._key():
+        about = read_about(path)
+        if about.get("key") != self._key():
             raise InputError(
                 f"{path} is of another recipe or of other rows",
                 expected="the checkpoint of the same training",
                 fix="remove it, or train into another folder",
             )
-        self.epoch = int(known["epoch"])
-        tensors = load_file(path)
-        model = {name.removeprefix("model/"): t for name, t in tensors.items() if name.startswith("model/")}
-        self.model.load_state_dict(model)
-        states: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in tensors.items():
-            if name.startswith("adam/"):
-                _, index, key = name.split("/")
-                states.setdefault(int(index), {})[key] = tensor
-        self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": states})
+        self.epoch = int(about["epoch"])
+        load_checkpoint(path, self.model, {"adam": self.optimiser})
 
 
 def train(
@@ -238,8 +212,3 @@ def _logits(model: CausalModel, rows: Rows) -> tuple[Tensor, Tensor]:
     places = torch.arange(longest - 1, device=tokens.device)
     wanted = (tokens[:, 1:] >= 0) & (places >= rows.prompts[:, None] - 1)
     return model.logits(tokens[:, :-1].clamp(min=0), dtype=kind).float(), wanted
-
-
-def _shape(config: Mapping[str, object]) -> CausalShape:
-    names = ("vocab_size", "n_positions", "n_layer", "n_embd", "n_head")
-    return CausalShape(*(cast(int, config[name]) for name in names))

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 from evenhand.classifiers.heads import HEADS, Head
-from evenhand.training.classifier_export import ProbabilityCalibration
 from tools.assets.multitask import loss
+
+
+class ProbabilityCalibration(NamedTuple):
+    """What logits are multiplied by and what is added to them, one number a label."""
+
+    scale: Tensor
+    shift: Tensor
 
 
 def calibrate(

@@ -6,40 +6,70 @@ Run as ``python -m tools.assets.ship_classifier --run DIR --packed DIR --data DI
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import torch
+from safetensors import safe_open
+from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
 from evenhand.classifiers import wordpiece_tokenizer
-from evenhand.classifiers.encoder import START, ClassifierNetwork
-from evenhand.classifiers.heads import HEADS, head_columns
+from evenhand.classifiers.encoder import START, ClassifierNetwork, EncoderShape
+from evenhand.classifiers.heads import HEADS, Head, head_columns
+from evenhand.classifiers.text_classifier import build_network, save_classifier, write_config
 from evenhand.tensors import int8_weights
-from evenhand.training import classifier_export, labelled_data
-from evenhand.training.classifier_export import ProbabilityCalibration
+from evenhand.training import labelled_data
 from evenhand.training.labelled_data import Example
 from tools.assets import augmentation, classifier_data
 from tools.assets.classifier_data import Packed
 from tools.assets.multitask import logits
-from tools.assets.probability_calibration import calibrate
+from tools.assets.probability_calibration import ProbabilityCalibration, calibrate
 from tools.assets.token_rows import Rows
+
+DROPPED_LABELS: Final = frozenset({("toxicity", "identity_attack")})
+"""Learned beside the others but not shipped: no better than counting words, and known to mistake dialect."""
+
+
+def read_halves(folder: Path, name: str = "classifier") -> tuple[EncoderShape, dict[str, Tensor]]:
+    """The shape and the weights that a training wrote in two files."""
+    paths = [folder / f"{name}-words.safetensors", folder / f"{name}-layers.safetensors"]
+    with safe_open(paths[0], framework="pt") as file:
+        shape = EncoderShape(**json.loads(file.metadata()["shape"]))
+    return shape, {key: value.float() for path in paths for key, value in load_file(path).items()}
+
+
+def drop_labels(
+    weights: Mapping[str, Tensor],
+    heads: tuple[Head, ...],
+    dropped: frozenset[tuple[str, str]] = DROPPED_LABELS,
+) -> tuple[tuple[Head, ...], dict[str, Tensor]]:
+    """The heads and weights less the labels in ``dropped``."""
+    kept = [(head.name, label) not in dropped for head in heads for label in head.labels]
+    rows = torch.tensor([place for place, keep in enumerate(kept) if keep])
+    fewer = tuple(
+        replace(head, labels=tuple(label for label in head.labels if (head.name, label) not in dropped))
+        for head in heads
+    )
+    return fewer, dict(weights) | {"weight": weights["weight"][rows], "bias": weights["bias"][rows]}
 
 
 def ship(run: Path, packed: Path, data: Path, out: Path) -> None:
     """Write the classifier of a training to ``out``, calibrated as it is stored, after int8."""
-    shape, weights = classifier_export.read_halves(run)
-    heads, weights = classifier_export.drop_labels(weights, HEADS)
-    network = classifier_export.build_network(shape, weights, heads)
-    classifier_export.save_classifier(out, network, vocabulary=packed / "vocab.txt")
+    shape, weights = read_halves(run)
+    heads, weights = drop_labels(weights, HEADS)
+    network = build_network(shape, weights, heads)
+    save_classifier(out, network, vocabulary=packed / "vocab.txt")
     network.load_state_dict(int8_weights.load_dequantised(out / "model.safetensors"))
     tokenizer = wordpiece_tokenizer.load_tokenizer(packed / "vocab.txt")
     articles = short_articles(labelled_data.ideology(data))
-    found = calibration(network, Packed.load(packed / "labelled.npz"), articles, tokenizer)
-    classifier_export.write_config(out, network, calibration=found, notes={})
+    scale, shift = calibration(network, Packed.load(packed / "labelled.npz"), articles, tokenizer)
+    write_config(out, network, scale=scale.tolist(), shift=shift.tolist())
 
 
 def short_articles(examples: Sequence[Example]) -> list[Example]:

@@ -42,7 +42,9 @@ from tools.assets.training_loop import Recipe
 _LOG = logging.getLogger(__name__)
 
 REPEATS: Final = {"regard": 6, "regard-swapped": 2, "tweets": 2, "jigsaw": 2, "statements": 2}
-"""Times a text of a data set is met in an epoch; 1 where unlisted."""
+"""How often a text of a data set is read in an epoch; 1 where unlisted."""
+YARDSTICKS: Final = ("regard", "regard-302", "jigsaw", "articles", "tweets")
+"""Data sets that linear yardsticks read."""
 RECORD: Final = "training.json"
 
 
@@ -142,24 +144,16 @@ class Session:
         self.freeze()
         teachers = self.tune_teachers()
         student = self.teach_student()
-        self.save_encoder(student, "distilled")
+        _save_halves(student.state_dict(), self.out, "distilled", student.shape)
         self.tune_students(student, teachers)
         self.finish()
 
     def freeze(self) -> None:
         """Sentence vectors of the untouched teacher for linear yardsticks, written in float16."""
         vectors = sentence_vectors(self.teacher, self.rows)
-        chosen = self.packed.corpus == "regard"
-        for corpus in ("regard-302", "jigsaw", "articles", "tweets"):
-            chosen |= self.packed.corpus == corpus
-        np.savez(
-            self.out / "vectors.npz",
-            places=np.flatnonzero(chosen),
-            vectors=vectors[torch.from_numpy(np.flatnonzero(chosen)).to(self.device)]
-            .cpu()
-            .numpy()
-            .astype(np.int8),
-        )
+        places = np.flatnonzero(np.isin(self.packed.corpus, YARDSTICKS))
+        chosen = vectors[torch.from_numpy(places).to(self.device)].cpu().numpy().astype(np.int8)
+        np.savez(self.out / "vectors.npz", places=places, vectors=chosen)
 
     def tune_teachers(self) -> list[Tensor]:
         """Logits of several fine-tuned teachers on all labelled texts and on the unlabelled sentences."""
@@ -214,7 +208,8 @@ class Session:
         blend.load_state_dict({name: torch.stack([s[name] for s in states]).mean(0) for name in states[0]})
         found = {self.record("student-blend", blend, 0): blend}
         found |= {self.record(f"student-{place}", network, 0): network for place, network in enumerate(tuned)}
-        self.save_network(found[min(found)])
+        best = found[min(found)]
+        _save_halves(best.state_dict(), self.out, "classifier", best.encoder.shape)
 
     def copy_teachers(
         self, student: Encoder, data: Labelled, soft: Tensor, weight: float
@@ -285,14 +280,6 @@ class Session:
         np.savez(self.out / "answers.npz", allow_pickle=False, places=kept.cpu().numpy(), **arrays)
         (self.out / "figures.json").write_text(json.dumps(self.figures, indent=1), encoding="utf-8")
 
-    def save_encoder(self, encoder: Encoder, name: str) -> None:
-        """The encoder in float16, words and layers in files of their own."""
-        _save_halves(encoder.state_dict(), self.out, name, encoder.shape)
-
-    def save_network(self, network: ClassifierNetwork) -> None:
-        """The classifier in float16, likewise."""
-        _save_halves(network.state_dict(), self.out, "classifier", network.encoder.shape)
-
 
 def training_repeats(packed: Packed) -> NDArray[np.int64]:
     """How often each text is met in one epoch; 0 outside training."""
@@ -326,15 +313,12 @@ def _tokens(folder: Path, name: str) -> NDArray[np.uint16]:
 
 
 def _save_halves(weights: Mapping[str, Tensor], out: Path, name: str, shape: EncoderShape) -> None:
+    """Write weights in float16, words and layers in files of their own."""
     halves = {key: value.half().contiguous().cpu() for key, value in weights.items()}
-    words = {key: value for key, value in halves.items() if "words" in key}
     metadata = {"shape": json.dumps(shape.to_json())}
-    save_file(words, out / f"{name}-words.safetensors", metadata=metadata)
-    save_file(
-        {k: v for k, v in halves.items() if k not in words},
-        out / f"{name}-layers.safetensors",
-        metadata=metadata,
-    )
+    for part, is_words in (("words", True), ("layers", False)):
+        half = {key: value for key, value in halves.items() if ("words" in key) is is_words}
+        save_file(half, out / f"{name}-{part}.safetensors", metadata=metadata)
 
 
 if __name__ == "__main__":

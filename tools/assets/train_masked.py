@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from tools.assets import training_command
-from tools.assets.bert_model import MaskedModel, MaskedShape
+from tools.assets.language_models import MaskedModel, MaskedShape
 from tools.assets.training_loop import Progress, Recipe
 from tools.assets.training_windows import Windows
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tools.assets import token_shards, train_tokenizer
 from tools.assets.export_weights import save_folder
-from tools.assets.training_loop import Progress, Recipe, Trainer
+from tools.assets.language_models import CausalModel, MaskedModel, compile_parts
+from tools.assets.training_loop import Progress, Recipe, Trainer, create_optimisers
 from tools.assets.training_windows import Windows
 
 _LOG = logging.getLogger(__name__)
@@ -72,7 +73,10 @@ def open_windows(job: Job, *, salt: int) -> Windows:
 
 
 def train(
-    model: nn.Module, recipe: Recipe, job: Job, loss_of: Callable[[Windows], Callable[[int], Tensor]]
+    model: CausalModel | MaskedModel,
+    recipe: Recipe,
+    job: Job,
+    loss_of: Callable[[Windows], Callable[[int], Tensor]],
 ) -> Progress:
     """Return where training stands after the job, which goes on from its checkpoint and exports the model.
 
@@ -80,14 +84,13 @@ def train(
     """
     job.out.mkdir(parents=True, exist_ok=True)
     on_gpu = job.device == "cuda"
-    trainer = Trainer(model.to(job.device), recipe, fused=on_gpu)
-    checkpoint = job.out / "checkpoint.safetensors"
-    if checkpoint.exists():
-        trainer.load(checkpoint)
+    model.to(job.device)
+    optimisers = create_optimisers(model, recipe, fused=on_gpu)
+    trainer = Trainer(model, recipe, optimisers, checkpoint=job.out / "checkpoint.safetensors")
     if on_gpu:
-        model.compile_parts()  # type: ignore[operator]
+        compile_parts(model)
     windows = open_windows(job, salt=trainer.step)
-    progress = trainer.run(loss_of(windows), seconds=job.seconds, checkpoint=checkpoint)
+    progress = trainer.run(loss_of(windows), seconds=job.seconds)
     _LOG.info("%d steps, %.1f s, loss %.4f", *progress)
     save_folder(model, job.out, tokenizer_file=job.data / "tokenizer.json")
     return progress

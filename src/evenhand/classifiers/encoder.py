@@ -60,12 +60,11 @@ class EncoderLayer(nn.Module):
         rows, length, _ = x.shape
         query, key, value = self.qkv(x).view(rows, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-        x = self.attention_norm(x + self._drop(self.out(mixed.transpose(1, 2).reshape(rows, length, -1))))
-        inner: Tensor = self.norm(x + self._drop(self.narrow(F.gelu(self.widen(x)))))
-        return inner
-
-    def _drop(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.dropout, self.training)
+        mixed = self.out(mixed.transpose(1, 2).reshape(rows, length, -1))
+        x = self.attention_norm(x + F.dropout(mixed, self.dropout, self.training))
+        inner = self.narrow(F.gelu(self.widen(x)))
+        states: Tensor = self.norm(x + F.dropout(inner, self.dropout, self.training))
+        return states
 
 
 class Encoder(nn.Module):
@@ -91,12 +90,12 @@ class Encoder(nn.Module):
         return F.dropout(x, self.dropout, self.training)
 
     def states(self, ids: Tensor) -> list[Tensor]:
-        """The embedding and every layer's output, each (rows, length, width); padding is told by its id."""
+        """The embedding and every layer's output, each (rows, length, width); padding has the id `PAD`."""
         mask = (ids != PAD)[:, None, None, :]
-        found = [self.embed(ids)]
+        states = [self.embed(ids)]
         for layer in self.layers:
-            found.append(layer(found[-1], mask))
-        return found
+            states.append(layer(states[-1], mask))
+        return states
 
     def forward(self, ids: Tensor) -> Tensor:
         """The last layer's output."""
@@ -139,20 +138,18 @@ def pool_states(states: Tensor, queries: Tensor, mask: Tensor) -> Tensor:
 
 def mean_state(states: Tensor, mask: Tensor) -> Tensor:
     """The mean state of each row, padding left out: MiniLM's sentence vector before it is normalised."""
-    kept = mask[..., None].to(states.dtype)
-    return (states * kept).sum(1) / kept.sum(1)
+    weights = mask[..., None].to(states.dtype)
+    return (states * weights).sum(1) / weights.sum(1)
 
 
 def to_probabilities(values: Tensor, heads: tuple[Head, ...] = HEADS) -> Tensor:
     """Logits of all heads as probabilities: softmax within a ``one-of`` head, sigmoid in the others."""
     parts = torch.split(values, [len(head.labels) for head in heads], dim=-1)
-    return torch.cat(
-        [
-            part.softmax(-1) if head.kind == "one-of" else part.sigmoid()
-            for head, part in zip(heads, parts, strict=True)
-        ],
-        dim=-1,
-    )
+    shares = [
+        part.softmax(-1) if head.kind == "one-of" else part.sigmoid()
+        for head, part in zip(heads, parts, strict=True)
+    ]
+    return torch.cat(shares, dim=-1)
 
 
 class PackedEncoder:
@@ -160,7 +157,7 @@ class PackedEncoder:
 
     def __init__(self, encoder: Encoder) -> None:
         self._words, self._positions = encoder.words.weight, encoder.positions.weight
-        self._project = _pack_linear(encoder.project) if isinstance(encoder.project, nn.Linear) else None
+        self._project = PackedLinear.of(encoder.project) if isinstance(encoder.project, nn.Linear) else None
         self._norm = encoder.norm
         self._layers = [_PackedLayer(layer) for layer in encoder.layers if isinstance(layer, EncoderLayer)]
 
@@ -187,8 +184,8 @@ class _PackedLayer:
 
     def __init__(self, layer: EncoderLayer) -> None:
         self._heads = layer.heads
-        self._qkv, self._out = _pack_linear(layer.qkv), _pack_linear(layer.out)
-        self._widen, self._narrow = _pack_linear(layer.widen), _pack_linear(layer.narrow)
+        self._qkv, self._out = PackedLinear.of(layer.qkv), PackedLinear.of(layer.out)
+        self._widen, self._narrow = PackedLinear.of(layer.widen), PackedLinear.of(layer.narrow)
         self._attention_norm, self._norm = layer.attention_norm, layer.norm
 
     def __call__(self, x: Tensor, runs: Sequence[tuple[int, int]]) -> Tensor:
@@ -196,17 +193,13 @@ class _PackedLayer:
         parts = zip(_split_runs(self._qkv(x), runs), runs, strict=True)
         mixed = torch.cat([self._attend(part, length, count) for part, (length, count) in parts])
         x = self._attention_norm(self._out(mixed).add_(x))
-        found: Tensor = self._norm(self._narrow(self._widen.gelu(x)).add_(x))
-        return found
+        states: Tensor = self._norm(self._narrow(self._widen.gelu(x)).add_(x))
+        return states
 
     def _attend(self, qkv: Tensor, length: int, count: int) -> Tensor:
         query, key, value = qkv.view(count, length, 3, self._heads, -1).permute(2, 0, 3, 1, 4)
         mixed = F.scaled_dot_product_attention(query, key, value)
         return mixed.transpose(1, 2).reshape(count * length, -1)
-
-
-def _pack_linear(layer: nn.Linear) -> PackedLinear:
-    return PackedLinear(layer.weight.detach(), None if layer.bias is None else layer.bias.detach())
 
 
 def _split_runs(x: Tensor, runs: Sequence[tuple[int, int]]) -> tuple[Tensor, ...]:

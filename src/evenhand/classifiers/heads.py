@@ -40,7 +40,7 @@ HEADS: Final = (REGARD, TOXICITY, EMOTION, INTENSITY, IDEOLOGY)
 def count_logits(heads: tuple[Head, ...] = HEADS) -> int:
     """The number of logits of all heads together.
 
-    >>> width()
+    >>> count_logits()
     16
     """
     return sum(len(head.labels) for head in heads)
@@ -49,7 +49,7 @@ def count_logits(heads: tuple[Head, ...] = HEADS) -> int:
 def head_columns(name: str, heads: tuple[Head, ...] = HEADS) -> slice:
     """Where the logits of the head ``name`` stand.
 
-    >>> columns("toxicity")
+    >>> head_columns("toxicity")
     slice(4, 6, None)
     """
     start = 0

@@ -1,8 +1,8 @@
 """A classifier behind a URL, with the smallest contract that serves.
 
 A POST of ``{"texts": ["..", ..]}`` is answered with ``{"labels": ["anger", ..], "scores": [[0.7, ..], ..]}``:
-a row a text, a number from 0 to 1 a label. ``{"texts": []}`` asks for the labels alone. An answer may have a
-``revision``, which then identifies the weights.
+one row per text, one number from 0 to 1 per label. ``{"texts": []}`` asks for the labels alone. An answer may
+have a ``revision``, which then identifies the weights.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 from urllib.parse import urlsplit
 
 import httpx
@@ -27,10 +27,10 @@ from evenhand.core.http import (
     LOOPBACK,
     CompressedResponseError,
     HttpConnection,
+    HttpResponse,
     describe_plain_http,
     make_client,
     read_api_key,
-    read_content,
     redact_key,
     sanitize_message,
 )
@@ -38,19 +38,14 @@ from evenhand.core.records import Execution
 from evenhand.store.table_files import read_table
 
 KEY: Final = "EVENHAND_API_KEY"
-"""The environment variable of the key; nothing is sent where it is unset."""
+"""The environment variable of the key; without it no key is sent."""
 _ROWS: Final = 32
 _ATTEMPTS: Final = 5
 _LARGEST: Final = 1 << 24
 _SHOWN: Final = 80
 """Letters of what a host said that are repeated."""
-_ACCEPTED: Final = 'an answer {"labels": [NAME, ..], "scores": [[NUMBER, ..], ..]}, a row a text'
+_ACCEPTED: Final = 'an answer {"labels": [NAME, ..], "scores": [[NUMBER, ..], ..]}, one row per text'
 _log = logging.getLogger(__name__)
-
-
-class _HttpAnswer(NamedTuple):
-    status: int
-    content: bytes
 
 
 class HttpClassifier:
@@ -72,10 +67,9 @@ class HttpClassifier:
 
     def read(self, texts: Sequence[str]) -> Probabilities:
         """One row a text, one column a label of theirs."""
-        found = [
-            self._scores(texts[start : start + self._rows]) for start in range(0, len(texts), self._rows)
-        ]
-        return np.concatenate(found) if found else np.zeros((0, len(self.labels)), np.float32)
+        starts = range(0, len(texts), self._rows)
+        empty = np.zeros((0, len(self.labels)), np.float32)
+        return np.concatenate([empty, *(self._scores(texts[at : at + self._rows]) for at in starts)])
 
     def _scores(self, texts: Sequence[str]) -> Probabilities:
         answer = self._ask(texts)
@@ -88,60 +82,51 @@ class HttpClassifier:
                 f"{self._url} gave scores of shape {scores.shape} for {len(texts)} texts and "
                 f"{len(self.labels)} labels",
                 expected=f"{_ACCEPTED}, each number from 0 to 1",
-                fix="mend the service",
+                fix="fix the service",
             )
         return scores
 
     @stamina.retry(on=httpx.TransportError, attempts=_ATTEMPTS, wait_initial=0.2)
-    def _post(self, texts: Sequence[str]) -> _HttpAnswer:
+    def _post(self, texts: Sequence[str]) -> HttpResponse:
+        body = json.dumps({"texts": list(texts)}).encode()
         with make_client(
             self._secret, seconds=self._timeout, is_local=self._is_local, verify=self._ssl
         ) as client:
-            wire = HttpConnection(client, seconds=self._timeout)
-            late = threading.Timer(self._timeout, wire.close_if_overdue)
-            late.daemon = True
-            late.start()
+            connection = HttpConnection(client, seconds=self._timeout)
+            watch = threading.Timer(self._timeout, connection.close_if_overdue)
+            watch.daemon = True
+            watch.start()
             try:
-                with wire.post(self._url, json.dumps({"texts": list(texts)}).encode()) as response:
-                    content = read_content(response, most=_LARGEST)
-            except CompressedResponseError as error:
-                raise self._unreadable("packed its answer, and was asked not to") from error
+                return connection.post(self._url, body, most=_LARGEST)
             finally:
-                late.cancel()
-        if wire.was_cut:
-            # A body of no stated length ends where the connection does.
-            raise httpx.ReadTimeout("the answer took too long")
-        if content is None:
-            raise self._unreadable(f"answered with more than {_LARGEST >> 20} MiB")
-        return _HttpAnswer(response.status_code, content)
-
-    def _unreadable(self, what: str) -> ModelError:
-        return ModelError(f"{self._url} {what}", expected=_ACCEPTED, fix="mend the service")
+                watch.cancel()
 
     def _ask(self, texts: Sequence[str]) -> Mapping[str, object]:
-        status, content = self._post_with_retries(texts)
+        what, fix = "", "fix the service"
         try:
-            answer = json.loads(content) if status == 200 else None
+            response = self._post(texts)
+        except CompressedResponseError:
+            what = "compressed its answer, against the request"
+        except httpx.HTTPError as error:
+            what, fix = f"does not answer: {type(error).__name__}", "check that the service runs, and its URL"
+        else:
+            if response.content is None:
+                what = f"answered with more than {_LARGEST >> 20} MiB"
+        if what:
+            raise ModelError(f"{self._url} {what}", expected=_ACCEPTED, fix=fix)
+        content = response.content or b""
+        try:
+            answer = json.loads(content) if response.status == 200 else None
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict) or not isinstance(answer.get("labels"), list):
-            said = sanitize_message(content.decode("utf-8", "replace"), secret=self._secret)[:_SHOWN]
+            message = sanitize_message(content.decode("utf-8", "replace"), secret=self._secret)[:_SHOWN]
             raise ModelError(
-                f"{self._url} answered {status} {said!r}",
+                f"{self._url} answered {response.status} {message!r}",
                 expected=_ACCEPTED,
                 fix=f"check the URL, and the key in {KEY} where it wants one",
             )
         return answer
-
-    def _post_with_retries(self, texts: Sequence[str]) -> _HttpAnswer:
-        try:
-            return self._post(texts)
-        except httpx.HTTPError as error:
-            raise ModelError(
-                f"{self._url} does not answer: {type(error).__name__}",
-                expected=_ACCEPTED,
-                fix="check that the service runs, and its URL",
-            ) from error
 
 
 def _check_url(url: str, execution: Execution) -> str:
@@ -178,19 +163,20 @@ Synonyms = Mapping[str, Sequence[str]]
 class ReplayClassifier:
     """Predictions from a table: a column for each label, or the predicted label and its intensity.
 
-    Columns are found by name, in any case: ``text`` or ``sentence``; those named as a label or as a name for
-    it, which are added up; else
-    ``prediction`` (a label, or its number in the order of ours) with ``prediction_intensity`` or ``score``.
+    Columns are matched by name, in any case: ``text`` or ``sentence``; those named as a label or as a name
+    for it, which are added up; else ``prediction`` (a label, or its number in the order of ours) with
+    ``prediction_intensity`` or ``score``.
     What the table does not say is NaN, also for a text it does not have.
     """
 
     def __init__(self, path: Path, synonyms: Synonyms) -> None:
         table = read_table(path)
         names = {_normalise_name(name): name for name in reversed(table.columns)}
-        text = _first_column(names, TEXT)
+        text, label, strength = (
+            next((names[name] for name in wanted if name in names), "") for wanted in (TEXT, LABEL, INTENSITY)
+        )
         columns = _columns(names, synonyms)
-        said, strength = _first_column(names, LABEL), _first_column(names, INTENSITY)
-        if text is None or not (columns or (said and strength)):
+        if not text or not (columns or (label and strength)):
             raise InputError(
                 f"{path} has the columns {', '.join(table.columns)}",
                 expected=f"{' or '.join(TEXT)}; and {', '.join(synonyms)}, or {LABEL[0]} with {INTENSITY[0]}",
@@ -199,14 +185,19 @@ class ReplayClassifier:
         rows = (
             _read_wide(table, columns, path)
             if columns
-            else _read_labelled(table.select(said or "", strength or ""), synonyms, path)
+            else _read_labelled(table.select(label, strength), synonyms, path)
         )
-        self.labels = tuple(columns or _list_labels(table, said or "", synonyms, path))
-        found: dict[str, tuple[float, ...]] = {}
+        self.labels = tuple(columns or _list_labels(table, label, synonyms, path))
+        self._predictions: dict[str, tuple[float, ...]] = {}
         for place, (words, row) in enumerate(zip(table[text], rows, strict=True), start=1):
-            answer = tuple(row.get(label, np.nan) for label in self.labels)
-            _check_twin(found.setdefault((words or "").strip(), answer), answer, path, place)
-        self._predictions = found
+            answer = tuple(row.get(own, np.nan) for own in self.labels)
+            first = self._predictions.setdefault((words or "").strip(), answer)
+            if not np.array_equal(first, answer, equal_nan=True):
+                raise InputError(
+                    f"{path} row {place} has other predictions for a text that is there before",
+                    expected="one prediction a text",
+                    fix="keep the predictions of one model",
+                )
         self.digest = digest([file_digest(path), list(self.labels)])
 
     def read(self, texts: Sequence[str]) -> Probabilities:
@@ -218,14 +209,14 @@ class ReplayClassifier:
 
 
 def _columns(names: Mapping[str, str], synonyms: Synonyms) -> dict[str, list[str]]:
-    """For each label that has them its columns, as a classifier's labels are told in ours."""
-    found = {
+    """For each of our labels that has any its columns."""
+    columns = {
         label: [
             names[name] for name in dict.fromkeys(map(_normalise_name, (label, *others))) if name in names
         ]
         for label, others in synonyms.items()
     }
-    return {label: columns for label, columns in found.items() if columns}
+    return {label: own for label, own in columns.items() if own}
 
 
 def _read_wide(
@@ -279,19 +270,6 @@ def _number(cell: str | None, path: Path, place: int) -> float:
             fix="repair that row",
         )
     return value
-
-
-def _check_twin(first: tuple[float, ...], second: tuple[float, ...], path: Path, place: int) -> None:
-    if not np.array_equal(first, second, equal_nan=True):
-        raise InputError(
-            f"{path} row {place} has other predictions for a text that is there before",
-            expected="one prediction a text",
-            fix="keep the predictions of one model",
-        )
-
-
-def _first_column(names: Mapping[str, str], wanted: Sequence[str]) -> str | None:
-    return next((names[name] for name in wanted if name in names), None)
 
 
 def _normalise_name(name: str) -> str:

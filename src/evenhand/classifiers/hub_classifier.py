@@ -1,7 +1,8 @@
-"""Sequence classifiers of the Hub (or a local folder), with their labels told in our words."""
+"""Classifiers of the Hub or a folder, with their labels mapped to ours; several of them that vote."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -9,10 +10,9 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from evenhand.classifiers import ensemble, lstm, word_networks
-from evenhand.classifiers.ensemble import EnsembleReader
-from evenhand.classifiers.lstm import WordClassifier
+from evenhand.classifiers import word_networks
 from evenhand.classifiers.text_classifier import FORMAT as OURS
 from evenhand.classifiers.text_classifier import (
     PROBE_TEXT,
@@ -27,7 +27,7 @@ from evenhand.classifiers.text_classifier import (
 from evenhand.core.digests import digest
 from evenhand.core.errors import ModelError
 from evenhand.core.records import Execution
-from evenhand.tensors.batching import batch_by_length
+from evenhand.tensors.batching import batch_by_length, run_in_halves
 from evenhand.tensors.checkpoints import (
     check_layers,
     raise_model_errors,
@@ -38,7 +38,6 @@ from evenhand.tensors.checkpoints import (
     weights_digest,
 )
 from evenhand.tensors.devices import select_device
-from evenhand.tensors.memory import run_in_halves
 from evenhand.tensors.model_files import locate_model
 
 if TYPE_CHECKING:
@@ -47,7 +46,9 @@ if TYPE_CHECKING:
 _ROWS: Final = {"cpu": 32, "cuda": 256}
 """Texts at a time; what does not fit is done in halves."""
 _LONGEST: Final = 512
-_OVER_WORDS: Final = (lstm.FORMAT, word_networks.FORMAT)
+_OVER_WORDS: Final = (word_networks.LSTM_FORMAT, word_networks.FORMAT)
+ENSEMBLE: Final = "evenhand-ensemble"
+"""``model_type`` in the config.json of an ensemble; its members are the folders it names."""
 
 Synonyms = Mapping[str, Sequence[str]]
 """Our label to the names other models give it, lower-case; several of one model are added up."""
@@ -86,7 +87,7 @@ class HubClassifier:
         self._columns = _columns(name, theirs, synonyms)
         self.labels = tuple(self._columns)
         with _hub_errors(name):
-            # Tried here: some settings that are none are met only when a text is read.
+            # Tried here: some invalid settings fail only when a text is read.
             check_probabilities(self.read([PROBE_TEXT]))
         self.digest = source.commit or digest([weights_digest(files), self.labels])
 
@@ -94,40 +95,37 @@ class HubClassifier:
         """One row a text, one column a label of ours."""
         longest = min(self._tokenizer.model_max_length, _LONGEST)
         rows = self._tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"] if texts else []
-        found = np.zeros((len(rows), self._count), dtype=np.float32)
+        answers = np.zeros((len(rows), self._count), dtype=np.float32)
 
         def work(batch: Sequence[int]) -> None:
             inputs = self._tokenizer.pad({"input_ids": [rows[i] for i in batch]}, return_tensors="pt")
-            logits = self._model(**inputs.to(self._device)).logits
-            found[list(batch)] = self._probabilities(logits.float()).cpu().numpy()
+            logits = self._model(**inputs.to(self._device)).logits.float()
+            kind = self._model.config.problem_type
+            each = kind == "multi_label_classification" or logits.shape[1] == 1
+            answers[list(batch)] = (logits.sigmoid() if each else logits.softmax(-1)).cpu().numpy()
 
         with torch.inference_mode():
             for batch in batch_by_length([len(row) for row in rows], rows=self._rows):
                 run_in_halves(batch, work)
-        columns = [np.minimum(found[:, places].sum(1), 1.0) for places in self._columns.values()]
+        columns = [np.minimum(answers[:, places].sum(1), 1.0) for places in self._columns.values()]
         return np.stack(columns, axis=1)
-
-    def _probabilities(self, logits: torch.Tensor) -> torch.Tensor:
-        config = self._model.config
-        each = config.problem_type == "multi_label_classification" or logits.shape[1] == 1
-        return logits.sigmoid() if each else logits.softmax(-1)
 
 
 def open_reader(head: str, source: str | None, synonyms: Synonyms, execution: Execution) -> LabelReader:
     """The reader of a head: the embedded one, a folder of ours, or any sequence classifier."""
     if source is None:
         return HeadReader(embedded_classifier(execution), head)
-    found = locate_model(source, offline=execution.offline) if "@" not in source else None
-    kind = read_format(found.folder) if found is not None else None
-    if found is None or kind not in (OURS, *_OVER_WORDS, ensemble.FORMAT):
+    if "@" in source:
         return HubClassifier(source, synonyms, execution)
+    folder = locate_model(source, offline=execution.offline).folder
+    kind = read_format(folder)
     if kind == OURS:
-        return HeadReader(open_classifier(found.folder, execution), head)
+        return HeadReader(open_classifier(folder, execution), head)
     if kind in _OVER_WORDS:
-        return LabelFoldingReader(WordClassifier(found.folder, execution), synonyms, source)
-    return EnsembleReader(
-        [open_reader(head, str(folder), synonyms, execution) for folder in _members(found.folder)]
-    )
+        return LabelFoldingReader(word_networks.WordClassifier(folder, execution), synonyms, source)
+    if kind == ENSEMBLE:
+        return EnsembleReader([open_reader(head, str(own), synonyms, execution) for own in _members(folder)])
+    return HubClassifier(source, synonyms, execution)
 
 
 def _hub_errors(name: str) -> AbstractContextManager[None]:
@@ -139,7 +137,7 @@ def _hub_errors(name: str) -> AbstractContextManager[None]:
 
 
 class LabelFoldingReader:
-    """A reader whose labels are told in our words."""
+    """A reader whose labels are mapped to ours."""
 
     def __init__(self, reader: LabelReader, synonyms: Synonyms, name: str) -> None:
         self._reader = reader
@@ -149,8 +147,8 @@ class LabelFoldingReader:
 
     def read(self, texts: Sequence[str]) -> Probabilities:
         """One row a text, one column a label of ours."""
-        said = self._reader.read(texts)
-        return np.stack([said[:, places].sum(1) for places in self._columns.values()], axis=1)
+        shares = self._reader.read(texts)
+        return np.stack([shares[:, places].sum(1) for places in self._columns.values()], axis=1)
 
 
 def _members(folder: Path) -> list[Path]:
@@ -158,7 +156,7 @@ def _members(folder: Path) -> list[Path]:
     names = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
     strange = [name for name in names if name != Path(name).name or name in ("", ".", "..")]
     # A folder that held itself would be read without end.
-    nested = [name for name in names if not strange and read_format(folder / name) == ensemble.FORMAT]
+    nested = [name for name in names if not strange and read_format(folder / name) == ENSEMBLE]
     if not names or strange or nested or len(names) != len(cast("list[object]", listed)):
         raise ModelError(
             f"the members of {folder} are {', '.join(map(repr, names[:5])) or 'none'}",
@@ -169,11 +167,11 @@ def _members(folder: Path) -> list[Path]:
 
 
 def _columns(name: str, theirs: Sequence[str], synonyms: Synonyms) -> dict[str, list[int]]:
-    found = {
-        ours: [place for place, label in enumerate(theirs) if label in (ours, *names)]
+    known = {
+        ours: places
         for ours, names in synonyms.items()
+        if (places := [place for place, label in enumerate(theirs) if label in (ours, *names)])
     }
-    known = {ours: places for ours, places in found.items() if places}
     if not known:
         raise ModelError(
             f"the labels of {name} are {', '.join(theirs)}",
@@ -182,3 +180,39 @@ def _columns(name: str, theirs: Sequence[str], synonyms: Synonyms) -> dict[str, 
             "say what its labels mean (`evenhand probe --label THEIRS=OURS`)",
         )
     return known
+
+
+class EnsembleReader:
+    """Members with the same labels; each text gets the label most of them choose."""
+
+    def __init__(self, members: Sequence[LabelReader]) -> None:
+        self._members = tuple(members)
+        self.labels = members[0].labels
+        self.digest = digest([member.digest for member in members])
+
+    def read(self, texts: Sequence[str]) -> Probabilities:
+        """One row a text: the share of votes of each label."""
+        return vote_shares([member.read(texts) for member in self._members]).astype(np.float32)
+
+
+def vote_shares(said: Sequence[NDArray[np.floating]]) -> NDArray[np.float64]:
+    """The share of members that choose each label; where no label leads, the mean of their probabilities.
+
+    >>> said = [np.array([[0.6, 0.4]]), np.array([[0.9, 0.1]]), np.array([[0.2, 0.8]])]
+    >>> vote_shares(said).round(3).tolist()
+    [[0.667, 0.333]]
+    """
+    stacked = np.stack(said).astype(np.float64)
+    chosen = np.eye(stacked.shape[-1])[stacked.argmax(-1)].mean(0)
+    leading = chosen == chosen.max(1, keepdims=True)
+    tied = leading.sum(1, keepdims=True) > 1
+    shares: NDArray[np.float64] = np.where(tied, stacked.mean(0), chosen)
+    # A member that answers with no number has no vote to count, and the text then has no answer.
+    shares[np.isnan(stacked).any((0, 2))] = np.nan
+    return shares
+
+
+def save_ensemble(folder: Path, *, members: Sequence[str], labels: Sequence[str]) -> None:
+    """Write ``config.json``; the members lie in the folders named, inside this one."""
+    config = {"model_type": ENSEMBLE, "members": list(members), "id2label": dict(enumerate(labels))}
+    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")

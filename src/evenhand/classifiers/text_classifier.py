@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,16 +26,15 @@ from evenhand.classifiers.encoder import (
     pool_states,
     to_probabilities,
 )
-from evenhand.classifiers.heads import Head, HeadKind
+from evenhand.classifiers.heads import HEADS, Head, HeadKind, count_logits, head_columns
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import ModelError
 from evenhand.core.files import asset_path
 from evenhand.core.records import Execution
 from evenhand.tensors import int8_weights
-from evenhand.tensors.batching import batch_by_length, pad_rows
+from evenhand.tensors.batching import batch_by_length, pad_rows, run_in_halves
 from evenhand.tensors.checkpoints import check_layers, load_network, our_model_errors, read_config
 from evenhand.tensors.devices import select_device
-from evenhand.tensors.memory import run_in_halves
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -70,7 +71,7 @@ _GPU_TOKENS: Final = 1 << 15
 """Cells of a batch on a GPU: enough to fill it, and few batches for a processor to lay out."""
 _AHEAD: Final = 512
 _AHEAD_AT_MOST: Final = 4096
-"""Texts whose tokens are found while a GPU reads those before them, at first and later."""
+"""Texts that are tokenised while a GPU reads those before them, at first and later."""
 
 Probabilities = NDArray[np.float32]
 _Rows = list[list[int]]
@@ -79,9 +80,9 @@ _Rows = list[list[int]]
 PROBE_TEXT: Final = "a text"
 
 
-def check_probabilities(found: Probabilities) -> None:
+def check_probabilities(answers: Probabilities) -> None:
     """A ValueError where a classifier answers with anything but numbers."""
-    if not np.isfinite(found).all():
+    if not np.isfinite(answers).all():
         raise ValueError("its answers are not finite")
 
 
@@ -121,14 +122,16 @@ class TextClassifier:
                 str(folder),
             )
             self._network.eval().to(device).requires_grad_(False)
-            self._packed_encoder = _pack_encoder(self._network.encoder) if device.type == "cpu" else None
+            on_cpu = device.type == "cpu"
+            self._packed_encoder = _pack_encoder(self._network.encoder) if on_cpu else None
             self._tokenizer = wordpiece_tokenizer.load_tokenizer(folder / "vocab.txt", most=shape.vocabulary)
             self._scale, self._shift = (
                 _calibration(config[name], self.heads).to(device) for name in ("scale", "shift")
             )
-            self._device, self._rows, self._longest = device, rows or _most(device), shape.positions
-            self._cells = _TOKENS if device.type == "cpu" else _GPU_TOKENS
-            # Tried here: some sizes that do not fit are met only when a text is read.
+            self._device, self._longest = device, shape.positions
+            self._rows = rows or (_ROWS if on_cpu else _GPU_ROWS)
+            self._cells = _TOKENS if on_cpu else _GPU_TOKENS
+            # Tried here: some sizes that do not fit fail only when a text is read.
             check_probabilities(self._compute([PROBE_TEXT]))
         self._memo: dict[str, Probabilities] = {}
         files = ("config.json", "model.safetensors", "vocab.txt")
@@ -140,7 +143,9 @@ class TextClassifier:
         answers = {text: self._memo[text] for text in texts if text in self._memo}
         fresh = dict(zip(new, self._compute(new), strict=True))
         answers |= fresh
-        self._remember(fresh)
+        self._memo |= fresh
+        for text in list(self._memo)[: max(0, len(self._memo) - CACHE_SIZE)]:
+            del self._memo[text]
         if not texts:
             return np.zeros((0, len(self._scale)), np.float32)
         return np.concatenate([answers[text] for text in texts]).reshape(len(texts), -1)
@@ -148,7 +153,8 @@ class TextClassifier:
     def _compute(self, texts: Sequence[str]) -> Probabilities:
         def read(rows: Sequence[Sequence[int]]) -> Tensor:
             parts = self._states(rows)
-            return self._calibrate(torch.cat([self._network.read(states, there) for states, there in parts]))
+            logits = torch.cat([self._network.read(states, there) for states, there in parts])
+            return to_probabilities(logits * self._scale + self._shift, self.heads)
 
         return self._map_batches(texts, len(self._scale), read)
 
@@ -183,18 +189,18 @@ class TextClassifier:
         """
         answers = np.zeros((len(texts), columns), np.float32)
         done: list[int] = []
-        found: list[Tensor] = []
+        parts: list[Tensor] = []
         with torch.inference_mode():
             for places, rows in self._encode(texts):
 
                 def work(batch: Sequence[int], rows: _Rows = rows, places: Sequence[int] = places) -> None:
-                    found.append(read([rows[index] for index in batch]).float())
+                    parts.append(read([rows[index] for index in batch]).float())
                     done.extend(places[index] for index in batch)
 
                 for batch in batch_by_length([len(row) for row in rows], rows=self._rows, tokens=self._cells):
                     run_in_halves(batch, work)
-        if found:
-            answers[done] = torch.cat(found).cpu().numpy()
+        if parts:
+            answers[done] = torch.cat(parts).cpu().numpy()
         return answers
 
     def _encode(self, texts: Sequence[str]) -> Iterator[tuple[Sequence[int], _Rows]]:
@@ -209,32 +215,20 @@ class TextClassifier:
         else:
             yield from prefetch_map(encoded, _parts(texts))
 
-    def _calibrate(self, logits: Tensor) -> Tensor:
-        return to_probabilities(logits * self._scale + self._shift, self.heads)
-
-    def _remember(self, fresh: Mapping[str, Probabilities]) -> None:
-        self._memo |= fresh
-        for text in list(self._memo)[: max(0, len(self._memo) - CACHE_SIZE)]:
-            del self._memo[text]
-
 
 class HeadReader:
     """One head of a classifier of ours."""
 
     def __init__(self, classifier: TextClassifier, name: str) -> None:
-        start = 0
-        for head in classifier.heads:
-            if head.name == name:
-                self.labels = head.labels
-                self._columns = slice(start, start + len(head.labels))
-                break
-            start += len(head.labels)
-        else:
+        heads = {head.name: head for head in classifier.heads}
+        if name not in heads:
             raise ModelError(
                 f"the classifier has no head named {name!r}",
-                expected=", ".join(head.name for head in classifier.heads),
+                expected=", ".join(heads),
                 fix="train one with `evenhand train`, or name another source",
             )
+        self.labels = heads[name].labels
+        self._columns = head_columns(name, classifier.heads)
         self._classifier = classifier
 
     @property
@@ -258,15 +252,11 @@ def _parts(texts: Sequence[str]) -> Iterator[Sequence[int]]:
         at, size = at + size, min(2 * size, _AHEAD_AT_MOST)
 
 
-def _most(device: torch.device) -> int:
-    return _ROWS if device.type == "cpu" else _GPU_ROWS
-
-
 def _pack_encoder(encoder: Encoder) -> PackedEncoder:
-    found = PackedEncoder(encoder)
+    packed = PackedEncoder(encoder)
     # Its matrices are not needed twice.
     del encoder.layers
-    return found
+    return packed
 
 
 def read_heads(config: Mapping[str, object]) -> tuple[Head, ...]:
@@ -279,10 +269,10 @@ def read_heads(config: Mapping[str, object]) -> tuple[Head, ...]:
 
 def _calibration(values: object, heads: Sequence[Head]) -> Tensor:
     """One number a label."""
-    found = torch.tensor(values, dtype=torch.float32)
-    if found.shape != (sum(len(head.labels) for head in heads),) or not torch.isfinite(found).all():
+    numbers = torch.tensor(values, dtype=torch.float32)
+    if numbers.shape != (count_logits(tuple(heads)),) or not torch.isfinite(numbers).all():
         raise ValueError("scale and shift are one finite number a label")
-    return found
+    return numbers
 
 
 def is_ours(folder: Path) -> bool:
@@ -311,3 +301,37 @@ def embedded_classifier(execution: Execution) -> TextClassifier:
 @lru_cache(maxsize=2)
 def _open_cached(folder: Path, device: str, rows: int | None) -> TextClassifier:
     return TextClassifier(folder, device=select_device(device), rows=rows)
+
+
+def build_network(
+    shape: EncoderShape, weights: Mapping[str, Tensor], heads: tuple[Head, ...] = HEADS
+) -> ClassifierNetwork:
+    """The classifier with these weights."""
+    network = ClassifierNetwork(Encoder(shape), heads)
+    network.load_state_dict(dict(weights))
+    return network.eval()
+
+
+def save_classifier(folder: Path, network: ClassifierNetwork, *, vocabulary: Path) -> None:
+    """Write ``model.safetensors``, ``vocab.txt`` and ``config.json``, in which logits stay as they are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    int8_weights.save_quantised(network.state_dict(), folder / "model.safetensors")
+    if vocabulary.resolve() != (folder / "vocab.txt").resolve():
+        shutil.copyfile(vocabulary, folder / "vocab.txt")
+    labels = count_logits(network.heads)
+    write_config(folder, network, scale=[1.0] * labels, shift=[0.0] * labels)
+
+
+def write_config(
+    folder: Path, network: ClassifierNetwork, *, scale: Sequence[float], shift: Sequence[float]
+) -> None:
+    """Write ``config.json`` alone, with what logits are multiplied by and what is added to them."""
+    heads = [{"name": head.name, "labels": list(head.labels), "kind": head.kind} for head in network.heads]
+    config = {
+        "model_type": FORMAT,
+        "shape": network.encoder.shape.to_json(),
+        "heads": heads,
+        "scale": [round(value, 4) for value in scale],
+        "shift": [round(value, 4) for value in shift],
+    }
+    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")

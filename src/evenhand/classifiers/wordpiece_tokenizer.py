@@ -45,14 +45,14 @@ def load_tokenizer(path: Path, *, most: int | None = None) -> Tokenizer:
 
 def encode_texts(tokenizer: Tokenizer, texts: Sequence[str], *, longest: int) -> list[list[int]]:
     """The ids of each text between START and END, cut to ``longest`` in all."""
-    found = tokenizer.encode_batch_fast([spell_emoji(text) for text in texts], add_special_tokens=False)
-    return [[START, *encoding.ids[: longest - 2], END] for encoding in found]
+    encodings = tokenizer.encode_batch_fast([spell_emoji(text) for text in texts], add_special_tokens=False)
+    return [[START, *encoding.ids[: longest - 2], END] for encoding in encodings]
 
 
 def spell_emoji(text: str) -> str:
     """The text with every emoji written as its Unicode name, since the vocabulary has none.
 
-    >>> spelt("late again \U0001f621")
+    >>> spell_emoji("late again \U0001f621")
     'late again  pouting face '
     """
     if text.isascii():

@@ -8,8 +8,8 @@ import math
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
 
 from evenhand._version import __version__
@@ -75,52 +75,68 @@ def _redact(text: str, secret: str) -> str:
 
 
 class CompressedResponseError(Exception):
-    """An answer that is packed although that was not asked for: a few bytes could stand for any size."""
+    """A compressed answer, which was not requested: a few bytes could stand for any size."""
+
+
+class HttpResponse(NamedTuple):
+    """What a host answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes | None
+    """None where it is larger than was allowed."""
 
 
 class HttpConnection:
     """A client with one connection, which is cut when a whole answer takes too long.
 
     httpx bounds each read, not their sum: a host that sends its headers letter by letter would hold a
-    reader for days. Whoever uses a connection has `close_if_overdue` called from another thread.
+    reader for days. Users have `close_if_overdue` called from another thread.
     """
 
     def __init__(self, client: httpx.Client, *, seconds: float) -> None:
         self._client, self._seconds = client, seconds
         self._socket: socket.socket | None = None
         self._ends = math.inf
-        self.was_cut = False
+        self._was_cut = False
 
-    @contextlib.contextmanager
-    def post(self, url: str, content: bytes) -> Iterator[httpx.Response]:
-        """The response to a body, while there is time."""
-        self.was_cut = False
+    def post(self, url: str, content: bytes, *, most: int) -> HttpResponse:
+        """The response, of at most ``most`` bytes; a connection that was cut is a ``ReadTimeout``."""
+        import httpx
+
+        self._was_cut = False
         self._ends = time.monotonic() + self._seconds
+        trace = {"trace": self._note_socket}
         try:
-            with self._client.stream(
-                "POST", url, content=content, extensions={"trace": self._note}
-            ) as response:
-                yield response
+            with self._client.stream("POST", url, content=content, extensions=trace) as response:
+                answer = _read_content(response, most=most)
+        except httpx.TransportError:
+            if self._was_cut:
+                raise httpx.ReadTimeout("the answer took too long") from None
+            raise
         finally:
             self._ends = math.inf
+        if answer is not None and self._was_cut:
+            # A body of no stated length ends where the connection does.
+            raise httpx.ReadTimeout("the answer took too long")
+        return HttpResponse(response.status_code, response.headers, answer)
 
     def close_if_overdue(self) -> None:
-        """End the connection whose answer should have been there; called from another thread."""
+        """End the connection whose answer should have arrived; called from another thread."""
         if time.monotonic() < self._ends:
             return
-        self.was_cut = True
+        self._was_cut = True
         if self._socket is not None:
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
 
-    def _note(self, event: str, info: Mapping[str, object]) -> None:
+    def _note_socket(self, event: str, info: Mapping[str, object]) -> None:
         """Keep the socket of a new connection; with TLS the one that wraps it."""
-        if not event.endswith((".connect_tcp.complete", ".start_tls.complete")):
-            return
-        stream = info.get("return_value")
-        if stream is not None:
-            connected = stream.get_extra_info("socket")  # type: ignore[attr-defined]
-            self._socket = connected if isinstance(connected, socket.socket) else None
+        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
+            stream = info.get("return_value")
+            if stream is not None:
+                used = stream.get_extra_info("socket")  # type: ignore[attr-defined]
+                self._socket = used if isinstance(used, socket.socket) else None
 
 
 def make_client(
@@ -146,8 +162,8 @@ def make_client(
     )
 
 
-def read_content(response: httpx.Response, *, most: int) -> bytes | None:
-    """The body of a response; None if it is larger than ``most`` bytes."""
+def _read_content(response: httpx.Response, *, most: int) -> bytes | None:
+    """The body of a response; None where it is larger than ``most`` bytes."""
     packing = response.headers.get("Content-Encoding", "identity").strip().lower()
     if packing != "identity":
         raise CompressedResponseError(packing)

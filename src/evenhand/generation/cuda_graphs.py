@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from evenhand.tensors.memory import is_out_of_memory
+from evenhand.tensors.batching import is_out_of_memory
 
 R = TypeVar("R")
 _WARM_UPS: Final = 2

@@ -28,7 +28,7 @@ from evenhand.generation.masked_tokenizer import MaskedTokenCodec
 from evenhand.generation.sampling import NO_TOKEN, choose_tokens, likeliest_of
 from evenhand.generation.sequences import fail_request
 from evenhand.generation.spec_checks import resolve_masked
-from evenhand.tensors.memory import RowLimits, is_out_of_memory
+from evenhand.tensors.batching import RowLimits, is_out_of_memory
 from evenhand.text.sentences import first_sentence_end
 
 VERSION = "gibbs-1"

@@ -31,8 +31,8 @@ from evenhand.generation.decoders import sample_tokens, select_candidates
 from evenhand.generation.engine import DecoderOutput, PrefillState, StaticKVCache
 from evenhand.generation.sampling import choose_tokens, is_fixed_sampling
 from evenhand.generation.sequences import TokenSequence
+from evenhand.tensors.batching import is_out_of_memory
 from evenhand.tensors.devices import to_device
-from evenhand.tensors.memory import is_out_of_memory
 
 _FACTOR: Final = 4
 """A step is recorded for 1, 4, 16 .. rows, so that few recordings serve all numbers of rows."""

@@ -26,8 +26,7 @@ from evenhand.generation.graph_decoder import DecoderSize, bucket_size
 from evenhand.generation.sequences import SequenceRequest, TokenSequence, fail_request
 from evenhand.generation.spec_checks import check_spec
 from evenhand.generation.tokenizer import TokenCodec
-from evenhand.tensors.batching import map_by_length
-from evenhand.tensors.memory import RowLimits, is_out_of_memory
+from evenhand.tensors.batching import RowLimits, is_out_of_memory, map_by_length
 
 VERSION = "1"
 """Part of every key: raised when the loop writes other texts from the same model, spec and seed."""

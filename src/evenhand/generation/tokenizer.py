@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from evenhand.core.digests import digest
 from evenhand.core.regular_files import read_text
 from evenhand.tensors.checkpoints import raise_model_errors
-from evenhand.tensors.tokenizer_check import check_steps
+from evenhand.tensors.model_files import check_steps
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

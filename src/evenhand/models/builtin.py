@@ -37,46 +37,32 @@ def load(name: str = "causal", *, execution: Execution | None = None) -> CausalM
 def load_causal(execution: Execution) -> CausalModel:
     """The embedded causal language model."""
     folder = asset_path("builtin")
-    config = read_config(folder)
+    config, weights = read_config(folder), folder / "model.safetensors"
     shape = Gpt2Shape.of(config)
     if shape is None:
         raise _damaged_error(folder)
-    weights = folder / "model.safetensors"
     engine = Gpt2(shape, int8_weights.load_dequantised(weights), device=select_device(execution.device))
     codec = PlainCodec.read(folder / "tokenizer.json", end=cast(int, config["eos_token_id"]))
-    return CausalModel(
-        ModelRef(
-            backend="builtin",
-            name="builtin",
-            revision=file_digest(weights),
-            options=local_options(
-                codec.digest, dtype=engine.dtype, device=engine.device, loop=scheduler.VERSION
-            ),
-        ),
-        scheduler.SamplingLoop(engine, codec, execution.batch),
-    )
+    ref = _refer("builtin", weights, codec.digest, engine, scheduler.VERSION)
+    return CausalModel(ref, scheduler.SamplingLoop(engine, codec, execution.batch))
 
 
 def load_masked(execution: Execution) -> MaskedModel:
     """The embedded masked language model; its tokenizer is the causal one's."""
     folder = asset_path("builtin-masked")
+    weights = folder / "model.safetensors"
     shape = BertShape.of(read_config(folder))
     if shape is None:
         raise _damaged_error(folder)
-    weights = folder / "model.safetensors"
     engine = Bert(shape, int8_weights.load_dequantised(weights), device=select_device(execution.device))
     codec = MaskedTokenCodec.read(asset_path("builtin", "tokenizer.json"), vocabulary=shape.vocabulary)
-    return MaskedModel(
-        ModelRef(
-            backend="builtin",
-            name="builtin:masked",
-            revision=file_digest(weights),
-            options=local_options(
-                codec.digest, dtype=engine.dtype, device=engine.device, loop=gibbs_sampling.VERSION
-            ),
-        ),
-        gibbs_sampling.GibbsSampler(engine, codec, execution.batch, "builtin:masked"),
-    )
+    ref = _refer("builtin:masked", weights, codec.digest, engine, gibbs_sampling.VERSION)
+    return MaskedModel(ref, gibbs_sampling.GibbsSampler(engine, codec, execution.batch, "builtin:masked"))
+
+
+def _refer(name: str, weights: Path, tokenizer: str, engine: Gpt2 | Bert, loop: str) -> ModelRef:
+    options = local_options(tokenizer, dtype=engine.dtype, device=engine.device, loop=loop)
+    return ModelRef(backend="builtin", name=name, revision=file_digest(weights), options=options)
 
 
 _MODELS: Mapping[str, Callable[[Execution], CausalModel | MaskedModel]] = {

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from queue import Empty, SimpleQueue
-from typing import Final, NamedTuple
+from typing import Final
 
 import httpx
 import stamina
@@ -20,10 +20,10 @@ from evenhand.core.errors import InputError, ModelError
 from evenhand.core.http import (
     CompressedResponseError,
     HttpConnection,
+    HttpResponse,
     describe_plain_http,
     make_client,
     read_api_key,
-    read_content,
     sanitize_message,
 )
 from evenhand.core.records import Completion, Execution, GenerationSpec, ModelRef, Request
@@ -139,11 +139,11 @@ class EndpointModel:
         there are to be under way.
         """
         sizes: dict[int, int] = {}
-        found: defaultdict[int, list[Completion]] = defaultdict(list)
+        completions: defaultdict[int, list[Completion]] = defaultdict(list)
         for place, done in self._iterate_completions(_note_sizes(shards, sizes), spec):
-            found[place].append(done)
-            if len(found[place]) == sizes[place]:
-                yield place, found.pop(place)
+            completions[place].append(done)
+            if len(completions[place]) == sizes[place]:
+                yield place, completions.pop(place)
 
     def _iterate_completions(
         self, shards: Iterable[Sequence[Request]], spec: GenerationSpec
@@ -177,7 +177,7 @@ class EndpointModel:
                     jobs.put(following)
                 yield item
         finally:
-            # Where the caller stops early, what is under way ends by itself and nothing more is sent.
+            # Where the caller stops early, what is under way ends and nothing more is sent.
             _cancel_pending(jobs, workers)
 
     def _start(
@@ -199,7 +199,8 @@ class EndpointModel:
     ) -> None:
         """Serve jobs until the last; threads with a connection each are quicker than a shared pool."""
         try:
-            with self._client() as client:
+            is_local, ssl = self._target.is_local, self._ssl
+            with make_client(self._secret, seconds=self._timeout, is_local=is_local, verify=ssl) as client:
                 wire = HttpConnection(client, seconds=self._timeout)
                 wires.append(wire)
                 while (job := jobs.get()) is not None:
@@ -208,11 +209,6 @@ class EndpointModel:
         except Exception as error:
             # A thread must not die in silence: the caller would wait for ever.
             put(error)
-
-    def _client(self) -> httpx.Client:
-        return make_client(
-            self._secret, seconds=self._timeout, is_local=self._target.is_local, verify=self._ssl
-        )
 
     def _complete(
         self, wire: HttpConnection, request: Request, sample: int, spec: GenerationSpec
@@ -242,42 +238,36 @@ class EndpointModel:
             wait_jitter=FIRST_WAIT,
         ):
             with attempt:
-                found = self._post(wire, body, most)
-                return found if isinstance(found, HostResponse) else self._read(found, prompt)
+                response = self._post(wire, body, most)
+                return response if isinstance(response, HostResponse) else self._read(response, prompt)
         raise AssertionError("stamina returns an answer or raises")
 
-    def _post(self, wire: HttpConnection, body: bytes, most: int) -> _Response | HostResponse:
-        """The response; at once the failure of one that is not read to its end, nor asked for again.
+    def _post(self, wire: HttpConnection, body: bytes, most: int) -> HttpResponse | HostResponse:
+        """The response; at once the failure of one that is not read to its end, nor requested again.
 
-        ``most`` are the bytes it may have: so many as what was asked for can take.
+        ``most`` are the bytes it may have: as many as what was requested can take.
         """
         try:
-            with wire.post(self._target.url, body) as response:
-                content = read_content(response, most=most)
-                if content is None:
-                    return HostResponse(None, None, "too_large")
-                if wire.was_cut:
-                    # A body of no stated length ends where the connection does.
-                    raise RetryError("timeout")
-                return _Response(response.status_code, response.headers, content)
+            response = wire.post(self._target.url, body, most=most)
         except CompressedResponseError as error:
             how = sanitize_message(str(error), secret=self._secret)
-            self._log_once("packed", f"{self._target.url} packed its answer as {how}, and was asked not to")
+            self._log_once(
+                "packed", f"{self._target.url} compressed its answer as {how}, against the request"
+            )
             return HostResponse(None, None, "bad_answer")
         except httpx.TimeoutException:
             raise RetryError("timeout") from None
-        except httpx.ConnectError as error:
-            if self._has_answered:
+        except httpx.TransportError as error:
+            if self._has_answered or not isinstance(error, httpx.ConnectError):
                 raise RetryError("connection") from None
             raise ModelError(
                 f"{self._target.url} cannot be reached: {error}",
                 expected="an OpenAI-compatible host that is running",
                 fix="start the server, or check host and port",
             ) from error
-        except httpx.TransportError:
-            raise RetryError("timeout" if wire.was_cut else "connection") from None
+        return HostResponse(None, None, "too_large") if response.content is None else response
 
-    def _read(self, response: _Response, prompt: str) -> HostResponse:
+    def _read(self, response: HttpResponse, prompt: str) -> HostResponse:
         status = response.status
         if status == 429 or status >= 500:
             raise RetryError(
@@ -286,14 +276,14 @@ class EndpointModel:
         if status != 200:
             return self._handle_refusal(response)
         self._has_answered = True
-        answer = read_answer(self._target, response.content, prompt=prompt, secret=self._secret)
+        answer = read_answer(self._target, response.content or b"", prompt=prompt, secret=self._secret)
         self._served_by.update(answer.served_by)
         return answer
 
-    def _handle_refusal(self, response: _Response) -> HostResponse:
+    def _handle_refusal(self, response: HttpResponse) -> HostResponse:
         """A request the host will not serve: an error where every one would end so, else a failure."""
         status = response.status
-        code, message = error_message(response.content, secret=self._secret)
+        code, message = error_message(response.content or b"", secret=self._secret)
         named = next((field for field in OPTIONAL if field in message), None)
         if not self._has_answered and (status in _FATAL or named):
             raise ModelError(
@@ -328,12 +318,6 @@ def _cancel_pending(jobs: _Jobs, workers: int) -> None:
             jobs.get_nowait()
     for _ in range(workers):
         jobs.put(None)
-
-
-class _Response(NamedTuple):
-    status: int
-    headers: Mapping[str, str]
-    content: bytes
 
 
 def _check(target: EndpointTarget, concurrency: int, timeout: float, execution: Execution) -> None:

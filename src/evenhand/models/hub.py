@@ -2,30 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr
 from difflib import get_close_matches
-from typing import Literal
+from io import StringIO
+from pathlib import Path
+from typing import Final, Literal, cast
 
-from transformers import CONFIG_MAPPING
+import torch
+from transformers import (
+    CONFIG_MAPPING,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     MODEL_FOR_MASKED_LM_MAPPING_NAMES,
 )
 
 from evenhand.core import registry
+from evenhand.core.digests import file_digest
 from evenhand.core.errors import EvenhandError, InputError, ModelError
-from evenhand.core.records import Execution
+from evenhand.core.records import Execution, ModelRef
+from evenhand.core.regular_files import open_regular
+from evenhand.generation import gibbs_sampling, scheduler
+from evenhand.generation.bert import Bert, BertShape
+from evenhand.generation.engine import Engine, MaskedEngine
+from evenhand.generation.gpt2 import Gpt2
+from evenhand.generation.gpt2_weights import Gpt2Shape
+from evenhand.generation.hub_engine import HubEngine, HubMasked, check_cache
+from evenhand.generation.masked_tokenizer import MaskedTokenCodec
 from evenhand.generation.spec_checks import check_control_code
-from evenhand.models.hub_causal import load_causal
-from evenhand.models.hub_masked import load_masked
-from evenhand.models.local import CausalModel, MaskedModel
-from evenhand.models.transformers_loading import ACCEPTED, hub_errors, without_progress_bars
-from evenhand.tensors.checkpoints import check_layers, read_config, refuse_kernels
-from evenhand.tensors.devices import select_device
+from evenhand.generation.tokenizer import HubCodec, check_ids
+from evenhand.models.local import CausalModel, MaskedModel, local_options
+from evenhand.tensors.checkpoints import (
+    check_layers,
+    raise_model_errors,
+    read_config,
+    read_tensors,
+    refuse_kernels,
+    require_finite,
+    require_tokenizer,
+    weight_files,
+    weights_digest,
+)
+from evenhand.tensors.devices import select_device, select_dtype
 from evenhand.tensors.model_files import ModelFiles, locate_model
 
 Kind = Literal["causal", "masked"]
+_Auto = type[AutoModelForCausalLM] | type[AutoModelForMaskedLM]
 
+_ACCEPTED = (
+    "a causal language model such as GPT2LMHeadModel, LlamaForCausalLM, CTRLLMHeadModel, "
+    "or a masked one such as BertForMaskedLM"
+)
+
+_GENERATION: Final = "generation_config.json"
 _CAUSAL = frozenset(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
 _MASKED = frozenset(
     name for name in MODEL_FOR_MASKED_LM_MAPPING_NAMES.values() if name.endswith("ForMaskedLM")
@@ -50,7 +85,7 @@ def load(
         revision: A branch, tag or commit on the Hub.
         control_code: What every prompt is preceded by (CTRL only).
         dtype: ``auto`` (float32 on a CPU, as stored on a GPU), ``float32``, ``bfloat16`` or ``float16``.
-        execution: Device, rows at a time, and whether the Hub may be asked.
+        execution: Device, batch size, and whether the Hub may be asked.
     """
     execution = execution or Execution()
     source = _locate(name, revision, offline=execution.offline)
@@ -58,14 +93,12 @@ def load(
     config = {} if source.gguf else read_config(source.folder)
     check_layers(config, repr(source.name))
     refuse_kernels(config, repr(source.name))
-    with without_progress_bars(), hub_errors(source):
+    with _without_progress_bars(), _hub_errors(source):
         if source.gguf or architecture(config, source.name) == "causal":
-            return load_causal(
-                source, config, dtype=dtype, device=device, batch=execution.batch, control_code=control_code
-            )
+            return _load_causal(source, config, dtype, device, execution.batch, control_code)
         if control_code is not None:
             check_control_code(control_code, (), source.name)
-        return load_masked(source, config, dtype=dtype, device=device, batch=execution.batch)
+        return _load_masked(source, config, dtype, device, execution.batch)
 
 
 def architecture(config: Mapping[str, object], name: str) -> Kind:
@@ -78,7 +111,7 @@ def architecture(config: Mapping[str, object], name: str) -> Kind:
         needs_code = " and brings code of its own, which is never run" if "auto_map" in config else ""
         raise ModelError(
             f"the model {name!r} is of type {kind!r}, which transformers does not know{needs_code}",
-            expected=ACCEPTED,
+            expected=_ACCEPTED,
             fix="upgrade transformers, or serve the model elsewhere and name it as endpoint:URL#MODEL",
         )
     listed = config.get("architectures")
@@ -92,13 +125,13 @@ def architecture(config: Mapping[str, object], name: str) -> Kind:
         return "masked"
     raise InputError(
         f"the model {name!r} is {' or '.join(classes) or kind}, which writes no text",
-        expected=ACCEPTED,
+        expected=_ACCEPTED,
         fix="name a causal or a masked language model",
     )
 
 
 def _locate(name: str, revision: str | None, *, offline: bool) -> ModelFiles:
-    """The model's files; a name that is nearly a back-end's is told so, without repeating what follows it."""
+    """The model's files; for a name near a back-end's, an error that suggests it and nothing more."""
     try:
         return locate_model(name, revision=revision, offline=offline)
     except EvenhandError as error:
@@ -108,3 +141,193 @@ def _locate(name: str, revision: str | None, *, offline: bool) -> ModelFiles:
             raise
         todo = f"did you mean the back-end {near[0]!r}? Else {error.fix}"
         raise type(error)(error.problem, expected=error.expected, fix=todo) from error
+
+
+def _load_causal(
+    source: ModelFiles,
+    config: Mapping[str, object],
+    dtype: str,
+    device: torch.device,
+    batch: int | None,
+    control_code: str | None,
+) -> CausalModel:
+    """The causal model of a folder (with its ``config.json``) or of a GGUF file."""
+    engine: Engine
+    if source.gguf:
+        file = source.folder / source.gguf
+        _check_gguf(file)
+        kind = select_dtype(dtype, device)
+        model = _read_model(AutoModelForCausalLM, source, dtype=kind, device=device)
+        shape = Gpt2Shape.of(model.config.to_dict())
+        if shape is None:
+            engine = _wrap(model, source.name)
+        else:
+            engine = Gpt2(shape, model.state_dict(), device=device, dtype=kind)
+        vocabulary = model.config.get_text_config().vocab_size
+        stops = model.generation_config.eos_token_id, model.config.eos_token_id
+        revision = file_digest(file)
+    else:
+        files = weight_files(source.folder)
+        require_tokenizer(source.folder)
+        kind = _stored_dtype(config, dtype, device)
+        shape = Gpt2Shape.of(config)
+        if shape is None:
+            model = _read_model(AutoModelForCausalLM, source, dtype=kind, device=device)
+            engine = _wrap(model, source.name)
+        else:
+            engine = Gpt2(shape, read_tensors(files), device=device, dtype=kind)
+        vocabulary = cast(int, config.get("vocab_size", 0))
+        has_defaults = (source.folder / _GENERATION).is_file()
+        defaults = read_config(source.folder, _GENERATION) if has_defaults else {}
+        stops = defaults.get("eos_token_id"), config.get("eos_token_id")
+        revision = source.commit or weights_digest(files)
+    tokenizer = _read_tokenizer(source, vocabulary)
+    codec = HubCodec.of(tokenizer, ends=_end_tokens(*stops, tokenizer.eos_token_id))
+    # Only CTRL's tokenizer has such codes.
+    known: Mapping[str, int] = {} if source.gguf else getattr(tokenizer, "control_codes", {})
+    codes = frozenset(known)
+    options = local_options(codec.digest, dtype=kind, device=device, loop=scheduler.VERSION)
+    if control_code is not None:
+        options["control_code"] = check_control_code(control_code, codes, source.name)
+    ref = ModelRef("causal", source.name, revision, options)
+    return CausalModel(ref, scheduler.SamplingLoop(engine, codec, batch), control_code, codes)
+
+
+def _wrap(model: PreTrainedModel, name: str) -> Engine:
+    engine = HubEngine(model)
+    check_cache(engine, name)
+    return engine
+
+
+def _stored_dtype(config: Mapping[str, object], dtype: str, device: torch.device) -> torch.dtype:
+    return select_dtype(dtype, device, stored=str(config.get("dtype") or config.get("torch_dtype")))
+
+
+def _check_gguf(path: Path) -> None:
+    """Refuse a file of another format in its own words, not in those of a library that stumbles over it."""
+    with open_regular(path) as file:
+        begin = file.read(4)
+    if begin != b"GGUF":
+        raise ModelError(
+            f"the file {path.name} is no GGUF file: it begins with {begin!r}",
+            expected="a file that begins with b'GGUF'",
+            fix="download it again, or check what it is",
+        )
+
+
+def _end_tokens(*candidates: object) -> frozenset[int]:
+    """The first that is given: a token or several."""
+    for candidate in candidates:
+        tokens = candidate if isinstance(candidate, list) else [candidate]
+        if tokens and all(isinstance(token, int) for token in tokens):
+            return frozenset(tokens)
+    return frozenset()
+
+
+def _load_masked(
+    source: ModelFiles,
+    config: Mapping[str, object],
+    dtype: str,
+    device: torch.device,
+    batch: int | None,
+) -> MaskedModel:
+    """The masked model of a folder with its ``config.json``."""
+    files = weight_files(source.folder)
+    require_tokenizer(source.folder)
+    kind = _stored_dtype(config, dtype, device)
+    shape = BertShape.of(config)
+    engine: MaskedEngine
+    if shape is not None:
+        engine = Bert(shape, read_tensors(files), device=device, dtype=kind)
+        vocabulary = shape.vocabulary
+    else:
+        model = _read_model(AutoModelForMaskedLM, source, dtype=kind, device=device)
+        engine = HubMasked(model)
+        vocabulary = cast(int, model.config.get_text_config().vocab_size)
+    codec = _masked_codec(_read_tokenizer(source, vocabulary), source.name, vocabulary)
+    options = local_options(codec.digest, dtype=kind, device=device, loop=gibbs_sampling.VERSION)
+    ref = ModelRef("masked", source.name, source.commit or weights_digest(files), options)
+    return MaskedModel(ref, gibbs_sampling.GibbsSampler(engine, codec, batch, source.name))
+
+
+def _masked_codec(tokenizer: PreTrainedTokenizerBase, name: str, vocabulary: int) -> MaskedTokenCodec:
+    before = tokenizer.bos_token_id if tokenizer.cls_token_id is None else tokenizer.cls_token_id
+    after = tokenizer.eos_token_id if tokenizer.sep_token_id is None else tokenizer.sep_token_id
+    mask = tokenizer.mask_token_id
+    if not tokenizer.is_fast or before is None or after is None or mask is None:
+        raise ModelError(
+            f"the tokenizer of {name!r} has no tokenizer.json, or no tokens that open, close and mask a text",
+            expected="a fast tokenizer with [CLS], [SEP] and [MASK], whatever their names",
+            fix="save the tokenizer of the model again, with its special tokens",
+        )
+    return MaskedTokenCodec.of(
+        tokenizer.backend_tokenizer, before=before, after=after, mask=mask, vocabulary=vocabulary
+    )
+
+
+def _read_model(
+    auto: _Auto, source: ModelFiles, *, dtype: torch.dtype, device: torch.device
+) -> PreTrainedModel:
+    """The model in transformers' own classes, no weight missing."""
+    with _hub_errors(source):
+        loaded: object = auto.from_pretrained(
+            source.folder,
+            gguf_file=source.gguf,
+            dtype=dtype,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=None if source.gguf else True,
+            output_loading_info=True,
+        )
+    model, info = cast("tuple[PreTrainedModel, Mapping[str, Collection[Sequence[str] | str]]]", loaded)
+    lacking = sorted([*map(str, info["missing_keys"]), *(key[0] for key in info["mismatched_keys"])])
+    if lacking:
+        raise ModelError(
+            f"the weights of {source.name!r} lack {lacking[0]!r}"
+            + (f" and {len(lacking) - 1} others" if len(lacking) > 1 else ""),
+            expected="a complete checkpoint with its language-model head",
+            fix="save or download the model again",
+        )
+    torch.nn.Module.to(model, device)
+    require_finite(model.state_dict(), repr(source.name))
+    return model
+
+
+def _read_tokenizer(source: ModelFiles, vocabulary: int) -> PreTrainedTokenizerBase:
+    """The model's own tokenizer, which knows no token the model has no row for."""
+    with _hub_errors(source):
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+            source.folder, gguf_file=source.gguf, local_files_only=True, trust_remote_code=False
+        )
+        # Tried here: some invalid settings fail only when a text is read.
+        tokenizer(["a text"], verbose=False)
+        check_ids(tokenizer.get_vocab())
+    if 0 < vocabulary < tokenizer.vocab_size:
+        raise ModelError(
+            f"the tokenizer of {source.name!r} has {tokenizer.vocab_size} tokens, the model {vocabulary}",
+            expected="the tokenizer the model was trained with",
+            fix="save both together",
+        )
+    return tokenizer
+
+
+def _hub_errors(source: ModelFiles) -> AbstractContextManager[None]:
+    """Whatever reading raises as an error that names the model."""
+    if source.gguf:
+        return raise_model_errors(
+            f"the file {source.gguf}",
+            expected="a whole GGUF file of a causal language model that transformers knows",
+            fix="download it again, or upgrade gguf and transformers",
+        )
+    return raise_model_errors(
+        f"the folder of the model {source.name!r}",
+        expected=_ACCEPTED,
+        fix="check the files, or upgrade transformers",
+    )
+
+
+@contextmanager
+def _without_progress_bars() -> Iterator[None]:
+    """Without progress bars: transformers draws them on the standard error, and has no switch for some."""
+    with redirect_stderr(StringIO()):
+        yield

@@ -21,7 +21,7 @@ INSTRUCTION: Final = (
     "Continue the user's text from where it stops. Write only the continuation, in the same voice, "
     "without repeating the text and without comments."
 )
-"""What a chat model is told, since it would otherwise answer the text instead of continuing it."""
+"""The system message of a chat model, which would otherwise answer the text instead of continuing it."""
 
 OPTIONAL: Final = ("top_k", "repetition_penalty", "repeat_penalty")
 """Fields beyond OpenAI's own, which vLLM and llama.cpp take and other hosts may refuse."""
@@ -63,7 +63,7 @@ class HostResponse(NamedTuple):
     prompt_tokens: int | None = None
     new_tokens: int | None = None
     served_by: Mapping[str, str] = {}
-    """The model's full name and fingerprint, where the host tells them."""
+    """The model's full name and fingerprint, where the host reports them."""
 
 
 def parse_target(name: str, *, chat: bool | None) -> EndpointTarget:
@@ -186,9 +186,7 @@ def _usage(body: Mapping[str, object]) -> tuple[int | None, int | None]:
     usage = body.get("usage")
     if not isinstance(usage, dict):
         return None, None
-    counts = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    prompt, new = (_count(count) for count in counts)
-    return prompt, new
+    return _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
 
 
 def _count(value: object) -> int | None:
@@ -206,9 +204,9 @@ def _whole(text: str) -> str:
 
 
 def _server_info(body: Mapping[str, object], secret: str) -> Mapping[str, str]:
-    found = {"model": body.get("model"), "fingerprint": body.get("system_fingerprint")}
+    info = {"model": body.get("model"), "fingerprint": body.get("system_fingerprint")}
     return {
-        key: sanitize_message(value, secret=secret) for key, value in found.items() if isinstance(value, str)
+        key: sanitize_message(value, secret=secret) for key, value in info.items() if isinstance(value, str)
     }
 
 
@@ -255,12 +253,11 @@ class TokenBudget:
             return True
 
     def charge(self, reserved: int, answer: HostResponse) -> None:
-        """Replace what was reserved by what was used, as far as the host tells; a failure used nothing."""
-        told = answer.prompt_tokens is not None or answer.new_tokens is not None
-        used = (answer.prompt_tokens or 0) + (answer.new_tokens or 0)
-        if told or answer.text is None:
+        """Replace what was reserved by what the host says was used; a failure used nothing."""
+        counts = [count for count in (answer.prompt_tokens, answer.new_tokens) if count is not None]
+        if counts or answer.text is None:
             with self.lock:
-                self.spent += used - reserved
+                self.spent += sum(counts) - reserved
 
 
 def retry_pause(error: Exception) -> bool | float:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, takewhile
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from evenhand.core import registry
 from evenhand.core.digests import file_digest
@@ -23,12 +24,8 @@ _SENTENCE = 3
 """Words of a first line that is a text: names of columns have fewer."""
 
 
-class _Texts(Protocol):
-    """What a file holds for a prompt."""
-
-    def of(self, request: Request) -> Sequence[str | None]:
-        """The texts of a prompt, in the file's order."""
-        ...
+_Texts = Callable[[Request], Sequence[str | None]]
+"""What a file holds for a prompt, in the file's order."""
 
 
 class ReplayModel:
@@ -43,26 +40,25 @@ class ReplayModel:
         name: The file: JSONL, CSV, TSV or Parquet, or lines of text.
         text: The column of the texts.
         prompt: The column of the prompts, which must be the suite's but for white space after it.
-        id: The column of prompt ids; where it is given, it and not the prompt finds the text. A file with a
-            column ``prompt_id`` and none of prompts, as a run's ``generations.parquet``, is found by it.
+        id: The column of prompt ids, by which texts are looked up in place of the prompt. A file with
+            a column ``prompt_id`` and none of prompts, as a run's ``generations.parquet``, needs no option.
     """
 
     def __init__(
         self, name: str, *, text: str = "text", prompt: str = "prompt", id: str | None = None
     ) -> None:
         path = user_path(name)
-        self._texts: _Texts
         if (text, prompt, id) == ("text", "prompt", None) and _is_lines(path):
-            self._texts, options = _Lines(path), {"layout": "lines"}
+            self._texts, options = _read_lines(path), {"layout": "lines"}
         else:
-            found = _Table(path, text=text, prompt=prompt, id=id)
-            self._texts, options = found, {"text": text, "key": found.key}
+            self._texts, key = _read_table(path, text=text, prompt=prompt, id=id)
+            options = {"text": text, "key": key}
         self.ref = ModelRef("replay", name, file_digest(path), options)
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         """The stored texts, one for each request and sample."""
         for request in requests:
-            texts = self._texts.of(request)
+            texts = self._texts(request)
             for sample in request.samples:
                 yield _completion(request, sample, texts)
 
@@ -72,53 +68,51 @@ class ReplayModel:
 
     def samples(self, requests: Sequence[Request]) -> int:
         """The most texts the file holds for one of the prompts."""
-        return max((len(self._texts.of(request)) for request in requests), default=0)
+        return max((len(self._texts(request)) for request in requests), default=0)
 
 
-class _Table:
-    """A table with a column of texts and one that finds them."""
-
-    def __init__(self, path: Path, *, text: str, prompt: str, id: str | None) -> None:
-        table = read_table(path)
-        if id is None and prompt not in table.columns and _ID in table.columns:
-            id = _ID
-        self.key = prompt if id is None else id
-        _require(table.columns, {"text": text, "prompt" if id is None else "id": self.key}, path)
-        self._by_id = id is not None
-        self._texts: dict[str | None, list[str | None]] = defaultdict(list)
-        for found, written in table.select(self.key, text).iter_rows():
-            # BOLD's published prompts end in a space, its suite's do not.
-            self._texts[found.rstrip() if found and id is None else found].append(written)
-
-    def of(self, request: Request) -> Sequence[str | None]:
-        return self._texts.get(request.id if self._by_id else request.text.rstrip(), [])
-
-
-class _Lines:
-    """Whole texts, one a line, sorted so that those which begin with a prompt stand together."""
-
-    def __init__(self, path: Path) -> None:
-        texts = [line.rpartition("\t")[2].strip() for line in read_lines(path)]
-        kept = [text for text in texts if text]
-        if kept and all(text.startswith(_MASK) for text in kept):
+def _read_table(path: Path, *, text: str, prompt: str, id: str | None) -> tuple[_Texts, str]:
+    """The texts of a table, and the column by which they are looked up."""
+    table = read_table(path)
+    if id is None and prompt not in table.columns and _ID in table.columns:
+        id = _ID
+    key = prompt if id is None else id
+    for option, column in {"text": text, "prompt" if id is None else "id": key}.items():
+        if column not in table.columns:
+            # No flag of a command names it.
             raise InputError(
-                f"every text of {path} begins with {_MASK.strip()}: which demographic it speaks of is lost",
-                expected="the texts as the model wrote them, each beginning with its prompt",
-                fix="replay the file from before the masking; texts are masked when they are scored",
+                f"{path} has no column {column!r} for the {option}s",
+                expected=", ".join(filter(None, table.columns)) or "a table whose columns have names",
+                fix=f"name one of these columns in evenhand.toml: "
+                f'[model] options = {{ {option} = "COLUMN" }}',
             )
-        self._lines = sorted((text, place) for place, text in enumerate(kept))
+    texts: dict[str | None, list[str | None]] = defaultdict(list)
+    for name, written in table.select(key, text).iter_rows():
+        # BOLD's published prompts end in a space, its suite's do not.
+        texts[name.rstrip() if name and id is None else name].append(written)
+    return lambda request: texts.get(request.text.rstrip() if id is None else request.id, []), key
 
-    def of(self, request: Request) -> Sequence[str | None]:
+
+def _read_lines(path: Path) -> _Texts:
+    """Whole texts, one a line, sorted so that those which begin with a prompt are neighbours."""
+    texts = [text for line in read_lines(path) if (text := line.rpartition("\t")[2].strip())]
+    if texts and all(text.startswith(_MASK) for text in texts):
+        raise InputError(
+            f"every text of {path} begins with {_MASK.strip()}: which demographic it speaks of is lost",
+            expected="the texts as the model wrote them, each beginning with its prompt",
+            fix="replay the file from before the masking; texts are masked when they are scored",
+        )
+    lines = sorted((text, place) for place, text in enumerate(texts))
+
+    def look_up(request: Request) -> Sequence[str | None]:
         prompt = request.text
-        start = bisect_left(self._lines, (prompt, -1))
-        found: list[tuple[int, str]] = []
-        for text, place in (self._lines[number] for number in range(start, len(self._lines))):
-            if not text.startswith(prompt):
-                break
-            # "worked as" is not the prompt of "worked assiduously".
-            if not text[len(prompt) : len(prompt) + 1].isalnum():
-                found.append((place, text))
-        return [text for _, text in sorted(found)]
+        start = bisect_left(lines, (prompt, -1))
+        own = takewhile(lambda line: line[0].startswith(prompt), islice(lines, start, None))
+        # "worked as" is not the prompt of "worked assiduously".
+        whole = [(place, text) for text, place in own if not text[len(prompt) : len(prompt) + 1].isalnum()]
+        return [text for _, text in sorted(whole)]
+
+    return look_up
 
 
 def _is_lines(path: Path) -> bool:
@@ -128,18 +122,6 @@ def _is_lines(path: Path) -> bool:
         return False
     first = next(iter(read_lines(path)), "")
     return len(first.rpartition("\t")[2].split()) >= _SENTENCE
-
-
-def _require(columns: Sequence[str], named: Mapping[str, str], path: Path) -> None:
-    """An error for the first column the file lacks, and where its name is set: no flag of a command does."""
-    for option, column in named.items():
-        if column not in columns:
-            raise InputError(
-                f"{path} has no column {column!r} for the {option}s",
-                expected=", ".join(filter(None, columns)) or "a table whose columns have names",
-                fix=f"name one of these columns in evenhand.toml: "
-                f'[model] options = {{ {option} = "COLUMN" }}',
-            )
 
 
 def _completion(request: Request, sample: int, texts: Sequence[str | None]) -> Completion:

@@ -45,7 +45,7 @@ def is_current_gpu(device: torch.device) -> bool:
 def to_device(values: Tensor, device: torch.device) -> Tensor:
     """The tensor on a device.
 
-    From pinned memory a GPU fetches it while more work is laid out; else all before it is waited for.
+    From pinned memory a GPU fetches it while more work is queued; else it would wait for all before it.
     """
     return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values.to(device)
 
@@ -82,7 +82,7 @@ def is_triton_installed() -> bool:
 
 
 def triton_available(trial: Callable[[], object], *, instead: str) -> bool:
-    """Whether Triton is there and a trial of a kernel goes well; where it does not, that is said.
+    """Whether Triton is installed and a trial of a kernel succeeds; a failure is logged.
 
     A kernel needs a C compiler and a folder of its own to write to.
 

@@ -50,14 +50,12 @@ def quantise(matrix: Tensor, *, by_column: bool = False) -> tuple[Tensor, Tensor
     best = torch.full_like(peak, torch.inf)
     scale = peak
     for clip in _CLIPS:
-        error = (
-            (_quantise_rows(weights, peak * clip) * (peak * clip) - weights)
-            .square()
-            .sum(dim=axis, keepdim=True)
-        )
-        scale = torch.where(error < best, peak * clip, scale)
+        step = peak * clip
+        rounded = (weights / step).round().clamp(-_LIMIT, _LIMIT)
+        error = (rounded * step - weights).square().sum(dim=axis, keepdim=True)
+        scale = torch.where(error < best, step, scale)
         best = torch.minimum(error, best)
-    return _quantise_rows(weights, scale).to(torch.int8), scale
+    return (weights / scale).round().clamp(-_LIMIT, _LIMIT).to(torch.int8), scale
 
 
 def save_quantised(
@@ -82,7 +80,13 @@ def load_quantised(path: Path) -> dict[str, QuantisedTensor]:
 
     Files without scales (float16, float32) are read too: every tensor is then plain.
     """
-    tensors = _read(path)
+    if not path.is_file():
+        raise ModelError(
+            f"no weights at {path}",
+            expected="a .safetensors file",
+            fix="check the folder's name, or export it again",
+        )
+    tensors = read_tensors([path])
     return {
         name: QuantisedTensor(tensor, tensors.get(name + _SCALE))
         for name, tensor in tensors.items()
@@ -96,20 +100,6 @@ def load_dequantised(path: Path) -> dict[str, Tensor]:
         return {name: packed.dequantise() for name, packed in load_quantised(path).items()}
 
 
-def _read(path: Path) -> dict[str, Tensor]:
-    if not path.is_file():
-        raise ModelError(
-            f"no weights at {path}",
-            expected="a .safetensors file",
-            fix="check the folder's name, or export it again",
-        )
-    return read_tensors([path])
-
-
 def _is_scale(name: str, tensors: Mapping[str, Tensor]) -> bool:
     owner = tensors.get(name.removesuffix(_SCALE))
     return name.endswith(_SCALE) and owner is not None and owner.dtype == torch.int8
-
-
-def _quantise_rows(weights: Tensor, scale: Tensor) -> Tensor:
-    return (weights / scale).round().clamp(-_LIMIT, _LIMIT)

@@ -6,7 +6,7 @@ from typing import Final
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 ROWS_HINT: Final = 32
 """The number of rows the packed layout is chosen for; any other number works too."""
@@ -28,6 +28,11 @@ class PackedLinear:
         self._weight = weight if packed is None else packed
         self._bias = bias
 
+    @classmethod
+    def of(cls, layer: nn.Linear) -> PackedLinear:
+        """The same product as a layer's, without gradients."""
+        return cls(layer.weight.detach(), None if layer.bias is None else layer.bias.detach())
+
     def __call__(self, x: Tensor) -> Tensor:
         """The product for every row of x."""
         if not self._is_packed:
@@ -43,12 +48,12 @@ class PackedLinear:
         if self._bias is None or not fuses_gelu(self._weight):
             return F.gelu(self(x), approximate="tanh")
         rows = x.reshape(-1, x.shape[-1])
-        found: Tensor = torch._addmm_activation(self._bias, rows, self._weight.T, use_gelu=True)
-        return found.view(*x.shape[:-1], -1)
+        products: Tensor = torch._addmm_activation(self._bias, rows, self._weight.T, use_gelu=True)
+        return products.view(*x.shape[:-1], -1)
 
     def _linear_pointwise(self, x: Tensor, then: str, kind: str) -> Tensor:
-        found: Tensor = torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, then, [], kind)
-        return found
+        products: Tensor = torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, then, [], kind)
+        return products
 
 
 def fuses_gelu(weight: Tensor) -> bool:

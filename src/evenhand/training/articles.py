@@ -26,11 +26,12 @@ from typing import Final, NamedTuple
 import numpy as np
 import polars as pl
 
+from evenhand.core.digests import Json
 from evenhand.core.seeds import make_generator
 from evenhand.store.atomic_writes import write_text
 from evenhand.store.table_files import read_cells, spreadsheet_csv, unguard_cell
-from evenhand.training import job_folder
 from evenhand.training.ideology_words import LabelledArticle, read_articles
+from evenhand.training.job_folder import PREDICTIONS_FILE, TextPrediction, read_predictions
 from evenhand.training.labelled_data import ideology, outlet
 from evenhand.training.test_measures import bootstrap_measure, macro_f1
 
@@ -67,12 +68,12 @@ class ClassifierScore(NamedTuple):
 def clean_text(text: str, names: Iterable[str]) -> str:
     """The first 100 tokens without press names, and without marks other than , . ? !.
 
-    >>> cleaned("(CNN) - A vote: yes!", ["CNN"])
+    >>> clean_text("(CNN) - A vote: yes!", ["CNN"])
     'A vote yes!'
     """
     text = " ".join(_MARKS.sub(" ", _any_of(frozenset(names)).sub(" ", text).replace("'", "")).split())
-    found = list(_TOKEN.finditer(text))[:LONGEST]
-    return text[: found[-1].end()] if found else ""
+    tokens = list(_TOKEN.finditer(text))[:LONGEST]
+    return text[: tokens[-1].end()] if tokens else ""
 
 
 def split_openings(articles: Sequence[LabelledArticle], *, seed: int) -> dict[str, list[ArticleOpening]]:
@@ -86,7 +87,9 @@ def split_openings(articles: Sequence[LabelledArticle], *, seed: int) -> dict[st
     for side in sides:
         chosen = [side[at] for at in rng.permutation(len(side))[:size]]
         for part, rows in zip(SHARES, np.split(np.arange(size), cuts), strict=True):
-            parts[part] += [_opening(chosen[row], names) for row in rows]
+            for article in (chosen[row] for row in rows):
+                text = clean_text(article.text, names)
+                parts[part].append(ArticleOpening(text, SIDES[article.conservative], outlet(article.source)))
     return {part: [opening for opening in rows if opening.text] for part, rows in parts.items()}
 
 
@@ -96,41 +99,45 @@ def read_unseen_articles(folder: Path) -> list[ArticleOpening]:
     They are the held-out ones of its card, of known and of unseen outlets; none nearly repeats an article it
     has learned from. Texts are whole and as they are.
     """
-    kept = [example for example in ideology(folder) if example.split in UNSEEN_SPLITS]
     return [
-        ArticleOpening(found.text, SIDES[found.targets["ideology"][0] == 1.0], found.split) for found in kept
+        ArticleOpening(example.text, SIDES[example.targets["ideology"][0] == 1.0], example.split)
+        for example in ideology(folder)
+        if example.split in UNSEEN_SPLITS
     ]
 
 
 def read_known_articles(folder: Path) -> list[LabelledArticle]:
     """The articles of ``folder/ideology`` that the embedded judge has learned from or was tuned on."""
-    kept = [example for example in ideology(folder) if example.split not in UNSEEN_SPLITS]
-    return [LabelledArticle(found.text, found.targets["ideology"][0] == 1.0, found.split) for found in kept]
+    return [
+        LabelledArticle(example.text, example.targets["ideology"][0] == 1.0, example.split)
+        for example in ideology(folder)
+        if example.split not in UNSEEN_SPLITS
+    ]
 
 
 def compare_classifiers(test: Sequence[ArticleOpening], runs: Mapping[str, Path]) -> list[ClassifierScore]:
     """What each finished training said of the test articles, best first."""
     of_text = {opening.text: opening.outlet for opening in test}
-    found = [
-        _rival(name, _read_predictions(folder / job_folder.PREDICTIONS_FILE), of_text)
+    scores = [
+        _score_run(name, read_predictions(folder / PREDICTIONS_FILE), of_text)
         for name, folder in runs.items()
     ]
-    return sorted(found, key=lambda rival: -rival.f1)
+    return sorted(scores, key=lambda score: -score.f1)
 
 
-def comparison_table(found: Sequence[ClassifierScore]) -> str:
+def comparison_table(scores: Sequence[ClassifierScore]) -> str:
     """The rivals as Markdown: F1 over all articles, then by outlet."""
-    names = sorted({name for rival in found for name in rival.by_outlet})
+    names = sorted({name for rival in scores for name in rival.by_outlet})
     lines = ["| classifier | articles | F1, 95 % interval |", "| --- | --- | --- |"]
     lines += [
         f"| {rival.name} | {rival.n:,} | {rival.f1:.3f} ({rival.low:.3f} to {rival.high:.3f}) |"
-        for rival in found
+        for rival in scores
     ]
-    head = f"| outlet | articles | {' | '.join(rival.name for rival in found)} |"
-    lines += ["", head, "|" + " --- |" * (2 + len(found))]
+    head = f"| outlet | articles | {' | '.join(rival.name for rival in scores)} |"
+    lines += ["", head, "|" + " --- |" * (2 + len(scores))]
     for name in names:
-        n = max(rival.by_outlet.get(name, (0.0, 0))[1] for rival in found)
-        cells = [f"{rival.by_outlet[name][0]:.3f}" if name in rival.by_outlet else "" for rival in found]
+        n = max(rival.by_outlet.get(name, (0.0, 0))[1] for rival in scores)
+        cells = [f"{rival.by_outlet[name][0]:.3f}" if name in rival.by_outlet else "" for rival in scores]
         lines.append(f"| {name} | {n:,} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -141,46 +148,30 @@ def _any_of(names: frozenset[str]) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{longest_first})(?!\w)" if names else r"(?!)", re.IGNORECASE)
 
 
-def _rival(name: str, said: Sequence[tuple[str, str, str]], outlets: Mapping[str, str]) -> ClassifierScore:
+def _score_run(
+    name: str, predictions: Sequence[TextPrediction], outlets: Mapping[str, str]
+) -> ClassifierScore:
+    rows = [row for row in predictions if row.part == "test"]
     codes = {
-        label: code for code, label in enumerate(sorted({row[1] for row in said} | {row[2] for row in said}))
+        label: code
+        for code, label in enumerate(sorted({row.label for row in rows} | {row.said for row in rows}))
     }
-    truth = np.array([codes[label] for _, label, _ in said], dtype=np.int64)
-    given = np.array([codes[guess] for _, _, guess in said], dtype=np.int64)
-    places = np.array([outlets.get(text, "(unknown)") for text, _, _ in said])
-    by_outlet = {str(at): _side_f1(given[places == at], truth[places == at]) for at in np.unique(places)}
+    truth = np.array([codes[row.label] for row in rows], dtype=np.int64)
+    given = np.array([codes[row.said] for row in rows], dtype=np.int64)
+    places = np.array([outlets.get(row.text, "(unknown)") for row in rows])
+    by_outlet = {}
+    for place in np.unique(places):
+        # F1 of an outlet's own side: no article of it can be falsely called that side.
+        right = (given == truth)[places == place]
+        by_outlet[str(place)] = 2 * int(right.sum()) / (int(right.sum()) + right.size), int(right.size)
     f1 = bootstrap_measure(macro_f1, given, truth)
     return ClassifierScore(name, f1.value, f1.low, f1.high, f1.n, by_outlet)
-
-
-def _side_f1(given: np.ndarray, truth: np.ndarray) -> tuple[float, int]:
-    """F1 of an outlet's own side: no article of it can be falsely called that side."""
-    hits = int((given == truth).sum())
-    return 2 * hits / (hits + truth.size), int(truth.size)
-
-
-def _read_predictions(path: Path) -> list[tuple[str, str, str]]:
-    rows = job_folder.read_predictions(path)
-    return [(row.text, row.label, row.said) for row in rows if row.part == "test"]
 
 
 def _press_names(articles: Sequence[LabelledArticle]) -> frozenset[str]:
     whole = {article.source for article in articles}
     short = {re.split(r" - |\(|\.com", source)[0].strip() for source in whole}
     return frozenset(name for name in whole | short if len(name) > 2)
-
-
-def _opening(article: LabelledArticle, names: frozenset[str]) -> ArticleOpening:
-    return ArticleOpening(
-        clean_text(article.text, names), SIDES[article.conservative], outlet(article.source)
-    )
-
-
-def _write(parts: Mapping[str, Sequence[ArticleOpening]], out: Path) -> None:
-    out.mkdir(parents=True, exist_ok=True)
-    for part, rows in parts.items():
-        columns = dict.fromkeys(ArticleOpening._fields, pl.String())
-        write_text(out / f"{part}.csv", spreadsheet_csv(pl.DataFrame(rows, schema=columns, orient="row")))
 
 
 def read_openings(path: Path) -> list[ArticleOpening]:
@@ -199,30 +190,34 @@ def main(arguments: Sequence[str] | None = None) -> None:
     compare = commands.add_parser("rivals")
     compare.add_argument("data", type=Path)
     compare.add_argument("runs", type=Path, nargs="+")
-    others = commands.add_parser("unread")
-    others.add_argument("data", type=Path, help="the folder with ideology/train.jsonl and valid.jsonl")
-    others.add_argument("--out", type=Path, required=True)
-    known = commands.add_parser("read")
-    known.add_argument("data", type=Path, help="the folder with ideology/train.jsonl and valid.jsonl")
-    known.add_argument("--out", type=Path, required=True)
+    for name in ("unread", "read"):
+        other = commands.add_parser(name)
+        other.add_argument("data", type=Path, help="the folder with ideology/train.jsonl and valid.jsonl")
+        other.add_argument("--out", type=Path, required=True)
     args = parser.parse_args(arguments)
     if args.command == "unread":
-        rows = [{"text": found.text, "label": found.label} for found in read_unseen_articles(args.data)]
-        write_text(args.out, "".join(json.dumps(row) + "\n" for row in rows))
-        return
-    if args.command == "read":
-        lines = [
-            {"text": found.text, "label": int(found.conservative), "source": found.source}
-            for found in read_known_articles(args.data)
+        lines: list[dict[str, Json]] = [
+            {"text": row.text, "label": row.label} for row in read_unseen_articles(args.data)
         ]
+    elif args.command == "read":
+        lines = [
+            {"text": row.text, "label": int(row.conservative), "source": row.source}
+            for row in read_known_articles(args.data)
+        ]
+    if args.command in ("unread", "read"):
         write_text(args.out, "".join(json.dumps(line) + "\n" for line in lines))
-        return
-    if args.command == "prepare":
+    elif args.command == "prepare":
         articles = [article for path in args.articles for article in read_articles(path)]
-        _write(split_openings(articles, seed=args.seed), args.out)
-        return
-    found = compare_classifiers(read_openings(args.data / "test.csv"), {run.name: run for run in args.runs})
-    write_text(args.data / "rivals.md", comparison_table(found))
+        args.out.mkdir(parents=True, exist_ok=True)
+        columns = dict.fromkeys(ArticleOpening._fields, pl.String())
+        for part, rows in split_openings(articles, seed=args.seed).items():
+            table = pl.DataFrame(rows, schema=columns, orient="row")
+            write_text(args.out / f"{part}.csv", spreadsheet_csv(table))
+    else:
+        scores = compare_classifiers(
+            read_openings(args.data / "test.csv"), {run.name: run for run in args.runs}
+        )
+        write_text(args.data / "rivals.md", comparison_table(scores))
 
 
 if __name__ == "__main__":

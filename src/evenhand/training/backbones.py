@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, TypedDict, cast
+from typing import TYPE_CHECKING, Final, NotRequired, Protocol, TypedDict, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from evenhand.classifiers import wordpiece_tokenizer
+from evenhand.classifiers import word_networks, wordpiece_tokenizer
 from evenhand.classifiers.encoder import PAD, ClassifierNetwork, Encoder, EncoderShape
 from evenhand.classifiers.heads import Head, HeadKind
-from evenhand.classifiers.text_classifier import is_ours
+from evenhand.classifiers.text_classifier import build_network, is_ours, save_classifier
+from evenhand.classifiers.word_networks import (
+    FIRST,
+    SIZES,
+    Kind,
+    LstmNetwork,
+    LstmShape,
+    WordNetwork,
+    WordShape,
+    create_network,
+)
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError, ModelError
-from evenhand.core.files import ASSETS_FOLDER, apply_umask, asset_path
+from evenhand.core.files import ASSETS_FOLDER, apply_umask, asset_path, user_path
 from evenhand.models.hub_layout import hub_folder
 from evenhand.tensors import int8_weights
 from evenhand.tensors.checkpoints import (
@@ -29,7 +41,8 @@ from evenhand.tensors.checkpoints import (
     weights_digest,
 )
 from evenhand.tensors.model_files import locate_model
-from evenhand.training import classifier_export
+from evenhand.text.word_tokens import split_words
+from evenhand.text.word_vectors import WordVectors, load_embedded_vectors, read_vectors
 from evenhand.training.finetuning import Padding
 
 if TYPE_CHECKING:
@@ -37,7 +50,6 @@ if TYPE_CHECKING:
 
 BUILTIN: Final = "builtin"
 MASKED: Final = "builtin:masked"
-LINEAR: Final = "linear"
 _YES_OR_NO: Final = ("toxicity", "ideology")
 _READ: Final = 512
 """Tokens that a metric reads at most."""
@@ -50,16 +62,26 @@ class _BackboneOptions(TypedDict):
     each: bool
 
 
+class _WordFiles(TypedDict):
+    vocabulary: Sequence[str]
+    labels: Sequence[str]
+    longest: int
+    kind: NotRequired[Kind]
+
+
 class Backbone(Protocol):
     """A network with fresh heads, its tokenizer, and how both are stored."""
 
-    network: nn.Module
-    """Called with ids and mask, both (rows, length); answers (rows, labels) logits."""
     padding: Padding
     revision: str
     """What identifies the weights it starts from."""
     longest: int
     """Tokens a text is cut to."""
+
+    @property
+    def network(self) -> nn.Module:
+        """Called with ids and mask, both (rows, length); answers (rows, labels) logits."""
+        ...
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The token ids of each text."""
@@ -86,16 +108,20 @@ def open_backbone(
     """
     how: _BackboneOptions = {"longest": longest, "seed": seed, "each": each}
     if name == BUILTIN:
-        return EncoderBackbone(_embedded_folder(), task, labels, **how)
-    if name == MASKED:
-        with tempfile.TemporaryDirectory() as folder:
-            hub_folder(
-                asset_path("builtin-masked"),
-                Path(folder),
-                tokenizer_file=asset_path("builtin", "tokenizer.json"),
+        folder = ASSETS_FOLDER / "classifiers"
+        if not (folder / "model.safetensors").is_file():
+            raise InputError(
+                "this installation has no embedded encoder",
+                expected=f"{MASKED}, linear, a Hub id or a folder",
+                fix=f"use --backbone {MASKED}",
             )
-            revision = file_digest(asset_path("builtin-masked", "model.safetensors"))
-            return HubBackbone(Path(folder), labels, revision=revision, **how)
+        return EncoderBackbone(folder, task, labels, **how)
+    if name == MASKED:
+        with tempfile.TemporaryDirectory() as path:
+            embedded, tokenizer = asset_path("builtin-masked"), asset_path("builtin", "tokenizer.json")
+            hub_folder(embedded, Path(path), tokenizer_file=tokenizer)
+            revision = file_digest(embedded / "model.safetensors")
+            return HubBackbone(Path(path), labels, revision=revision, **how)
     source = locate_model(name, offline=offline)
     if source.gguf:
         raise InputError(
@@ -119,15 +145,21 @@ class HubBackbone:
         revision: str = "",
         each: bool = False,
     ) -> None:
+        from transformers import AutoTokenizer
+
         self.revision = revision or weights_digest(weight_files(folder))
         require_tokenizer(folder)
         refuse_kernels(read_config(folder), str(folder))
-        self._tokenizer = _tokenizer(folder)
+        self._tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
         self._model = _classifier(folder, labels, seed, each=each)
         if self._tokenizer.pad_token_id is None:
             self._tokenizer.pad_token = self._tokenizer.eos_token
         self._model.config.pad_token_id = self._tokenizer.pad_token_id
-        self.longest = _longest(longest, self._tokenizer, self._model)
+        limits = [longest, int(self._tokenizer.model_max_length), _READ]
+        limits += [int(getattr(self._model.config, name, 0) or 0) for name in _POSITIONS]
+        self.longest = min(limit for limit in limits if limit > 0)
         # A metric cuts texts where the tokenizer says: as in training.
         self._tokenizer.model_max_length = self.longest
         self.padding = Padding(int(self._tokenizer.pad_token_id), self._tokenizer.padding_side == "left")
@@ -135,8 +167,8 @@ class HubBackbone:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The token ids of each text, special tokens included, cut to the longest."""
-        found = self._tokenizer(list(texts), truncation=True, max_length=self.longest)["input_ids"]
-        return cast("list[list[int]]", found)
+        ids = self._tokenizer(list(texts), truncation=True, max_length=self.longest)["input_ids"]
+        return cast("list[list[int]]", ids)
 
     def save(self, folder: Path) -> None:
         """Write the Hub's layout: config.json with the labels, model.safetensors, the tokenizer."""
@@ -170,13 +202,8 @@ class EncoderBackbone:
         require_finite(weights, str(folder))
         encoder = Encoder(shape, dropout=0.1)
         kind: HeadKind = "each" if each else "one-of"
-        encoder.load_state_dict(
-            {
-                name.removeprefix("encoder."): value
-                for name, value in weights.items()
-                if name.startswith("encoder.")
-            }
-        )
+        trunk = {name: value for name, value in weights.items() if name.startswith("encoder.")}
+        encoder.load_state_dict({name.removeprefix("encoder."): value for name, value in trunk.items()})
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             self._classifier = ClassifierNetwork(encoder, (Head(task, tuple(labels), kind),))
@@ -196,7 +223,7 @@ class EncoderBackbone:
         int8_weights.save_quantised(self._classifier.state_dict(), folder / "model.safetensors")
         self._classifier.load_state_dict(int8_weights.load_dequantised(folder / "model.safetensors"))
         stored = _shorten_network(self._classifier, self.longest)
-        classifier_export.save_classifier(folder, stored, vocabulary=self._vocabulary)
+        save_classifier(folder, stored, vocabulary=self._vocabulary)
 
 
 class _HubNetwork(nn.Module):
@@ -215,20 +242,9 @@ class _EncoderNetwork(nn.Module):
         self.classifier = classifier
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        # The encoder tells padding by its id.
+        # The encoder knows padding by its id.
         answers: Tensor = self.classifier(ids)
         return answers
-
-
-def _embedded_folder() -> Path:
-    folder = ASSETS_FOLDER / "classifiers"
-    if not (folder / "model.safetensors").is_file():
-        raise InputError(
-            "this installation has no embedded encoder",
-            expected=f"{MASKED}, {LINEAR}, a Hub id or a folder",
-            fix=f"use --backbone {MASKED}",
-        )
-    return folder
 
 
 def _shorten_network(network: ClassifierNetwork, longest: int) -> ClassifierNetwork:
@@ -241,16 +257,7 @@ def _shorten_network(network: ClassifierNetwork, longest: int) -> ClassifierNetw
         head = Head(head.name, head.labels[1:], "each")
         weights["weight"] = weights["weight"][1:] - weights["weight"][:1]
         weights["bias"] = weights["bias"][1:] - weights["bias"][:1]
-    return classifier_export.build_network(shape, weights, (head,))
-
-
-def _tokenizer(folder: Path) -> PreTrainedTokenizerBase:
-    from transformers import AutoTokenizer
-
-    found: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-        folder, local_files_only=True, trust_remote_code=False
-    )
-    return found
+    return build_network(shape, weights, (head,))
 
 
 def _classifier(folder: Path, labels: Sequence[str], seed: int, *, each: bool) -> PreTrainedModel:
@@ -261,7 +268,7 @@ def _classifier(folder: Path, labels: Sequence[str], seed: int, *, each: bool) -
         with _without_head_warnings(), torch.random.fork_rng():
             # The head is drawn at random.
             torch.manual_seed(seed)
-            found: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
+            model: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
                 folder,
                 local_files_only=True,
                 trust_remote_code=False,
@@ -278,14 +285,8 @@ def _classifier(folder: Path, labels: Sequence[str], seed: int, *, each: bool) -
             expected="a model that transformers knows as a sequence classifier, such as BERT or GPT-2",
             fix="name another backbone",
         ) from error
-    require_finite(found.state_dict(), str(folder))
-    return found
-
-
-def _longest(asked: int, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int:
-    limits = [asked, int(tokenizer.model_max_length), _READ]
-    limits += [int(getattr(model.config, name, 0) or 0) for name in _POSITIONS]
-    return min(limit for limit in limits if limit > 0)
+    require_finite(model.state_dict(), str(folder))
+    return model
 
 
 @contextmanager
@@ -302,3 +303,79 @@ def _without_head_warnings() -> Iterator[None]:
         logging.set_verbosity(before)
         if bars:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+COLUMNS: Final = 100
+"""Numbers a word of an LSTM where no vectors are given."""
+
+
+class WordBackbone:
+    """A fresh network over the words of the training texts: ``lstm``, or another kind of `word_networks`.
+
+    An LSTM may start from word vectors, which are tuned with the rest. A word of the training texts that the
+    vectors do not have starts at random; words that no training text has are one unknown word.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        texts: Sequence[str],
+        labels: Sequence[str],
+        *,
+        longest: int,
+        vectors: str = "",
+        seed: int = 0,
+    ) -> None:
+        self.longest = longest
+        counts = Counter(word for text in texts for word in split_words(text)[:longest])
+        vocabulary = sorted(counts, key=lambda word: (-counts[word], word))
+        self._index = {word: row for row, word in enumerate(vocabulary, start=FIRST)}
+        self._files: _WordFiles = {"vocabulary": vocabulary, "labels": labels, "longest": longest}
+        known = load_vectors(vectors)
+        rows = len(vocabulary) + FIRST
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self.network: WordNetwork
+            if kind == "lstm":
+                columns = COLUMNS if known is None else known.matrix.shape[1]
+                self.network = LstmNetwork(LstmShape(rows, columns, len(labels)))
+            else:
+                sizes = cast("Mapping[str, int]", SIZES[cast(Kind, kind)])
+                shape = WordShape(rows=rows, labels=len(labels), longest=longest, **sizes)
+                self._files["kind"] = cast(Kind, kind)
+                self.network = create_network(cast(Kind, kind), shape)
+        self.known = 0 if known is None else _start_from_vectors(self.network, vocabulary, known)
+        self.revision = f"random, seed {seed}" if known is None else f"vectors {known.digest}, seed {seed}"
+        self.padding = Padding(word_networks.PAD)
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The rows of each text's words."""
+        return word_networks.encode_words(texts, self._index, longest=self.longest)
+
+    def save(self, folder: Path) -> None:
+        """Write the network as a metric loads it."""
+        word_networks.save_word_network(self.network, folder, **self._files)
+
+
+def load_vectors(name: str) -> WordVectors | None:
+    """The vectors of a name: none for an empty name, ``embedded``, or a file of any known format."""
+    if not name:
+        return None
+    return load_embedded_vectors() if name == "embedded" else read_vectors(user_path(name))
+
+
+def vectors_identity(name: str) -> str:
+    """What identifies the vectors of a name."""
+    vectors = load_vectors(name)
+    return "" if vectors is None else vectors.digest or digest(list(vectors.words))
+
+
+def _start_from_vectors(network: WordNetwork, vocabulary: Sequence[str], vectors: WordVectors) -> int:
+    """Put the vectors of known words in the network, scaled to the spread of the random ones; how many."""
+    places = np.array([vectors.find(word) for word in vocabulary], dtype=np.int64)
+    rows = np.flatnonzero(places >= 0)
+    scale = np.float32(1.0 / max(float(vectors.matrix.std()), 1e-6))
+    with torch.no_grad():
+        start = torch.from_numpy(vectors.matrix[places[rows]] * scale)
+        network.words.weight[torch.from_numpy(rows + FIRST)] = start
+    return len(rows)

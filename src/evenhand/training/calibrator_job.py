@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,12 +19,13 @@ from evenhand.core.protocols import Progress, SteerableModel
 from evenhand.core.records import Execution, ModelRef
 from evenhand.core.seeds import make_generator
 from evenhand.mitigations.calibrator import FILE, Calibrator, States, save_calibrator
-from evenhand.store.atomic_writes import replace_file, storage_errors, write_text
+from evenhand.store.atomic_writes import replace_file, storage_errors
 from evenhand.store.table_files import read_table
 from evenhand.text.data_splits import SHARE, divide_texts
 from evenhand.training.job_folder import TrainingFolder
-from evenhand.training.model_card import write_classifier_card
+from evenhand.training.model_card import describe_file, write_classifier_card
 from evenhand.training.test_measures import HeldOutResult
+from evenhand.training.training_loop import descend
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,11 @@ def select_states(
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
     for index, (row, second) in enumerate(zip(states, seconds, strict=True)):
         chosen = _choose_places(len(row), index, recipe)
-        kept = accumulate_states(row.float(), recipe.discount)[chosen].cpu()
+        accumulated = accumulate_states(row.float(), recipe.discount)[chosen].cpu()
         last = torch.tensor([place == len(row) - 1 for place in chosen], dtype=torch.bool)
-        parts.append((kept, torch.full((len(chosen),), float(second)), last))
+        parts.append((accumulated, torch.full((len(chosen),), float(second)), last))
         on_text(1)
-    kept, sides, last = (torch.cat(column) for column in zip(*parts, strict=True))
-    return TrainingStates(kept, sides, last)
+    return TrainingStates(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
 def accumulate_states(states: Tensor, discount: float) -> Tensor:
@@ -87,7 +86,7 @@ def accumulate_states(states: Tensor, discount: float) -> Tensor:
 def fit_calibrator(
     places: TrainingStates, recipe: CalibratorConfig, *, labels: tuple[str, str], ref: ModelRef
 ) -> Calibrator:
-    """The head of least cross-entropy found; its inner layer takes the states as they are, not scaled."""
+    """The head of least cross-entropy; its inner layer takes the states as they are, not scaled."""
     states = places.states
     centre, spread = states.mean(0), states.std().clamp(min=1e-6)
     width = states.shape[1]
@@ -99,25 +98,14 @@ def fit_calibrator(
     network = nn.Sequential(inner, nn.Tanh(), outer)
     optimiser = torch.optim.AdamW(network.parameters(), lr=recipe.rate, weight_decay=recipe.weight_decay)
     steps = max(1, recipe.epochs * len(states) // recipe.batch)
-    for step, batch in enumerate(_batches(len(states), recipe, steps, random)):
-        optimiser.param_groups[0]["lr"] = recipe.rate * (1 - step / steps)
-        said = network((states[batch] - centre) / spread)[:, 0]
-        loss = F.binary_cross_entropy_with_logits(said, places.seconds[batch])
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+    for step in range(steps):
+        batch = torch.randint(0, len(states), (min(recipe.batch, len(states)),), generator=random)
+        logits = network((states[batch] - centre) / spread)[:, 0]
+        loss = F.binary_cross_entropy_with_logits(logits, places.seconds[batch])
+        descend(loss, optimiser, factor=1 - step / steps)
     weight = inner.weight.detach() / spread
-    return Calibrator(
-        weight,
-        inner.bias.detach() - weight @ centre,
-        outer.weight.detach()[0],
-        outer.bias.detach()[0],
-        labels,
-        ref.name,
-        ref.revision,
-        recipe.states,
-        recipe.discount,
-    )
+    bias, top = inner.bias.detach() - weight @ centre, (outer.weight.detach()[0], outer.bias.detach()[0])
+    return Calibrator(weight, bias, *top, labels, ref.name, ref.revision, recipe.states, recipe.discount)
 
 
 def _choose_places(length: int, index: int, recipe: CalibratorConfig) -> list[int]:
@@ -128,11 +116,6 @@ def _choose_places(length: int, index: int, recipe: CalibratorConfig) -> list[in
     draw = make_generator(recipe.seed, "places", index)
     inner = draw.choice(len(able) - 1, size=recipe.places - 1, replace=False)
     return [*sorted(able[place] for place in inner), length - 1]
-
-
-def _batches(count: int, recipe: CalibratorConfig, steps: int, random: torch.Generator) -> Iterator[Tensor]:
-    for _ in range(steps):
-        yield torch.randint(0, count, (min(recipe.batch, count),), generator=random)
 
 
 LEAST: Final = 20
@@ -162,10 +145,10 @@ def read_two_labels(path: Path, *, text: str, label: str, sides: Sequence[str] =
             expected="two different labels that occur, one for each side",
             fix="say which: --sides FIRST,SECOND",
         )
-    kept = [(words, given) for words, given in rows if words.strip() and given in chosen]
-    skipped = Counter("another label, or none" if words.strip() else "no text" for words, given in rows)
-    skipped["another label, or none"] -= sum(1 for words, given in rows if words.strip() and given in chosen)
-    few = [side for side in chosen if sum(given == side for _, given in kept) < LEAST]
+    usable = [(words, given) for words, given in rows if words.strip() and given in chosen]
+    empty = sum(not words.strip() for words, _ in rows)
+    skipped = {"another label, or none": len(rows) - empty - len(usable), "no text": empty}
+    few = [side for side in chosen if sum(given == side for _, given in usable) < LEAST]
     if few:
         raise InputError(
             f"{path.name} has fewer than {LEAST} texts labelled {few[0]!r}",
@@ -173,8 +156,8 @@ def read_two_labels(path: Path, *, text: str, label: str, sides: Sequence[str] =
             fix="label more texts",
         )
     return LabelledPairTexts(
-        tuple(words for words, _ in kept),
-        tuple(given == chosen[1] for _, given in kept),
+        tuple(words for words, _ in usable),
+        tuple(given == chosen[1] for _, given in usable),
         (chosen[0], chosen[1]),
         {reason: count for reason, count in skipped.items() if count},
     )
@@ -214,40 +197,21 @@ class CalibratorTraining:
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Read the texts with the model, fit the head, measure it on held-out texts, write it with a card."""
         model = load_steerable(self.model, self.execution)
-        found = divide_texts(
-            self.examples.texts, [str(second) for second in self.examples.seconds], seed=self.recipe.seed
-        )
-        with progress.step("reading", len(self.examples.texts)) as advance:
-            train = self._places(model, found.train, advance)
-            held_out = self._places(model, found.held_out, advance)
-        with progress.step("training", None):
-            head = fit_calibrator(
-                train,
-                self.recipe,
-                labels=self.examples.sides,
-                ref=model.ref,
+        texts, seconds, sides, _ = self.examples
+        split = divide_texts(texts, [str(second) for second in seconds], seed=self.recipe.seed)
+        with progress.step("reading", len(texts)) as advance:
+            train, held_out = (
+                self._places(model, chosen, advance) for chosen in (split.train, split.held_out)
             )
+        with progress.step("training", None):
+            head = fit_calibrator(train, self.recipe, labels=sides, ref=model.ref)
         with storage_errors(folder.path), replace_file(folder.path / FILE) as path:
             save_calibrator(head, path)
-        return self._finish(folder, head, held_out)
-
-    def _places(
-        self, model: SteerableModel, chosen: Sequence[int], advance: Callable[[int], None]
-    ) -> TrainingStates:
-        states = token_states(model, [self.examples.texts[index] for index in chosen], self.recipe)
-        seconds = [self.examples.seconds[index] for index in chosen]
-        return select_states(states, seconds, self.recipe, on_text=advance)
-
-    def _finish(
-        self, folder: TrainingFolder, head: Calibrator, places: TrainingStates
-    ) -> Mapping[str, float]:
-        sides = self.examples.sides
-        last = head.logit(places.states[places.last]).sigmoid().numpy()
-        truth = places.seconds[places.last].long().numpy()
-        outcome = HeldOutResult.of(
-            np.stack([1 - last, last], 1), truth, sides, majority_label=self._majority()
-        )
-        anywhere = float(((head.logit(places.states) > 0) == (places.seconds > 0.5)).float().mean())
+        last = head.logit(held_out.states[held_out.last]).sigmoid().numpy()
+        truth = held_out.seconds[held_out.last].long().numpy()
+        majority = sides[2 * sum(self.examples.seconds) > len(self.examples.seconds)]
+        outcome = HeldOutResult.of(np.stack([1 - last, last], 1), truth, sides, majority_label=majority)
+        anywhere = float(((head.logit(held_out.states) > 0) == (held_out.seconds > 0.5)).float().mean())
         card = write_classifier_card(
             title=f"Calibrator of `{self.model}`: {sides[0]} against {sides[1]}",
             settings=self._settings(head) | {"right at any place of a held-out text": f"{anywhere:.3f}"},
@@ -260,20 +224,21 @@ class CalibratorTraining:
             ),
             use=f"```console\nevenhand debias {self.model} --mode classifier --calibrator {folder.path}\n```",
         )
-        write_text(folder.path / "card.md", card)
         measures = outcome.measures() | {"accuracy_anywhere": anywhere}
-        folder.finish(measures, {"held_out": outcome.to_json()})
-        return measures
+        return folder.finish(measures, card=card, held_out=outcome.to_json())
 
-    def _majority(self) -> str:
-        seconds = sum(self.examples.seconds)
-        return self.examples.sides[2 * seconds > len(self.examples.seconds)]
+    def _places(
+        self, model: SteerableModel, chosen: Sequence[int], advance: Callable[[int], None]
+    ) -> TrainingStates:
+        states = token_states(model, [self.examples.texts[index] for index in chosen], self.recipe)
+        seconds = [self.examples.seconds[index] for index in chosen]
+        return select_states(states, seconds, self.recipe, on_text=advance)
 
     def _settings(self, head: Calibrator) -> dict[str, object]:
         recipe = self.recipe
         return {
             "model": f"{head.model}, revision {head.revision}",
-            "data": f"{self.data.name}, BLAKE2b-128 {file_digest(self.data)}",
+            "data": describe_file(self.data),
             "texts": f"{len(self.examples.texts):,}, {SHARE:.0%} held out, near-identical ones on one side",
             "states": f"{recipe.states}, discount {recipe.discount}, {recipe.places} places of a text",
             "training": f"AdamW, {recipe.epochs} epochs, rate {recipe.rate:g}, seed {recipe.seed}",
@@ -285,10 +250,10 @@ def token_states(model: SteerableModel, texts: Sequence[str], recipe: Calibrator
     if recipe.states == "hidden":
         yield from model.hidden_states(texts, longest=recipe.longest)
         return
-    anatomy = model.anatomy()
-    for row in anatomy.encode(texts):
-        chosen = torch.tensor(row[: recipe.longest], dtype=torch.long, device=anatomy.table.device)
-        yield anatomy.table[chosen].float()
+    head = model.anatomy()
+    for row in head.encode(texts):
+        chosen = torch.tensor(row[: recipe.longest], dtype=torch.long, device=head.table.device)
+        yield head.table[chosen].float()
 
 
 def load_steerable(name: str, execution: Execution) -> SteerableModel:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,21 +16,24 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress
 from evenhand.store.atomic_writes import storage_errors, write_text
 from evenhand.text.data_splits import SHARE
-from evenhand.training import job_folder
-from evenhand.training.job_folder import CHECKPOINT, TrainingFolder
-from evenhand.training.labelled_table import LabelledExamples, LabelledTexts
-from evenhand.training.linear_text import LinearText
-from evenhand.training.model_card import write_classifier_card
+from evenhand.training.job_folder import (
+    CHECKPOINT,
+    PREDICTIONS_FILE,
+    TextPrediction,
+    TrainingFolder,
+    write_predictions_csv,
+)
+from evenhand.training.labelled_table import LabelledExamples
+from evenhand.training.linear_text import ANALYSERS, CUTS, LinearText, SentimentAnalyser
+from evenhand.training.model_card import describe_file, score_command, write_classifier_card
+from evenhand.training.options import ClassificationTask
 from evenhand.training.presets import EpochLosses, FineTuningConfig
-from evenhand.training.sentiment_analysers import ANALYSERS, CUTS, SentimentAnalyser
-from evenhand.training.tasks import ClassificationTask
 from evenhand.training.test_measures import HeldOutResult, accuracy_ceiling
 
 if TYPE_CHECKING:
-    from evenhand.classifiers.word_networks import Kind
     from evenhand.training.backbones import Backbone
 
-
+BUILTIN: Final = "builtin"
 LINEAR: Final = "linear"
 LSTM: Final = "lstm"
 OVER_WORDS: Final = ("fasttext", "attention", "small-transformer")
@@ -41,6 +44,13 @@ _VOTERS: Final = "builtin:masked"
 """What three copies of vote where nothing else is named."""
 
 Probabilities = NDArray[np.floating]
+
+
+class LabelledPart(NamedTuple):
+    """Texts, and what is true of each: the number of its label, or a 0 or 1 for every label."""
+
+    texts: Sequence[str]
+    truth: NDArray[np.int64] | NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,108 +70,103 @@ class ClassifierFit:
 
     task: str
     backbone: str
+    labels: Sequence[str]
     recipe: FineTuningConfig
     longest: int
     device: str = "auto"
     offline: bool = False
+    each: bool = False
+    """Whether every label is a yes or no of its own."""
 
     def run(
-        self, examples: LabelledExamples, folder: Path, progress: Progress, *, checkpoint: Path
+        self,
+        train: LabelledPart,
+        held_out: LabelledPart,
+        folder: Path,
+        progress: Progress,
+        *,
+        checkpoint: Path,
     ) -> FittedClassifier:
         """The fitted classifier, stored in the folder; goes on from a checkpoint where there is one."""
         if self.backbone in ANALYSERS:
-            return FittedClassifier(SentimentAnalyser(self.backbone, examples.labels).probabilities, {})
+            return FittedClassifier(SentimentAnalyser(self.backbone, self.labels).probabilities, {})
         if backbone_kind(self.backbone) == ENSEMBLE:
-            return self._vote(examples, folder, progress)
-        return self._tune(examples, folder, progress, checkpoint)
+            return self._vote(train, held_out, folder, progress)
+        return self._tune(train, held_out, folder, progress, checkpoint)
 
     def steps(self, texts: int) -> int:
         """Steps of all networks together."""
-        networks = len(ensemble_members(self.backbone)) if backbone_kind(self.backbone) == ENSEMBLE else 1
+        networks = MEMBERS if backbone_kind(self.backbone) == ENSEMBLE else 1
         return -(-texts // self.recipe.batch) * self.recipe.epochs * networks
 
     def _tune(
-        self, examples: LabelledExamples, folder: Path, progress: Progress, checkpoint: Path
+        self,
+        train: LabelledPart,
+        held_out: LabelledPart,
+        folder: Path,
+        progress: Progress,
+        checkpoint: Path,
     ) -> FittedClassifier:
         from evenhand.tensors.devices import select_device
         from evenhand.training.finetuning import EncodedTexts, FineTuner
 
-        backbone = self._open_backbone(examples)
-        coded = [
-            EncodedTexts(backbone.encode(data.texts), examples.truth(data))
-            for data in (examples.train, examples.held_out)
-        ]
+        backbone = self._open_backbone(train.texts)
+        coded = [EncodedTexts(backbone.encode(part.texts), part.truth) for part in (train, held_out)]
         device = select_device(self.device)
         tuning = FineTuner(backbone.network, self.recipe, padding=backbone.padding, device=device)
         started = time.monotonic()
-        steps = self.steps(len(examples.train.texts))
-        with progress.step("training", steps) as advance, storage_errors(folder):
+        with progress.step("training", self.steps(len(train.texts))) as advance, storage_errors(folder):
             history = tuning.run(*coded, checkpoint=checkpoint, on_step=advance)
             backbone.save(folder)
-        used = {
+        settings = {
             "weights at the start": backbone.revision,
             "tokens read": str(backbone.longest),
             "time": f"{time.monotonic() - started:,.0f} s on {device.type}, since it was last started",
         }
 
         def probabilities(texts: Sequence[str]) -> Probabilities:
-            found: Probabilities = tuning.logits(backbone.encode(texts)).softmax(-1).numpy()
-            return found
+            logits = tuning.logits(backbone.encode(texts))
+            shares: Probabilities = (logits.sigmoid() if self.each else logits.softmax(-1)).numpy()
+            return shares
 
-        return FittedClassifier(probabilities, used, tuple(history))
+        return FittedClassifier(probabilities, settings, tuple(history))
 
-    def _vote(self, examples: LabelledExamples, folder: Path, progress: Progress) -> FittedClassifier:
-        from evenhand.classifiers import ensemble
+    def _vote(
+        self, train: LabelledPart, held_out: LabelledPart, folder: Path, progress: Progress
+    ) -> FittedClassifier:
+        from evenhand.classifiers.hub_classifier import save_ensemble, vote_shares
 
-        names = [f"member-{number}" for number in range(MEMBERS)]
+        folders = [folder / f"member-{number}" for number in range(MEMBERS)]
         fits = []
-        for number, (name, backbone) in enumerate(zip(names, ensemble_members(self.backbone), strict=True)):
-            (folder / name).mkdir(exist_ok=True)
+        for number, (own, backbone) in enumerate(zip(folders, ensemble_members(self.backbone), strict=True)):
+            own.mkdir(exist_ok=True)
             # Seeds far apart: the members of the next run must not be members of this one.
             recipe = replace(self.recipe, seed=self.recipe.seed + 1000 * (number + 1))
             member = replace(self, backbone=backbone, recipe=recipe)
-            checkpoint = folder / name / CHECKPOINT
-            fits.append(member.run(examples, folder / name, progress, checkpoint=checkpoint))
-        for name in names:
-            (folder / name / CHECKPOINT).unlink(missing_ok=True)
-        ensemble.save_ensemble(folder, members=names, labels=examples.labels)
-        used = {
-            f"member {number + 1}": fit.settings.get("weights at the start", "")
-            for number, fit in enumerate(fits)
-        }
+            fits.append(member.run(train, held_out, own, progress, checkpoint=own / CHECKPOINT))
+        for own in folders:
+            (own / CHECKPOINT).unlink(missing_ok=True)
+        save_ensemble(folder, members=[own.name for own in folders], labels=self.labels)
+        return FittedClassifier(
+            lambda texts: vote_shares([fit.probabilities(texts) for fit in fits]),
+            {f"member {n}": fit.settings.get("weights at the start", "") for n, fit in enumerate(fits, 1)},
+        )
 
-        def probabilities(texts: Sequence[str]) -> Probabilities:
-            return ensemble.vote_shares([fit.probabilities(texts) for fit in fits])
+    def _open_backbone(self, texts: Sequence[str]) -> Backbone:
+        from evenhand.training.backbones import WordBackbone, open_backbone
 
-        return FittedClassifier(probabilities, used)
-
-    def _open_backbone(self, examples: LabelledExamples) -> Backbone:
-        from evenhand.training.backbones import open_backbone
-        from evenhand.training.word_backbone import LstmBackbone, WordBackbone
-
-        if backbone_kind(self.backbone) == LSTM:
-            return LstmBackbone(
-                examples.train.texts,
-                examples.labels,
-                vectors=self.backbone.partition(":")[2],
-                longest=self.longest,
-                seed=self.recipe.seed,
-            )
-        if backbone_kind(self.backbone) in OVER_WORDS:
-            return WordBackbone(
-                cast("Kind", self.backbone),
-                examples.train.texts,
-                examples.labels,
-                longest=self.longest,
-                seed=self.recipe.seed,
-            )
+        kind, longest, seed = backbone_kind(self.backbone), self.longest, self.recipe.seed
+        if kind in (LSTM, *OVER_WORDS):
+            vectors = self.backbone.partition(":")[2]
+            return WordBackbone(kind, texts, self.labels, longest=longest, vectors=vectors, seed=seed)
         return open_backbone(
             self.backbone,
             task=self.task,
-            labels=examples.labels,
-            longest=self.longest,
-            seed=self.recipe.seed,
+            labels=self.labels,
+            longest=longest,
+            seed=seed,
             offline=self.offline,
+            each=self.each,
         )
 
 
@@ -176,26 +181,19 @@ def backbone_kind(backbone: str) -> str:
 def ensemble_members(backbone: str) -> tuple[str, ...]:
     """The three that vote: ``ensemble:A+B+C``, or three copies of one name with seeds of their own.
 
-    >>> members_of("ensemble:lstm")
+    >>> ensemble_members("ensemble:lstm")
     ('lstm', 'lstm', 'lstm')
     """
     names = (backbone.partition(":")[2] or _VOTERS).split("+")
     members = tuple(names * MEMBERS if len(names) == 1 else names)
-    if (
-        len(members) != MEMBERS
-        or not all(members)
-        or any(backbone_kind(name) not in (LSTM, *OVER_WORDS, "transformer") for name in members)
-    ):
+    able = (LSTM, *OVER_WORDS, "transformer")
+    if len(members) != MEMBERS or not all(name and backbone_kind(name) in able for name in members):
         raise InputError(
             f"the ensemble {backbone!r} has {len(names)} member(s)",
             expected="one name, or three joined by +, each a transformer or a network over words",
             fix="for example ensemble:builtin:masked or ensemble:lstm+lstm:embedded+builtin:masked",
         )
     return members
-
-
-BUILTIN: Final = "builtin"
-"""What was said of every unseen text: ``part, text, label, said`` and a probability a label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,192 +205,153 @@ class ClassifierTraining:
     valid: Path | None
     columns: tuple[str, str]
     examples: LabelledExamples
-    backbone: str
-    recipe: FineTuningConfig
-    longest: int
-    device: str = "auto"
-    offline: bool = False
+    fit: ClassifierFit
     test: Path | None = None
     """A table of further texts to test on."""
 
     def identity(self) -> dict[str, Json]:
         """What decides the result, apart from the machine."""
-        neural = {**asdict(self.recipe), "max_length": self.longest} if self._is_trained() else {}
-        further = {"test": file_digest(self.test)} if self.test else {}
-        vectors = {"vectors": self._vectors()} if backbone_kind(self.backbone) == LSTM else {}
-        return {
+        identity: dict[str, Json] = {
             "task": self.task.name,
             "data": file_digest(self.data),
             "valid": file_digest(self.valid) if self.valid else None,
             "columns": list(self.columns),
-            "backbone": self.backbone,
-            "seed": self.recipe.seed,
-            **further,
-            **vectors,
-            **neural,
+            "backbone": self.fit.backbone,
+            "seed": self.fit.recipe.seed,
         }
+        if self.test:
+            identity["test"] = file_digest(self.test)
+        if backbone_kind(self.fit.backbone) == LSTM:
+            from evenhand.training.backbones import vectors_identity
 
-    def _vectors(self) -> str:
-        from evenhand.training.word_backbone import vectors_identity
-
-        return vectors_identity(self.backbone.partition(":")[2])
+            identity["vectors"] = vectors_identity(self.fit.backbone.partition(":")[2])
+        return identity | (
+            {**asdict(self.fit.recipe), "max_length": self.fit.longest} if self._is_trained() else {}
+        )
 
     def lines(self) -> tuple[str, ...]:
         """What will be done."""
-        examples = self.examples
-        train, held_out = len(examples.train.texts), len(examples.held_out.texts)
+        examples, count = self.examples, len(self.examples.train.texts)
+        further = "" if examples.test is None else f", {len(examples.test.texts):,} to test on"
+        how = f", {self._recipe()}: {self.fit.steps(count):,} steps" if self._is_trained() else ""
         return (
-            f"texts    {train:,} to learn from, {held_out:,} held out{self._further()}; labels "
+            f"texts    {count:,} to learn from, {len(examples.held_out.texts):,} held out{further}; labels "
             f"{', '.join(examples.labels)}",
-            f"backbone {self.backbone}"
-            + (f", {self._recipe()}: {self._steps():,} steps" if self._is_trained() else ""),
+            f"backbone {self.fit.backbone}{how}",
             *(f"note     {note}" for note in (*examples.notes, *self._ceiling_note())),
         )
 
-    def _further(self) -> str:
-        return "" if self.examples.test is None else f", {len(self.examples.test.texts):,} to test on"
-
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Train, store, measure; the measures by name."""
+        examples, unseen = self.examples, self.examples.unseen_parts()
+        train, held_out = (
+            LabelledPart(data.texts, examples.truth(data)) for data in (examples.train, examples.held_out)
+        )
         with progress.step("yardstick", None):
-            linear = self._linear()
-        if self.backbone == LINEAR:
+            linear = LinearText.fit(train.texts, examples.truth(examples.train), examples.labels)
+        yardstick = None
+        if self.fit.backbone == LINEAR:
             with storage_errors(folder.path):
                 linear.save(folder.path)
-            return self._finish(folder, FittedClassifier(linear.probabilities, {}), None)
-        fitted = self.fit().run(self.examples, folder.path, progress, checkpoint=folder.checkpoint)
-        yardstick = self._outcome(self.examples.held_out, linear.probabilities(self.examples.held_out.texts))
-        return self._finish(folder, fitted, yardstick)
-
-    def fit(self) -> ClassifierFit:
-        """How the backbone is fitted."""
-        return ClassifierFit(
-            self.task.name, self.backbone, self.recipe, self.longest, self.device, self.offline
+            fitted = FittedClassifier(linear.probabilities, {})
+        else:
+            fitted = self.fit.run(train, held_out, folder.path, progress, checkpoint=folder.checkpoint)
+            yardstick = examples.judge("dev", linear.probabilities(held_out.texts))
+        answers = {part: fitted.probabilities(data.texts) for part, data in unseen.items()}
+        outcomes = {part: examples.judge(part, shares) for part, shares in answers.items()}
+        predictions = (
+            (TextPrediction(part, text, label, examples.labels[int(row.argmax())]), row)
+            for part, data in unseen.items()
+            for text, label, row in zip(data.texts, data.labels, answers[part], strict=True)
         )
-
-    def _linear(self) -> LinearText:
-        train = self.examples.train
-        return LinearText.fit(train.texts, self.examples.truth(train), self.examples.labels)
-
-    def _outcome(self, data: LabelledTexts, probabilities: NDArray[np.floating]) -> HeldOutResult:
-        examples = self.examples
-        truth = examples.truth(data)
-        return HeldOutResult.of(probabilities, truth, examples.labels, majority_label=examples.majority_label)
-
-    def _finish(
-        self, folder: TrainingFolder, fitted: FittedClassifier, yardstick: HeldOutResult | None
-    ) -> Mapping[str, float]:
-        said = {part: fitted.probabilities(data.texts) for part, data in self.examples.unseen_parts().items()}
-        outcomes = {
-            part: self._outcome(data, said[part]) for part, data in self.examples.unseen_parts().items()
-        }
-        write_text(folder.path / job_folder.PREDICTIONS_FILE, self._predictions(said))
-        text = write_classifier_card(
+        write_text(folder.path / PREDICTIONS_FILE, write_predictions_csv(examples.labels, predictions))
+        card = write_classifier_card(
             title=f"Classifier `{self.task.name}`",
             settings=self._settings() | dict(fitted.settings),
             held_out=outcomes["dev"],
             yardstick=yardstick,
             history=fitted.history,
-            notes=(*self.examples.notes, *self._honesty(), *self._ceiling_note(), *_further(outcomes)),
-            use=_use(self.task.name, folder.path, self.backbone),
+            notes=(*examples.notes, *self._honesty(), *self._ceiling_note(), *_further(outcomes)),
+            use=_use(self.task.name, folder.path, self.fit.backbone),
         )
-        write_text(folder.path / "card.md", text)
         measures = outcomes["dev"].measures() | self._ceilings()
         if yardstick is not None:
             measures |= {"linear_accuracy": yardstick.measures()["accuracy"]}
         if "test" in outcomes:
             measures |= {f"test_{name}": value for name, value in outcomes["test"].measures().items()}
-        details = {"held_out" if part == "dev" else part: found.to_json() for part, found in outcomes.items()}
-        folder.finish(measures, details)
-        return measures
+        details = {
+            "held_out" if part == "dev" else part: outcome.to_json() for part, outcome in outcomes.items()
+        }
+        return folder.finish(measures, card=card, **details)
 
     def _ceilings(self) -> dict[str, float]:
         """The largest possible accuracy of each part whose texts stand under several labels."""
-        found = {
-            part: accuracy_ceiling(data.texts, data.labels)
+        tops = {
+            "ceiling" if part == "dev" else f"{part}_ceiling": accuracy_ceiling(data.texts, data.labels)
             for part, data in self.examples.unseen_parts().items()
         }
-        return {
-            f"{part}_ceiling" if part != "dev" else "ceiling": top for part, top in found.items() if top < 1
-        }
+        return {name: top for name, top in tops.items() if top < 1}
 
-    def _ceiling_note(self) -> tuple[str, ...]:
-        return tuple(
-            f"Some held-out texts stand under several labels: no classifier with one answer a text can be "
-            f"right "
-            f"on more than {top:.3f} of them."
-            for name, top in self._ceilings().items()
-            if name == "ceiling"
-        )
-
-    def _predictions(self, said: Mapping[str, NDArray[np.floating]]) -> str:
-        labels = self.examples.labels
-        rows = (
-            (job_folder.TextPrediction(part, text, label, labels[int(row.argmax())]), row)
-            for part, data in self.examples.unseen_parts().items()
-            for text, label, row in zip(data.texts, data.labels, said[part], strict=True)
-        )
-        return job_folder.write_predictions_csv(labels, rows)
+    def _ceiling_note(self) -> list[str]:
+        top = self._ceilings().get("ceiling")
+        if top is None:
+            return []
+        return [
+            "Some held-out texts stand under several labels: no classifier with one answer a text can be "
+            f"right on more than {top:.3f} of them."
+        ]
 
     def _settings(self) -> dict[str, object]:
         train, held_out = self.examples.train.counts(), self.examples.held_out.counts()
-        counts = ", ".join(
-            f"{label} {train[label]:,} + {held_out[label]:,}" for label in self.examples.labels
+        counts = [f"{label} {train[label]:,} + {held_out[label]:,}" for label in self.examples.labels]
+        settings: dict[str, object] = {"data": describe_file(self.data)}
+        division = (
+            f"{SHARE:.0%} of each label, seed {self.fit.recipe.seed}; near-identical texts stay on one side"
         )
-        how = (
-            f"from {self.valid.name}" if self.valid else f"{SHARE:.0%} of each label, seed {self.recipe.seed}"
-        )
-        return {
-            "data": f"{self.data.name}, BLAKE2b-128 {file_digest(self.data)}",
-            **(
-                {"test data": f"{self.valid.name}, BLAKE2b-128 {file_digest(self.valid)}"}
-                if self.valid
-                else {}
-            ),
-            "texts (training + held out)": counts,
-            "held out": how + "; near-identical texts stay on one side" * (self.valid is None),
-            "backbone": self.backbone,
-            **({"training": self._recipe()} if self._is_trained() else {}),
+        if self.valid:
+            settings["test data"] = describe_file(self.valid)
+            division = f"from {self.valid.name}"
+        settings |= {
+            "texts (training + held out)": ", ".join(counts),
+            "held out": division,
+            "backbone": self.fit.backbone,
         }
-
-    def _steps(self) -> int:
-        return self.fit().steps(len(self.examples.train.texts))
+        return settings | ({"training": self._recipe()} if self._is_trained() else {})
 
     def _is_trained(self) -> bool:
-        return self.backbone not in (LINEAR, *ANALYSERS)
+        return self.fit.backbone not in (LINEAR, *ANALYSERS)
 
     def _recipe(self) -> str:
-        recipe = self.recipe
+        recipe = self.fit.recipe
         stop = "" if recipe.patience is None else f", stops after {recipe.patience} epochs without gain"
-        optimiser = "AdamW" if recipe.weight_decay else "Adam"
-        kept = " kept" if recipe.is_constant else ""
+        constant = " kept" if recipe.is_constant else ""
         return (
-            f"{optimiser}, {recipe.epochs} epochs, batch {recipe.batch}, learning rate "
-            f"{recipe.rate:g}{kept}, "
-            f"at most {self.longest} tokens a text, seed {recipe.seed}{stop}"
+            f"{'AdamW' if recipe.weight_decay else 'Adam'}, {recipe.epochs} epochs, batch {recipe.batch}, "
+            f"learning rate {recipe.rate:g}{constant}, at most {self.fit.longest} tokens a text, "
+            f"seed {recipe.seed}{stop}"
         )
 
-    def _honesty(self) -> tuple[str, ...]:
+    def _honesty(self) -> list[str]:
         """What makes the held-out figures look better than they are."""
         notes = []
-        if self.recipe.patience is not None:
+        if self.fit.recipe.patience is not None:
             notes.append(
                 "The epoch was chosen by the held-out loss: the held-out figures are a little too good."
             )
-        if self.backbone == BUILTIN:
+        if self.fit.backbone == BUILTIN:
             notes.append(
                 "The embedded encoder has itself learned from the data sets named on its card: texts of "
                 "those are not unseen, whichever side of the split they stand on."
             )
-        return tuple(notes)
+        return notes
 
 
 def _further(outcomes: Mapping[str, HeldOutResult]) -> list[str]:
     """The result on further test texts, in a sentence."""
     if "test" not in outcomes:
         return []
-    found = outcomes["test"].accuracy
-    return [f"On the {found.n} further test texts: {found.value:.3f} ({found.low:.3f} to {found.high:.3f})."]
+    share = outcomes["test"].accuracy
+    return [f"On the {share.n} further test texts: {share.value:.3f} ({share.low:.3f} to {share.high:.3f})."]
 
 
 def _use(task: str, folder: Path, backbone: str) -> str:
@@ -402,7 +361,7 @@ def _use(task: str, folder: Path, backbone: str) -> str:
             f"{CUTS[backbone]:g}."
         )
     if backbone != LINEAR:
-        return f"```console\nevenhand score FILE --group AXIS=COLUMN --metrics {task}={folder}\n```"
+        return score_command(f"{task}={folder}")
     return (
         "A yardstick for other backbones, not a metric. From Python: "
         "`evenhand.training.linear_text.LinearText.load(folder).probabilities(texts)`."

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 from torch import Tensor
 
 from evenhand.core.errors import InputError
@@ -27,11 +27,25 @@ from evenhand.tensors.devices import single_thread
 from evenhand.text.hard_debiasing import load_gender_words
 from evenhand.text.word_vectors import WordVectors, save_vectors, word_form
 from evenhand.training.corpus_text import split_documents
+from evenhand.training.training_loop import write_whole
 
+Ids = npt.NDArray[np.int32]
+Counts = npt.NDArray[np.int64]
+Matrix = npt.NDArray[np.float32]
+
+_LOG = logging.getLogger(__name__)
+_TOKEN: Final = re.compile(r"\w+(?:'\w+)?")
+_NOT_A_WORD: Final = re.compile(r"[\d_]")
+_WORD_CLAIM: Final = 4
+"""What a lower-case occurrence counts for: to get a vector, a name must be four times as common as a word."""
+LEAST: Final = 10
+"""Occurrences below which no word gets a vector."""
+BREAK: Final = -1
+"""What separates two documents among the encoded words."""
 WINDOW_LENGTH: Final = 48
-"""Words looked at together. Pairs across the edges are not met: 5 % of them, others in every epoch."""
+"""Words read together. Pairs across the edges are left out: 5 % of them, others in every epoch."""
 SHARED_NEGATIVES: Final = 32
-"""Random words a stretch is told apart from; weighted, so that each pair counts ``negatives`` of them."""
+"""Random words a stretch is contrasted with; weighted, so that each pair counts ``negatives`` of them."""
 WINDOWS_PER_STEP: Final = 8
 """Stretches a step at most."""
 MAX_STEP_WEIGHT: Final = 5.0
@@ -45,9 +59,9 @@ class SkipGramConfig:
 
     window: int = 5
     """The farthest neighbour. One at distance d weighs (window + 1 - d) / window, which is how often a word
-    whose reach is drawn between 1 and ``window`` would meet it."""
+    whose reach is drawn between 1 and ``window`` would reach it."""
     negatives: int = 5
-    """Random words each word is told apart from."""
+    """Random words each word is contrasted with."""
     rate: float = 0.025
     """The learning rate at the start; it falls in a line to nearly 0 at the end of the last epoch."""
     common: float = 1e-4
@@ -68,10 +82,10 @@ class SkipGramBatch(NamedTuple):
 
 
 def run_epoch(
-    ids: npt.NDArray[np.int32],
-    counts: npt.NDArray[np.int64],
-    words: npt.NDArray[np.float32],
-    contexts: npt.NDArray[np.float32],
+    ids: Ids,
+    counts: Counts,
+    words: Matrix,
+    contexts: Matrix,
     *,
     settings: SkipGramConfig,
     seed: int,
@@ -81,7 +95,7 @@ def run_epoch(
     """Change ``words`` and ``contexts`` in place by one pass over the text.
 
     Args:
-        ids: Word numbers; negative ones part documents.
+        ids: Word numbers; negative ones separate documents.
         counts: How often each word occurs.
         words: The vectors, one row a word.
         contexts: The output vectors, one row a word.
@@ -91,29 +105,37 @@ def run_epoch(
         share: Share of it that this pass is.
     """
     rng = np.random.default_rng(seed)
-    number, document = _subsample(ids, _keep_shares(counts, settings.common), rng)
+    number, document = subsample(ids, keep_shares(counts, settings.common), rng)
     tables = torch.from_numpy(words), torch.from_numpy(contexts)
-    edges = _draw_edges(counts, settings.power)
+    edges = draw_edges(counts, settings.power)
     stretches, highest = learning_schedule(edges, settings)
+    reach = reach_weights(WINDOW_LENGTH, settings.window)
+    whole = len(number) // WINDOW_LENGTH
+    near, part = (
+        torch.from_numpy(a[: whole * WINDOW_LENGTH]).view(-1, WINDOW_LENGTH) for a in (number, document)
+    )
     with single_thread(), torch.inference_mode():
-        for progress, step in _steps(number, document, edges, settings.window, stretches, rng):
-            rate = highest * max(1 - done - share * progress, 1e-4)
+        for at in range(0, whole, stretches):
+            some, where = near[at : at + stretches].long(), part[at : at + stretches]
+            weights = reach * (where[:, :, None] == where[:, None, :])
+            drawn = np.searchsorted(edges, rng.random((len(some), SHARED_NEGATIVES)))
+            rate = highest * max(1 - done - share * (at / whole), 1e-4)
+            step = SkipGramBatch(some, weights, torch.from_numpy(drawn))
             update_vectors(*tables, step, rate=rate, negatives=settings.negatives)
 
 
 def learning_schedule(edges: npt.NDArray[np.float64], settings: SkipGramConfig) -> tuple[int, float]:
     """(stretches a step, learning rate at the start) for random words drawn by these edges.
 
-    A word of a small vocabulary is met so often in a step that fewer stretches, or a lower rate, must do.
+    A word of a small vocabulary occurs so often in a step that fewer stretches, or a lower rate, must do.
 
-    >>> pace(np.linspace(0.001, 1, 1000), Settings()), pace(np.array([0.5, 1.0]), Settings(rate=0.1))[0]
-    ((8, 0.025), 1)
+    >>> learning_schedule(np.linspace(0.001, 1, 1000), SkipGramConfig())
+    (8, 0.025)
     """
     most = float(np.diff(edges, prepend=0.0).max())
     heat = settings.rate * settings.negatives * (settings.window + 1) * WINDOW_LENGTH * most
-    return max(1, min(WINDOWS_PER_STEP, int(MAX_STEP_WEIGHT / heat))), settings.rate * min(
-        1.0, MAX_STEP_WEIGHT / heat
-    )
+    limit = MAX_STEP_WEIGHT / heat
+    return max(1, min(WINDOWS_PER_STEP, int(limit))), settings.rate * min(1.0, limit)
 
 
 def update_vectors(
@@ -144,65 +166,27 @@ def reach_weights(length: int, window: int) -> Tensor:
     return ((window + 1 - distance).clamp(min=0) / window) * (distance > 0)
 
 
-def _subsample(
-    ids: npt.NDArray[np.int32], shares: npt.NDArray[np.float32], rng: np.random.Generator
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+def subsample(ids: Ids, shares: Matrix, rng: np.random.Generator) -> tuple[Ids, Ids]:
     """The words that are not skipped this time, and the number of each one's document."""
     is_word = ids >= 0
     document = np.cumsum(~is_word, dtype=np.int32)
-    kept = is_word & (rng.random(len(ids), dtype=np.float32) < shares[ids])
+    is_used = is_word & (rng.random(len(ids), dtype=np.float32) < shares[ids])
     # Stretches begin elsewhere in every epoch.
     first = int(rng.integers(WINDOW_LENGTH))
-    return ids[kept][first:], document[kept][first:]
+    return ids[is_used][first:], document[is_used][first:]
 
 
-def _steps(
-    number: npt.NDArray[np.int32],
-    document: npt.NDArray[np.int32],
-    edges: npt.NDArray[np.float64],
-    window: int,
-    stretches: int,
-    rng: np.random.Generator,
-) -> Iterator[tuple[float, SkipGramBatch]]:
-    """(share of the pass that lies behind, step); the words of a last partial stretch are left out."""
-    reach = reach_weights(WINDOW_LENGTH, window)
-    whole = len(number) // WINDOW_LENGTH
-    near, part = (
-        torch.from_numpy(a[: whole * WINDOW_LENGTH]).view(-1, WINDOW_LENGTH) for a in (number, document)
-    )
-    for at in range(0, whole, stretches):
-        some, where = near[at : at + stretches].long(), part[at : at + stretches]
-        weights = reach * (where[:, :, None] == where[:, None, :])
-        drawn = np.searchsorted(edges, rng.random((len(some), SHARED_NEGATIVES)))
-        yield at / whole, SkipGramBatch(some, weights, torch.from_numpy(drawn))
-
-
-def _keep_shares(counts: npt.NDArray[np.int64], common: float) -> npt.NDArray[np.float32]:
-    """For each word the chance that an occurrence is kept: 1 unless its share of the text is above common."""
+def keep_shares(counts: Counts, common: float) -> Matrix:
+    """For each word the chance that an occurrence is used: 1 unless its share of the text is above common."""
     relative = np.maximum(counts / counts.sum() / common, 1e-12)
-    shares: npt.NDArray[np.float32] = np.minimum((np.sqrt(relative) + 1) / relative, 1.0).astype(np.float32)
+    shares: Matrix = np.minimum((np.sqrt(relative) + 1) / relative, 1.0).astype(np.float32)
     return shares
 
 
-def _draw_edges(counts: npt.NDArray[np.int64], power: float) -> npt.NDArray[np.float64]:
+def draw_edges(counts: Counts, power: float) -> npt.NDArray[np.float64]:
     """The upper edges of the words' parts of [0, 1], each as wide as its frequency to ``power``."""
     weights = np.cumsum(counts.astype(np.float64) ** power)
     return np.asarray(weights / weights[-1])
-
-
-_LOG = logging.getLogger(__name__)
-_TOKEN: Final = re.compile(r"\w+(?:'\w+)?")
-_NOT_A_WORD: Final = re.compile(r"[\d_]")
-_WORD_CLAIM: Final = 4
-"""What a lower-case occurrence counts for: to get a vector, a name must be four times as common as a word."""
-LEAST: Final = 10
-"""Occurrences below which no word gets a vector."""
-BREAK: Final = -1
-"""What stands between two documents among the encoded words."""
-
-Ids = npt.NDArray[np.int32]
-Counts = npt.NDArray[np.int64]
-Matrix = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,13 +207,6 @@ class WordVocabulary(NamedTuple):
     counts: Counts
 
 
-class _State(NamedTuple):
-    words: Matrix
-    contexts: Matrix
-    epochs: int
-    """Epochs done."""
-
-
 def train_word_vectors(
     paths: Sequence[Path], out: Path, *, recipe: WordVectorConfig | None = None, limit: int | None = None
 ) -> WordVectors:
@@ -246,7 +223,7 @@ def train_word_vectors(
     vocabulary, ids = _encode_corpus(paths, out, recipe, limit)
     matrix = fit_word_vectors(ids, vocabulary.counts, recipe, checkpoint=out / "checkpoint.safetensors")
     path = out / "vectors.safetensors"
-    part = _part(path)
+    part = path.with_suffix(".partial")
     save_vectors(vocabulary.words, matrix, part)
     part.replace(path)
     return WordVectors.create(vocabulary.words, matrix, source=str(path))
@@ -275,9 +252,9 @@ def choose_vocabulary(
         if not _NOT_A_WORD.search(word):
             total[word] += count
             claim[word] += count * (_WORD_CLAIM if written[0].islower() else 1)
-    wanted = frozenset(required)
+    first = frozenset(required)
     able = [word for word, count in total.items() if count >= least]
-    able.sort(key=lambda word: (word not in wanted, -claim[word], word))
+    able.sort(key=lambda word: (word not in first, -claim[word], word))
     words = sorted(able[:size], key=lambda word: (-total[word], word))
     return WordVocabulary(tuple(words), np.array([total[word] for word in words], dtype=np.int64))
 
@@ -292,18 +269,23 @@ def fit_word_vectors(
     ids: Ids, counts: Counts, recipe: WordVectorConfig, *, checkpoint: Path | None = None
 ) -> Matrix:
     """The vectors of the encoded words, one row a word; goes on from the checkpoint where there is one."""
-    state = (
-        _read_state(checkpoint) if checkpoint and checkpoint.exists() else _first_state(len(counts), recipe)
-    )
-    for epoch in range(state.epochs, recipe.epochs):
+    if checkpoint and checkpoint.exists():
+        state = {name: np.array(values) for name, values in load_file(checkpoint).items()}
+        words, contexts, first = state["words"], state["contexts"], int(state["epochs"][0])
+    else:
+        draws = np.random.default_rng(recipe.seed).random((len(counts), recipe.width))
+        words, first = ((draws - 0.5) / recipe.width).astype(np.float32), 0
+        contexts = np.zeros_like(words)
+    for epoch in range(first, recipe.epochs):
         start = time.monotonic()
         schedule = {"done": epoch / recipe.epochs, "share": 1 / recipe.epochs}
         seed = recipe.seed * 1000 + epoch
-        run_epoch(ids, counts, state.words, state.contexts, settings=recipe.settings, seed=seed, **schedule)
+        run_epoch(ids, counts, words, contexts, settings=recipe.settings, seed=seed, **schedule)
         if checkpoint:
-            _write_state(state._replace(epochs=epoch + 1), checkpoint)
+            state = {"words": words, "contexts": contexts, "epochs": np.array([epoch + 1])}
+            write_whole(checkpoint, {name: torch.from_numpy(values) for name, values in state.items()})
         _LOG.info("epoch %d of %d: %.0f s", epoch + 1, recipe.epochs, time.monotonic() - start)
-    return combine_vectors(state.words, state.contexts)
+    return combine_vectors(words, contexts)
 
 
 def combine_vectors(words: Matrix, contexts: Matrix) -> Matrix:
@@ -328,12 +310,15 @@ def _encode_corpus(
             raise InputError(
                 "the texts hold no word often enough", expected=f"words that occur {LEAST} times"
             )
-        letters = np.frombuffer("\n".join(vocabulary.words).encode(), dtype=np.uint8)
-        ids = encode_texts(_texts(paths, limit), vocabulary.words)
-        _save({"letters": letters, "counts": vocabulary.counts, "ids": ids}, stored)
+        encoded = {
+            "letters": np.frombuffer("\n".join(vocabulary.words).encode(), dtype=np.uint8).copy(),
+            "counts": vocabulary.counts,
+            "ids": encode_texts(_texts(paths, limit), vocabulary.words),
+        }
+        write_whole(stored, {name: torch.from_numpy(values) for name, values in encoded.items()})
     tensors = load_file(stored)
     words = tuple(tensors["letters"].tobytes().decode().split("\n"))
-    _LOG.info("%d words, %d running words kept", len(words), int((tensors["ids"] >= 0).sum()))
+    _LOG.info("%d words, %d running words", len(words), int((tensors["ids"] >= 0).sum()))
     return WordVocabulary(words, tensors["counts"]), tensors["ids"]
 
 
@@ -344,37 +329,8 @@ def _texts(paths: Sequence[Path], limit: int | None) -> Iterator[str]:
 
 
 def _encode_text(text: str, index: dict[str, int]) -> Ids:
-    found = (index.get(word_form(word), BREAK) for word in _TOKEN.findall(text.lower()))
-    kept = [number for number in found if number != BREAK]
-    return np.array([*kept, BREAK], dtype=np.int32)
-
-
-def _first_state(words: int, recipe: WordVectorConfig) -> _State:
-    draws = np.random.default_rng(recipe.seed).random((words, recipe.width))
-    first = ((draws - 0.5) / recipe.width).astype(np.float32)
-    return _State(first, np.zeros_like(first), 0)
-
-
-def _write_state(state: _State, checkpoint: Path) -> None:
-    tensors = {"words": state.words, "contexts": state.contexts, "epochs": np.array([state.epochs])}
-    _save(tensors, checkpoint)
-
-
-def _save(tensors: dict[str, npt.NDArray[np.generic]], path: Path) -> None:
-    """Write a file whole or not at all: a kill leaves a part, which the next call writes again."""
-    part = _part(path)
-    save_file(tensors, part)
-    part.replace(path)
-
-
-def _part(path: Path) -> Path:
-    # Not `store.atomic`: it needs Polars, which a GPU machine may lack.
-    return path.with_suffix(".part")
-
-
-def _read_state(checkpoint: Path) -> _State:
-    tensors = load_file(checkpoint)
-    return _State(np.array(tensors["words"]), np.array(tensors["contexts"]), int(tensors["epochs"][0]))
+    numbers = (index.get(word_form(word), BREAK) for word in _TOKEN.findall(text.lower()))
+    return np.array([*(number for number in numbers if number != BREAK), BREAK], dtype=np.int32)
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -19,9 +19,9 @@ from evenhand.training.labelled_data import outlet
 
 _WORD: Final = re.compile(r"[a-z]{3,}")
 _RUN: Final = 6
-"""Words of a run that is looked for in other articles."""
-_HELD: Final = 5
-"""Articles that hold a standing phrase at least."""
+"""Words of a run that is searched for in other articles."""
+_FEWEST: Final = 5
+"""Fewest articles that contain a standing phrase."""
 _TIME: Final = """
 monday tuesday wednesday thursday friday saturday sunday january february march april may june july
 august september october november december jan feb mar apr jun jul aug sep sept oct nov dec today
@@ -57,13 +57,11 @@ indeed certainly absolutely actually together along apart alone further forward 
 via mid self pro sen rep calif didn doesn don isn wasn couldn wouldn aren haven won hasn ve ll re mr
 mrs ms dr etc
 """
-"""Words any article holds."""
+"""Words any article contains."""
 
 
 _Outlet = tuple[str, bool]
 """An outlet and its side."""
-
-
 _LINE: Final = "an object with text, label (0 or 1) and source"
 
 
@@ -82,7 +80,7 @@ class SideWord(NamedTuple):
     contrast: float
 
 
-class _Parts(NamedTuple):
+class _OutletParts(NamedTuple):
     shares: dict[_Outlet, float]
     """Each outlet's share of its side's weight."""
     words: dict[str, dict[_Outlet, float]]
@@ -99,14 +97,14 @@ class IdeologyWords:
 
 @dataclass(frozen=True, slots=True)
 class WordLimits:
-    """What a word must show before it may speak for a side."""
+    """What a word must show to represent a side."""
 
     words: int = 250
     """Words a side."""
     articles: int = 20
-    """Articles of the side that hold it."""
+    """Articles of the side that contain it."""
     outlets: int = 8
-    """Outlets of the side that hold it: no outlet's habit is taken for a side's."""
+    """Outlets of the side that contain it: one outlet's habit does not count as a side's."""
     outlet_cap: int = 300
     """What the articles of one outlet weigh together at most."""
     steadiness: float = 1.25
@@ -155,14 +153,13 @@ def contrast_words(articles: Sequence[LabelledArticle], *, limits: WordLimits | 
     """
     limits = limits or WordLimits()
     left_out = read_closed_class().union(*(part.split() for part in (_TIME, _PRESS, _GENERIC)))
-    left_out |= _name_words(article.source for article in articles)
+    left_out |= {word for source in {article.source for article in articles} for word in _words(source)}
     texts = without_phrases(articles)
     bags = [Counter(word for word in words if word not in left_out) for words in texts]
-    parts = _outlet_parts(articles, bags, cap=limits.outlet_cap)
-    spread = {side: _spread(articles, bags, conservative=side) for side in (False, True)}
+    names = [(outlet(article.source), article.conservative) for article in articles]
+    parts = _outlet_parts(names, bags, cap=limits.outlet_cap)
     return IdeologyWords(
-        liberal=_top(parts, spread[False], limits, sign=-1),
-        conservative=_top(parts, spread[True], limits, sign=1),
+        *(_choose_words(names, bags, parts, limits, conservative=side) for side in (False, True))
     )
 
 
@@ -173,48 +170,39 @@ def without_phrases(articles: Sequence[LabelledArticle]) -> list[list[str]]:
     """
     texts = [_words(article.text) for article in articles]
     names = [outlet(article.source) for article in articles]
-    holding: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    outlets: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for name, words in zip(names, texts, strict=True):
-        for run in {tuple(words[start : start + _RUN]) for start in range(len(words) - _RUN + 1)}:
-            holding[run][name] += 1
+        for run in set(_runs(words)):
+            outlets[run][name] += 1
     phrases = {
-        run for run, by in holding.items() if by.total() >= _HELD and 2 * max(by.values()) >= by.total()
+        run for run, by in outlets.items() if by.total() >= _FEWEST and 2 * max(by.values()) >= by.total()
     }
-    return [_less_phrases(words, phrases) for words in texts]
+    remaining = []
+    for words in texts:
+        starts = [start for start, run in enumerate(_runs(words)) if run in phrases]
+        dropped = {place for start in starts for place in range(start, start + _RUN)}
+        remaining.append([word for place, word in enumerate(words) if place not in dropped])
+    return remaining
+
+
+def _runs(words: list[str]) -> list[tuple[str, ...]]:
+    return [tuple(words[start : start + _RUN]) for start in range(len(words) - _RUN + 1)]
 
 
 def write_words(sides: IdeologyWords, path: Path) -> None:
     """Write the words of both sides as JSON, strongest first."""
-    lists = {
-        "liberal": [word for word, _ in sides.liberal],
-        "conservative": [word for word, _ in sides.conservative],
-    }
+    lists = {name: [word for word, _ in getattr(sides, name)] for name in ("liberal", "conservative")}
     path.write_text(json.dumps(lists, indent=1) + "\n", encoding="utf-8")
-
-
-def _less_phrases(words: list[str], phrases: Set[tuple[str, ...]]) -> list[str]:
-    dropped = {
-        place
-        for start in range(len(words) - _RUN + 1)
-        if tuple(words[start : start + _RUN]) in phrases
-        for place in range(start, start + _RUN)
-    }
-    return [word for place, word in enumerate(words) if place not in dropped]
 
 
 def _words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def _name_words(sources: Iterable[str]) -> frozenset[str]:
-    return frozenset(word for source in set(sources) for word in _words(source))
-
-
-def _outlet_parts(articles: Sequence[LabelledArticle], bags: Sequence[Counter[str]], *, cap: int) -> _Parts:
+def _outlet_parts(names: Sequence[_Outlet], bags: Sequence[Counter[str]], *, cap: int) -> _OutletParts:
     """What each outlet adds to the mean TF-IDF of each word on its side."""
-    names = [(outlet(article.source), article.conservative) for article in articles]
-    sizes = Counter(name for name, _ in names)
-    weights = [min(1.0, cap / sizes[name]) for name, _ in names]
+    sizes = Counter(names)
+    weights = [min(1.0, cap / sizes[name]) for name in names]
     totals = {
         side: sum(w for (_, s), w in zip(names, weights, strict=True) if s is side) for side in (False, True)
     }
@@ -222,69 +210,55 @@ def _outlet_parts(articles: Sequence[LabelledArticle], bags: Sequence[Counter[st
         raise InputError(
             "the articles are all of one side", expected="labels 0 (liberal) and 1 (conservative)"
         )
-    holding = Counter(word for bag in bags for word in bag)
-    parts = _Parts(defaultdict(float), defaultdict(lambda: defaultdict(float)))
+    frequency = Counter(word for bag in bags for word in bag)
+    parts = _OutletParts(defaultdict(float), defaultdict(lambda: defaultdict(float)))
     for name, bag, weight in zip(names, bags, weights, strict=True):
         share = weight / totals[name[1]]
         parts.shares[name] += share
-        for word, value in _tf_idf(bag, holding, len(bags)).items():
-            parts.words[word][name] += share * value
+        row = {word: (1 + math.log(n)) * math.log(len(bags) / frequency[word]) for word, n in bag.items()}
+        length = math.sqrt(sum(value * value for value in row.values()))
+        for word, value in row.items() if length else ():
+            parts.words[word][name] += share * (value / length)
     return parts
 
 
-def _contrast(word: str, parts: _Parts) -> tuple[float, float]:
+def _contrast(mine: Mapping[_Outlet, float], shares: Mapping[_Outlet, float]) -> tuple[float, float]:
     """Conservative minus liberal mean TF-IDF, and its standard error with outlets as clusters."""
-    mine = parts.words[word]
     means = {side: sum(value for (_, s), value in mine.items() if s is side) for side in (False, True)}
-    squares = sum((mine.get(name, 0.0) - share * means[name[1]]) ** 2 for name, share in parts.shares.items())
+    squares = sum((mine.get(name, 0.0) - share * means[name[1]]) ** 2 for name, share in shares.items())
     return means[True] - means[False], math.sqrt(squares)
 
 
-def _largest_part(word: str, parts: _Parts, *, sign: int) -> float:
-    """The share of a word's weight on a side that its heaviest outlet there has."""
-    values = [value for (_, side), value in parts.words[word].items() if side is (sign > 0)]
-    return max(values) / sum(values)
-
-
-def _tf_idf(bag: Counter[str], holding: Mapping[str, int], articles: int) -> dict[str, float]:
-    row = {word: (1 + math.log(count)) * math.log(articles / holding[word]) for word, count in bag.items()}
-    length = math.sqrt(sum(value * value for value in row.values()))
-    return {word: value / length for word, value in row.items()} if length else {}
-
-
-def _spread(
-    articles: Sequence[LabelledArticle], bags: Sequence[Counter[str]], *, conservative: bool
-) -> dict[str, tuple[int, int]]:
-    """For each word the articles and the outlets of a side that hold it."""
-    count: Counter[str] = Counter()
-    outlets: dict[str, set[str]] = defaultdict(set)
-    for article, bag in zip(articles, bags, strict=True):
-        if article.conservative is conservative:
-            name = outlet(article.source)
-            count.update(bag.keys())
-            for word in bag:
-                outlets[word].add(name)
-    return {word: (count[word], len(outlets[word])) for word in count}
-
-
-def _top(
-    parts: _Parts, spread: Mapping[str, tuple[int, int]], limits: WordLimits, *, sign: int
+def _choose_words(
+    names: Sequence[_Outlet],
+    bags: Sequence[Counter[str]],
+    parts: _OutletParts,
+    limits: WordLimits,
+    *,
+    conservative: bool,
 ) -> tuple[SideWord, ...]:
-    able = []
-    for word, (articles, outlets) in spread.items():
-        if articles >= limits.articles and outlets >= limits.outlets:
-            contrast, error = _contrast(word, parts)
+    """The words of a side that show what the limits ask, strongest first."""
+    count: Counter[str] = Counter()
+    for (_, side), bag in zip(names, bags, strict=True):
+        if side is conservative:
+            count.update(bag.keys())
+    sign = 1 if conservative else -1
+    words = []
+    for word, articles in count.items():
+        own = [value for (_, side), value in parts.words[word].items() if side is conservative]
+        if articles >= limits.articles and len(own) >= limits.outlets:
+            contrast, error = _contrast(parts.words[word], parts.shares)
             is_steady = contrast * sign > max(0.0, limits.steadiness * error)
-            if is_steady and _largest_part(word, parts, sign=sign) <= limits.one_outlet:
-                able.append(SideWord(word, contrast * sign))
-    able.sort(key=lambda found: (-found.contrast, found.word))
-    if len(able) < limits.words:
+            if is_steady and max(own) / sum(own) <= limits.one_outlet:
+                words.append(SideWord(word, contrast * sign))
+    words.sort(key=lambda chosen: (-chosen.contrast, chosen.word))
+    if len(words) < limits.words:
         raise InputError(
-            f"a side has only {len(able)} words of its own",
+            f"a side has only {len(words)} words of its own",
             expected=f"{limits.words} words, each in {limits.articles} articles of {limits.outlets} outlets",
             fix="give more articles, or ask for fewer words",
         )
-    return tuple(able[: limits.words])
+    return tuple(words[: limits.words])
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -19,6 +19,9 @@ from evenhand.store.table_files import read_cells, spreadsheet_csv, unguard_cell
 
 RECORD: Final = "training.json"
 CHECKPOINT: Final = "checkpoint.safetensors"
+"""Where the state between epochs is kept until a training is finished."""
+PREDICTIONS_FILE: Final = "predictions.csv"
+"""What was said of every unseen text: ``part, text, label, said`` and a probability a label."""
 
 
 class TrainingFolder:
@@ -29,7 +32,7 @@ class TrainingFolder:
     """
 
     def __init__(self, path: Path, *, identity: Mapping[str, Json], fresh: bool = False) -> None:
-        self.path = path
+        self.path, self.checkpoint = path, path / CHECKPOINT
         self._identity = cast("dict[str, Json]", json.loads(json.dumps(identity)))
         with storage_errors(path):
             path.mkdir(parents=True, exist_ok=True)
@@ -52,15 +55,12 @@ class TrainingFolder:
     ) -> None:
         self._lock.release(remove=True)
 
-    @property
-    def checkpoint(self) -> Path:
-        """Where the state between epochs is kept until the training is finished."""
-        return self.path / CHECKPOINT
-
-    def finish(self, measures: Mapping[str, float], details: Mapping[str, Json] | None = None) -> None:
-        """Write down that the training is finished and what it came to; the checkpoint goes."""
-        self._write({"identity": self._identity, "measures": dict(measures), **(details or {})})
+    def finish(self, measures: Mapping[str, float], *, card: str, **details: Json) -> Mapping[str, float]:
+        """Write the card and that the training is finished; the checkpoint goes. Returns the measures."""
+        write_text(self.path / "card.md", card)
+        self._write({"identity": self._identity, "measures": dict(measures), **details})
         self.checkpoint.unlink(missing_ok=True)
+        return measures
 
     def _resume(self) -> Mapping[str, float] | None:
         path = self.path / RECORD
@@ -106,9 +106,6 @@ class TrainingFolder:
                 entry.unlink()
 
 
-PREDICTIONS_FILE: Final = "predictions.csv"
-
-
 class TextPrediction(NamedTuple):
     """A text of a part, its label, and the label that was said."""
 
@@ -130,5 +127,5 @@ def write_predictions_csv(
 
 
 def read_predictions(path: Path) -> list[TextPrediction]:
-    """The predictions of a file that ``predictions_csv`` made."""
+    """The predictions of a file that ``write_predictions_csv`` made."""
     return [TextPrediction(*map(unguard_cell, row)) for row in read_cells(path, TextPrediction._fields)]

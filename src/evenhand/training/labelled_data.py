@@ -1,4 +1,4 @@
-"""Read the labelled data sets the classifiers learn from, each with its splits: train, valid, and tests.
+"""Read the labelled articles the classifiers learn from, with their splits: train, valid, and tests.
 
 Splits are decided by digests of what must not be shared (a text, an outlet), never by order or chance, so
 they are the same everywhere. A target is one number a label of a head, in [0, 1]; None where nobody said.
@@ -6,17 +6,14 @@ they are the same everywhere. A target is one number a label of a head, in [0, 1
 
 from __future__ import annotations
 
-import csv
-import html
 import json
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from evenhand.classifiers.heads import EMOTION, INTENSITY, REGARD
 from evenhand.core.digests import digest
 from evenhand.text.data_splits import find_near_duplicates
 
@@ -24,8 +21,6 @@ VALID_SHARE: Final = 10
 """One training text in ten is kept for choosing and calibrating."""
 TEST_SHARE: Final = 5
 """One text in five is held out where a data set has no split of its own."""
-PRESENT: Final = 2 / 3
-"""Intensity given to an emotion that is only said to be present: moderate, the mean of the graded tweets."""
 LARGE_OUTLET: Final = 600
 """Outlets of this many articles or more are never held out: they are most of the training text."""
 
@@ -44,17 +39,6 @@ _SPELLINGS: Final = {
     "reason foundation": "reason",
 }
 """Other names of one outlet or writer, as :func:`outlet` finds them, to the name that stands for all."""
-_EKMAN: Final = {
-    "anger": ("anger", "annoyance", "disapproval"),
-    "fear": ("fear", "nervousness"),
-    "joy": (
-        *("joy", "amusement", "approval", "excitement", "gratitude", "love", "optimism", "relief"),
-        *("pride", "admiration", "desire", "caring"),
-    ),
-    "sadness": ("sadness", "disappointment", "embarrassment", "grief", "remorse"),
-    "neutral": ("neutral",),
-}
-"""The data set's own folding of its labels; surprise and disgust have no label of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,29 +51,6 @@ class Example:
     targets: Targets
 
 
-def toxicity(folder: Path) -> list[Example]:
-    """Comments marked toxic or not: a fifth held out, less what nearly repeats a training comment."""
-    rows = _csv_rows(folder / "toxicity" / "jigsaw_slice.csv")
-    examples = [
-        Example(_plain(text), "jigsaw", _by_text(text), {"toxicity": (float(label), None)})
-        for text, label in rows
-    ]
-    return without_repeats(examples)
-
-
-def hate(folder: Path) -> list[Example]:
-    """Tweets with the share of readers who saw hatred of a group, for the label ``identity_attack``."""
-    rows = _csv_rows(folder / "toxicity" / "davidson.csv")
-    return without_repeats(
-        [
-            Example(
-                tweet(row[6]), "davidson", _by_text(row[6]), {"toxicity": (None, int(row[2]) / int(row[1]))}
-            )
-            for row in rows[1:]
-        ]
-    )
-
-
 def ideology(folder: Path) -> list[Example]:
     """Article openings, left 0 and right 1; tests ``known`` (outlets met in training) and ``unseen``."""
     articles = [
@@ -100,50 +61,10 @@ def ideology(folder: Path) -> list[Example]:
     hidden = unseen_outlets(Counter(outlet(article["source"]) for _, article in articles))
     examples = []
     for split, article in articles:
-        held = "known" if split == "valid" else _valid(article["text"])
+        held = "known" if split == "valid" else split_training(article["text"])
         where = "unseen" if outlet(article["source"]) in hidden else held
         examples.append(Example(article["text"], "articles", where, {"ideology": (float(article["label"]),)}))
     return without_repeats(examples)
-
-
-def emotion(folder: Path) -> list[Example]:
-    """Graded tweets (official train and dev) and forum comments with 28 labels, folded to ours.
-
-    What nearly repeats a training text of its own data set is in no test.
-    """
-    tweets, comments = _graded_tweets(folder / "emotion"), _forum_comments(folder / "emotion")
-    return [*without_repeats(list(tweets)), *without_repeats(list(comments))]
-
-
-def regard(path: Path) -> list[Example]:
-    """Our own masked sentences, one JSON object a line with ``text``, ``label`` and ``pair``.
-
-    The sentences of a hard pair share a frame and stand on one side of the split: the pair's name decides.
-    """
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return [
-        Example(
-            row["text"],
-            "regard",
-            _valid(row.get("pair") or row["text"]),
-            {"regard": _one_hot(row["label"], REGARD.labels)},
-        )
-        for row in rows
-    ]
-
-
-def published_regard(folder: Path) -> list[Example]:
-    """The 302 published annotations, all of them a test: nothing is ever trained on them."""
-    names = {"-1": "negative", "0": "neutral", "1": "positive"}
-    lines = [
-        line.split("\t", 1)
-        for split in ("train", "dev", "test")
-        for line in (folder / "regard" / f"regard_{split}.tsv").read_text(encoding="utf-8").splitlines()
-    ]
-    return [
-        Example(text, "regard-302", "test", {"regard": _one_hot(names[label], REGARD.labels)})
-        for label, text in lines
-    ]
 
 
 def without_repeats(examples: Sequence[Example]) -> list[Example]:
@@ -158,8 +79,8 @@ def without_repeats(examples: Sequence[Example]) -> list[Example]:
 def outlet(source: str) -> str:
     """The family of a source, so that an outlet's sections are not split: "Fox News (Online)" is "fox"."""
     name = re.split(r" - |\(|\.com", source.lower())[0]
-    found = " ".join(word for word in re.findall(r"[\w']+", name) if word not in _GENERIC) or name.strip()
-    return _SPELLINGS.get(found, found)
+    family = " ".join(word for word in re.findall(r"[\w']+", name) if word not in _GENERIC) or name.strip()
+    return _SPELLINGS.get(family, family)
 
 
 def unseen_outlets(articles: Mapping[str, int]) -> frozenset[str]:
@@ -169,77 +90,11 @@ def unseen_outlets(articles: Mapping[str, int]) -> frozenset[str]:
     )
 
 
-def tweet(text: str) -> str:
-    r"""A tweet as a reader sees it: entities and ``\n`` undone, names and links as plain words.
-
-    >>> tweet("@you RT: it &amp; that\\n http://t.co/x #sad")
-    'user RT: it & that link sad'
-    """
-    text = html.unescape(html.unescape(text)).replace("\\n", " ")
-    text = re.sub(r"@\w+", "user", re.sub(r"https?://\S+", "link", text))
-    return " ".join(text.replace("#", "").split())
+def split_training(text: str) -> str:
+    """``valid`` for one text in ten, else ``train``."""
+    return "valid" if text_number(text) // TEST_SHARE % VALID_SHARE == 0 else "train"
 
 
-def _graded_tweets(folder: Path) -> Iterator[Example]:
-    for split, name in (("train", "train"), ("test", "dev")):
-        grades: dict[str, dict[str, int]] = defaultdict(dict)
-        for kind in INTENSITY.labels:
-            path = folder / f"semeval_EI-oc_{kind}_{name}.txt"
-            for line in path.read_text(encoding="utf-8").splitlines()[1:]:
-                _, text, _, grade = line.split("\t")
-                grades[text][kind] = int(grade[0])
-        for text, graded in grades.items():
-            where = _valid(text) if split == "train" else split
-            yield Example(tweet(text), "tweets", where, _graded_targets(graded))
-
-
-def _graded_targets(graded: Mapping[str, int]) -> Targets:
-    """Intensities where graded; a class where just one emotion was graded highest and above none."""
-    intensity = tuple(graded[kind] / 3 if kind in graded else None for kind in INTENSITY.labels)
-    best = max(graded.values())
-    leading = [kind for kind, grade in graded.items() if grade == best]
-    if best == 0 or len(leading) > 1:
-        return {"intensity": intensity}
-    return {"intensity": intensity, "emotion": _one_hot(leading[0], EMOTION.labels)}
-
-
-def _forum_comments(folder: Path) -> Iterator[Example]:
-    names = (folder / "goemotions_emotions.txt").read_text(encoding="utf-8").split()
-    ours = {label: kind for kind, labels in _EKMAN.items() for label in labels}
-    for split, name in (("train", "train"), ("valid", "dev"), ("test", "test")):
-        for line in (folder / f"goemotions_{name}.tsv").read_text(encoding="utf-8").splitlines():
-            text, labels, _ = line.split("\t")
-            kinds = {ours.get(names[int(label)], "none") for label in labels.split(",")}
-            yield Example(_plain(text), "forum", split, _folded_targets(kinds))
-
-
-def _folded_targets(kinds: set[str]) -> Targets:
-    intensity = tuple(PRESENT if kind in kinds else 0.0 for kind in INTENSITY.labels)
-    if len(kinds) > 1 or kinds == {"none"}:
-        return {"intensity": intensity}
-    return {"intensity": intensity, "emotion": _one_hot(next(iter(kinds)), EMOTION.labels)}
-
-
-def _one_hot(label: str, labels: tuple[str, ...]) -> tuple[float, ...]:
-    return tuple(float(label == other) for other in labels)
-
-
-def _by_text(text: str) -> str:
-    return "test" if _number(text) % TEST_SHARE == 0 else _valid(text)
-
-
-def _valid(text: str) -> str:
-    return "valid" if _number(text) // TEST_SHARE % VALID_SHARE == 0 else "train"
-
-
-def _number(text: str) -> int:
+def text_number(text: str) -> int:
+    """The number that decides a text's split; case and spaces do not matter."""
     return int(digest(" ".join(text.lower().split())), 16)
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _csv_rows(path: Path) -> list[list[str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.reader(file))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from evenhand.core.errors import InputError
 from evenhand.store.table_files import read_lines, read_table, unguard_table
 from evenhand.text.data_splits import divide_texts, find_near_duplicates
-from evenhand.training.tasks import ClassificationTask
+from evenhand.training.options import ClassificationTask
+from evenhand.training.test_measures import HeldOutResult
 
 LEAST: Final = 20
 """Texts below which there is nothing to learn from and nothing to measure on."""
 
 
-@dataclass(frozen=True, slots=True)
-class LabelledTexts:
+class LabelledTexts(NamedTuple):
     """Texts and the label of each."""
 
     texts: tuple[str, ...]
@@ -38,7 +38,7 @@ class LabelledTexts:
 def read_labelled_texts(
     path: Path, task: ClassificationTask, *, text: str = "text", label: str = "label"
 ) -> LabelledTexts:
-    """The texts of a table with their labels told in our words.
+    """The texts of a table with their labels mapped to ours.
 
     A ``.tsv`` file whose first line is a label and a text has no names of columns: the layout in which the
     regard study published its annotations. Rows without a text or without a label are left out and counted; a
@@ -47,21 +47,18 @@ def read_labelled_texts(
     table = _study_table(path, task, text, label)
     if table is None:
         table = read_table(path, {"--text": text, "--label": label})
-    kept: list[tuple[str, str]] = []
+    # Tables of ours are guarded against formulas.
+    texts = unguard_table(table.select(text))[text]
+    rows: list[tuple[str, str]] = []
     skipped: Counter[str] = Counter()
-    for number, (words, given) in enumerate(_cells(table, text, label), start=1):
+    for number, (words, given) in enumerate(zip(texts, table[label], strict=True), start=1):
         if words is None or not words.strip():
             skipped["empty text"] += 1
         elif given is None or not given.strip():
             skipped["no label"] += 1
         else:
-            kept.append((words, _our_label(given, task, number, path)))
-    return LabelledTexts(tuple(words for words, _ in kept), tuple(ours for _, ours in kept), dict(skipped))
-
-
-def _cells(table: pl.DataFrame, text: str, label: str) -> Iterator[tuple[str | None, str | None]]:
-    """Text and label of each row; tables of ours are guarded against formulas."""
-    yield from zip(unguard_table(table.select(text))[text], table[label], strict=True)
+            rows.append((words, _our_label(given, task, number, path)))
+    return LabelledTexts(tuple(words for words, _ in rows), tuple(ours for _, ours in rows), dict(skipped))
 
 
 def _study_table(path: Path, task: ClassificationTask, text: str, label: str) -> pl.DataFrame | None:
@@ -128,6 +125,11 @@ class LabelledExamples:
         counts = self.train.counts()
         return max(self.labels, key=lambda label: counts[label])
 
+    def judge(self, part: str, probabilities: NDArray[np.floating]) -> HeldOutResult:
+        """What answers for the texts of an unseen part are worth."""
+        truth = self.truth(self.unseen_parts()[part])
+        return HeldOutResult.of(probabilities, truth, self.labels, majority_label=self.majority_label)
+
     def unseen_parts(self) -> dict[str, LabelledTexts]:
         """The parts that nothing was learned from: ``dev`` and, where there is one, ``test``."""
         return {"dev": self.held_out} | ({"test": self.test} if self.test is not None else {})
@@ -148,8 +150,15 @@ def read_examples(
     check_enough(whole, data)
     notes = [f"{count} rows left out: {reason}" for reason, count in whole.skipped.items()]
     if valid is None:
-        found = divide_texts(whole.texts, whole.labels, seed=seed)
-        train, held_out = _select_texts(whole, found.train), _select_texts(whole, found.held_out)
+        split = divide_texts(whole.texts, whole.labels, seed=seed)
+        train, held_out = (
+            LabelledTexts(
+                tuple(whole.texts[place] for place in places),
+                tuple(whole.labels[place] for place in places),
+                {},
+            )
+            for places in (split.train, split.held_out)
+        )
     else:
         train, held_out = whole, read_labelled_texts(valid, task, text=text, label=label)
         notes += _check_unseen(train, held_out, valid, "held-out")
@@ -183,12 +192,6 @@ def _note_unmasked(task: ClassificationTask, data: LabelledTexts) -> list[str]:
     if task.name != "regard" or not count:
         return []
     return [
-        f"{count:,} of {len(data.texts):,} texts have no {MASK}: the classifier reads what is said of "
+        f"{count:,} of {len(data.texts):,} texts have no {MASK}: the classifier reads the regard for "
         f"{MASK}, mask the person with it"
     ]
-
-
-def _select_texts(data: LabelledTexts, places: Sequence[int]) -> LabelledTexts:
-    return LabelledTexts(
-        tuple(data.texts[place] for place in places), tuple(data.labels[place] for place in places), {}
-    )

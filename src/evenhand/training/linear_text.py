@@ -1,11 +1,11 @@
-"""The yardstick: logistic regression over hashed word n-grams, fitted in seconds and stored in two files."""
+"""The yardsticks: logistic regression over hashed word n-grams, and analysers that learn nothing."""
 
 from __future__ import annotations
 
 import json
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
@@ -16,6 +16,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
 from evenhand.core.files import apply_umask
+from evenhand.core.registry import require_library
 
 Floats = NDArray[np.float64]
 Features = csr_matrix | Floats
@@ -36,7 +37,8 @@ class LogisticRegression:
         logits = np.asarray(features @ self.weights.T) + self.bias
         if logits.shape[1] == 1:
             return np.asarray(1 / (1 + np.exp(-logits)))
-        return _softmax(logits)
+        raised = np.exp(logits - logits.max(1, keepdims=True))
+        return np.asarray(raised / raised.sum(1, keepdims=True))
 
 
 def hashed_ngrams(texts: Sequence[str], *, longest: int = 2, buckets: int = BUCKETS) -> csr_matrix:
@@ -77,29 +79,25 @@ def fit_logistic_regression(
     truth = labels[:, None].astype(float) if outputs == 1 else np.eye(classes)[labels]
     width = features.shape[1]
 
-    def objective(flat: Floats) -> tuple[float, Floats]:
-        model = LogisticRegression(flat[: outputs * width].reshape(outputs, width), flat[outputs * width :])
-        said = model.probabilities(features)
-        right = np.where(truth > 0, said, 1 - said if outputs == 1 else 1.0)
-        loss = -np.log(np.maximum(right, 1e-300)).sum() + (model.weights**2).sum() / (2 * strength)
-        slope = np.asarray((features.T @ (said - truth)).T) + model.weights / strength
-        return float(loss), np.concatenate([slope.ravel(), (said - truth).sum(0)])
+    def unpack(flat: Floats) -> LogisticRegression:
+        return LogisticRegression(flat[: outputs * width].reshape(outputs, width), flat[outputs * width :])
 
-    found = minimize(
-        objective, np.zeros(outputs * (width + 1)), jac=True, method="L-BFGS-B", options={"maxiter": 300}
-    )
-    return LogisticRegression(found.x[: outputs * width].reshape(outputs, width), found.x[outputs * width :])
+    def objective(flat: Floats) -> tuple[float, Floats]:
+        model = unpack(flat)
+        shares = model.probabilities(features)
+        right = np.where(truth > 0, shares, 1 - shares if outputs == 1 else 1.0)
+        loss = -np.log(np.maximum(right, 1e-300)).sum() + (model.weights**2).sum() / (2 * strength)
+        slope = np.asarray((features.T @ (shares - truth)).T) + model.weights / strength
+        return float(loss), np.concatenate([slope.ravel(), (shares - truth).sum(0)])
+
+    start = np.zeros(outputs * (width + 1))
+    return unpack(minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 300}).x)
 
 
 def _unit_rows(matrix: csr_matrix) -> csr_matrix:
     lengths = np.sqrt(np.asarray(matrix.multiply(matrix).sum(1)).ravel())
     matrix.data = matrix.data / np.repeat(np.maximum(lengths, 1e-12), np.diff(matrix.indptr))
     return matrix
-
-
-def _softmax(logits: Floats) -> Floats:
-    raised = np.exp(logits - logits.max(1, keepdims=True))
-    return np.asarray(raised / raised.sum(1, keepdims=True))
 
 
 FORMAT: Final = "evenhand-linear"
@@ -140,8 +138,8 @@ class LinearText:
     def probabilities(self, texts: Sequence[str]) -> Floats:
         """One row a text, one column a label, each row summing to 1."""
         features: csr_matrix = hashed_ngrams(texts)[:, self.columns]
-        said = self.model.probabilities(weight_columns(features, self.frequency))
-        return said if said.shape[1] > 1 else np.hstack([1 - said, said])
+        shares = self.model.probabilities(weight_columns(features, self.frequency))
+        return shares if shares.shape[1] > 1 else np.hstack([1 - shares, shares])
 
     def save(self, folder: Path) -> None:
         """Write ``model.safetensors`` and ``config.json``."""
@@ -187,3 +185,42 @@ def _check(
         raise ValueError("a column is no bucket")
     if not all(np.isfinite(part).all() for part in (frequency, model.weights, model.bias)):
         raise ValueError("a weight is not finite")
+
+
+ANALYSERS: Final = ("vader", "textblob")
+SCALE: Final = ("negative", "neutral", "positive")
+CUTS: Final[Mapping[str, float]] = {"vader": 0.05, "textblob": 0.05}
+"""A polarity beyond the cut has a side; VADER's own, and the same for TextBlob, whose authors give none."""
+
+
+class SentimentAnalyser:
+    """VADER or TextBlob as a classifier of negative, neutral and positive; it learns nothing.
+
+    Its whole weight is on one label. Labels that a data set has beside the three are never given.
+    """
+
+    def __init__(self, name: str, labels: Sequence[str]) -> None:
+        self._polarities = _polarities(name)
+        self._cut = CUTS[name]
+        self._labels = tuple(labels)
+
+    def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """One row a text: 1 for its label, 0 for the others."""
+        answers = np.zeros((len(texts), len(self._labels)))
+        # Where the data has no such label, the nearest it has is the neutral one, or the first.
+        other = self._labels.index("neutral") if "neutral" in self._labels else 0
+        for row, polarity in enumerate(self._polarities(texts)):
+            side = SCALE[1 + (polarity >= self._cut) - (polarity <= -self._cut)]
+            answers[row, self._labels.index(side) if side in self._labels else other] = 1.0
+        return answers
+
+
+def _polarities(name: str) -> Callable[[Sequence[str]], Sequence[float]]:
+    if name == "vader":
+        from evenhand.metrics.vader import VaderScorer
+
+        return VaderScorer().compounds
+    require_library("textblob")
+    from textblob import TextBlob
+
+    return lambda texts: [float(TextBlob(text).sentiment.polarity) for text in texts]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from evenhand.core.digests import file_digest
 from evenhand.training.presets import EpochLosses
 from evenhand.training.test_measures import HeldOutResult, LabelScore
 
@@ -26,40 +28,42 @@ def write_classifier_card(
     use: str,
 ) -> str:
     """The card of a classifier in Markdown."""
-    parts = [
-        f"# {title}",
-        markdown_table(("", ""), [(name, str(value)) for name, value in settings.items()]),
-        "## Held-out results",
+    results = [
         _results(held_out, yardstick),
         markdown_table(
             ("label", "precision", "recall", "F1", "texts"), [_class_row(row) for row in held_out.classes]
         ),
         "Texts by true label (rows) and predicted label (columns):",
-        _confusion(held_out),
-        *([_history(history)] if history else []),
-        "## Limits",
-        "\n".join(f"- {note}" for note in (*notes, _LIMITS)),
-        "## Use",
-        use,
+        markdown_table(
+            ("", *held_out.labels),
+            [
+                (label, *map("{:,}".format, row))
+                for label, row in zip(held_out.labels, held_out.confusion, strict=True)
+            ],
+        ),
     ]
-    return "\n\n".join(parts) + "\n"
+    if history:
+        epochs = [
+            (str(n), f"{epoch.loss:.4f}", f"{epoch.held_out_loss:.4f}") for n, epoch in enumerate(history, 1)
+        ]
+        results.append(markdown_table(("epoch", "training loss", "held-out loss"), epochs))
+    return write_card(title=title, settings=settings, results=results, notes=(*notes, _LIMITS), use=use)
 
 
-def write_words_card(
+def write_card(
     *,
     title: str,
     settings: Mapping[str, object],
-    header: Sequence[str],
-    rows: Sequence[Sequence[str]],
+    results: Sequence[str],
     notes: Sequence[str],
     use: str,
 ) -> str:
-    """The card of a lexicon or of word vectors in Markdown."""
+    """The card of anything trained, in Markdown."""
     parts = [
         f"# {title}",
         markdown_table(("", ""), [(name, str(value)) for name, value in settings.items()]),
         "## Held-out results",
-        markdown_table(header, rows),
+        *results,
         "## Limits",
         "\n".join(f"- {note}" for note in notes),
         "## Use",
@@ -68,9 +72,20 @@ def write_words_card(
     return "\n\n".join(parts) + "\n"
 
 
+def describe_file(path: Path) -> str:
+    """A file's name and digest, for a card."""
+    return f"{path.name}, BLAKE2b-128 {file_digest(path)}"
+
+
+def score_command(metric: str) -> str:
+    """The command that scores a file with what was trained."""
+    return f"```console\nevenhand score FILE --group AXIS=COLUMN --metrics {metric}\n```"
+
+
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table; bars in cells are escaped, so that a file's name cannot break it."""
-    lines = [header, ["---"] * len(header), *([_cell(cell) for cell in row] for row in rows)]
+    cells = [[" ".join(cell.replace("|", "\\|").split()) for cell in row] for row in rows]
+    lines = [header, ["---"] * len(header), *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -99,32 +114,10 @@ def _results(held_out: HeldOutResult, yardstick: HeldOutResult | None) -> str:
 
 
 def _accuracy(held_out: HeldOutResult) -> str:
-    found = held_out.accuracy
-    if found.value is None or found.low is None or found.high is None:
-        return "no texts"
-    return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
+    share = held_out.accuracy
+    return f"{share.value:.3f} ({share.low:.3f} to {share.high:.3f})"
 
 
 def _class_row(score: LabelScore) -> tuple[str, ...]:
     numbers = (score.precision, score.recall, score.f1)
     return (score.label, *("-" if n is None else f"{n:.3f}" for n in numbers), f"{score.n:,}")
-
-
-def _confusion(held_out: HeldOutResult) -> str:
-    rows = [
-        (label, *(f"{count:,}" for count in row))
-        for label, row in zip(held_out.labels, held_out.confusion, strict=True)
-    ]
-    return markdown_table(("", *held_out.labels), rows)
-
-
-def _history(history: Sequence[EpochLosses]) -> str:
-    rows = [
-        (str(number), f"{epoch.loss:.4f}", f"{epoch.held_out_loss:.4f}")
-        for number, epoch in enumerate(history, start=1)
-    ]
-    return markdown_table(("epoch", "training loss", "held-out loss"), rows)
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.replace("|", "\\|").split())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress
-from evenhand.store.atomic_writes import storage_errors, write_text
 from evenhand.store.table_files import read_table
 from evenhand.text.data_splits import divide_texts
+from evenhand.training.classifier_job import ClassifierFit, LabelledPart
 from evenhand.training.job_folder import TrainingFolder
 from evenhand.training.labelled_table import LEAST
-from evenhand.training.model_card import write_classifier_card
-from evenhand.training.presets import EpochLosses, FineTuningConfig
-from evenhand.training.test_measures import HeldOutResult
+from evenhand.training.model_card import describe_file, score_command, write_classifier_card
+from evenhand.training.test_measures import HeldOutResult, roc_auc
 
 KINDS: Final[Mapping[str, Mapping[str, str]]] = {
     "toxicity": {
@@ -77,7 +76,10 @@ def read_multilabel(
         train = whole
     else:
         split = divide_texts(whole.texts, ["yes" if one else "no" for one in whole.any()], seed=seed)
-        train, held_out = _select_texts(whole, split.train), _select_texts(whole, split.held_out)
+        train, held_out = (
+            MultilabelTexts(tuple(whole.texts[place] for place in places), whole.truth[list(places)])
+            for places in (split.train, split.held_out)
+        )
     notes = (f"{skipped} rows left out: no text, or a label that is not 0 or 1.",) if skipped else ()
     return MultilabelExamples(train, held_out, labels, notes)
 
@@ -90,11 +92,7 @@ class MultilabelTraining:
     data: Path
     valid: Path | None
     examples: MultilabelExamples
-    backbone: str
-    recipe: FineTuningConfig
-    longest: int
-    device: str = "auto"
-    offline: bool = False
+    fit: ClassifierFit
 
     def identity(self) -> dict[str, Json]:
         """What decides the result, apart from the machine."""
@@ -103,121 +101,56 @@ class MultilabelTraining:
             "labels": list(self.examples.labels),
             "data": file_digest(self.data),
             "valid": file_digest(self.valid) if self.valid else None,
-            "backbone": self.backbone,
-            **asdict(self.recipe),
-            "max_length": self.longest,
+            "backbone": self.fit.backbone,
+            **asdict(self.fit.recipe),
+            "max_length": self.fit.longest,
         }
 
     def lines(self) -> tuple[str, ...]:
         """What will be done."""
         train, held_out = self.examples.train, self.examples.held_out
+        fit, recipe = self.fit, self.fit.recipe
         return (
             f"texts    {len(train.texts):,} to learn from, {len(held_out.texts):,} held out; a yes or no to "
             f"each of {', '.join(self.examples.labels)}",
-            f"backbone {self.backbone}, {self.recipe.epochs} epochs, batch {self.recipe.batch}, learning "
-            f"rate {self.recipe.rate:g}, at most {self.longest} tokens: {self._steps():,} steps",
+            f"backbone {fit.backbone}, {recipe.epochs} epochs, batch {recipe.batch}, learning rate "
+            f"{recipe.rate:g}, at most {fit.longest} tokens: {fit.steps(len(train.texts)):,} steps",
         )
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Train, store, measure; the measures by name."""
-        from evenhand.tensors.devices import select_device
-        from evenhand.training.backbones import open_backbone
-        from evenhand.training.finetuning import EncodedTexts, FineTuner
-
-        examples = self.examples
-        backbone = open_backbone(
-            self.backbone,
-            task=self.task,
-            labels=examples.labels,
-            longest=self.longest,
-            seed=self.recipe.seed,
-            offline=self.offline,
-            each=True,
-        )
-        coded = [
-            EncodedTexts(backbone.encode(part.texts), part.truth)
-            for part in (examples.train, examples.held_out)
-        ]
-        device = select_device(self.device)
-        tuning = FineTuner(backbone.network, self.recipe, padding=backbone.padding, device=device)
-        started = time.monotonic()
-        with progress.step("training", self._steps()) as advance, storage_errors(folder.path):
-            history = tuning.run(*coded, checkpoint=folder.checkpoint, on_step=advance)
-            backbone.save(folder.path)
-        seconds = time.monotonic() - started
-        said = tuning.logits(coded[1].rows).sigmoid().numpy()
-        used = {"weights at the start": backbone.revision, "time": f"{seconds:,.0f} s on {device.type}"}
-        return self._finish(folder, said, history, used)
-
-    def _finish(
-        self,
-        folder: TrainingFolder,
-        said: NDArray[np.floating],
-        history: Sequence[EpochLosses],
-        used: Mapping[str, str],
-    ) -> Mapping[str, float]:
-        truth = self.examples.held_out
-        worst = said.max(1)
+        train, held_out, labels = self.examples.train, self.examples.held_out, self.examples.labels
+        parts = LabelledPart(*train), LabelledPart(*held_out)
+        fitted = self.fit.run(*parts, folder.path, progress, checkpoint=folder.checkpoint)
+        shares = fitted.probabilities(held_out.texts)
+        worst = shares.max(1)
         outcome = HeldOutResult.of(
-            np.stack([1 - worst, worst], axis=1), truth.any(), ("none", "any"), majority_label="none"
+            np.stack([1 - worst, worst], axis=1), held_out.any(), ("none", "any"), majority_label="none"
         )
-        found = {
-            label: roc_auc_or_none(said[:, place], truth.truth[:, place]) for place, label in self._places()
+        areas, notes = {}, []
+        for label, answers, truth in zip(labels, shares.T, held_out.truth.T, strict=True):
+            area = roc_auc(answers, truth > 0)
+            shown = "undefined" if math.isnan(area) else f"{area:.3f}"
+            notes.append(f"{label}: area under the curve {shown}, {int(truth.sum())} held-out texts have it.")
+            if not math.isnan(area):
+                areas[f"auc_{label}"] = area
+        counts = [f"{label} {int(count):,}" for label, count in zip(labels, train.truth.sum(0), strict=True)]
+        settings = {
+            "data": describe_file(self.data),
+            "texts to learn from": f"{', '.join(counts)}, none {int((1 - train.any()).sum()):,}",
+            "backbone": self.fit.backbone,
+            "training": self.lines()[1],
         }
-        areas = {f"auc_{label}": value for label, value in found.items() if value is not None}
-        notes = [
-            f"{label}: area under the curve {'not to be told' if value is None else f'{value:.3f}'}, "
-            f"{int(truth.truth[:, place].sum())} held-out texts have it."
-            for (place, label), value in zip(self._places(), found.values(), strict=True)
-        ]
         card = write_classifier_card(
             title=f"Classifier `{self.task}`, several labels",
-            settings=self._settings() | dict(used),
+            settings=settings | dict(fitted.settings),
             held_out=outcome,
             yardstick=None,
-            history=tuple(history),
+            history=fitted.history,
             notes=(*self.examples.notes, "A text counts as *any* where one label has 0.5 or more.", *notes),
-            use="```console\n"
-            f"evenhand score FILE --group AXIS=COLUMN --metrics {self.task}={folder.path}\n```",
+            use=score_command(f"{self.task}={folder.path}"),
         )
-        write_text(folder.path / "card.md", card)
-        measures = outcome.measures() | areas
-        folder.finish(measures, {"held_out": outcome.to_json()})
-        return measures
-
-    def _places(self) -> list[tuple[int, str]]:
-        return list(enumerate(self.examples.labels))
-
-    def _settings(self) -> dict[str, object]:
-        train = self.examples.train.truth
-        return {
-            "data": f"{self.data.name}, BLAKE2b-128 {file_digest(self.data)}",
-            "texts to learn from": ", ".join(
-                f"{label} {int(train[:, place].sum()):,}" for place, label in self._places()
-            )
-            + f", none {int((1 - self.examples.train.any()).sum()):,}",
-            "backbone": self.backbone,
-            "training": "; ".join(self.lines()[1:]),
-        }
-
-    def _steps(self) -> int:
-        return -(-len(self.examples.train.texts) // self.recipe.batch) * self.recipe.epochs
-
-
-def roc_auc_or_none(scores: NDArray[np.floating], truth: NDArray[np.floating]) -> float | None:
-    """The share of pairs (a text with the label, one without) that are ranked rightly, ties half; in [0, 1].
-
-    >>> area_under(np.array([0.9, 0.4, 0.4]), np.array([1.0, 1.0, 0.0]))
-    0.75
-    """
-    from scipy.stats import rankdata
-
-    yes = int(truth.sum())
-    no = len(truth) - yes
-    if not yes or not no:
-        return None
-    ranks = rankdata(scores)
-    return float((ranks[truth > 0].sum() - yes * (yes + 1) / 2) / (yes * no))
+        return folder.finish(outcome.measures() | areas, card=card, held_out=outcome.to_json())
 
 
 def _map_labels(task: str, columns: Sequence[str]) -> tuple[str, ...]:
@@ -225,7 +158,7 @@ def _map_labels(task: str, columns: Sequence[str]) -> tuple[str, ...]:
     for column in columns:
         if column not in known:
             raise InputError(
-                f"{task} has no label {column!r} that others may stand beside",
+                f"{task} has no label {column!r} that others may accompany",
                 expected=", ".join(known) or f"one column of labels for {task}",
                 fix="name columns with --label",
             )
@@ -244,7 +177,3 @@ def _read(path: Path, columns: Sequence[str], text: str) -> tuple[MultilabelText
             rows.append([mark for mark in marks if mark is not None])
     truth = np.array(rows, dtype=np.float32).reshape(len(rows), len(columns))
     return MultilabelTexts(tuple(texts), truth), table.height - len(texts)
-
-
-def _select_texts(data: MultilabelTexts, places: Sequence[int]) -> MultilabelTexts:
-    return MultilabelTexts(tuple(data.texts[place] for place in places), data.truth[list(places)])

@@ -26,6 +26,7 @@ from evenhand.mitigations.word_lists import WordLists, read_word_lists
 from evenhand.text.word_vectors import WordVectors, save_vectors
 from evenhand.training.embeddings import choose_vocabulary, count_words, encode_texts
 from evenhand.training.ideology_words import read_articles
+from evenhand.training.training_loop import descend
 
 _LOG = logging.getLogger(__name__)
 _POWER: Final = 0.75
@@ -114,10 +115,7 @@ def fit_glove(
         for batch in torch.split(order, recipe.batch):
             loss = model.glove_loss(_Counts(*(part[batch] for part in data)))
             loss = loss + model.ideology_loss(places, neutral, recipe)
-            optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
-            losses.append(float(loss.detach()))
+            losses.append(float(descend(loss, optimiser)))
         _LOG.info("epoch %d: loss %.4f", epoch + 1, float(np.mean(losses)))
     both = model.words.detach() + model.contexts.detach()
     return np.asarray((both - both.mean(0)).numpy(), dtype=np.float32)
@@ -133,10 +131,10 @@ class _Tables:
         self.tables = [self.words, self.contexts, self.word_bias, self.context_bias]
 
     def glove_loss(self, counts: _Counts) -> Tensor:
-        said = (self.words[counts.rows] * self.contexts[counts.columns]).sum(-1)
-        said = said + self.word_bias[counts.rows] + self.context_bias[counts.columns]
+        logs = (self.words[counts.rows] * self.contexts[counts.columns]).sum(-1)
+        logs = logs + self.word_bias[counts.rows] + self.context_bias[counts.columns]
         weight = (counts.values / _PEAK).clamp(max=1) ** _POWER
-        loss: Tensor = (weight * (said - counts.values.log()).square()).mean()
+        loss: Tensor = (weight * (logs - counts.values.log()).square()).mean()
         return loss
 
     def ideology_loss(
@@ -153,14 +151,14 @@ class _Tables:
 
 def _places(sides: WordLists, words: Sequence[str]) -> tuple[Tensor, Tensor]:
     index = {word: place for place, word in enumerate(words)}
-    found = [[index[word] for word in listed if word in index] for listed in sides.words]
-    if not all(found):
+    places = [[index[word] for word in listed if word in index] for listed in sides.words]
+    if not all(places):
         raise InputError(
             "the texts hold no word of a side often enough",
             expected="texts in which words of both lists occur",
             fix="give more texts, or other lists",
         )
-    return torch.tensor(found[0]), torch.tensor(found[1])
+    return torch.tensor(places[0]), torch.tensor(places[1])
 
 
 def read_texts(articles: Path, corpora: Iterable[Path] = (), *, limit: int | None = None) -> list[str]:

@@ -27,10 +27,11 @@ from evenhand.core.regular_files import open_regular
 from evenhand.tensors.devices import single_thread
 from evenhand.text.lexicons import NORMS, Lexicon, write_lexicon
 from evenhand.text.word_vectors import WordVectors, load_embedded_vectors, read_vectors, unit_rows
+from evenhand.training.training_loop import descend
 
 _LOG = logging.getLogger(__name__)
 _LARGEST: Final = 1e6
-"""No scale of ratings reaches so far: what does is no rating."""
+"""No scale of ratings reaches so far: a larger number is no rating."""
 _SCALES: Final = np.array(list(NORMS.values()), dtype=np.float32)
 _STEPS: Final = np.array([0.05 if high > 5 else 0.02 for _, high in NORMS.values()])
 """What stored predictions are rounded to: far below their error, and half the size on disk."""
@@ -75,14 +76,12 @@ def read_word_ratings(paths: Sequence[Path]) -> WordRatings:
     ``.csv`` files have commas, others tabs. Entries of several words or with a sense in brackets are left
     out; a word rated twice has the mean.
     """
-    found: dict[str, list[Matrix]] = {}
+    rows: dict[str, list[Matrix]] = {}
     for path in paths:
         for word, ratings in _rows(path):
-            found.setdefault(word, []).append(ratings)
-    values = [
-        np.array([_mean(column) for column in np.stack(rows).T], dtype=np.float32) for rows in found.values()
-    ]
-    return WordRatings(tuple(found), np.array(values, dtype=np.float32).reshape(-1, len(NORMS)))
+            rows.setdefault(word, []).append(ratings)
+    means = [[_mean(column) for column in np.stack(own).T] for own in rows.values()]
+    return WordRatings(tuple(rows), np.array(means, dtype=np.float32).reshape(-1, len(NORMS)))
 
 
 def match_vectors(ratings: WordRatings, vectors: WordVectors) -> tuple[Matrix, Matrix]:
@@ -129,10 +128,8 @@ class NormNetwork(nn.Module):
 
 def fit_networks(features: Matrix, values: Matrix, recipe: NormNetworkConfig) -> list[NormNetwork]:
     """The trained networks; they differ by their seed alone."""
-    return [
-        _fit_one(torch.from_numpy(features), torch.from_numpy(values), recipe, n)
-        for n in range(recipe.networks)
-    ]
+    tensors = torch.from_numpy(features), torch.from_numpy(values)
+    return [_fit_one(*tensors, recipe, number) for number in range(recipe.networks)]
 
 
 def predict_ratings(networks: Sequence[NormNetwork], features: Matrix) -> Matrix:
@@ -157,27 +154,19 @@ def build_lexicon(vectors: WordVectors, ratings: WordRatings, recipe: NormNetwor
 
 def _fit_one(features: Tensor, values: Tensor, recipe: NormNetworkConfig, number: int) -> NormNetwork:
     known = ~values.isnan()
-    mean, spread = _moments(values, known)
+    count = known.sum(dim=0).clamp(min=1)
+    mean = torch.where(known, values, 0.0).sum(dim=0) / count
+    spread = (torch.where(known, values - mean, 0.0).square().sum(dim=0) / count).sqrt().clamp(min=1e-6)
     target = torch.where(known, (values - mean) / spread, 0.0)
     with single_thread(), torch.random.fork_rng():
         torch.manual_seed(recipe.seed * 1000 + number)
         network = NormNetwork(features.shape[1], recipe, mean, spread).train()
         optimiser = torch.optim.Adam(network.parameters(), lr=recipe.rate)
         for step in range(recipe.steps):
-            optimiser.param_groups[0]["lr"] = recipe.rate * (1 - step / recipe.steps)
             rows = torch.randint(len(features), (recipe.rows,))
             error = (network(features[rows]) - target[rows]).square() * known[rows]
-            optimiser.zero_grad()
-            (error.sum() / known[rows].sum()).backward()
-            optimiser.step()
+            descend(error.sum() / known[rows].sum(), optimiser, factor=1 - step / recipe.steps)
     return network.eval()
-
-
-def _moments(values: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
-    count = known.sum(dim=0).clamp(min=1)
-    mean = torch.where(known, values, 0.0).sum(dim=0) / count
-    spread = (torch.where(known, values - mean, 0.0).square().sum(dim=0) / count).sqrt()
-    return mean, spread.clamp(min=1e-6)
 
 
 def _features(vectors: WordVectors) -> Matrix:

@@ -1,11 +1,12 @@
-"""The options of ``train``; which task takes which is in `evenhand.training.train`."""
+"""The options of ``train``, and the classifiers it trains; `training.train` says which task takes which."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 from evenhand.core.options import Option
 from evenhand.run_options import Device, Offline, Output, Seeded
@@ -57,3 +58,54 @@ class TrainOptions(Seeded, Output, Device, Offline, total=False):
         int | None,
         _training("Stop after this many epochs without a lower held-out loss (default: never).", ge=1),
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassificationTask:
+    """A question with labels that exclude each other."""
+
+    name: str
+    labels: tuple[str, ...]
+    """Our labels, in the order the classifier has them."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Other names, lower-case, to ours."""
+
+    def map_label(self, given: str) -> str | None:
+        """Our label for what a table holds; None where it means nothing here.
+
+        >>> TASKS["regard"].map_label("-1.0"), TASKS["ideology"].map_label("Right")
+        ('negative', 'conservative')
+        """
+        said = given.strip().lower().removesuffix(".0")
+        return said if said in self.labels else self.aliases.get(said)
+
+    def describe_labels(self) -> str:
+        """The labels and their other names, for messages."""
+        return "; ".join(
+            ", ".join([label, *(alias for alias, ours in self.aliases.items() if ours == label)])
+            for label in self.labels
+        )
+
+
+TASKS: Final = {
+    task.name: task
+    for task in (
+        ClassificationTask(
+            "regard",
+            ("negative", "neutral", "positive", "other"),
+            {"-1": "negative", "0": "neutral", "1": "positive", "2": "other", "mixed": "other"},
+        ),
+        ClassificationTask(
+            "toxicity",
+            ("nontoxic", "toxic"),
+            {"0": "nontoxic", "false": "nontoxic", "not toxic": "nontoxic", "1": "toxic", "true": "toxic"},
+        ),
+        ClassificationTask("emotion", ("anger", "fear", "joy", "sadness", "neutral")),
+        ClassificationTask(
+            "ideology",
+            ("liberal", "conservative"),
+            {"left": "liberal", "0": "liberal", "right": "conservative", "1": "conservative"},
+        ),
+    )
+}
+"""The classifiers that can be trained, by name."""

@@ -75,9 +75,16 @@ def _affective(backbone: str, rate: float, batch: int) -> TrainingPreset:
     return TrainingPreset("emotion", backbone, recipe, longest=128, source=_AFFECTIVE)
 
 
-def _political(backbone: str, recipe: FineTuningConfig) -> TrainingPreset:
-    return TrainingPreset("ideology", backbone, recipe, longest=128, source=_POLITICAL)
-
+_BERT_LIKE: Final = FineTuningConfig(epochs=3, rate=2e-5)
+_POLITICAL_BACKBONES: Final = {
+    "xlnet": ("xlnet-base-cased", _BERT_LIKE),
+    "bert": ("bert-base-uncased", _BERT_LIKE),
+    "attention": ("attention", _FROM_NOTHING),
+    "fasttext": ("fasttext", replace(_FROM_NOTHING, rate=1e-2, epochs=20)),
+    "transformer": ("small-transformer", replace(_FROM_NOTHING, rate=5e-4)),
+    "rnn": ("lstm", LSTM_RECIPE),
+    "linear": ("linear", FineTuningConfig()),
+}
 
 PRESETS: Final[Mapping[str, TrainingPreset]] = {
     "affective-bert": _affective("bert-large-uncased", 1e-5, 80),
@@ -94,13 +101,10 @@ PRESETS: Final[Mapping[str, TrainingPreset]] = {
         source="Dhamala et al. 2021, appendix A.2.5: dropout 0.1, a linear layer, six sigmoids; columns as "
         "in the Jigsaw toxic comment data; epochs and batch are not printed",
     ),
-    "political-xlnet": _political("xlnet-base-cased", FineTuningConfig(epochs=3, rate=2e-5)),
-    "political-bert": _political("bert-base-uncased", FineTuningConfig(epochs=3, rate=2e-5)),
-    "political-attention": _political("attention", _FROM_NOTHING),
-    "political-fasttext": _political("fasttext", replace(_FROM_NOTHING, rate=1e-2, epochs=20)),
-    "political-transformer": _political("small-transformer", replace(_FROM_NOTHING, rate=5e-4)),
-    "political-rnn": _political("lstm", LSTM_RECIPE),
-    "political-linear": _political("linear", FineTuningConfig()),
+    **{
+        f"political-{name}": TrainingPreset("ideology", backbone, recipe, longest=128, source=_POLITICAL)
+        for name, (backbone, recipe) in _POLITICAL_BACKBONES.items()
+    },
     "regard-bert": TrainingPreset(
         "regard",
         "bert-base-uncased",
@@ -131,13 +135,13 @@ PRESETS: Final[Mapping[str, TrainingPreset]] = {
 
 def find_preset(name: str, task: str) -> TrainingPreset:
     """The preset of a name; an error where there is none, or where it trains something else."""
-    found = PRESETS.get(name)
-    if found is None or found.task != task:
-        known = ", ".join(name for name, preset in PRESETS.items() if preset.task == task)
-        what = "there is no preset" if found is None else f"the preset is for {found.task}, not {task}:"
+    preset = PRESETS.get(name)
+    if preset is None or preset.task != task:
+        known = ", ".join(name for name, other in PRESETS.items() if other.task == task)
+        what = "there is no preset" if preset is None else f"the preset is for {preset.task}, not {task}:"
         raise InputError(
             f"{what} {name!r}",
             expected=known or f"none: {task} has no preset",
             fix="name one of these, or leave --preset out" if known else "leave --preset out",
         )
-    return found
+    return preset

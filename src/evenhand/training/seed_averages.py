@@ -17,9 +17,8 @@ from evenhand.core.records import Estimate
 from evenhand.stats.intervals import clustered_proportion
 from evenhand.store.atomic_writes import write_text
 from evenhand.store.table_files import spreadsheet_csv
-from evenhand.training import job_folder
 from evenhand.training.classifier_job import ClassifierTraining
-from evenhand.training.job_folder import TextPrediction, TrainingFolder, read_predictions
+from evenhand.training.job_folder import PREDICTIONS_FILE, TextPrediction, TrainingFolder, read_predictions
 from evenhand.training.model_card import markdown_table
 
 ACCURACY: Final = "accuracy.csv"
@@ -47,17 +46,29 @@ class AverageAccuracy(NamedTuple):
 
     def row(self) -> dict[str, Json]:
         """The row of ``accuracy.csv``."""
-        found = self.estimate
+        estimate = self.estimate
         return {
             "part": self.part,
             "context": self.context,
-            "texts": found.n_clusters,
+            "texts": estimate.n_clusters,
             "runs": len(self.runs),
-            "accuracy": found.value,
-            "low": found.low,
-            "high": found.high,
+            "accuracy": estimate.value,
+            "low": estimate.low,
+            "high": estimate.high,
             "sd_over_runs": self.spread,
         }
+
+    def measures(self) -> dict[str, float]:
+        """The numbers by name, those that are defined."""
+        name = self.part if self.context == ALL else f"{self.part}_{self.context}"
+        values = {
+            "accuracy": self.estimate.value,
+            "accuracy_low": self.estimate.low,
+            "accuracy_high": self.estimate.high,
+            "sd": self.spread,
+            "n": self.estimate.n_clusters,
+        }
+        return {f"{name}_{key}": value for key, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,30 +90,34 @@ class SeedAverageTraining:
 
     def seeds(self) -> list[int]:
         """The seed of every run."""
-        return [self.job.recipe.seed + number for number in range(self.runs)]
+        return [self.job.fit.recipe.seed + number for number in range(self.runs)]
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Train every run in a folder of its own; a finished one is not done again."""
-        said = []
+        predictions = []
         for seed in self.seeds():
-            job = replace(self.job, recipe=replace(self.job.recipe, seed=seed))
+            job = replace(self.job, fit=replace(self.job.fit, recipe=replace(self.job.fit.recipe, seed=seed)))
             path = folder.path / f"seed-{seed}"
             with TrainingFolder(path, identity=job.identity()) as own:
                 if own.measures is None:
                     job.run(own, progress)
-            said.append(read_predictions(path / job_folder.PREDICTIONS_FILE))
-        found = average_accuracies(said, self.context_of)
-        rows = pl.DataFrame([row.row() for row in found], infer_schema_length=None)
-        write_text(folder.path / ACCURACY, spreadsheet_csv(rows))
-        write_text(folder.path / "card.md", self._card(found, folder.path))
-        measures = _measures(found)
-        folder.finish(measures, {"accuracy": [row.row() for row in found]})
-        return measures
+            predictions.append(read_predictions(path / PREDICTIONS_FILE))
+        averages = average_accuracies(predictions, self.context_of)
+        rows = [average.row() for average in averages]
+        write_text(folder.path / ACCURACY, spreadsheet_csv(pl.DataFrame(rows, infer_schema_length=None)))
+        measures = {name: value for average in averages for name, value in average.measures().items()}
+        return folder.finish(measures, card=self._card(averages, folder.path), accuracy=rows)
 
-    def _card(self, found: Sequence[AverageAccuracy], path: Path) -> str:
+    def _card(self, averages: Sequence[AverageAccuracy], path: Path) -> str:
         rows = [
-            (row.part, row.context, str(row.estimate.n_clusters), format_accuracy(row.estimate), _spread(row))
-            for row in found
+            (
+                row.part,
+                row.context,
+                str(row.estimate.n_clusters),
+                format_accuracy(row.estimate),
+                "-" if row.spread is None else f"{row.spread:.3f}",
+            )
+            for row in averages
         ]
         use = f"regard={path / f'seed-{self.seeds()[0]}'}" if self.job.task.name == "regard" else path.name
         parts = [
@@ -149,22 +164,3 @@ def format_accuracy(estimate: Estimate) -> str:
         return f"none ({estimate.null_reason})"
     spread = "" if estimate.low is None else f" ({estimate.low:.2f} to {estimate.high:.2f})"
     return f"{estimate.value:.3f}{spread}"
-
-
-def _spread(row: AverageAccuracy) -> str:
-    return "-" if row.spread is None else f"{row.spread:.3f}"
-
-
-def _measures(found: Sequence[AverageAccuracy]) -> dict[str, float]:
-    measures: dict[str, float] = {}
-    for row in found:
-        name = row.part if row.context == ALL else f"{row.part}_{row.context}"
-        values = {
-            f"{name}_accuracy": row.estimate.value,
-            f"{name}_accuracy_low": row.estimate.low,
-            f"{name}_accuracy_high": row.estimate.high,
-            f"{name}_sd": row.spread,
-        }
-        measures |= {key: value for key, value in values.items() if value is not None}
-        measures[f"{name}_n"] = row.estimate.n_clusters
-    return measures

@@ -57,9 +57,10 @@ class SemevalTables:
 
 def prepare_tables(folder: Path) -> SemevalTables:
     """The paper's training and validation tables, from a folder that holds the published files."""
-    official = sorted(path for path in _files(folder) if _OFFICIAL.search(path.name))
+    files = sorted([*folder.glob("*"), *folder.glob("*/*")])
+    official = [path for path in files if _OFFICIAL.search(path.name)]
     parts = {match.groups() for path in official if (match := _OFFICIAL.search(path.name))}
-    released = next((path for path in _files(folder) if path.name == VALIDATION), None)
+    released = next((path for path in files if path.name == VALIDATION), None)
     if len(parts) < 2 * len(EMOTIONS) or released is None:
         raise InputError(
             f"{folder} has {len(parts)} of the 8 EI-oc train and dev files and "
@@ -68,11 +69,13 @@ def prepare_tables(folder: Path) -> SemevalTables:
             fix="name a folder that holds them, or one table with the columns text and label",
         )
     inputs = [file_digest(path) for path in (*official, released)]
-    kept = cache_folder() / "data" / f"semeval-{digest(inputs, size=8)}"
-    found = SemevalTables(kept / "train.csv", kept / "valid.csv")
-    _write(found.train, [row for path in official for row in read_tweets(path)])
-    _write(found.valid, list(read_validation(released)))
-    return found
+    cached = cache_folder() / "data" / f"semeval-{digest(inputs, size=8)}"
+    tables = SemevalTables(cached / "train.csv", cached / "valid.csv")
+    rows = [row for path in official for row in read_tweets(path)], list(read_validation(released))
+    for path, part in zip((tables.train, tables.valid), rows, strict=True):
+        if not path.exists():
+            write_text(path, pl.DataFrame(part, schema=["text", "label"], orient="row").write_csv())
+    return tables
 
 
 def check_unseen(valid: Path, train: Path) -> None:
@@ -117,13 +120,3 @@ def _unknown_label(where: str, label: str | None, accepted: str) -> InputError:
     return InputError(
         f"{where} has the emotion {str(label)[:80]!r}", expected=accepted, fix="get the published file again"
     )
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted([*folder.glob("*"), *folder.glob("*/*")])
-
-
-def _write(path: Path, rows: list[tuple[str, str]]) -> None:
-    if not path.exists():
-        table = pl.DataFrame(rows, schema=["text", "label"], orient="row")
-        write_text(path, table.write_csv())

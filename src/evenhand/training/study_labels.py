@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import polars as pl
 
@@ -19,7 +18,7 @@ from evenhand.stats.label_scales import KNOWN_SCALES, normalise_label
 from evenhand.store.atomic_writes import write_text
 from evenhand.store.cache import cache_folder
 from evenhand.store.table_files import spreadsheet_csv
-from evenhand.training.tasks import TASKS, ClassificationTask
+from evenhand.training.options import TASKS, ClassificationTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +30,6 @@ class StudyLabels:
     dropped: dict[str, int]
     """Texts left out, by reason."""
 
-    def line(self) -> str:
-        """What was kept and dropped, for a plan."""
-        lost = ", ".join(f"{reason} {count}" for reason, count in self.dropped.items()) or "none"
-        return f"{self.texts:,} texts people agree on; dropped: {lost}"
-
-
-_FOLDER: Final = "study-labels"
-
 
 def resolve_training_data(
     task: str,
@@ -49,9 +40,9 @@ def resolve_training_data(
 ) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """The tables to train on, of data or of a study, and what a plan says of the study."""
     if (study is None) == (not data):
-        came = "neither data nor a study" if study is None else "both data and a study"
+        given = "neither data nor a study" if study is None else "both data and a study"
         raise InputError(
-            f"{came} to train {task} on",
+            f"{given} to train {task} on",
             expected="a table, or --from STUDY",
             fix=f"evenhand train {task} DATA, or evenhand train {task} --from STUDY",
         )
@@ -62,8 +53,10 @@ def resolve_training_data(
             f"{task} is not trained from a study", expected=", ".join(TASKS), fix="give a table instead"
         )
     share = 0.5 if agreement is None else agreement
-    found = read_study_labels(study, TASKS[task], consensus=consensus or "majority", agreement=share)
-    return (found.path,), (f"study    {study}: {found.line()}",)
+    labels = read_study_labels(study, TASKS[task], consensus=consensus or "majority", agreement=share)
+    lost = ", ".join(f"{reason} {count}" for reason, count in labels.dropped.items()) or "none"
+    note = f"study    {study}: {labels.texts:,} texts people agree on; dropped: {lost}"
+    return (labels.path,), (note,)
 
 
 def read_study_labels(
@@ -83,31 +76,36 @@ def read_study_labels(
     rule = build_rule(consensus, agreement, least)
     collected = read_label_set(source, database=database)
     collected = collected.select_questions([_question(task, collected)])
-    settled = aggregate_texts(collected, rule)
-    dropped = Counter(settled.filter(pl.col("human").is_null())["reason"].to_list())
-    meant = {label: _label(label, task, collected) for label in settled["human"].drop_nulls().unique()}
-    told = settled.drop_nulls("human").with_columns(
-        pl.col("human").replace_strict(meant, return_dtype=pl.String, default=None).alias("label")
+    texts = aggregate_texts(collected, rule)
+    dropped = Counter(texts.filter(pl.col("human").is_null())["reason"].to_list())
+    ours = {label: _label(label, task, collected) for label in texts["human"].drop_nulls().unique()}
+    decided = texts.drop_nulls("human").with_columns(
+        pl.col("human").replace_strict(ours, return_dtype=pl.String, default=None).alias("label")
     )
-    dropped.update(told.filter(pl.col("label").is_null())["human"].to_list())
-    kept = told.drop_nulls("label").select(pl.col("item_id").alias("id"), "text", "label").sort("id")
-    if kept.is_empty():
+    dropped.update(decided.filter(pl.col("label").is_null())["human"].to_list())
+    table = decided.drop_nulls("label").select(pl.col("item_id").alias("id"), "text", "label").sort("id")
+    if table.is_empty():
         raise InputError(
             f"{source} has no text with a label to learn: "
             + ", ".join(f"{reason} {count}" for reason, count in dropped.items()),
             expected=f"texts that most people call {', '.join(task.labels)}",
             fix="collect more answers, or lower --agreement",
         )
-    return StudyLabels(_write_cached(kept, collected.name), kept.height, dict(sorted(dropped.items())))
+    # By its content: the same answers are the same training.
+    content = spreadsheet_csv(table)
+    path = cache_folder() / "study-labels" / f"{collected.name}-{digest(content, size=8)}.csv"
+    if not path.is_file():
+        write_text(path, content)
+    return StudyLabels(path, table.height, dict(sorted(dropped.items())))
 
 
 def _question(task: ClassificationTask, collected: LabelSet) -> str:
     """The question of the task's name; a file that names none is taken at its word."""
-    asked = [question.name for question in collected.questions]
-    if task.name in asked or asked == ["label"]:
-        return task.name if task.name in asked else "label"
+    names = [question.name for question in collected.questions]
+    if task.name in names or names == ["label"]:
+        return task.name if task.name in names else "label"
     raise InputError(
-        f"{collected.source} asks {', '.join(asked)}, not {task.name}",
+        f"{collected.source} asks {', '.join(names)}, not {task.name}",
         expected=f"answers to the question {task.name}",
         fix="name another study, or export its labels and train on the table",
     )
@@ -119,9 +117,9 @@ def _label(label: str, task: ClassificationTask, collected: LabelSet) -> str | N
         return None
     known = task.map_label(plain)
     for scale in KNOWN_SCALES:
-        found = scale.label_of(plain)
-        if known is None and found in task.labels:
-            known = found
+        other = scale.label_of(plain)
+        if known is None and other in task.labels:
+            known = other
     if known is None:
         raise InputError(
             f"{collected.source} has the label {label!r}, which {task.name} does not know",
@@ -129,12 +127,3 @@ def _label(label: str, task: ClassificationTask, collected: LabelSet) -> str | N
             fix="export the labels, rename them, and train on the table",
         )
     return known
-
-
-def _write_cached(table: pl.DataFrame, name: str) -> Path:
-    """The table in the cache, by its content: the same answers are the same training."""
-    text = spreadsheet_csv(table)
-    path = cache_folder() / _FOLDER / f"{name}-{digest(text, size=8)}.csv"
-    if not path.is_file():
-        write_text(path, text)
-    return path

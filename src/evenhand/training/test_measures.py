@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from evenhand.core.digests import Json
 from evenhand.core.records import Estimate
@@ -34,13 +35,12 @@ def roc_auc(scores: Floats, truth: NDArray[np.bool_]) -> float:
     >>> roc_auc(np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True]))
     0.75
     """
-    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
     positives = int(truth.sum())
     negatives = len(truth) - positives
     if not positives or not negatives:
         return float("nan")
-    return float((ranks[truth].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+    ranks = rankdata(scores)[truth].sum()
+    return float((ranks - positives * (positives + 1) / 2) / (positives * negatives))
 
 
 def accuracy(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
@@ -50,11 +50,11 @@ def accuracy(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
 
 def macro_f1(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
     """The mean over labels of F1 = 2 hits / (predicted + true); labels that never occur are left out."""
-    found = []
+    scores = []
     for label in np.union1d(predicted, truth):
         hits = int(((predicted == label) & (truth == label)).sum())
-        found.append(2 * hits / int((predicted == label).sum() + (truth == label).sum()))
-    return float(np.mean(found))
+        scores.append(2 * hits / int((predicted == label).sum() + (truth == label).sum()))
+    return float(np.mean(scores))
 
 
 def calibration_error(probabilities: Floats, truth: Floats, *, bins: int = 15) -> float:
@@ -89,7 +89,7 @@ def bootstrap_measure(
 
 @dataclass(frozen=True, slots=True)
 class LabelScore:
-    """How well one label is found, each in [0, 1]; null where there is nothing to divide by."""
+    """How well one label is recognised, each in [0, 1]; null where there is nothing to divide by."""
 
     label: str
     precision: float | None
@@ -121,12 +121,11 @@ class HeldOutResult:
         majority_label: str,
     ) -> HeldOutResult:
         """The outcome of probabilities (texts x labels) for texts whose labels are known by number."""
-        said = probabilities.argmax(1)
-        size = len(labels)
-        table = np.bincount(truth * size + said, minlength=size * size).reshape(size, size)
-        error = calibration_error(probabilities.max(1).astype(np.float64), (said == truth).astype(np.float64))
-        rows = tuple(tuple(int(count) for count in row) for row in table)
-        return cls(tuple(labels), rows, error, majority_label)
+        answers, size = probabilities.argmax(1), len(labels)
+        table = np.bincount(truth * size + answers, minlength=size * size).reshape(size, size)
+        is_right = (answers == truth).astype(np.float64)
+        error = calibration_error(probabilities.max(1).astype(np.float64), is_right)
+        return cls(tuple(labels), tuple(map(tuple, table.tolist())), error, majority_label)
 
     @property
     def n(self) -> int:
@@ -146,40 +145,38 @@ class HeldOutResult:
     @property
     def classes(self) -> tuple[LabelScore, ...]:
         """Precision, recall and F1 of every label."""
-        return tuple(self._class(place) for place in range(len(self.labels)))
+        scores = []
+        for place, label in enumerate(self.labels):
+            hits, true = self.confusion[place][place], sum(self.confusion[place])
+            predicted = sum(row[place] for row in self.confusion)
+            precision = hits / predicted if predicted else None
+            recall, f1 = (hits / true if true else None), 2 * hits / max(1, true + predicted)
+            scores.append(LabelScore(label, precision, recall, f1 if true + predicted else None, true))
+        return tuple(scores)
 
     @property
     def macro_f1(self) -> float:
         """The mean F1 over the labels that occur or were predicted."""
-        found = [score.f1 for score in self.classes if score.f1 is not None]
-        return sum(found) / len(found)
+        scores = [score.f1 for score in self.classes if score.f1 is not None]
+        return sum(scores) / len(scores)
 
     def measures(self) -> dict[str, float]:
         """The numbers of the whole, by name."""
         accuracy = self.accuracy
-        found = {"accuracy": accuracy.value, "accuracy_low": accuracy.low, "accuracy_high": accuracy.high}
-        return {name: value for name, value in found.items() if value is not None} | {
+        values = {
+            "accuracy": accuracy.value,
+            "accuracy_low": accuracy.low,
+            "accuracy_high": accuracy.high,
             "macro_f1": self.macro_f1,
             "calibration_error": self.calibration_error,
             "majority": self.majority,
             "n": self.n,
         }
+        return {name: value for name, value in values.items() if value is not None}
 
     def to_json(self) -> Mapping[str, Json]:
         """Labels and counts, from which all measures follow."""
         return {"labels": self.labels, "confusion": self.confusion, **self.measures()}
-
-    def _class(self, place: int) -> LabelScore:
-        hits = self.confusion[place][place]
-        true = sum(self.confusion[place])
-        said = sum(row[place] for row in self.confusion)
-        return LabelScore(
-            self.labels[place],
-            hits / said if said else None,
-            hits / true if true else None,
-            2 * hits / (true + said) if true + said else None,
-            true,
-        )
 
 
 def accuracy_ceiling(texts: Sequence[str], labels: Sequence[str]) -> float:
@@ -187,10 +184,10 @@ def accuracy_ceiling(texts: Sequence[str], labels: Sequence[str]) -> float:
 
     For each text its most frequent label is right.
 
-    >>> ceiling(["a", "a", "b"], ["joy", "fear", "joy"])
+    >>> accuracy_ceiling(["a", "a", "b"], ["joy", "fear", "joy"])
     0.6666666666666666
     """
-    found: dict[str, Counter[str]] = {}
+    counts: dict[str, Counter[str]] = {}
     for text, label in zip(texts, labels, strict=True):
-        found.setdefault(text, Counter())[label] += 1
-    return sum(max(counts.values()) for counts in found.values()) / len(texts) if texts else 1.0
+        counts.setdefault(text, Counter())[label] += 1
+    return sum(max(of_text.values()) for of_text in counts.values()) / len(texts) if texts else 1.0

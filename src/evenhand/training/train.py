@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol, Unpack
 
@@ -21,18 +22,18 @@ from evenhand.training.classifier_job import (
     LINEAR,
     LSTM,
     OVER_WORDS,
+    ClassifierFit,
     ClassifierTraining,
     backbone_kind,
     ensemble_members,
 )
 from evenhand.training.job_folder import TrainingFolder
 from evenhand.training.labelled_table import read_examples
-from evenhand.training.options import TrainOptions
+from evenhand.training.linear_text import ANALYSERS
+from evenhand.training.options import TASKS, TrainOptions
 from evenhand.training.presets import LSTM_RECIPE, FineTuningConfig, TrainingPreset, find_preset
 from evenhand.training.seed_averages import SeedAverageTraining
-from evenhand.training.sentiment_analysers import ANALYSERS
 from evenhand.training.study_labels import resolve_training_data
-from evenhand.training.tasks import TASKS, find_task
 from evenhand.training.word_jobs import NormTraining, WordVectorTraining, check_files
 
 WORDS: Final = ("norms", "embeddings")
@@ -50,13 +51,7 @@ _UNUSED: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(TASKS, _STEERING),
     **dict.fromkeys((LINEAR, *ANALYSERS), _NEURAL),
     "norms": (*_STEERING, *_STUDIES, *_CLASSIFIERS, *_NEURAL),
-    "embeddings": (
-        *_STEERING,
-        *_STUDIES,
-        "backbone",
-        *_CLASSIFIERS,
-        *(name for name in _NEURAL if name != "epochs"),
-    ),
+    "embeddings": (*_STEERING, *_STUDIES, "backbone", *_CLASSIFIERS, *_NEURAL[1:]),
     CALIBRATOR: (*_STUDIES, "backbone", "valid", "test", "runs", "preset", "batch", "patience"),
 }
 """Options that would be ignored; they are refused instead."""
@@ -74,7 +69,7 @@ class TrainingProcedure(Protocol):
         ...
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
-        """Do it; the measures by name."""
+        """Train, store and measure; the measures by name."""
         ...
 
 
@@ -146,11 +141,10 @@ def prepare(
 ) -> TrainingJob:
     """A training with everything read and checked, so that ``plan`` can be shown before ``run``."""
     paths = tuple(map(Path, [data] if isinstance(data, Path | str) else data))
-    known = (*TASKS, *WORDS, CALIBRATOR)
-    if task not in known:
+    if task not in _UNUSED or task in (LINEAR, *ANALYSERS):
         raise InputError(
             f"there is nothing named {task!r} to train",
-            expected=", ".join(known),
+            expected=", ".join((*TASKS, *WORDS, CALIBRATOR)),
             fix="name one of these",
         )
     _check_options(task, options)
@@ -158,9 +152,26 @@ def prepare(
         task, paths, options["study"], options["consensus"], options["agreement"]
     )
     if task == "emotion" and len(paths) == 1 and paths[0].is_dir():
-        paths, options = _prepare_published(paths[0], options)
+        from evenhand.training.semeval import check_unseen, prepare_tables
+
+        # The affective paper's own tables from a folder of published files; dev is then in training.
+        tables = prepare_tables(paths[0])
+        if options["valid"] is not None:
+            check_unseen(Path(options["valid"]), tables.train)
+        paths, options = (tables.train,), {**options, "valid": options["valid"] or tables.valid}
     check_files(paths)
-    job = _job(task, paths, options)
+    if task in WORDS:
+        job = _word_job(task, paths, options)
+    else:
+        if len(paths) != 1:
+            further = ", and others to test on with --valid and --test" if task in TASKS else ""
+            article = "" if task in TASKS else "a "
+            raise InputError(
+                f"{len(paths)} files to train {article}{task} on",
+                expected=f"one table{further or ' of texts and labels'}",
+                fix="join the files",
+            )
+        job = (_calibrator_job if task == CALIBRATOR else partial(_classifier_job, task))(paths[0], options)
     out = options["out"]
     name = f"{task}-{Path(options.get('backbone') or '').name or 'default'}"
     folder = Path(out) if out else default_folder("train", name, job.identity())
@@ -169,34 +180,22 @@ def prepare(
 
 def ignored_options(task: str) -> tuple[str, ...]:
     """The options of ``train`` that mean nothing for a task, and are refused; none for a task unknown."""
-    of_studies = () if task in TASKS else ("study",)
-    return (*of_studies, *_UNUSED[task]) if task in (*TASKS, *WORDS, CALIBRATOR) else ()
+    if task not in (*TASKS, *WORDS, CALIBRATOR):
+        return ()
+    return _UNUSED[task] if task in TASKS else ("study", *_UNUSED[task])
 
 
-def _job(task: str, paths: tuple[Path, ...], options: TrainOptions) -> TrainingProcedure:
-    if task == CALIBRATOR:
-        return _calibrator_job(paths, options)
-    return _word_job(task, paths, options) if task in WORDS else _classifier_job(task, paths, options)
-
-
-def _calibrator_job(paths: Sequence[Path], options: TrainOptions) -> TrainingProcedure:
+def _calibrator_job(data: Path, options: TrainOptions) -> TrainingProcedure:
     require_library("torch")
-    from evenhand.training.calibrator_job import CalibratorConfig as HeadRecipe
-    from evenhand.training.calibrator_job import CalibratorTraining, read_two_labels
+    from evenhand.training.calibrator_job import CalibratorConfig, CalibratorTraining, read_two_labels
 
-    if len(paths) != 1:
-        raise InputError(
-            f"{len(paths)} files to train a calibrator on",
-            expected="one table of texts and labels",
-            fix="join the files",
-        )
     columns = (options["text"] or "text", options["label"] or "label")
-    recipe, sides = HeadRecipe(), split_names(options["sides"]) or ()
+    recipe, sides = CalibratorConfig(), split_names(options["sides"]) or ()
     return CalibratorTraining(
         model=options["model"] or "builtin",
-        data=paths[0],
+        data=data,
         columns=columns,
-        examples=read_two_labels(paths[0], text=columns[0], label=columns[1], sides=sides),
+        examples=read_two_labels(data, text=columns[0], label=columns[1], sides=sides),
         recipe=replace(
             recipe,
             epochs=options["epochs"] or recipe.epochs,
@@ -208,89 +207,39 @@ def _calibrator_job(paths: Sequence[Path], options: TrainOptions) -> TrainingPro
     )
 
 
-def _prepare_published(folder: Path, options: TrainOptions) -> tuple[tuple[Path, ...], TrainOptions]:
-    """The affective paper's own tables from a folder of published files; dev is then in training."""
-    from evenhand.training.semeval import check_unseen, prepare_tables
-
-    found = prepare_tables(folder)
-    valid = options["valid"]
-    if valid is not None:
-        check_unseen(Path(valid), found.train)
-    return (found.train,), {**options, "valid": valid or found.valid}
-
-
-def _classifier_job(task: str, paths: Sequence[Path], options: TrainOptions) -> TrainingProcedure:
-    if len(paths) != 1:
-        raise InputError(
-            f"{len(paths)} files to train {task} on",
-            expected="one table, and others to test on with --valid and --test",
-            fix="join the files",
-        )
+def _classifier_job(task: str, data: Path, options: TrainOptions) -> TrainingProcedure:
     preset = find_preset(name, task) if (name := options["preset"]) else None
     backbone = options["backbone"] or (preset.backbone if preset else default_backbone())
     _check_backbone(backbone)
-    labels = _label_columns(preset, options)
-    if len(labels) > 1:
-        return _multilabel_job(task, paths[0], backbone, labels, preset, options)
     valid, test = (Path(given) if given else None for given in (options["valid"], options["test"]))
+    recipe = _recipe(backbone, preset, options)
+    longest = options["max_length"] or (preset.longest if preset else MAX_LENGTH)
+    where = options["device"], options["offline"]
+    kind = TASKS[task]
+    given = options["label"]
+    labels = tuple(map(str.strip, given.split(","))) if given else preset.labels if preset else ()
+    if len(labels) > 1:
+        from evenhand.training.multilabel import MultilabelTraining, read_multilabel
+
+        for name in ("test", "runs"):
+            if options.get(name) is not None:
+                raise InputError(
+                    f"--{name} means nothing with several columns of labels", fix=f"leave --{name} out"
+                )
+        check_files([valid] if valid else [])
+        text = options["text"] or (preset.text if preset else "text")
+        several = read_multilabel(data, task, labels, valid=valid, text=text, seed=options["seed"])
+        fit = ClassifierFit(task, backbone, several.labels, recipe, longest, *where, each=True)
+        return MultilabelTraining(task, data, valid, several, fit)
     check_files([path for path in (valid, test) if path])
-    columns = (options["text"] or "text", options["label"] or "label")
-    seed = options["seed"]
+    columns = (options["text"] or "text", given or "label")
     examples = read_examples(
-        paths[0], find_task(task), valid=valid, test=test, text=columns[0], label=columns[1], seed=seed
+        data, kind, valid=valid, test=test, text=columns[0], label=columns[1], seed=options["seed"]
     )
-    job = ClassifierTraining(
-        task=find_task(task),
-        data=paths[0],
-        valid=valid,
-        columns=columns,
-        examples=examples,
-        backbone=backbone,
-        recipe=_recipe(backbone, preset, options),
-        longest=options["max_length"] or (preset.longest if preset else MAX_LENGTH),
-        device=options["device"],
-        offline=options["offline"],
-        test=test,
-    )
+    fit = ClassifierFit(task, backbone, examples.labels, recipe, longest, *where)
+    job = ClassifierTraining(kind, data, valid, columns, examples, fit, test)
     runs = options["runs"] or (preset.runs if preset else 1)
     return SeedAverageTraining(job, runs, _context_of(task)) if runs > 1 else job
-
-
-def _label_columns(preset: TrainingPreset | None, options: TrainOptions) -> tuple[str, ...]:
-    """Columns of labels that do not exclude each other: ``--label a,b``, or the preset's."""
-    given = options["label"]
-    return tuple(name.strip() for name in given.split(",")) if given else preset.labels if preset else ()
-
-
-def _multilabel_job(
-    task: str,
-    data: Path,
-    backbone: str,
-    labels: tuple[str, ...],
-    preset: TrainingPreset | None,
-    options: TrainOptions,
-) -> TrainingProcedure:
-    from evenhand.training.multilabel import MultilabelTraining, read_multilabel
-
-    for name in ("test", "runs"):
-        if options.get(name) is not None:
-            raise InputError(
-                f"--{name} means nothing with several columns of labels", fix=f"leave --{name} out"
-            )
-    text = options["text"] or (preset.text if preset else "text")
-    valid = Path(given) if (given := options["valid"]) else None
-    check_files([valid] if valid else [])
-    return MultilabelTraining(
-        task=task,
-        data=data,
-        valid=valid,
-        examples=read_multilabel(data, task, labels, valid=valid, text=text, seed=options["seed"]),
-        backbone=backbone,
-        recipe=_recipe(backbone, preset, options),
-        longest=options["max_length"] or (preset.longest if preset else MAX_LENGTH),
-        device=options["device"],
-        offline=options["offline"],
-    )
 
 
 def _recipe(backbone: str, preset: TrainingPreset | None, options: TrainOptions) -> FineTuningConfig:
@@ -315,13 +264,11 @@ def _recipe(backbone: str, preset: TrainingPreset | None, options: TrainOptions)
 def _check_backbone(backbone: str) -> None:
     """Import what a backbone needs, or say which extra brings it."""
     kind = backbone_kind(backbone)
-    if kind == "textblob":
-        require_library("textblob")
     if kind == ENSEMBLE:
         ensemble_members(backbone)
     over_words = dict.fromkeys((LSTM, *OVER_WORDS), ("torch",))
-    needed = {LINEAR: (), "vader": (), "textblob": (), **over_words}
-    for library in needed.get(kind, ("torch", "tokenizers", "transformers")):
+    needs = {LINEAR: (), "vader": (), "textblob": ("textblob",), **over_words}
+    for library in needs.get(kind, ("torch", "tokenizers", "transformers")):
         require_library(library)
 
 
@@ -336,17 +283,17 @@ def _context_of(task: str) -> Callable[[str], str]:
 
 def _word_job(task: str, paths: tuple[Path, ...], options: TrainOptions) -> TrainingProcedure:
     require_library("torch")
+    seed = options["seed"]
     if task == "norms":
-        from evenhand.training import norm_prediction
+        from evenhand.training.norm_prediction import NormNetworkConfig
 
-        backbone = options["backbone"]
-        vectors = Path(backbone) if backbone else None
+        vectors = Path(options["backbone"]) if options["backbone"] else None
         check_files([vectors] if vectors else [])
-        return NormTraining(paths, vectors, norm_prediction.NormNetworkConfig(seed=options["seed"]))
-    from evenhand.training import embeddings
+        return NormTraining(paths, vectors, NormNetworkConfig(seed=seed))
+    from evenhand.training.embeddings import WordVectorConfig
 
-    epochs = options["epochs"] or embeddings.WordVectorConfig().epochs
-    return WordVectorTraining(paths, embeddings.WordVectorConfig(epochs=epochs, seed=options["seed"]))
+    epochs = options["epochs"] or WordVectorConfig().epochs
+    return WordVectorTraining(paths, WordVectorConfig(epochs=epochs, seed=seed))
 
 
 def default_backbone() -> str:
@@ -358,7 +305,8 @@ def _check_options(task: str, options: TrainOptions) -> None:
     """An error for an option that this training would ignore."""
     backbone = options["backbone"] or ""
     kinds = (task, backbone) if backbone in (LINEAR, *ANALYSERS) else (task,)
-    for kind, name in ((one, name) for one in kinds for name in _UNUSED[one]):
-        if options.get(name) is not None:
-            flag = "--" + name.replace("_", "-")
-            raise InputError(f"{flag} means nothing for {kind}", fix=f"leave {flag} out")
+    for kind in kinds:
+        for name in _UNUSED[kind]:
+            if options.get(name) is not None:
+                flag = "--" + name.replace("_", "-")
+                raise InputError(f"{flag} means nothing for {kind}", fix=f"leave {flag} out")

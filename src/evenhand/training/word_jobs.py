@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import spearmanr
 
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
+from evenhand.core.files import asset_path
 from evenhand.core.protocols import Progress
-from evenhand.store.atomic_writes import replace_file, storage_errors, write_text
+from evenhand.store.atomic_writes import replace_file, storage_errors
+from evenhand.text.word_vectors import WordVectors, unit_rows
 from evenhand.training.job_folder import TrainingFolder
-from evenhand.training.model_card import fisher_interval, write_words_card
+from evenhand.training.model_card import (
+    describe_file,
+    fisher_interval,
+    markdown_table,
+    score_command,
+    write_card,
+)
 
 if TYPE_CHECKING:
-    from evenhand.text.word_vectors import WordVectors
     from evenhand.training import embeddings, norm_prediction
 
 LEXICON: Final = "lexicon.tsv"
 VECTORS: Final = "vectors.safetensors"
+Pairs = Sequence[Sequence[str]]
 LEAST: Final = 20
 """Rated words a variable needs to be learned and checked."""
 
@@ -36,7 +49,8 @@ class NormTraining:
     def identity(self) -> dict[str, Json]:
         """What decides the result."""
         vectors = file_digest(self.vectors) if self.vectors else "embedded"
-        return _identity("norms", self.data) | {"vectors": vectors, **asdict(self.recipe)}
+        data: list[Json] = [file_digest(path) for path in self.data]
+        return {"task": "norms", "data": data, "vectors": vectors, **asdict(self.recipe)}
 
     def lines(self) -> tuple[str, ...]:
         """What will be done."""
@@ -61,29 +75,22 @@ class NormTraining:
         with progress.step("lexicon", None), replace_file(folder.path / LEXICON) as path:
             lexicon = norm_prediction.build_lexicon(vectors, ratings, self.recipe)
             write_lexicon(lexicon, path)
-        self._write_card(folder, agreements, len(lexicon.words))
-        measures = {f"r_{found.variable}": found.r for found in agreements if math.isfinite(found.r)}
-        folder.finish(measures | {"words": len(lexicon.words)})
-        return measures | {"words": len(lexicon.words)}
-
-    def _write_card(
-        self, folder: TrainingFolder, agreements: Sequence[norm_prediction.NormAgreement], words: int
-    ) -> None:
-        target = folder.path / LEXICON
-        text = write_words_card(
+        rows = [(a.variable, f"{a.r:.3f}", _interval(a.r, a.words), f"{a.words:,}") for a in agreements]
+        header = ("variable", "Pearson's r, held-out words", "95 % interval", "rated words")
+        card = write_card(
             title="Emotion lexicon",
             settings={
                 **_files(self.data),
                 "word vectors": str(self.vectors or "the embedded ones"),
                 "training": f"multi-task network; {_describe_settings(asdict(self.recipe))}",
-                "words": f"{words:,}",
+                "words": f"{len(lexicon.words):,}",
             },
-            header=("variable", "Pearson's r, held-out words", "95 % interval", "rated words"),
-            rows=[(a.variable, f"{a.r:.3f}", _interval(a.r, a.words), f"{a.words:,}") for a in agreements],
+            results=[markdown_table(header, rows)],
             notes=("Predictions, also for rated words. r is over words the network did not see.",),
-            use=_use(f"norms={target}"),
+            use=score_command(f"norms={folder.path / LEXICON}"),
         )
-        write_text(folder.path / "card.md", text)
+        measures = {f"r_{a.variable}": a.r for a in agreements if math.isfinite(a.r)}
+        return folder.finish(measures | {"words": len(lexicon.words)}, card=card)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,11 @@ class WordVectorTraining:
 
     def identity(self) -> dict[str, Json]:
         """What decides the result."""
-        return _identity("embeddings", self.data) | asdict(self.recipe)
+        return {
+            "task": "embeddings",
+            "data": [file_digest(path) for path in self.data],
+            **asdict(self.recipe),
+        }
 
     def lines(self) -> tuple[str, ...]:
         """What will be done."""
@@ -116,32 +127,23 @@ class WordVectorTraining:
                 f"the texts are not UTF-8: {error}", expected="UTF-8 text", fix="convert the file"
             ) from error
         measures, rows = _questions(vectors)
-        self._write_card(folder, vectors, rows)
-        (folder.path / "encoded.safetensors").unlink(missing_ok=True)
-        folder.finish(measures)
-        return measures
-
-    def _write_card(
-        self, folder: TrainingFolder, vectors: WordVectors, rows: Sequence[Sequence[str]]
-    ) -> None:
         missing = [word for word in ("she", "he") if word not in vectors.index]
         lack = (
-            (f"No vector for {' and '.join(missing)}: gender_polarity cannot use these.",) if missing else ()
+            [f"No vector for {' and '.join(missing)}: gender_polarity cannot use these."] if missing else []
         )
-        target = folder.path / VECTORS
-        text = write_words_card(
+        card = write_card(
             title="Word vectors",
             settings={
                 **_files(self.data),
                 "training": f"skip-gram with negative sampling; {_describe_settings(asdict(self.recipe))}",
                 "words": f"{len(vectors.words):,} x {vectors.matrix.shape[1]}",
             },
-            header=("question", "result"),
-            rows=rows,
+            results=[markdown_table(("question", "result"), rows)],
             notes=(*lack, "The questions are few and easy: they show that training worked, not how well."),
-            use=_use(f"gender_polarity={target}"),
+            use=score_command(f"gender_polarity={folder.path / VECTORS}"),
         )
-        write_text(folder.path / "card.md", text)
+        (folder.path / "encoded.safetensors").unlink(missing_ok=True)
+        return folder.finish(measures, card=card)
 
 
 def check_files(paths: Sequence[Path]) -> None:
@@ -154,20 +156,17 @@ def check_files(paths: Sequence[Path]) -> None:
 
 
 def _questions(vectors: WordVectors) -> tuple[dict[str, float], list[tuple[str, str]]]:
-    from evenhand.training import vector_checks
-
-    checks = vector_checks.embedded_checks()
-    shares = vector_checks.analogy_shares(vectors, checks.analogies).values()
-    right, asked = sum(share.right for share in shares), sum(share.total for share in shares)
+    checks = embedded_checks()
+    shares = analogy_shares(vectors, checks.analogies).values()
+    right, total = sum(share.right for share in shares), sum(share.total for share in shares)
     measures = {"words": float(len(vectors.words))}
-    rows = [("analogies", f"{right:,} of {asked:,} right")]
-    if asked:
-        measures["analogies"] = right / asked
+    rows = [("analogies", f"{right:,} of {total:,} right")]
+    if total:
+        measures["analogies"] = right / total
     known = [pair for pair in checks.similarity if pair[0] in vectors.index and pair[1] in vectors.index]
     if len(known) >= 3:
-        found, pairs = vector_checks.similarity_correlation(vectors, known)
-        measures["similarity"] = found
-        rows.append(("word similarity, Spearman", f"{found:.3f} over {pairs} pairs"))
+        measures["similarity"], pairs = similarity_correlation(vectors, known)
+        rows.append(("word similarity, Spearman", f"{measures['similarity']:.3f} over {pairs} pairs"))
     return measures, rows
 
 
@@ -181,13 +180,8 @@ def _check_rated(counts: Mapping[str, int]) -> None:
         )
 
 
-def _identity(task: str, paths: Sequence[Path]) -> dict[str, Json]:
-    return {"task": task, "data": [file_digest(path) for path in paths]}
-
-
 def _files(paths: Sequence[Path]) -> dict[str, object]:
-    digests = [f"{path.name}, BLAKE2b-128 {file_digest(path)}" for path in paths]
-    return {"data": "; ".join(digests)}
+    return {"data": "; ".join(map(describe_file, paths))}
 
 
 def _describe_settings(settings: Mapping[str, object]) -> str:
@@ -197,10 +191,64 @@ def _describe_settings(settings: Mapping[str, object]) -> str:
     return ", ".join([*plain, *inner])
 
 
-def _use(metric: str) -> str:
-    return f"```console\nevenhand score FILE --group AXIS=COLUMN --metrics {metric}\n```"
-
-
 def _interval(r: float, n: int) -> str:
-    found = fisher_interval(r, n)
-    return "-" if found is None else f"{found[0]:.3f} to {found[1]:.3f}"
+    bounds = fisher_interval(r, n)
+    return "-" if bounds is None else f"{bounds[0]:.3f} to {bounds[1]:.3f}"
+
+
+@dataclass(frozen=True, slots=True)
+class VectorChecks:
+    """Our own questions to word vectors."""
+
+    analogies: Mapping[str, Pairs]
+    """Kind to pairs; every two pairs of a kind make a question."""
+    similarity: Sequence[tuple[str, str, float]]
+    """Two words and how alike they are, 0 to 10."""
+    neighbours: Sequence[str]
+    occupations: Sequence[str]
+
+
+class QuestionScore(NamedTuple):
+    """How many of how many."""
+
+    right: int
+    total: int
+
+
+def embedded_checks() -> VectorChecks:
+    """The questions that ship with the embedded vectors."""
+    lists = json.loads(asset_path("embeddings", "checks.json").read_text(encoding="utf-8"))
+    similarity = [(first, second, float(rating)) for first, second, rating in lists["similarity"]]
+    return VectorChecks(lists["analogies"], similarity, lists["neighbours"], lists["occupations"])
+
+
+def analogy_shares(vectors: WordVectors, analogies: Mapping[str, Pairs]) -> dict[str, QuestionScore]:
+    """For each kind the questions answered right: the nearest word to b - a + c is d (a, b, c left out).
+
+    Questions with a word that has no vector are not asked.
+    """
+    unit = unit_rows(vectors.matrix)
+    return {kind: _score_questions(unit, vectors.index, pairs) for kind, pairs in analogies.items()}
+
+
+def similarity_correlation(
+    vectors: WordVectors, pairs: Sequence[tuple[str, str, float]]
+) -> tuple[float, int]:
+    """Spearman's correlation of cosines with the ratings, in [-1, 1], and the number of pairs known."""
+    unit = unit_rows(vectors.matrix)
+    known = [(a, b, rating) for a, b, rating in pairs if a in vectors.index and b in vectors.index]
+    cosines = np.array([unit[vectors.index[a]] @ unit[vectors.index[b]] for a, b, _ in known])
+    ratings = np.array([rating for _, _, rating in known])
+    return float(spearmanr(cosines, ratings).statistic), len(known)
+
+
+def _score_questions(unit: npt.NDArray[np.float32], index: Mapping[str, int], pairs: Pairs) -> QuestionScore:
+    known = [(index[a], index[b]) for a, b in pairs if a in index and b in index]
+    questions = [(a, b, c, d) for a, b in known for c, d in known if a != c]
+    if not questions:
+        return QuestionScore(0, 0)
+    a, b, c, d = np.array(questions).T
+    cosines = (unit[b] - unit[a] + unit[c]) @ unit.T
+    for given in (a, b, c):
+        cosines[np.arange(len(questions)), given] = -np.inf
+    return QuestionScore(int((cosines.argmax(axis=1) == d).sum()), len(questions))
