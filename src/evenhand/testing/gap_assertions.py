@@ -30,7 +30,7 @@ def assert_gap(
     """The checks of a gate that did not fail; an AssertionError names those that did.
 
     ``measure`` is ``METRIC.OUTPUT``, or ``METRIC`` for its primary outputs. Fails only where an interval
-    excludes the limit; what the run cannot tell is a `CannotTellWarning`, unless ``doubt`` says otherwise.
+    excludes the limit; what the run cannot tell is a `InconclusiveWarning`, unless ``doubt`` says otherwise.
     With ``baseline_run`` the limit is on how much wider a gap may be than in that run.
 
     >>> assert_gap("runs/audit-builtin-1234", "sentiment.negative", axis="race", below=0.05)  # doctest: +SKIP
