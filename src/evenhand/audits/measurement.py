@@ -17,11 +17,11 @@ from evenhand.metrics.scorer import (
     STAGE,
     Limits,
     MetricScorer,
+    ScoringExecutor,
     ScoringStats,
     exclusion_table,
     scoring_rate_key,
 )
-from evenhand.metrics.scoring_executor import ScoringExecutor
 from evenhand.store.cache import ContentCache
 from evenhand.store.run_folder import RunFolder, run_stage
 from evenhand.text.rendering import MaskOption

@@ -20,7 +20,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.options import split_names
 from evenhand.core.protocols import Metric, Progress, SetMetric, SilentProgress
 from evenhand.core.records import ALL, REST, ModelRef, Prompt
-from evenhand.metrics.scoring_executor import ScoringExecutor
+from evenhand.metrics.scorer import ScoringExecutor
 from evenhand.report.render_run import render
 from evenhand.store.cache import ContentCache
 from evenhand.store.prompt_rows import write_prompt_rows

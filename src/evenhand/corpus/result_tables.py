@@ -141,7 +141,7 @@ def share_estimate(
         influence = (events - value * units) / n
         variance = blocks / (blocks - 1) * float(influence @ influence)
         effective = min(float(n), value * (1 - value) / variance) if variance else float(n)
-    low, high = wilson_interval(value, effective, t_quantile((1 + level) / 2, df))
+    low, high = map(float, wilson_interval(value, effective, t_quantile((1 + level) / 2, df)))
     return AssociationEstimate(value, low, high)
 
 

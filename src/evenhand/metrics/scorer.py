@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 import polars as pl
 
 from evenhand.core.digests import Json, digest, digests
-from evenhand.core.errors import FailureRateError
+from evenhand.core.errors import EvenhandError, FailureRateError, InputError
 from evenhand.core.protocols import Metric, Progress
-from evenhand.core.records import Prompt, Text, Value
-from evenhand.metrics.scoring_executor import (
-    Outputs,
-    ScoredTexts,
-    ScoringExecutor,
-    null_outputs,
-    score_blocks,
-)
+from evenhand.core.records import MetricInfo, Prompt, Text, Value
 from evenhand.store.cache import ContentCache
 from evenhand.store.run_folder import RunFolder
 from evenhand.store.schemas import EXCLUSIONS, SCORES
@@ -33,6 +27,26 @@ BLOCK = 4096
 
 Limits = Mapping[str, Mapping[str, Collection[str]]]
 """Suite to axis to the groups a metric is meant for; a suite that is not named has no limits."""
+
+
+Outputs = Mapping[str, Value]
+_log = logging.getLogger(__name__)
+
+
+class ScoredTexts(NamedTuple):
+    """What a metric said of some texts."""
+
+    outputs: Sequence[Outputs]
+    errors: int = 0
+    """Texts on which the metric itself failed."""
+
+
+class ScoringExecutor(Protocol):
+    """Where blocks of texts are scored."""
+
+    def score_blocks(self, spec: str, blocks: Iterable[Sequence[Text]]) -> Iterator[tuple[int, ScoredTexts]]:
+        """What the metric says of each block, with the block's place, as they are done."""
+        ...
 
 
 @dataclass(slots=True)
@@ -79,8 +93,8 @@ class _TextBlock:
         """The outputs of the texts there are, in their order."""
         if self.digests is None:
             return iter(fresh)
-        found = dict(zip(self.missing(), fresh, strict=True))
-        return (found[key] if key in found else _from_json(self.cached[key]) for key in self.digests)
+        scored = dict(zip(self.missing(), fresh, strict=True))
+        return (scored[key] if key in scored else _from_json(self.cached[key]) for key in self.digests)
 
 
 class _ProgressNote(NamedTuple):
@@ -188,11 +202,11 @@ class MetricScorer:
 
     def _is_outside(self, prompt: Prompt, tally: ScoringStats) -> bool:
         groups = self.limits.get(prompt.suite)
-        found = groups is not None and not any(
+        is_outside = groups is not None and not any(
             group.name in groups.get(group.axis, ()) for group in prompt.groups
         )
-        tally.outside += found
-        return found
+        tally.outside += is_outside
+        return is_outside
 
     def _render(self, prompt: Prompt, text: str | None, tally: ScoringStats) -> Text | None:
         if text is None:
@@ -231,6 +245,42 @@ class MetricScorer:
         return table.with_columns(
             metric=pl.lit(self.spec, pl.String), metric_version=pl.lit(info.version, pl.String)
         ).select(list(SCORES))
+
+
+def score_blocks(
+    spec: str, metric: Metric, blocks: Iterable[Sequence[Text]]
+) -> Iterator[tuple[int, ScoredTexts]]:
+    """What a metric of this process says of each block, one after the other."""
+    return ((place, score_texts(spec, metric, texts)) for place, texts in enumerate(blocks))
+
+
+def score_texts(spec: str, metric: Metric, texts: Sequence[Text]) -> ScoredTexts:
+    """One mapping a text, in order; a text the metric fails on has nulls with the reason."""
+    if not texts:
+        return ScoredTexts(())
+    try:
+        outputs = metric.score(texts)
+    except EvenhandError:
+        raise
+    except Exception as error:  # a plug-in may raise anything: find the texts it fails on
+        if len(texts) == 1:
+            _log.warning("metric %s failed on a text: %r", spec, error)
+            return ScoredTexts([null_outputs(metric.info, f"metric_error: {type(error).__name__}")], 1)
+        middle = len(texts) // 2
+        first, second = score_texts(spec, metric, texts[:middle]), score_texts(spec, metric, texts[middle:])
+        return ScoredTexts([*first.outputs, *second.outputs], first.errors + second.errors)
+    if len(outputs) != len(texts):
+        raise InputError(
+            f"metric {spec!r} gave {len(outputs)} scores for {len(texts)} texts",
+            expected="one mapping a text, in order",
+            fix="run `evenhand.testing.check_metric` on it",
+        )
+    return ScoredTexts(outputs)
+
+
+def null_outputs(info: MetricInfo, reason: str) -> Outputs:
+    """Every output without a value, for a reason."""
+    return {output.name: Value(None, None, reason) for output in info.outputs}
 
 
 def scoring_rate_key(metrics: Iterable[Metric]) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from evenhand.audits.analysis.quantities import Axis, Flags, Floats, Ints, Quantity
 from evenhand.core.records import ALL, REST, Estimate
-from evenhand.stats.contrasts import clustered_gap
+from evenhand.stats.contrasts import ContrastTests, GapLayout, clustered_gap, compare_many_gaps
 from evenhand.stats.hypothesis_tests import (
     cliffs_delta,
     cohens_h,
@@ -22,7 +22,6 @@ from evenhand.stats.hypothesis_tests import (
     two_proportions,
     wilcoxon,
 )
-from evenhand.stats.many_gaps import GapLayout, ManyGaps, compare_many_gaps, estimate_many_shares
 from evenhand.stats.results import Difference
 
 GapTest = Literal["cluster", "binomial", "chi-square", "paired-t", "wilcoxon"]
@@ -171,7 +170,7 @@ _CELLS = 20_000_000
 class OutputGaps:
     """The gaps of one output: of every group of an axis."""
 
-    gaps: ManyGaps
+    gaps: ContrastTests
     place: int
 
     def difference(self, code: int) -> Difference:
@@ -184,15 +183,14 @@ class OutputGaps:
 
     def sides(self, code: int) -> tuple[tuple[int, int], tuple[int, int]]:
         """Of a share: texts and how many of them have it, in the group and in its baseline."""
-        sizes = self.gaps.cells.sizes[code]
-        yes = np.rint(self.gaps.spreads.means[self.place, code] * sizes)
+        sizes = self.gaps.moments.sizes[code]
+        yes = np.rint(self.gaps.moments.means[self.place, code] * sizes)
         (n_a, n_b), (yes_a, yes_b) = sizes.astype(int).tolist(), yes.astype(int).tolist()
         return (n_a, yes_a), (n_b, yes_b)
 
     def shares(self) -> list[Estimate]:
         """The share of each group, with its interval."""
-        spreads = type(self.gaps.spreads)(*(part[self.place : self.place + 1] for part in self.gaps.spreads))
-        return estimate_many_shares(self.gaps.cells, spreads, level=self.gaps.level)[0]
+        return self.gaps.shares(self.place)
 
 
 def compare_axis(
