@@ -79,7 +79,8 @@ class _Reading:
 
     def require_column(self, names: list[str]) -> str:
         """The same, or an error."""
-        if column := self.find_column(names):
+        column = self.find_column(names)
+        if column is not None:
             return column
         wanted = repr(self.column) if self.column else f"such as {', '.join(TEXT_COLUMNS[:4])}"
         raise ColumnError(
