@@ -17,6 +17,7 @@ from evenhand.audits.loaded_run import (
     load_run,
     read_command,
 )
+from evenhand.audits.measurement import finish_run
 from evenhand.audits.result_options import CompareOptions
 from evenhand.audits.run_setup import SILENT_PROGRESS, RunJob, RunPlan
 from evenhand.config import resolve_config
@@ -24,9 +25,8 @@ from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
 from evenhand.core.protocols import Progress
-from evenhand.report.render_run import render
 from evenhand.store.run import Run, run_errors
-from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_timestamp
+from evenhand.store.run_folder import RunFolder, default_folder, run_stage
 
 STAGE = "compare"
 
@@ -67,10 +67,7 @@ class CompareJob:
                 for name, table in tables.items():
                     folder.write(name, table)
                 record["comparisons"] = tables["changes"].height
-            folder.manifest["ended"] = utc_timestamp()
-            folder.save_manifest()
-            render(folder.run())
-            return folder.run()
+            return finish_run(folder)
 
     def _begin(self, folder: RunFolder, joined: PairedRuns) -> None:
         reference = self.runs[0].manifest

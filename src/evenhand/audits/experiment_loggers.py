@@ -19,13 +19,12 @@ import polars as pl
 from evenhand.audits.report.exports import list_identifiers, list_numbers
 from evenhand.audits.report.findings import describe_run
 from evenhand.audits.report.formats import html_report, json_report
+from evenhand.audits.run_setup import Callback
 from evenhand.core.errors import InputError, MissingLibraryError
 from evenhand.core.options import split_names
-from evenhand.run_options import Logging
 from evenhand.store.run import MANIFEST, Run
 from evenhand.store.schemas import SCHEMAS, empty_table
 
-Callback = Callable[[Run], None]
 _REPORT: Final = ("report.html", "report.json", MANIFEST)
 _ONE_BY_ONE: Final = ("prompts", "generations", "scores")
 """Tables with a row for each text, named by the ids of whoever gave it."""
@@ -138,12 +137,6 @@ def create_loggers(log: str | Sequence[str] | None, *, log_texts: bool = False) 
             fix="say where the texts are to be logged",
         )
     return [LOGGERS[name](log_texts) for name in names]
-
-
-def callbacks(options: Logging) -> list[Callback]:
-    """What is done with a finished run: it is logged, then given to the caller's own callbacks."""
-    logged = create_loggers(options["log"], log_texts=options["log_texts"])
-    return [*logged, *options["callbacks"]]
 
 
 class _WithoutTexts(Run):

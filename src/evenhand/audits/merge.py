@@ -13,22 +13,19 @@ from typing import Any, Unpack
 
 import polars as pl
 
-from evenhand.audits.analysis.group_analysis import ReportTables
 from evenhand.audits.generator import STAGE
 from evenhand.audits.loaded_run import check_has_comparisons, parse_metric_info
-from evenhand.audits.measurement import write_findings
+from evenhand.audits.measurement import build_analysis, finish_run, write_findings
 from evenhand.audits.result_options import MergeOptions
-from evenhand.audits.run_setup import SILENT_PROGRESS, RunJob, RunPlan, build_analysis, find_metrics
-from evenhand.config import RunConfig, settings_of
+from evenhand.audits.run_setup import SILENT_PROGRESS, RunJob, RunPlan, find_metrics
+from evenhand.config import settings_of
 from evenhand.core.digests import Json, canonical_json
 from evenhand.core.errors import EvenhandError, InputError, RunFolderError
 from evenhand.core.options import checks_options
 from evenhand.core.protocols import Metric, Progress
-from evenhand.core.records import MetricInfo
-from evenhand.report.render_run import render
 from evenhand.store.prompt_rows import read_prompt_rows
 from evenhand.store.run import Run, run_errors
-from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_timestamp
+from evenhand.store.run_folder import RunFolder, default_folder, run_stage
 
 _KEY = re.compile(r"[A-Za-z0-9][\w.-]*")
 _ALIKE = ("growth", "metrics")
@@ -70,8 +67,8 @@ class MergeJob:
                 record.update(self._sum_counts("score"))
             prompts = self._prompts(folder.run().table("generations"))
             folder.write("prompts", prompts)
-            self._finish(folder, prompts, progress)
-            return folder.run()
+            self._compare(folder, prompts, progress)
+            return finish_run(folder)
 
     def _begin(self, folder: RunFolder) -> None:
         first = self.runs[0].manifest
@@ -123,7 +120,7 @@ class MergeJob:
         keys = [key for key in ("items", "failed", "new_tokens") if key in records[0]]
         return {key: sum(int(record[key] or 0) for record in records) for key in keys}
 
-    def _finish(self, folder: RunFolder, prompts: pl.DataFrame, progress: Progress) -> None:
+    def _compare(self, folder: RunFolder, prompts: pl.DataFrame, progress: Progress) -> None:
         settings = settings_of(folder.manifest["config"])
         given = settings.options["baseline"]
         baselines = {
@@ -132,21 +129,20 @@ class MergeJob:
             for axis, baseline in info["baselines"].items()
         }
         infos = {spec: parse_metric_info(card) for spec, card in folder.manifest["metrics"].items()}
-        compared = build_analysis(folder, settings, baselines)
+        explaining: dict[str, Metric] = {}
+        for spec, info in infos.items():
+            # As far as the metrics can still be loaded.
+            with suppress(EvenhandError):
+                explaining |= find_metrics([spec], settings) if info.word_scores else {}
         write_findings(
             folder,
-            compared,
+            build_analysis(folder, settings, baselines),
             infos,
             read_prompt_rows(prompts),
-            illustration=ReportTables(
-                infos, _load_explaining_metrics(infos, settings), compared.comparer, settings.options["mask"]
-            ),
+            explaining=explaining,
             texts_stage=STAGE,
             progress=progress,
         )
-        folder.manifest["ended"] = utc_timestamp()
-        folder.save_manifest()
-        render(folder.run())
 
 
 @checks_options
@@ -185,16 +181,6 @@ def _build_job(opened: Sequence[Run], options: MergeOptions) -> RunJob:
         folder=Path(out) if out else default_folder("audit", name, identity),
         fresh=options["fresh"],
     )
-
-
-def _load_explaining_metrics(infos: Mapping[str, MetricInfo], settings: RunConfig) -> dict[str, Metric]:
-    """The metrics that explain their scores by words, as far as they are still found."""
-    found: dict[str, Metric] = {}
-    for spec, info in infos.items():
-        if info.word_scores:
-            with suppress(EvenhandError):
-                found |= find_metrics([spec], settings)
-    return found
 
 
 def _check_complete(runs: Sequence[Run]) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from evenhand._version import __version__
+from evenhand.audits.run_setup import ModelSpec
 from evenhand.config import RunConfig
 from evenhand.core import errors, registry
 from evenhand.core.errors import EvenhandError
@@ -20,27 +21,6 @@ from evenhand.core.ray_cluster import check_nodes, connect_cluster, enter_folder
 from evenhand.core.records import Completion, Execution, GenerationSpec, ModelRef, Request, Text
 from evenhand.core.registry import Option
 from evenhand.metrics.scoring_executor import ScoredTexts, ScoringExecutor, score_texts
-from evenhand.report.wording import format_count
-
-
-@dataclass(frozen=True, slots=True)
-class ModelSpec:
-    """A model by name, with the mitigation it writes with."""
-
-    name: str
-    options: Mapping[str, Option] = field(default_factory=dict)
-    mitigation: str | None = None
-    mitigation_options: Mapping[str, Option] = field(default_factory=dict)
-
-    def load_plain(self, execution: Execution) -> Model:
-        """The model without the mitigation, loaded."""
-        return registry.create_model(self.name, self.options, execution)
-
-    def apply_mitigation(self, model: Model) -> Model:
-        """A model with the mitigation on, where there is one."""
-        if self.mitigation is None:
-            return model
-        return registry.create_mitigation(self.mitigation, self.mitigation_options).apply(model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +159,20 @@ class ActorPool:
             self._ray.kill(actor)
         self._actors.clear()
         self._stack.close()
+
+    def create_executors(
+        self, metrics: Mapping[str, Metric], settings: RunConfig, objects: Sequence[str]
+    ) -> dict[str, ScoringExecutor]:
+        """The metrics that are asked in the actors, by spec.
+
+        Not those that are faster than the way there, nor those that were given as objects, which an actor
+        could not load.
+        """
+        return {
+            spec: PooledExecutor(self, settings.metric_options(spec.partition("=")[0]))
+            for spec, metric in metrics.items()
+            if not metric.info.cheap and spec not in objects
+        }
 
     def call_one(self, work: str, *given: object) -> object:
         """What one actor answers."""
@@ -345,63 +339,3 @@ def _raise_refusal(answer: object) -> object:
     if isinstance(answer, RemoteError):
         raise answer.to_error()
     return answer
-
-
-_log_ray_setup = logging.getLogger(__name__)
-
-
-def open_pool(settings: RunConfig, model: ModelSpec | None = None) -> ActorPool | None:
-    """The actors of a run; None where it works in this process."""
-    options = settings.options
-    if options["engine"] == "local":
-        if options["address"]:
-            _log_ray_setup.warning(
-                "the address %s is for --engine ray: the work is done on this machine", options["address"]
-            )
-        if options["workers"]:
-            _log_ray_setup.warning("--workers is for --engine ray: the work is done in this process")
-        return None
-    recipe = WorkerSpec(settings.execution(), model)
-    return ActorPool(recipe, workers=options["workers"], address=options["address"])
-
-
-@contextmanager
-def close_pool_after(pool: ActorPool | None, *, always: bool = True) -> Iterator[None]:
-    """Ends the actors after the work; where not ``always``, only when the work fails."""
-    failed = True
-    try:
-        yield
-        failed = False
-    finally:
-        if pool is not None and (always or failed):
-            pool.close()
-
-
-def create_executors(
-    pool: ActorPool | None, metrics: Mapping[str, Metric], settings: RunConfig, given: Sequence[str] = ()
-) -> dict[str, ScoringExecutor]:
-    """The metrics that are asked in the actors, by spec.
-
-    Not those that are faster than the way there, nor those that were ``given`` as objects, which an actor
-    could not make again.
-    """
-    if pool is None:
-        return {}
-    return {
-        spec: PooledExecutor(pool, settings.metric_options(spec.partition("=")[0]))
-        for spec, metric in metrics.items()
-        if not metric.info.cheap and spec not in given
-    }
-
-
-def describe_engine(settings: RunConfig) -> list[str]:
-    """What a plan says of the engine; nothing where the work is done in this process."""
-    options = settings.options
-    if options["engine"] == "local":
-        return []
-    workers = (
-        format_count(options["workers"], "worker")
-        if options["workers"]
-        else "a worker a GPU, or a few cores each"
-    )
-    return [f"engine  {options['engine']} at {options['address'] or 'this machine'}, {workers}"]
