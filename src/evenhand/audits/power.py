@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evenhand.audits.analysis.gaps import GapSide
-from evenhand.audits.analysis.group_comparison import baseline_rows
+from evenhand.audits.analysis.group_comparison import split_sides
 from evenhand.audits.analysis.paired_runs import FILES
 from evenhand.audits.analysis.quantities import Axis, Quantity, read_axes
 from evenhand.audits.analysis.strata import cross_axes
@@ -69,8 +69,8 @@ class SampleSizePlanner:
         axis, quantity = self._axes.get((seen.suite, seen.axis)), self._quantities[seen.metric, seen.output]
         if axis is None:
             return None
-        group = GapSide.of(quantity, axis, axis.codes == axis.groups.index(seen.group))
-        other = GapSide.of(quantity, axis, baseline_rows(axis, seen.group, seen.baseline))
+        sides = split_sides(axis, seen.group, seen.baseline)
+        group, other = (GapSide.of(quantity, axis, rows) for rows in sides)
         df = max(1.0, seen.n_clusters - 1)
         alpha, beta = t_quantile((1 + self._level) / 2, df), t_quantile(self._power, df)
         variance = ((seen.high - seen.low) / 2 / alpha) ** 2

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 import polars as pl
 
-from evenhand.audits.analysis.group_comparison import GroupComparer, baseline_rows, to_table
+from evenhand.audits.analysis.group_comparison import GroupComparer, gap_fields, split_sides, to_table
 from evenhand.audits.analysis.leaderboard import build_leaderboard
 from evenhand.audits.analysis.paired_runs import PairedRuns
 from evenhand.audits.analysis.quantities import Axis, Flags, Quantity
@@ -141,8 +141,7 @@ class RunComparer:
         self, number: int, axis: Axis, quantity: Quantity, gaps: tuple[Comparison, Comparison]
     ) -> RunChange:
         new, old = gaps
-        group = axis.codes == axis.groups.index(new.group)
-        other = baseline_rows(axis, new.group, new.baseline)
+        group, other = split_sides(axis, new.group, new.baseline)
         scale = _share_of_rest(group, other) if new.baseline == ALL else 1.0
         signs = [-scale if (gap.estimate or 0) < 0 else scale for gap in (new, old)]
         cells = [(number, group, 1.0), (number, other, -1.0), (0, group, -1.0), (0, other, 1.0)]
@@ -200,15 +199,9 @@ class RunComparer:
             metric=quantity.metric,
             output=quantity.output,
             effect="value",
-            estimate=found.estimate,
-            low=found.low,
-            high=found.high,
-            p=found.p,
+            **gap_fields(found),
             p_adjusted=None,
-            n=found.n_a,
             n_reference=found.n_b,
-            n_clusters=found.n_clusters,
-            min_detectable=found.min_detectable,
             run_value=None,
             reference_value=None,
             widens=None,
@@ -219,8 +212,6 @@ class RunComparer:
             family="",
             family_size=0,
             correction=self.correction,
-            method=found.method,
-            null_reason=found.null_reason,
         )
 
 

@@ -15,11 +15,10 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 
-from evenhand.audits.analysis.group_comparison import GroupComparer, baseline_rows, rescale_to_all
+from evenhand.audits.analysis.group_comparison import GroupComparer, gap_fields, rescale_to_all, split_sides
 from evenhand.audits.analysis.quantities import Axis, Flags, Ints, Quantity
 from evenhand.core.records import ALL, REST, Comparison, Prompt
 from evenhand.stats.contrasts import stratified_difference
-from evenhand.stats.results import Difference
 from evenhand.store.schemas import ADJUSTED, STRATA, STRATA_GROUPS
 
 _TEMPLATE = "template"
@@ -107,12 +106,10 @@ class StratumComparer:
                 yield _Row(replace(comparison, exploratory=True), strata.by, name)
 
     def _adjust(self, axis: Axis, quantity: Quantity, strata: PromptStrata, whole: Comparison) -> _Row:
-        inside = axis.codes == axis.groups.index(whole.group)
+        inside, other = split_sides(axis, whole.group, whole.baseline)
         values, codes = quantity.values[axis.rows], strata.codes[axis.rows]
-        used: Flags = (
-            (inside | baseline_rows(axis, whole.group, whole.baseline)) & ~np.isnan(values) & (codes != _NONE)
-        )
-        found = stratified_difference(
+        used: Flags = (inside | other) & ~np.isnan(values) & (codes != _NONE)
+        contrast = stratified_difference(
             values[used],
             inside[used],
             codes[used],
@@ -120,8 +117,12 @@ class StratumComparer:
             is_share=quantity.kind == "share",
             level=self.comparer.level,
         )
-        gap = rescale_to_all(found.adjusted) if whole.baseline == ALL else found.adjusted
-        return _Row(_with_gap(whole, gap), strata.by, ADJUSTED, found.disagrees)
+        gap = rescale_to_all(contrast.adjusted) if whole.baseline == ALL else contrast.adjusted
+        sides = ("group_value", "baseline_value", "effect_size", "cliffs_delta")
+        without = dict.fromkeys((*sides, "ratio", "ratio_low", "ratio_high"))
+        known = {**gap_fields(gap), "method": f"{gap.method}, same mix of strata", "n_baseline": gap.n_b}
+        adjusted = replace(whole, **without, **known, exploratory=True)
+        return _Row(adjusted, strata.by, ADJUSTED, contrast.disagrees)
 
 
 def describe_reversals(table: pl.DataFrame) -> list[str]:
@@ -154,30 +155,6 @@ def _strata(suite: str, by: str, prompts: Sequence[Prompt]) -> PromptStrata:
     number = {name: code for code, name in enumerate(names)}
     codes = np.array([_NONE if label is None else number[label] for label in labels], dtype=np.int64)
     return PromptStrata(suite, by, names, codes)
-
-
-def _with_gap(whole: Comparison, gap: Difference) -> Comparison:
-    return replace(
-        whole,
-        estimate=gap.estimate,
-        low=gap.low,
-        high=gap.high,
-        p=gap.p,
-        n=gap.n_a,
-        n_baseline=gap.n_b,
-        n_clusters=gap.n_clusters,
-        min_detectable=gap.min_detectable,
-        group_value=None,
-        baseline_value=None,
-        effect_size=None,
-        cliffs_delta=None,
-        ratio=None,
-        ratio_low=None,
-        ratio_high=None,
-        method=f"{gap.method}, same mix of strata",
-        null_reason=gap.null_reason,
-        exploratory=True,
-    )
 
 
 MOST_GROUPS = 100
