@@ -18,7 +18,7 @@ if "OMP_WAIT_POLICY" not in os.environ:
 
 if TYPE_CHECKING:
     from evenhand.adapters.fairlearn_frames import frame_inputs, score_predictions
-    from evenhand.adapters.lm_eval_export import export_task
+    from evenhand.adapters.lm_eval_task import export_task
     from evenhand.annotate.agreement import agreement
     from evenhand.annotate.item_selection import sample_items
     from evenhand.annotate.label_aggregation import settle_labels
@@ -96,7 +96,7 @@ _WHERE = {
     "debias": "evenhand.audits.debias",
     "export": "evenhand.models.export",
     "export_labels": "evenhand.annotate.label_exchange",
-    "export_task": "evenhand.adapters.lm_eval_export",
+    "export_task": "evenhand.adapters.lm_eval_task",
     "forget_person": "evenhand.annotate.study_server",
     "frame_inputs": "evenhand.adapters.fairlearn_frames",
     "gate": "evenhand.audits.gate",

@@ -34,7 +34,7 @@ from evenhand.core.files import asset_path
 from evenhand.core.options import checks_options, fields_of
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import RESERVED_GROUPS, REST
-from evenhand.logs.detection import read_log
+from evenhand.logs import read_log
 from evenhand.logs.log_records import CLUSTER, FAILURE, ID, PROMPT, ToolLog
 from evenhand.run_options import ScoreOptions, TextColumns
 from evenhand.store.ingest import (

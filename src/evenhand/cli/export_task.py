@@ -17,7 +17,7 @@ from evenhand.run_options import TaskOptions
 )
 def command(suite: str, folder: Path, *, dry_run: bool, **options: Any) -> None:
     """Write a suite as a task of lm-eval, measured with evenhand's metrics."""
-    from evenhand.adapters.lm_eval_export import prepare
+    from evenhand.adapters.lm_eval_task import prepare
 
     task = prepare(suite, folder, **options)
     print_plan(task.plan())
