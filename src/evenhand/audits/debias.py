@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Unpack, cast
 
 from evenhand.audits.audit import AuditJob
 from evenhand.audits.audit import prepare as prepare_audit
-from evenhand.audits.mitigation_options import DebiasOptions, MitigationOptions, TradeoffOptions
+from evenhand.audits.options import DebiasOptions, MitigationOptions, TradeoffOptions
 from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, describe_split_words
 from evenhand.config import resolve_config
 from evenhand.core import registry

@@ -21,8 +21,8 @@ from evenhand.audits.analysis.gate_rules import (
 from evenhand.audits.analysis.paired_runs import pair_runs
 from evenhand.audits.analysis.run_changes import RunComparer
 from evenhand.audits.loaded_run import check_has_comparisons, load_run
+from evenhand.audits.options import GateOptions
 from evenhand.audits.report.gate_formats import to_annotations, to_junit
-from evenhand.audits.result_options import GateOptions
 from evenhand.config import resolve_config
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options

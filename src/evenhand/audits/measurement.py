@@ -13,16 +13,15 @@ from evenhand.audits.analysis.base_rate_distances import DistanceRequest
 from evenhand.audits.analysis.group_analysis import GroupAnalysis
 from evenhand.audits.analysis.group_comparison import Baselines, GroupComparer
 from evenhand.audits.analysis.quantities import read_quantities
-from evenhand.audits.run_setup import add_earlier_metrics
+from evenhand.audits.run_setup import add_earlier_metrics, finish_run
 from evenhand.config import RunConfig
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import MetricInfo, Prompt
 from evenhand.metrics.scorer import STAGE, MetricScorer, exclusion_table, scoring_rate_key
-from evenhand.report.render_run import render
 from evenhand.store.cache import ContentCache
 from evenhand.store.prompt_rows import write_prompt_rows
 from evenhand.store.run import Run
-from evenhand.store.run_folder import RunFolder, run_stage, utc_timestamp
+from evenhand.store.run_folder import RunFolder, run_stage
 
 if TYPE_CHECKING:
     from evenhand.audits.ray_pool import ActorPool
@@ -184,11 +183,3 @@ def write_findings(
         for name, table in {**result.tables, **illustration}.items():
             folder.write(name, table)
         folder.write("exclusions", exclusion_table(generations, scores, texts_stage=texts_stage))
-
-
-def finish_run(folder: RunFolder) -> Run:
-    """The run in a folder, with its end noted and its report written."""
-    folder.manifest["ended"] = utc_timestamp()
-    folder.save_manifest()
-    render(folder.run())
-    return folder.run()

@@ -20,7 +20,7 @@ from evenhand.audits.analysis.paired_runs import FILES
 from evenhand.audits.analysis.quantities import Axis, Quantity, read_axes
 from evenhand.audits.analysis.strata import cross_axes
 from evenhand.audits.loaded_run import FinishedRun, check_has_comparisons, load_run, read_command
-from evenhand.audits.result_options import PowerOptions
+from evenhand.audits.options import PowerOptions
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
 from evenhand.core.records import Comparison

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from evenhand.audits.analysis.strata import read_stratum
 from evenhand.config import RunConfig
@@ -18,11 +18,12 @@ from evenhand.core.options import split_names
 from evenhand.core.protocols import Metric, Model, Progress, SetMetric, SilentProgress
 from evenhand.core.records import ALL, REST, Execution, ModelRef, Prompt
 from evenhand.core.registry import Option
+from evenhand.report.render import render
 from evenhand.report.wording import format_count
 from evenhand.run_options import Logging
 from evenhand.store.cache import ContentCache
-from evenhand.store.run import Run
-from evenhand.store.run_folder import RunFolder
+from evenhand.store.run import Run, run_errors
+from evenhand.store.run_folder import RunFolder, utc_timestamp
 
 if TYPE_CHECKING:
     from evenhand.audits.ray_pool import ActorPool
@@ -42,16 +43,41 @@ class RunPlan:
     folder: Path
 
 
-class RunJob(Protocol):
-    """Work that is ready to start."""
+@dataclass(frozen=True, slots=True)
+class RunJob:
+    """Work on finished runs that is ready to start: everything is checked."""
+
+    title: str
+    lines: tuple[str, ...]
+    """Of the plan."""
+    identity: Mapping[str, Json]
+    folder: Path
+    fresh: bool
+    work: Callable[[RunFolder, Progress], None]
+    """Fills the locked folder."""
+    sources: tuple[Run, ...] = ()
+    """The runs that are read."""
+    formats: tuple[str, ...] = ("html", "json")
+    """Of the report."""
 
     def plan(self) -> RunPlan:
-        """What will be done."""
-        ...
+        """What will be done, before it is done."""
+        return RunPlan(self.title, self.lines, self.folder)
 
-    def run(self, progress: Progress = ...) -> Run:
-        """Do it."""
-        ...
+    def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
+        """Do it, and report."""
+        with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
+            with run_errors(*self.sources):
+                self.work(folder, progress)
+            return finish_run(folder, self.formats)
+
+
+def finish_run(folder: RunFolder, formats: Sequence[str] = ("html", "json")) -> Run:
+    """The run in a folder, with its end noted and its report written."""
+    folder.manifest["ended"] = utc_timestamp()
+    folder.save_manifest()
+    render(folder.run(), formats)
+    return folder.run()
 
 
 def describe_mitigation(ref: ModelRef) -> list[str]:

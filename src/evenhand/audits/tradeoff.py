@@ -13,7 +13,6 @@ import polars as pl
 from evenhand.audits.audit import AuditJob
 from evenhand.audits.debias import MODES, mitigation_options
 from evenhand.audits.mitigation_cost import VANILLA
-from evenhand.audits.mitigation_options import TradeoffOptions
 from evenhand.audits.mitigation_sweep import (
     METRICS,
     SUITES,
@@ -22,6 +21,7 @@ from evenhand.audits.mitigation_sweep import (
     describe_sweep,
     join_distances,
 )
+from evenhand.audits.options import TradeoffOptions
 from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, metric_names
 from evenhand.core import registry
 from evenhand.core.digests import Json

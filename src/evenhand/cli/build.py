@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from evenhand.audits.result_options import BuildOptions
+from evenhand.audits.options import BuildOptions
 from evenhand.cli.commands import Argument, takes
 
 

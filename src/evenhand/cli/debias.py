@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from evenhand.audits.mitigation_options import DebiasOptions
+from evenhand.audits.options import DebiasOptions
 from evenhand.cli.commands import Argument, takes
 from evenhand.core.errors import InputError
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.markup import escape
 
-from evenhand.audits.result_options import GateOptions
+from evenhand.audits.options import GateOptions
 from evenhand.cli.commands import Argument, takes
 from evenhand.cli.console import errors, output, print_warning
 from evenhand.cli.entry import GateNotPassedError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from evenhand.audits.result_options import MergeOptions
+from evenhand.audits.options import MergeOptions
 from evenhand.cli.commands import Argument, takes
 
 

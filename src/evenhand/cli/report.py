@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from evenhand.audits.result_options import ReportOptions
+from evenhand.audits.options import ReportOptions
 from evenhand.cli.commands import Argument, takes
 from evenhand.cli.console import print_path
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evenhand.audits.mitigation_options import TradeoffOptions
+from evenhand.audits.options import TradeoffOptions
 from evenhand.cli.commands import takes
 from evenhand.cli.debias import MODEL
 
