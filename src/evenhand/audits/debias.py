@@ -86,13 +86,14 @@ class DebiasJob:
         requests = [
             Request(digest([prompt]), prompt, tuple(range(self.spec.samples))) for prompt in self.prompts
         ]
-        found = _generate_all(self.mitigated_model, requests, self.spec)
+        written = _generate_all(self.mitigated_model, requests, self.spec)
         own = _generate_all(self.plain_model, requests, self.spec) if self.vanilla else {}
-        texts = [
-            _pair_texts(item.text, sample, found[item.id, sample], own.get((item.id, sample)))
-            for item in requests
-            for sample in item.samples
-        ]
+        texts = []
+        for item in requests:
+            for sample in item.samples:
+                text, vanilla = written[item.id, sample], own.get((item.id, sample))
+                plain = vanilla.text if vanilla else None
+                texts.append(WrittenText(item.text, sample, text.text, plain, text.failure))
         return DebiasResult(tuple(texts), None)
 
 
@@ -110,9 +111,17 @@ def debias(
 @checks_options
 def prepare(model: str | Model = "builtin", **options: Unpack[DebiasOptions]) -> DebiasJob:
     """A writing with everything loaded and checked, so that ``plan`` can be shown before ``run``."""
-    mode, prompts, suite = options["mode"], _prompts(options["prompt"]), options["suite"]
-    _check(mode, prompts, suite)
-    shared = _to_audit_options(options)
+    mode, prompts, suite = options["mode"], options["prompt"] or (), options["suite"]
+    prompts = (prompts,) if isinstance(prompts, str) else tuple(prompts)
+    check_mode(mode)
+    if bool(prompts) == (suite is not None):
+        raise InputError(
+            "both a prompt and a suite were given" if prompts else "neither a prompt nor a suite was given",
+            expected="one of the two",
+            fix='for example --prompt "About voting, people from Texas will", or --suite political',
+        )
+    audited = fields_of(AuditOptions).keys() - {"suite"}
+    shared = cast(AuditOptions, {name: value for name, value in options.items() if name in audited})
     settings = resolve_config(shared, model={"name": model if isinstance(model, str) else None})
     plain = (
         registry.create_model(settings.model, settings.model_options, settings.execution())
@@ -137,32 +146,13 @@ def mitigation_options(given: DebiasOptions | TradeoffOptions) -> dict[str, Opti
     return {**cast("dict[str, Option]", own), **(given["options"] or {})}
 
 
-def _to_audit_options(options: DebiasOptions) -> AuditOptions:
-    """What an audit takes too, the suite left out."""
-    taken = fields_of(AuditOptions).keys() - {"suite"}
-    return {name: value for name, value in options.items() if name in taken}  # type: ignore[return-value]
-
-
-def _prompts(given: str | Sequence[str] | None) -> tuple[str, ...]:
-    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
-
-
-def _check(mode: str, prompts: Sequence[str], suite: object) -> None:
+def check_mode(mode: str) -> None:
+    """An error for a mode that there is not."""
     if mode not in MODES:
         raise InputError(f"there is no mode {mode!r}", expected=", ".join(MODES), fix="name one of these")
-    if bool(prompts) == (suite is not None):
-        raise InputError(
-            "both a prompt and a suite were given" if prompts else "neither a prompt nor a suite was given",
-            expected="one of the two",
-            fix='for example --prompt "About voting, people from Texas will", or --suite political',
-        )
 
 
 def _generate_all(
     model: Model, requests: Sequence[Request], spec: GenerationSpec
 ) -> dict[tuple[str, int], Completion]:
     return {(item.request_id, item.sample): item for item in model.generate(requests, spec)}
-
-
-def _pair_texts(prompt: str, sample: int, found: Completion, own: Completion | None) -> WrittenText:
-    return WrittenText(prompt, sample, found.text, own.text if own else None, found.failure)

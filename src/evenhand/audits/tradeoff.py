@@ -11,7 +11,7 @@ from typing import Unpack, cast
 import polars as pl
 
 from evenhand.audits.audit import AuditJob
-from evenhand.audits.debias import MODES, mitigation_options
+from evenhand.audits.debias import MODES, check_mode, mitigation_options
 from evenhand.audits.mitigation_cost import VANILLA
 from evenhand.audits.mitigation_sweep import (
     METRICS,
@@ -272,9 +272,15 @@ def _write(table: pl.DataFrame, price: pl.DataFrame, folder: Path) -> None:
 
 
 def _check_strengths(mode: str, given: str | Sequence[float]) -> tuple[float, ...]:
-    if mode not in MODES:
-        raise InputError(f"there is no mode {mode!r}", expected=", ".join(MODES), fix="name one of these")
-    strengths = _numbers(given) if isinstance(given, str) else given
+    check_mode(mode)
+    try:
+        strengths = (
+            [float(part) for part in given.split(",") if part.strip()] if isinstance(given, str) else given
+        )
+    except ValueError as error:
+        raise InputError(
+            f"--strengths is {given!r}", expected="numbers, comma-separated", fix="for example 0.1,0.5,0.9"
+        ) from error
     chosen = tuple(sorted({float(at) for at in strengths} - {0.0}))
     if not chosen or chosen[0] < 0:
         raise InputError(
@@ -283,15 +289,6 @@ def _check_strengths(mode: str, given: str | Sequence[float]) -> tuple[float, ..
             fix="for example --strengths 0.1,0.5,0.9",
         )
     return chosen
-
-
-def _numbers(given: str) -> list[float]:
-    try:
-        return [float(part) for part in given.split(",") if part.strip()]
-    except ValueError as error:
-        raise InputError(
-            f"--strengths is {given!r}", expected="numbers, comma-separated", fix="for example 0.1,0.5,0.9"
-        ) from error
 
 
 def _check_distances(audit: AuditJob) -> None:
