@@ -30,39 +30,39 @@ _SHARES = {
 _SAMPLING = """\
 ### Sampling at growing batch
 
-Tokens a second while a model of GPT-2-medium's sizes writes four texts a row, of long ones two, in bfloat16
-with top-k 40, after prompts of three tokens; the time to read these is in it. Every text has its full length,
-so that rows end together: what it costs to replace them one by one is not in it. "Plain calls" is vanilla
-sampling without recorded steps ([decision 31](adr/0031-recorded-steps.md)). The other columns are shares,
-those of vanilla sampling:
+Tokens per second of a model with GPT-2-medium's sizes that generates four texts per slot (two if they are long),
+in bfloat16 with top-k 40, after prompts of three tokens; prefill time is included. Every text has its full length,
+so sequences end together: the cost of replacing them one by one is not included. "Plain calls" is vanilla sampling
+without CUDA graphs ([decision 31](adr/0031-recorded-steps.md)). The other columns are shares for vanilla sampling:
 
-- **bandwidth**: the bytes that all steps must move, of what one large copy moves in the time taken. A step
-  reads all weights once, and each row's keys and values.
-- **matrix rate**: the operations of all products and of attention, of what one large product does meanwhile.
-- **limit**: the least time this device allows for both, of the time taken. Few rows wait for the bandwidth
-  alone. With many, products wait for the matrix rate and attention for the bandwidth, and each for the other:
-  then a device that is used perfectly has 100 % here, and neither of the two shares before it can be that.
-- **device time**: the time in which any kernel or copy runs, of the time taken. The rest of it the device
-  waits for the processor. A profiler sees it in a run of its own, which is not timed: it slows the processor.
+- **bandwidth**: the bytes that all steps must move, divided by what one large copy moves in the same time. A step
+  reads all weights once, and the keys and values of each sequence.
+- **matrix rate**: the operations of all matrix products and of attention, divided by those of one large product in
+  the same time.
+- **limit**: the minimum time that this device needs for both, divided by the time taken. Small batches are limited
+  by bandwidth alone. In large ones, products are limited by the matrix rate and attention by bandwidth, one after
+  the other: a perfectly used device then has 100 % here and less in the two columns before.
+- **device time**: the share of the time in which any kernel or copy runs. In the rest, the device waits for the CPU.
+  It is profiled in a separate run, which is not timed, because profiling slows the CPU.
 """
 _FOUND = """\
-What is missing from 100 % of the limit is time in which the device waits, kernels that stay below their
-limit, and work that it does not count: norms, sums, the draw and the prompts.
+The difference to 100 % of the limit is time in which the device waits, kernels below their limit, and work that is
+not counted: norms, sums, sampling and the prompts.
 """
 _CALIBRATED = """\
-What calibration adds to a step with words (embedding) and with a head (classifier), what it costs against
-vanilla sampling, and the share of the limit it reaches: the least time is that of the model's own work alone.
+The time that calibration adds to a step with word lists (embedding) and with a head (classifier), its cost relative
+to vanilla sampling, and its share of the limit, which counts the model's own work only.
 """
 _BARS = """\
-The bars of calibration are set and kept in float32 at 32 rows. Over the 24 tokens of the table above it costs
-{half} in bfloat16, since reading the prompt, alike in all ways, is a larger part; at one row in
-float32 {alone}: the 15 steps of the climb are a chain, and few rows do not fill a GPU.
+The bars of calibration apply to float32 with 32 sequences. Over the 24 tokens of the table above, its cost factor is
+{half} in bfloat16, where prefill, which all variants share, is a larger part; with one sequence in
+float32 it is {alone}: the 15 optimisation steps are sequential, and few sequences do not fill a GPU.
 """
 _READING = """\
 ### Classifiers at growing batch
 
-Texts a second of the embedded encoder with its four heads on BOLD's sentences, tokenizer included, in
-float32; the share of the device's matrix rate in float32, and the time in which any kernel runs.
+Texts per second of the embedded encoder with its four heads on BOLD's sentences, including the tokenizer, in
+float32; the share of the device's matrix rate in float32, and the share of time in which any kernel runs.
 """
 
 

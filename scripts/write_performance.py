@@ -25,14 +25,14 @@ _HEAD = """\
 `make bench` measures this table on your machine in 13 minutes on two cores, `make bench-gpu` what needs a
 GPU. It fails where a bar is missed or a ratio is a fifth less than the committed one.
 
-- **A ratio (x)** is that of two ways that take turns in the same run, the median over their rounds. First
-  their answers are compared: where they differ, no speed is told. Rounds and gates are in the
-  [last table](#what-it-was-measured-on).
-- **The whole audit** reads all texts, its rivals some of them, spread over all. `make bench` runs it once,
-  between their rounds, `benchmarks/bench_audit.py` as often as them. LangFair is put into `build/langfair`
-  for it; where it could not be fetched, its lines are not measured, and that is said.
-- **Calibration** and the vanilla sampling beside it write 20 tokens a row on a CPU, 24 on a GPU, after
-  prompts of three. Autograd, which takes seconds a token, writes fewer.
+- **A ratio (x)** compares two implementations that take turns in the same run; it is the median over their
+  rounds. Their results are compared first: if they differ, no speed is reported. Rounds and equality checks
+  are in the [last table](#what-it-was-measured-on).
+- **The whole audit** reads all texts, its rivals a sample spread over all. `make bench` runs it once,
+  between their rounds, `benchmarks/bench_audit.py` as often as them. LangFair is installed into
+  `build/langfair`; if it cannot be downloaded, its lines are marked as not measured.
+- **Calibration** and the vanilla sampling it is compared with generate 20 tokens per sequence on a CPU, 24
+  on a GPU, after prompts of three tokens. Autograd, which takes seconds per token, generates fewer.
 - **Growth** is measured up to 100,000 texts by `make bench`, up to a million by `benchmarks/bench_growth.py`.
 - **Seconds, memory, growth and requests** have no rival.
 - **The clock** is CPU time where one core works and wall time where several do; both are in the result files.
@@ -49,7 +49,7 @@ def page(results: Path = RESULTS) -> str:
         "## On a GPU\n\n" + _table("gpu", results),
         *gpu_parts(results),
         *_growth(results),
-        "## What stands in the way of more\n\n" + _limits(results),
+        "## What limits further gains\n\n" + _limits(results),
         "## What it was measured on\n\n" + _machines(results),
     ]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
@@ -88,7 +88,7 @@ def _cells(bar: Bar, figure: float | None) -> tuple[str, ...]:
 
 
 def _measured(bar: Bar, figure: float) -> str:
-    """A figure with as many digits as tell that it missed its bar."""
+    """A figure with enough digits to show that it missed its bar."""
     said = _shown(figure, bar.unit)
     is_close = not bar.holds(figure) and said == _shown(bar.bar, bar.unit)
     return _shown(figure, bar.unit, digits=4) if is_close else said
@@ -120,13 +120,13 @@ def _curves(found: Result) -> dict[str, list[tuple[float, float, float]]]:
 
 
 def _limits(results: Path) -> str:
-    """What is in the way, each said once for all works that share it."""
+    """The limiting factors, each listed once for all benchmarks that share it."""
     shared: dict[str, list[str]] = {}
     for bar in BARS:
         if bar.next_limit and (figure := _figure(bar, results)) is not None:
             asked = _shown(bar.bar, bar.unit)
-            beside = f" beside {bar.against}" if bar.against else ""
-            work = f"**{bar.work}**{beside}, {_measured(bar, figure)} where {asked} was asked"
+            against = f" against {bar.against}" if bar.against else ""
+            work = f"**{bar.work}**{against}, {_measured(bar, figure)} for a bar of {asked}"
             shared.setdefault(bar.next_limit, []).append(work)
     return "\n".join(f"- {'; '.join(works)}: {limit}." for limit, works in shared.items())
 
@@ -147,21 +147,21 @@ def _machines(results: Path) -> str:
 
 
 def _few_rounds(results: Path) -> Iterator[str]:
-    """What is said of ratios whose results have fewer than five rounds, or do not tell them."""
+    """A note on ratios whose results have fewer than five rounds, or do not record them."""
     files = dict.fromkeys(bar.file for bar in BARS if bar.unit == "x")
     found = {name: one for name in files if (one := read(results, name)) is not None}
     few = [f"`{name}.json`" for name, one in found.items() if int(_rounds(one).split(" ")[0] or 0) < 5]
     if few:
-        yield f"\nOlder than the suite, with fewer than five rounds or none told: {', '.join(few)}."
+        yield f"\nOlder results, with fewer than five rounds or an unknown number: {', '.join(few)}."
 
 
 def _machine(found: Result) -> str:
     """The machine and its libraries in a line."""
     known = cast("Mapping[str, object]", found.get("machine") or {})
-    where = known.get("device") or known.get("processor") or found.get("device") or "not told"
+    where = known.get("device") or known.get("processor") or found.get("device") or "unknown"
     versions = cast("Mapping[str, str]", known.get("versions") or {})
     libraries = ", ".join(f"{name} {version}" for name, version in versions.items())
-    return f"{where}: {libraries or 'versions not told'}"
+    return f"{where}: {libraries or 'unknown versions'}"
 
 
 def _facts(name: str, found: Result, machine: int) -> tuple[str, ...]:
@@ -177,11 +177,11 @@ def _facts(name: str, found: Result, machine: int) -> tuple[str, ...]:
 
 
 def _rounds(found: Result) -> str:
-    """How often the ways took turns; the least where parts differ."""
+    """The number of rounds; the minimum if parts differ."""
     parts = cast("Mapping[str, Result]", found.get("parts") or {})
-    told = [cast(int, one["rounds"]) for one in (found, *parts.values()) if "rounds" in one]
+    rounds = [cast(int, one["rounds"]) for one in (found, *parts.values()) if "rounds" in one]
     ours = f" ({found['rounds_of_ours']} of ours)" if "rounds_of_ours" in found else ""
-    return f"{min(told)}{ours}" if told else ""
+    return f"{min(rounds)}{ours}" if rounds else ""
 
 
 def _gates(found: Result) -> str:

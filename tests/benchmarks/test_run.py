@@ -68,5 +68,5 @@ def test_ratios_of_few_rounds_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path
     for name, rounds in (("sentiment", 5), ("bootstrap", 3)):
         (tmp_path / f"{name}.json").write_text(json.dumps({"rounds": rounds, "ratios": {}}))
     (tmp_path / "regard-gpu.json").write_text(json.dumps({"ratio": 36}))
-    said = "fewer than five rounds or none told: `bootstrap.json`, `regard-gpu.json`.\n"
+    said = "fewer than five rounds or an unknown number: `bootstrap.json`, `regard-gpu.json`.\n"
     assert write.page(tmp_path).endswith(said)
