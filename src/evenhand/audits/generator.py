@@ -92,21 +92,15 @@ def plan_shards(prompts: int, tiers: Sequence[SampleTier]) -> list[PromptShard]:
     shards: list[PromptShard] = []
     for number, tier in enumerate(tiers):
         end = prompts if tier.limit is None else min(tier.limit, prompts)
-        for start, stop, have in _prompt_ranges(end, tiers[:number]):
-            for first in range(start, stop, SHARD_PROMPTS):
-                if have < tier.samples:
-                    last = min(first + SHARD_PROMPTS, stop)
-                    shards.append(PromptShard(first, last, range(have, tier.samples), number))
+        # Between two bounds all prompts hold the same number of samples already.
+        earlier = [(prompts if item.limit is None else item.limit, item.samples) for item in tiers[:number]]
+        bounds = sorted({0, end, *(min(limit, end) for limit, _ in earlier)})
+        for start, stop in pairwise(bounds):
+            have = max((samples for limit, samples in earlier if limit > start), default=0)
+            for first in range(start, stop, SHARD_PROMPTS) if have < tier.samples else ():
+                last = min(first + SHARD_PROMPTS, stop)
+                shards.append(PromptShard(first, last, range(have, tier.samples), number))
     return shards
-
-
-def _prompt_ranges(end: int, earlier: Sequence[SampleTier]) -> Iterator[tuple[int, int, int]]:
-    """Stretches of prompts up to ``end`` that hold the same number of samples already."""
-    bounds = {0, end} | {min(tier.limit, end) for tier in earlier if tier.limit is not None}
-    ordered = sorted(bounds)
-    for start, stop in pairwise(ordered):
-        held = [tier.samples for tier in earlier if tier.limit is None or tier.limit > start]
-        yield start, stop, max(held, default=0)
 
 
 def _words(tier: SampleTier) -> str:

@@ -77,7 +77,7 @@ def finish_run(folder: RunFolder, formats: Sequence[str] = ("html", "json")) -> 
     folder.manifest["ended"] = utc_timestamp()
     folder.save_manifest()
     render(folder.run(), formats)
-    return folder.run()
+    return Run(folder.path, folder.manifest)
 
 
 def describe_mitigation(ref: ModelRef) -> list[str]:
