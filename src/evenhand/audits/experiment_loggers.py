@@ -1,7 +1,7 @@
 """Callbacks that log a finished run: ``audit(..., callbacks=[MlflowLogger()])``, or ``log="mlflow"``.
 
-Each loads its library when it is made, so that a missing one is said before anything is generated. Prompts
-and texts leave only where they are asked for.
+Each loads its library when it is made, so that a missing one is reported before anything is generated.
+Prompts and texts are logged only on request.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
-from typing import Final, Protocol, cast
+from typing import Any, Final
 
 import polars as pl
 
@@ -32,19 +31,6 @@ _QUOTED: Final = ("examples", "explanations", "strata", "strata_groups")
 """Tables that the report quotes: texts, and strata, whose names may be what prompts say."""
 
 
-class _Mlflow(Protocol):
-    """What is used of ``mlflow``."""
-
-    def set_tracking_uri(self, uri: str) -> None: ...
-    def set_experiment(self, experiment_name: str) -> object: ...
-    def start_run(self, *, run_name: str) -> object: ...
-    def log_metrics(self, metrics: Mapping[str, float]) -> object: ...
-    def log_params(self, params: Mapping[str, str]) -> object: ...
-    def set_tag(self, key: str, value: str) -> None: ...
-    def log_artifact(self, local_path: str) -> None: ...
-    def end_run(self) -> None: ...
-
-
 class MlflowLogger:
     """Logs a run to MLflow: numbers as metrics, its identity as parameters, figures and tables as files.
 
@@ -54,7 +40,7 @@ class MlflowLogger:
     def __init__(
         self, *, experiment: str = "evenhand", tracking_uri: str | None = None, texts: bool = False
     ) -> None:
-        self._mlflow = cast(_Mlflow, _library("mlflow", "mlflow"))
+        self._mlflow = _load_library("mlflow")
         self._experiment, self._uri, self._texts = experiment, tracking_uri, texts
 
     def __call__(self, run: Run) -> None:
@@ -75,22 +61,6 @@ class MlflowLogger:
             self._mlflow.end_run()
 
 
-class _WandbRun(Protocol):
-    """What is used of a run of ``wandb``."""
-
-    summary: dict[str, object]
-
-    def log(self, data: Mapping[str, float]) -> None: ...
-    def save(self, glob_str: str, *, base_path: str, policy: str) -> object: ...
-    def finish(self) -> None: ...
-
-
-class _Wandb(Protocol):
-    """What is used of ``wandb``."""
-
-    def init(self, *, project: str, name: str, config: Mapping[str, str]) -> _WandbRun: ...
-
-
 class WandbLogger:
     """Logs a run to Weights & Biases: numbers, its identity as configuration, figures and tables as files.
 
@@ -98,7 +68,7 @@ class WandbLogger:
     """
 
     def __init__(self, *, project: str = "evenhand", texts: bool = False) -> None:
-        self._wandb = cast(_Wandb, _library("wandb", "wandb"))
+        self._wandb = _load_library("wandb")
         self._project, self._texts = project, texts
 
     def __call__(self, run: Run) -> None:
@@ -157,31 +127,27 @@ def _without_texts(run: Run) -> _WithoutTexts:
 def _files(run: Run, folder: Path) -> list[Path]:
     """The files to log; those that are made for it are written to ``folder``."""
     tables: Sequence[str] = tuple(SCHEMAS)
+    report = [run.path / name for name in _REPORT]
     if isinstance(run, _WithoutTexts):
         tables = [name for name in SCHEMAS if name not in (*_ONE_BY_ONE, *_QUOTED)]
-        report = _written(run, folder)
-    else:
-        report = [run.path / name for name in _REPORT]
+        contents = {
+            "figures.html": html_report(run),
+            "figures.json": json_report(run),
+            MANIFEST: json.dumps(run.manifest, indent=1, ensure_ascii=False) + "\n",
+        }
+        report = [folder / name for name in contents]
+        for file, content in zip(report, contents.values(), strict=True):
+            file.write_text(content, encoding="utf-8", errors="backslashreplace")
     return [*report, *filter(Path.exists, (run.path / f"{name}.parquet" for name in tables))]
 
 
-def _written(run: _WithoutTexts, folder: Path) -> list[Path]:
-    contents = {
-        "figures.html": html_report(run),
-        "figures.json": json_report(run),
-        MANIFEST: json.dumps(run.manifest, indent=1, ensure_ascii=False) + "\n",
-    }
-    for name, content in contents.items():
-        (folder / name).write_text(content, encoding="utf-8", errors="backslashreplace")
-    return [folder / name for name in contents]
-
-
-def _library(name: str, extra: str) -> ModuleType:
+def _load_library(name: str) -> Any:
+    """The library, whose extra has its name."""
     try:
         return import_module(name)
     except ImportError as error:
         raise MissingLibraryError(
             f"the library {name} is not installed",
-            expected=f"an installation with the extra {extra}",
-            fix=f"pip install 'evenhand[{extra}]'",
+            expected=f"an installation with the extra {name}",
+            fix=f"pip install 'evenhand[{name}]'",
         ) from error

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from evenhand._version import __version__
 from evenhand.audits.run_setup import ModelSpec
 from evenhand.config import RunConfig
-from evenhand.core import errors, registry
+from evenhand.core import registry
 from evenhand.core.errors import EvenhandError
 from evenhand.core.protocols import MaxBatch, Metric, Model, ResolvesSpec, ServerInfo
 from evenhand.core.ray_cluster import check_nodes, connect_cluster, enter_folder
@@ -25,7 +25,7 @@ from evenhand.metrics.scoring_executor import ScoredTexts, ScoringExecutor, scor
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """All an actor needs to know: names and options, no objects."""
+    """What an actor loads: names and options, no objects."""
 
     execution: Execution
     model: ModelSpec | None = None
@@ -33,36 +33,21 @@ class WorkerSpec:
     """Where relative paths begin."""
 
 
-class RemoteError(NamedTuple):
-    """An error of ours on its way home."""
-
-    kind: str
-    problem: str
-    expected: str
-    fix: str
-
-    def to_error(self) -> EvenhandError:
-        """The error, to be raised again."""
-        kind = cast("type[EvenhandError]", getattr(errors, self.kind, EvenhandError))
-        return kind(self.problem, expected=self.expected, fix=self.fix)
-
-
 class Worker:
     """Loads on first use, then answers; an error of ours comes back as a value, with all of its parts."""
 
-    def __init__(self, recipe: WorkerSpec) -> None:
-        self._recipe = recipe
+    def __init__(self, spec: WorkerSpec) -> None:
+        self._spec = spec
         self._models: tuple[Model, Model] | None = None
         self._metrics: dict[str, Metric] = {}
-        enter_folder(recipe.folder)
+        enter_folder(spec.folder)
 
     def call(self, work: str, *given: object) -> object:
-        """What one of the works below gives, or why it was refused."""
-        asked: Callable[..., object] = getattr(self, work)
+        """What one of the methods below returns, or the error of ours that it raises."""
         try:
-            return asked(*given)
+            return getattr(self, work)(*given)
         except EvenhandError as error:
-            return RemoteError(type(error).__name__, error.problem, error.expected, error.fix)
+            return error
 
     def package_version(self) -> str:
         """The version of the package, once the actor is there."""
@@ -94,16 +79,16 @@ class Worker:
     def score(self, spec: str, options: Mapping[str, Option], texts: Sequence[Text]) -> ScoredTexts:
         """The scores of a block."""
         if spec not in self._metrics:
-            self._metrics[spec] = cast(Metric, registry.create_metric(spec, options, self._recipe.execution))
+            self._metrics[spec] = cast(Metric, registry.create_metric(spec, options, self._spec.execution))
         return score_texts(spec, self._metrics[spec], texts)
 
     def _load_models(self) -> tuple[Model, Model]:
         """The model as it is, and with its mitigation."""
         if self._models is None:
-            recipe = self._recipe.model
-            assert recipe is not None
-            plain = recipe.load_plain(self._recipe.execution)
-            self._models = plain, recipe.apply_mitigation(plain)
+            model = self._spec.model
+            assert model is not None
+            plain = model.load_plain(self._spec.execution)
+            self._models = plain, model.apply_mitigation(plain)
         return self._models
 
 
@@ -140,8 +125,8 @@ _Running = dict[object, _Task]
 class ActorPool:
     """Actors on a cluster, one a GPU where there are any, else one a share of the cores."""
 
-    def __init__(self, recipe: WorkerSpec, *, workers: int | None, address: str | None) -> None:
-        self._recipe = recipe
+    def __init__(self, spec: WorkerSpec, *, workers: int | None, address: str | None) -> None:
+        self._spec = spec
         self._stack = ExitStack()
         try:
             self._ray = self._stack.enter_context(connect_cluster(address=address, cpus=workers))
@@ -198,7 +183,9 @@ class ActorPool:
                 continue
             del self._never_there[task.slot]
             if task.item is not None:
-                yield task.item.place, _raise_refusal(answer)
+                if isinstance(answer, EvenhandError):
+                    raise answer
+                yield task.item.place, answer
 
     def _hand_out(self, work: str, waiting: _Waiting, running: _Running) -> None:
         for held in range(_AT_ONCE):
@@ -241,17 +228,16 @@ class ActorPool:
 
     def _actor(self, slot: int) -> Any:
         if slot not in self._actors:
-            made = self._ray.remote(Worker).options(**self._share)
-            self._actors[slot] = made.remote(self._recipe)
+            self._actors[slot] = self._ray.remote(Worker).options(**self._share).remote(self._spec)
         return self._actors[slot]
 
     def _plan_actors(self, workers: int | None) -> tuple[int, dict[str, float]]:
         """How many actors there are, and what each takes of the cluster."""
-        there = self._ray.cluster_resources()
-        gpus = 0 if self._recipe.execution.device == "cpu" else int(there.get("GPU", 0))
+        resources = self._ray.cluster_resources()
+        gpus = 0 if self._spec.execution.device == "cpu" else int(resources.get("GPU", 0))
         if gpus:
             return min(workers or gpus, gpus), {"num_gpus": 1, "num_cpus": 1}
-        cpus = int(there.get("CPU", 1))
+        cpus = int(resources.get("CPU", 1))
         size = workers or max(1, cpus // _CPUS)
         # Cores are counted, not bound: more actors than cores share them.
         return size, {"num_cpus": max(1, cpus // size) if size <= cpus else cpus / size}
@@ -326,16 +312,10 @@ class PooledExecutor:
         return cast("Iterator[tuple[int, ScoredTexts]]", self.pool.map_unordered("score", given))
 
 
-def _too_many(came: str) -> EvenhandError:
+def _too_many(problem: str) -> EvenhandError:
     return EvenhandError(
-        came,
+        problem,
         expected="workers that live as long as a shard takes",
         fix="look into Ray's logs (memory is the usual reason) and take fewer --workers or a smaller "
         "--batch; finished shards are kept",
     )
-
-
-def _raise_refusal(answer: object) -> object:
-    if isinstance(answer, RemoteError):
-        raise answer.to_error()
-    return answer
