@@ -70,7 +70,7 @@ class PredictionMetric:
 
     def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
         """The prediction of each row, and whether it is right."""
-        rows = []
+        rows: list[Mapping[str, Value]] = []
         for text in texts:
             match = _ROW.match(text.text)
             if match is None:

@@ -265,7 +265,8 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
             # What the model does not know is refused here.
             parts = tuple(replace(part, spec=plain.resolved(part.spec)) for part in parts)
         _check_preset(settings.options["preset"], plain, parts[0].spec)
-        job = _build_job(parts, plain if pool else spec.apply_mitigation(plain), settings, options, pool)
+        model = plain if pool or not spec.mitigation else spec.apply_mitigation(plain)
+        job = _build_job(parts, model, settings, options, pool)
         stack.pop_all()
         return job
 
@@ -289,7 +290,8 @@ def _build_job(
         axes,
         lambda axis: {group.name for prompt in prompts for group in prompt.groups if group.axis == axis},
     )
-    check_strata(settings.options["strata"], prompts)
+    if settings.options["strata"]:
+        check_strata(settings.options["strata"], prompts)
     identity: dict[str, Json] = {
         "command": "audit",
         "model": model.ref.identity(),

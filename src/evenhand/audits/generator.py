@@ -220,7 +220,8 @@ class TextGenerator:
             return False
         if not self.retry_failed:
             return True
-        return self.folder.read_shards(STAGE, [key]).select(pl.col("failure").count()).collect().item() == 0
+        failed = self.folder.read_shards(STAGE, [key]).filter(pl.col("failure").is_not_null())
+        return failed.collect().height == 0
 
     def _commit(
         self, shard: _ShardRequest, completions: Sequence[Completion], stats: GenerationStats

@@ -129,14 +129,16 @@ def _plan_from_pilot(pilot: Run, gap: float, power: float, level: float) -> list
     check_has_comparisons(pilot)
     planner = SampleSizePlanner(load_run(pilot), level=level, power=power)
     table = pilot.table("comparisons").filter(~pl.col("exploratory"))
-    known = [name for name in _COLUMNS if name in table.columns]
-    rows: list[dict[str, object]] = list(table.select(known).iter_rows(named=True))
+    columns = [name for name in _COLUMNS if name in table.columns]
+    rows: list[dict[str, object]] = list(table.select(columns).iter_rows(named=True))
     for row, low, high in zip(rows, table["low"], table["high"], strict=True):
         if low is None or high is None:
             continue
-        names = [str(row[name]) for name in ("suite", "axis", "group", "baseline", "metric", "output")]
+        names = ("suite", "axis", "group", "baseline", "metric", "output")
         clusters = cast(int, row["n_clusters"])
-        growth = planner.plan_growth(ObservedGap(*names, low, high, clusters), distance=gap)
+        known = {name: str(row[name]) for name in names}
+        seen = ObservedGap(**known, low=low, high=high, n_clusters=clusters)
+        growth = planner.plan_growth(seen, distance=gap)
         if growth is not None and growth.clusters is not None:
             row["clusters_needed"] = math.ceil(growth.clusters * clusters)
             row["samples_factor"] = growth.samples

@@ -177,8 +177,9 @@ def distribution_table(
     rows: list[dict[str, object]] = []
     for quantity in quantities:
         outputs = {output.name: output for output in infos[quantity.metric].outputs}
-        bins = find_bins(quantity.values, outputs[quantity.output]) if quantity.kind == "mean" else None
-        for axis in axes if bins else ():
+        if quantity.kind != "mean" or not (bins := find_bins(quantity.values, outputs[quantity.output])):
+            continue
+        for axis in axes:
             values = quantity.values[axis.rows]
             for code, group in enumerate(axis.groups):
                 own = values[(axis.codes == code) & np.isfinite(values)]

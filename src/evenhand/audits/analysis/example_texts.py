@@ -40,7 +40,13 @@ def example_table(
         valued = [output.name for output in info.outputs if output.kind != "label"]
         outputs += [(spec, name) for name in valued or [info.outputs[0].name]]
     bars = [(axis, code, group) for axis in axes for code, group in enumerate(axis.groups)]
-    drawn = [_shuffle_rows(axis, code, seed) for axis, code, _ in bars]
+    # The texts of each group in an order that the seed alone decides.
+    drawn: list[Ints] = [
+        make_generator(seed, "examples", axis.suite, axis.name, group).permutation(
+            axis.rows[axis.codes == code]
+        )
+        for axis, code, group in bars
+    ]
     # Texts of each kind: the lowest and highest ones together, and the drawn ones.
     share = max(2, min(PER_BAR, PER_RUN // max(len(bars) * len(outputs), 1)) // 2)
     prompt_texts = {key: prompt.text for key, prompt in prompts.items()}
@@ -72,13 +78,6 @@ def example_table(
             )
             tables.append(table.select(list(EXAMPLES)))
     return pl.concat(tables)
-
-
-def _shuffle_rows(axis: Axis, code: int, seed: int) -> Ints:
-    """The texts of a group in an order that the seed alone decides."""
-    rng = make_generator(seed, "examples", axis.suite, axis.name, axis.groups[code])
-    rows: Ints = rng.permutation(axis.rows[axis.codes == code])
-    return rows
 
 
 def _choose_examples(rows: Ints, values: np.ndarray, share: int) -> tuple[list[str], list[int]]:

@@ -44,6 +44,10 @@ class GapSide:
     values: Floats
     clusters: Ints
     nulls: Counter[str]
+    n: int
+    """How many values there are."""
+    mean: float | None
+    """The mean, or share; null without values."""
 
     @classmethod
     def of(cls, quantity: Quantity, axis: Axis, chosen: Flags) -> GapSide:
@@ -51,25 +55,20 @@ class GapSide:
         rows = axis.rows[chosen]
         values = quantity.values[rows]
         known = ~np.isnan(values)
-        return cls(values[known], axis.clusters[chosen][known], quantity.nulls(rows))
+        nulls = Counter[str]() if known.all() else quantity.nulls(rows)
+        return cls.join([values[known]], [axis.clusters[chosen][known]], nulls)
 
-    @property
-    def n(self) -> int:
-        """How many values there are."""
-        return int(self.values.size)
-
-    @property
-    def mean(self) -> float | None:
-        """The mean, or share; null without values."""
-        return float(self.values.mean()) if self.values.size else None
+    @classmethod
+    def join(cls, values: Sequence[Floats], clusters: Sequence[Ints], nulls: Counter[str]) -> GapSide:
+        """Values of several sides as one."""
+        every = np.concatenate(values)
+        mean = float(every.mean()) if every.size else None
+        return cls(every, np.concatenate(clusters), nulls, every.size, mean)
 
     def merge(self, other: GapSide) -> GapSide:
         """Both sides as one."""
-        return GapSide(
-            np.concatenate([self.values, other.values]),
-            np.concatenate([self.clusters, other.clusters]),
-            Counter(self.nulls + other.nulls),
-        )
+        nulls = self.nulls + other.nulls
+        return GapSide.join([self.values, other.values], [self.clusters, other.clusters], nulls)
 
 
 class ShareSide(NamedTuple):
@@ -78,15 +77,13 @@ class ShareSide(NamedTuple):
     n: int
     yes: int
     nulls: Counter[str]
-
-    @property
-    def mean(self) -> float | None:
-        """The share; null without values."""
-        return self.yes / self.n if self.n else None
+    mean: float | None
+    """The share; null without values."""
 
     def merge(self, other: ShareSide) -> ShareSide:
         """Both sides as one."""
-        return ShareSide(self.n + other.n, self.yes + other.yes, self.nulls + other.nulls)
+        n, yes = self.n + other.n, self.yes + other.yes
+        return ShareSide(n, yes, self.nulls + other.nulls, yes / n if n else None)
 
 
 class EffectSizes(NamedTuple):
@@ -171,9 +168,12 @@ class OutputGaps(NamedTuple):
     def sides(self, code: int, nulls: tuple[Counter[str], Counter[str]]) -> tuple[ShareSide, ShareSide]:
         """Of a share: the group and its baseline, whose nulls are given."""
         sizes = self.gaps.cells.sizes[code]
-        yes = np.rint(self.gaps.spreads.means[self.place, code] * sizes).astype(int).tolist()
-        n_a, n_b = sizes.astype(int).tolist()
-        return ShareSide(n_a, yes[0], nulls[0]), ShareSide(n_b, yes[1], nulls[1])
+        counts = np.rint(self.gaps.spreads.means[self.place, code] * sizes).astype(int).tolist()
+        a, b = (
+            ShareSide(n, yes, missing, yes / n if n else None)
+            for n, yes, missing in zip(sizes.astype(int).tolist(), counts, nulls, strict=True)
+        )
+        return a, b
 
     def shares(self) -> list[Estimate]:
         """The share of each group, with its interval."""

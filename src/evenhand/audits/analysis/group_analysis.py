@@ -17,6 +17,7 @@ from evenhand.audits.analysis.quantities import Axis, Quantity, read_axes
 from evenhand.audits.analysis.strata import StratumComparer, cross_axes, describe_reversals, find_strata
 from evenhand.core.protocols import Metric
 from evenhand.core.records import MetricInfo, Prompt
+from evenhand.store.schemas import empty_table
 from evenhand.text.rendering import MaskOption
 
 
@@ -68,14 +69,16 @@ class GroupAnalysis:
             comparer.comparisons(axes, quantities), axes, quantities
         )
         strata = find_strata(prompt_ids, prompts, self.strata)
-        inside = StratumComparer(comparer)
+        inside = StratumComparer(comparer) if strata else None
         tables = {
             "groups": comparer.groups(axes, quantities),
             "comparisons": to_table(comparisons),
             "omnibus": omnibus_table(comparer, axes, quantities),
             "pairs": to_table(comparer.pairs(plain, quantities) if self.pairs else ()),
-            "strata": inside.comparisons(plain, quantities, strata),
-            "strata_groups": inside.groups(plain, quantities, strata),
+            "strata": inside.comparisons(plain, quantities, strata) if inside else empty_table("strata"),
+            "strata_groups": inside.groups(plain, quantities, strata)
+            if inside
+            else empty_table("strata_groups"),
         }
         if self.distances:
             tables["distances"] = distance_table(
@@ -89,7 +92,9 @@ class GroupAnalysis:
             )
         if comparer.test in NOT_CLUSTERED:
             warnings.append(f"--test {comparer.test}: {NOT_CLUSTERED[comparer.test]}")
-        warnings += [*describe_unconfirmed(comparisons), *describe_reversals(tables["strata"])]
+        warnings += describe_unconfirmed(comparisons)
+        if strata:
+            warnings += describe_reversals(tables["strata"])
         return AnalysisResult(tables, tuple(warnings), tuple(axes))
 
     def illustrate(

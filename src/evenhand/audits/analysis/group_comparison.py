@@ -253,7 +253,8 @@ def rescale_to_all(gap: Difference) -> Difference:
     rest = gap.n_b / (gap.n_a + gap.n_b) if gap.n_a + gap.n_b else 0.0
     names = ("estimate", "low", "high", "se", "min_detectable")
     values = {name: getattr(gap, name) for name in names}
-    return replace(gap, **{name: None if value is None else value * rest for name, value in values.items()})
+    scaled: dict[str, Any] = {name: value and value * rest for name, value in values.items()}
+    return replace(gap, **scaled)
 
 
 def omnibus_table(

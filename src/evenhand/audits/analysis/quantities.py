@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evenhand.core.records import MetricInfo, OutputInfo, Prompt
+from evenhand.core.records import MetricInfo, Prompt
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -24,7 +24,7 @@ UNKNOWN = "not scored"
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """One number a text; NaN marks a null, and never leaves this package."""
+    """One number per text; NaN marks a null, and never leaves this package."""
 
     metric: str
     output: str
@@ -78,7 +78,10 @@ def read_axes(prompt_ids: Sequence[str], prompts: Mapping[str, Prompt]) -> list[
         of_prompt[place] = clusters.setdefault((prompt.suite, prompt.cluster), len(clusters))
         for group in prompt.groups:
             members.setdefault((prompt.suite, group.axis), []).append((place, group.name))
-    return [_axis(suite, name, found, of_row, of_prompt[of_row]) for (suite, name), found in members.items()]
+    return [
+        _axis(suite, name, prompts_of_axis, of_row, of_prompt[of_row])
+        for (suite, name), prompts_of_axis in members.items()
+    ]
 
 
 def read_quantities(
@@ -90,23 +93,17 @@ def read_quantities(
         columns = ("text_id", "value", "label", "null_reason")
         of_output = scores.filter(pl.col("output") == output.name).select(columns)
         aligned = frame.join(of_output, on="text_id", how="left", maintain_order="left")
-        reasons, reason = _reasons(aligned["null_reason"])
+        # For each text the number of its reason, and the names of these.
+        column, labels = aligned["null_reason"], aligned["label"]
+        reasons = tuple(column.drop_nulls().unique().sort().to_list())
+        numbers = column.replace_strict(reasons, range(len(reasons)), default=-1, return_dtype=pl.Int64)
+        reason = numbers.fill_null(-1).to_numpy()
         if output.kind != "label":
             values = aligned["value"].to_numpy().astype(np.float64)
             yield Quantity(spec, output.name, "mean", values, output.name in info.primary, reasons, reason)
-        for name, shares in _shares(output, aligned["label"]):
+        for label, name in output.shares().items():
+            shares = (labels == label).cast(pl.Float64).to_numpy().astype(np.float64)
             yield Quantity(spec, name, "share", shares, name in info.primary, reasons, reason)
-
-
-def _shares(output: OutputInfo, labels: pl.Series) -> Iterator[tuple[str, Floats]]:
-    for label, name in output.shares().items():
-        yield name, (labels == label).cast(pl.Float64).to_numpy().astype(np.float64)
-
-
-def _reasons(column: pl.Series) -> tuple[tuple[str, ...], Ints]:
-    names = tuple(column.drop_nulls().unique().sort().to_list())
-    numbers = column.replace_strict(names, range(len(names)), default=-1, return_dtype=pl.Int64)
-    return names, numbers.fill_null(-1).to_numpy()
 
 
 def _axis(suite: str, name: str, members: Sequence[tuple[int, str]], of_row: Ints, clusters: Ints) -> Axis:

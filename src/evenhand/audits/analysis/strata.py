@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -119,7 +120,7 @@ class StratumComparer:
         )
         gap = rescale_to_all(contrast.adjusted) if whole.baseline == ALL else contrast.adjusted
         sides = ("group_value", "baseline_value", "effect_size", "cliffs_delta")
-        without = dict.fromkeys((*sides, "ratio", "ratio_low", "ratio_high"))
+        without: dict[str, Any] = dict.fromkeys((*sides, "ratio", "ratio_low", "ratio_high"))
         known = {**gap_fields(gap), "method": f"{gap.method}, same mix of strata", "n_baseline": gap.n_b}
         adjusted = replace(whole, **without, **known, exploratory=True)
         return _Row(adjusted, strata.by, ADJUSTED, contrast.disagrees)
