@@ -15,7 +15,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric, Suite
 from evenhand.core.records import Execution, Mention, SuiteInfo
 from evenhand.logs.log_records import MARK_KEY, cut_answer
-from evenhand.metrics.scoring_executor import score_texts
+from evenhand.metrics.scorer import score_texts
 from evenhand.store.ingest import parse_mention
 from evenhand.store.prompt_rows import interleave_groups
 from evenhand.text.rendering import render_text

@@ -20,7 +20,7 @@ from evenhand.core.protocols import MaxBatch, Metric, Model, ResolvesSpec, Serve
 from evenhand.core.ray_cluster import check_nodes, connect_cluster, enter_folder
 from evenhand.core.records import Completion, Execution, GenerationSpec, ModelRef, Request, Text
 from evenhand.core.registry import Option
-from evenhand.metrics.scoring_executor import ScoredTexts, ScoringExecutor, score_texts
+from evenhand.metrics.scorer import ScoredTexts, ScoringExecutor, score_texts
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ setting in ``evenhand.toml`` and the line of the reference all follow from it. B
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from difflib import get_close_matches
@@ -107,49 +108,42 @@ class Field(NamedTuple):
         choices = [choice for kind in self.kinds if get_origin(kind) is Literal for choice in get_args(kind)]
         if choices and value not in choices:
             raise InputError(f"{self.flag} {value!r}", expected=", ".join(choices), fix="use one of these")
-        if isinstance(value, int | float) and not self._is_within(value):
+        of = self.option
+        bounds = [
+            (words, holds, bound)
+            for words, holds, bound in (
+                ("from {:g}", operator.ge, of.ge),
+                ("above {:g}", operator.gt, of.gt),
+                ("at most {:g}", operator.le, of.le),
+                ("below {:g}", operator.lt, of.lt),
+            )
+            if bound is not None
+        ]
+        # No bound holds for NaN.
+        if isinstance(value, int | float) and not all(holds(value, bound) for _, holds, bound in bounds):
             default, least = self.option.default, self.option.ge
             size = "a larger" if least is not None and value < least else "another"
             todo = f"give {self.flag} {size} number" if default is None else f"try {default}"
-            raise InputError(f"{self.flag} {value:g}", expected=self._bounds(), fix=todo)
+            expected = " and ".join(words.format(bound) for words, _, bound in bounds)
+            if least is not None and len(bounds) == 1:
+                expected = f"{least:g} or more"
+            raise InputError(f"{self.flag} {value:g}", expected=expected, fix=todo)
         return value
-
-    def parsed(self, value: object) -> object:
-        """The value in the declared type."""
-        return self.option.parse(value) if self.option.parse and value is not None else value
-
-    def _is_within(self, number: float) -> bool:
-        """Whether the bounds hold; they never do for NaN."""
-        of = self.option
-        return (
-            (of.ge is None or number >= of.ge)
-            and (of.gt is None or number > of.gt)
-            and (of.le is None or number <= of.le)
-            and (of.lt is None or number < of.lt)
-        )
-
-    def _bounds(self) -> str:
-        of = self.option
-        words = (("from {:g}", of.ge), ("above {:g}", of.gt), ("at most {:g}", of.le), ("below {:g}", of.lt))
-        bounds = [word.format(bound) for word, bound in words if bound is not None]
-        return f"{of.ge:g} or more" if of.ge is not None and len(bounds) == 1 else " and ".join(bounds)
 
 
 @cache
 def fields_of(options: type) -> Mapping[str, Field]:
     """The options a typed dictionary declares, by name."""
     hints = get_type_hints(options, include_extras=True)
-    return {name: _field(options, name, hint) for name, hint in hints.items()}
-
-
-def _field(options: type, name: str, hint: Any) -> Field:
-    if get_origin(hint) is Annotated:
-        kind, *extras = get_args(hint)
-        for extra in extras:
-            if isinstance(extra, Option):
-                is_off = kind is bool and extra.default is None
-                return Field(name, kind, replace(extra, default=False) if is_off else extra)
-    raise TypeError(f"{options.__name__}.{name} is no Annotated[type, Option(...)]")
+    fields = {}
+    for name, hint in hints.items():
+        kind, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        option = next((extra for extra in extras if isinstance(extra, Option)), None)
+        if option is None:
+            raise TypeError(f"{options.__name__}.{name} is no Annotated[type, Option(...)]")
+        is_off = kind is bool and option.default is None
+        fields[name] = Field(name, kind, replace(option, default=False) if is_off else option)
+    return fields
 
 
 def checks_options(function: F) -> F:
@@ -168,8 +162,8 @@ def checks_options(function: F) -> F:
         fields = fields_of(options_of(function))
         for name, field in fields.items():
             is_resolved = bool(field.option.section) and SETTINGS_FILE in fields
-            if name in given:
-                given[name] = field.parsed(given[name])
+            if given.get(name) is not None and field.option.parse:
+                given[name] = field.option.parse(given[name])
             if not is_resolved:
                 given[name] = field.checked(given.get(name))
         return function(*args, **given)

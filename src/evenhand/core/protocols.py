@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from evenhand.core.deprecation import resolve_former_names
@@ -286,15 +286,7 @@ class SilentProgress:
 
     def step(self, label: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
         """A step that shows nothing."""
-        return _Ignored()
-
-
-class _Ignored(AbstractContextManager["_Ignored"]):
-    def __exit__(self, *exc: object) -> None:
-        return None
-
-    def __call__(self, done: int) -> None:
-        return None
+        return nullcontext(lambda done: None)
 
 
 __getattr__ = resolve_former_names(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
@@ -116,7 +117,16 @@ def create_plugin(
 
 def load_factory(kind: Kind, name: str) -> Callable[..., object]:
     """What builds the object registered under ``name``."""
-    return _load(_find_entry_point(kind, name))
+    points = _entry_points(kind)
+    if name not in points:
+        near = get_close_matches(name, points, n=3, cutoff=0.6)
+        raise UnknownNameError(
+            f"there is no {kind[:-1]} named {name!r}",
+            expected=", ".join(sorted(points)) or "none is installed",
+            fix=f"did you mean {' or '.join(map(repr, near))}?" if near else f"see `evenhand list {kind}`",
+        )
+    with _naming_missing_library(repr(name)):
+        return cast("Callable[..., object]", points[name].load())
 
 
 def required_options(build: Callable[..., object]) -> list[str]:
@@ -178,55 +188,35 @@ def require_library(library: str) -> None:
         import_module(library)
 
 
-class _naming_missing_library:
+@contextmanager
+def _naming_missing_library(user: str) -> Iterator[None]:
     """Turns the ImportError of an optional library into one that names the extra."""
-
-    def __init__(self, who: str) -> None:
-        self._who = who
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if not isinstance(error, ImportError) or isinstance(error, MissingLibraryError):
-            return
+    try:
+        yield
+    except MissingLibraryError:
+        raise
+    except ImportError as error:
         top = (error.name or "").partition(".")[0]
-        if top in EXTRAS:
-            raise MissingLibraryError(
-                f"{self._who} needs the library {top!r}, which is not installed",
-                expected=f"the extra `{EXTRAS[top]}` brings it",
-                fix=f'pip install "evenhand[{EXTRAS[top]}]"',
-            ) from error
+        if top not in EXTRAS:
+            raise
+        raise MissingLibraryError(
+            f"{user} needs the library {top!r}, which is not installed",
+            expected=f"the extra `{EXTRAS[top]}` brings it",
+            fix=f'pip install "evenhand[{EXTRAS[top]}]"',
+        ) from error
 
 
 def _entry_points(kind: Kind) -> dict[str, EntryPoint]:
-    found: dict[str, EntryPoint] = {}
+    points: dict[str, EntryPoint] = {}
     for point in entry_points(group=f"evenhand.{kind}"):
-        other = found.setdefault(point.name, point)
+        other = points.setdefault(point.name, point)
         if other.value != point.value:
             raise InputError(
                 f"the {kind[:-1]} name {point.name!r} is registered twice: {other.value} and {point.value}",
                 expected="one package a name",
                 fix="uninstall one of the two packages, or rename its entry point",
             )
-    return found
-
-
-def _find_entry_point(kind: Kind, name: str) -> EntryPoint:
-    points = _entry_points(kind)
-    if name in points:
-        return points[name]
-    near = get_close_matches(name, points, n=3, cutoff=0.6)
-    raise UnknownNameError(
-        f"there is no {kind[:-1]} named {name!r}",
-        expected=", ".join(sorted(points)) or "none is installed",
-        fix=f"did you mean {' or '.join(map(repr, near))}?" if near else f"see `evenhand list {kind}`",
-    )
-
-
-def _load(point: EntryPoint) -> Callable[..., object]:
-    with _naming_missing_library(f"{point.name!r}"):
-        return cast("Callable[..., object]", point.load())
+    return points
 
 
 __getattr__ = resolve_former_names(

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 import polars as pl
 
 from evenhand.core.digests import Json, digest, digests
-from evenhand.core.errors import FailureRateError
+from evenhand.core.errors import EvenhandError, FailureRateError, InputError
 from evenhand.core.protocols import Metric, Progress
-from evenhand.core.records import Prompt, Text, Value
-from evenhand.metrics.scoring_executor import (
-    Outputs,
-    ScoredTexts,
-    ScoringExecutor,
-    null_outputs,
-    score_blocks,
-)
+from evenhand.core.records import MetricInfo, Prompt, Text, Value
 from evenhand.store.cache import ContentCache
 from evenhand.store.run_folder import RunFolder
 from evenhand.store.schemas import EXCLUSIONS, SCORES
 from evenhand.text.rendering import MaskOption, render_text
 
+_log = logging.getLogger(__name__)
 STAGE = "score"
 OUTSIDE_GROUPS = "outside_groups"
 """Why a text has no score of a metric that is not meant for its group."""
@@ -33,6 +28,54 @@ BLOCK = 4096
 
 Limits = Mapping[str, Mapping[str, Collection[str]]]
 """Suite to axis to the groups a metric is meant for; a suite that is not named has no limits."""
+
+
+Outputs = Mapping[str, Value]
+
+
+class ScoredTexts(NamedTuple):
+    """What a metric said of some texts."""
+
+    outputs: Sequence[Outputs]
+    errors: int = 0
+    """Texts on which the metric itself failed."""
+
+
+class ScoringExecutor(Protocol):
+    """Where blocks of texts are scored."""
+
+    def score_blocks(self, spec: str, blocks: Iterable[Sequence[Text]]) -> Iterator[tuple[int, ScoredTexts]]:
+        """What the metric says of each block, with the block's place, as they are done."""
+        ...
+
+
+def score_texts(spec: str, metric: Metric, texts: Sequence[Text]) -> ScoredTexts:
+    """One mapping a text, in order; a text the metric fails on has nulls with the reason."""
+    if not texts:
+        return ScoredTexts(())
+    try:
+        outputs = metric.score(texts)
+    except EvenhandError:
+        raise
+    except Exception as error:  # a plug-in may raise anything: find the texts it fails on
+        if len(texts) == 1:
+            _log.warning("metric %s failed on a text: %r", spec, error)
+            return ScoredTexts([null_outputs(metric.info, f"metric_error: {type(error).__name__}")], 1)
+        middle = len(texts) // 2
+        first, second = score_texts(spec, metric, texts[:middle]), score_texts(spec, metric, texts[middle:])
+        return ScoredTexts([*first.outputs, *second.outputs], first.errors + second.errors)
+    if len(outputs) != len(texts):
+        raise InputError(
+            f"metric {spec!r} gave {len(outputs)} scores for {len(texts)} texts",
+            expected="one mapping a text, in order",
+            fix="run `evenhand.testing.check_metric` on it",
+        )
+    return ScoredTexts(outputs)
+
+
+def null_outputs(info: MetricInfo, reason: str) -> Outputs:
+    """Every output without a value, for a reason."""
+    return {output.name: Value(None, None, reason) for output in info.outputs}
 
 
 @dataclass(slots=True)
@@ -69,27 +112,6 @@ class _TextBlock:
         pairs = zip(self.digests or (), texts, strict=True)
         return {key: text for key, text in pairs if key not in self.cached}
 
-    def texts_to_score(self) -> list[Text]:
-        """What the metric is asked about."""
-        if self.digests is None:
-            return [text for text in self.texts if text is not None]
-        return list(self.missing().values())
-
-    def merge_outputs(self, fresh: Sequence[Outputs]) -> Iterator[Outputs]:
-        """The outputs of the texts there are, in their order."""
-        if self.digests is None:
-            return iter(fresh)
-        found = dict(zip(self.missing(), fresh, strict=True))
-        return (found[key] if key in found else _from_json(self.cached[key]) for key in self.digests)
-
-
-class _ProgressNote(NamedTuple):
-    """Where it is noted what is under way."""
-
-    tally: ScoringStats
-    under_way: dict[int, _TextBlock]
-    advance: Callable[[int], None]
-
 
 @dataclass(frozen=True, slots=True)
 class MetricScorer:
@@ -113,107 +135,111 @@ class MetricScorer:
     def run(
         self, generations: pl.DataFrame, prompts: Mapping[str, Prompt], progress: Progress
     ) -> ScoringStats:
-        """Score what is missing; the tally holds the keys of the finished shards."""
-        tally, under_way = ScoringStats([]), dict[int, _TextBlock]()
+        """Score what is missing; the result holds the keys of the finished shards."""
+        stats, under_way = ScoringStats([]), dict[int, _TextBlock]()
         with progress.step(f"scoring {self.spec}", generations.height) as advance:
-            wanted = self._list_unfinished(generations, prompts, _ProgressNote(tally, under_way, advance))
-            for place, answers in self._score_blocks(wanted):
+            wanted = self._list_unfinished(generations, prompts, stats, under_way, advance)
+            answers: Iterator[tuple[int, ScoredTexts]]
+            if self.executor is None:
+                answers = (
+                    (place, score_texts(self.spec, self.metric, texts)) for place, texts in enumerate(wanted)
+                )
+            else:
+                answers = self.executor.score_blocks(self.spec, wanted)
+            for place, scored in answers:
                 block = under_way.pop(place)
-                self._commit(block, answers, tally)
+                self._commit(block, scored, stats)
                 advance(len(block.ids))
-        return tally
-
-    def _score_blocks(self, blocks: Iterable[Sequence[Text]]) -> Iterator[tuple[int, ScoredTexts]]:
-        if self.executor is None:
-            return score_blocks(self.spec, self.metric, blocks)
-        return self.executor.score_blocks(self.spec, blocks)
+        return stats
 
     def _list_unfinished(
-        self, generations: pl.DataFrame, prompts: Mapping[str, Prompt], note: _ProgressNote
+        self,
+        generations: pl.DataFrame,
+        prompts: Mapping[str, Prompt],
+        stats: ScoringStats,
+        under_way: dict[int, _TextBlock],
+        advance: Callable[[int], None],
     ) -> Iterator[list[Text]]:
-        """The texts to ask about, block by block; what each belongs to is noted down."""
+        """The texts to ask about, block by block; each block is noted as under way."""
         place = 0
+        info = self.metric.info
         for rows in generations.iter_slices(BLOCK):
-            block = self._block(rows, prompts, note.tally)
-            note.tally.keys.append(block.key)
-            note.tally.items += len(block.ids)
+            block = self._read_block(rows, prompts, stats)
+            size = len(block.ids)
+            stats.keys.append(block.key)
+            stats.items += size
             if self.folder.has_shard(STAGE, block.key):
-                note.tally.reused += len(block.ids)
-                note.advance(len(block.ids))
+                stats.reused += size
+                advance(size)
                 continue
-            note.under_way[place] = block = self._read_cache(block, note.tally)
+            texts = [text for text in block.texts if text is not None]
+            # A cheap metric is faster than a cache.
+            if not info.cheap:
+                keys = digests(info.identity(), (text.text for text in texts))
+                known = self.cache.get_many("scores", keys)
+                stats.reused += len(known)
+                block = replace(block, digests=keys, cached=known)
+                texts = list(block.missing().values())
+            under_way[place] = block
             place += 1
-            yield block.texts_to_score()
+            yield texts
 
-    def _block(self, rows: pl.DataFrame, prompts: Mapping[str, Prompt], tally: ScoringStats) -> _TextBlock:
-        ids = rows["id"].to_list()
+    def _read_block(
+        self, rows: pl.DataFrame, prompts: Mapping[str, Prompt], stats: ScoringStats
+    ) -> _TextBlock:
+        info, ids = self.metric.info, rows["id"].to_list()
         texts: list[Text | None] = []
         failures: list[str | None] = []
         for prompt_id, text, failure in rows.select("prompt_id", "text", "failure").iter_rows():
-            left_out = self._is_outside(prompts[prompt_id], tally) and self.has_limits
-            texts.append(self._render(prompts[prompt_id], None if left_out else text, tally))
+            prompt = prompts[prompt_id]
+            limits = self.limits.get(prompt.suite)
+            is_outside = limits is not None and not any(
+                group.name in limits.get(group.axis, ()) for group in prompt.groups
+            )
+            stats.outside += is_outside
+            left_out = is_outside and self.has_limits
             failures.append(failure or (OUTSIDE_GROUPS if left_out else None))
-        return _TextBlock(self._block_key(ids, texts, failures), ids, texts, failures)
+            if left_out or text is None:
+                texts.append(None)
+                continue
+            rendered = render_text(
+                prompt.text,
+                text,
+                scope=info.scope,
+                masking=info.masking,
+                mentions=prompt.mentions,
+                mask_option=self.mask,
+            )
+            stats.unmasked += info.masking != "none" and not rendered.masks
+            texts.append(rendered)
+        strings: list[Json] = [text.text if text else None for text in texts]
+        key = digest([self.spec, info.identity(), list(ids), strings, list(failures)])
+        return _TextBlock(key, ids, texts, failures)
 
-    def _read_cache(self, block: _TextBlock, tally: ScoringStats) -> _TextBlock:
-        """The block with what the cache knows of it; a cheap metric is faster than a cache."""
-        if self.metric.info.cheap:
-            return block
-        keys = digests(self.metric.info.identity(), (text.text for text in block.texts if text is not None))
-        known = self.cache.get_many("scores", keys)
-        tally.reused += len(known)
-        return replace(block, digests=keys, cached=known)
-
-    def _commit(self, block: _TextBlock, answers: ScoredTexts, tally: ScoringStats) -> None:
-        tally.errors += answers.errors
-        if tally.errors > max(3, self.failure_rate * tally.items):
+    def _commit(self, block: _TextBlock, answers: ScoredTexts, stats: ScoringStats) -> None:
+        stats.errors += answers.errors
+        if stats.errors > max(3, self.failure_rate * stats.items):
             raise FailureRateError(
-                f"metric {self.spec!r} failed on {tally.errors:,} of {tally.items:,} texts",
+                f"metric {self.spec!r} failed on {stats.errors:,} of {stats.items:,} texts",
                 expected=f"at most {self.failure_rate:.0%}",
                 fix="run `evenhand.testing.check_metric` on it; the scores of other metrics are kept",
             )
+        scored = iter(answers.outputs)
         if block.digests is not None:
+            fresh = dict(zip(block.missing(), answers.outputs, strict=True))
+            # Failures are recorded, but are not hits.
             sound = {
-                key: _to_json(value)
-                for key, value in zip(block.missing(), answers.outputs, strict=True)
-                if _is_sound(value)
+                key: _to_json(outputs)
+                for key, outputs in fresh.items()
+                if not any((item.null_reason or "").startswith("metric_error") for item in outputs.values())
             }
             self.cache.put_many("scores", sound)
-        self.folder.write_shard(STAGE, block.key, self._table(block.ids, self._outputs(block, answers)))
-
-    def _outputs(self, block: _TextBlock, answers: ScoredTexts) -> Iterator[Outputs]:
-        scored = block.merge_outputs(answers.outputs)
-        for text, failure in zip(block.texts, block.failures, strict=True):
-            yield null_outputs(self.metric.info, failure or "no_text") if text is None else next(scored)
-
-    def _is_outside(self, prompt: Prompt, tally: ScoringStats) -> bool:
-        groups = self.limits.get(prompt.suite)
-        found = groups is not None and not any(
-            group.name in groups.get(group.axis, ()) for group in prompt.groups
+            scored = (fresh[key] if key in fresh else _from_json(block.cached[key]) for key in block.digests)
+        rows = (
+            null_outputs(self.metric.info, failure or "no_text") if text is None else next(scored)
+            for text, failure in zip(block.texts, block.failures, strict=True)
         )
-        tally.outside += found
-        return found
-
-    def _render(self, prompt: Prompt, text: str | None, tally: ScoringStats) -> Text | None:
-        if text is None:
-            return None
-        info = self.metric.info
-        rendered = render_text(
-            prompt.text,
-            text,
-            scope=info.scope,
-            masking=info.masking,
-            mentions=prompt.mentions,
-            mask_option=self.mask,
-        )
-        tally.unmasked += info.masking != "none" and not rendered.masks
-        return rendered
-
-    def _block_key(
-        self, ids: Sequence[str], texts: Sequence[Text | None], failures: Sequence[str | None]
-    ) -> str:
-        strings: list[Json] = [text.text if text else None for text in texts]
-        return digest([self.spec, self.metric.info.identity(), list(ids), strings, list(failures)])
+        self.folder.write_shard(STAGE, block.key, self._table(block.ids, rows))
 
     def _table(self, ids: Sequence[str], outputs: Iterator[Outputs]) -> pl.DataFrame:
         names = [output.name for output in self.metric.info.outputs]
@@ -245,11 +271,6 @@ def _check_value(value: Value) -> Value:
     if value.value is None and value.label is None and value.null_reason is None:
         return Value(None, None, "no_value")
     return value
-
-
-def _is_sound(outputs: Outputs) -> bool:
-    """Failures are recorded, but are not hits."""
-    return not any((value.null_reason or "").startswith("metric_error") for value in outputs.values())
 
 
 def _to_json(outputs: Outputs) -> Json:

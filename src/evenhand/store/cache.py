@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -53,9 +53,9 @@ class ContentCache:
 
     def get_many(self, kind: Kind, keys: Sequence[str]) -> dict[str, Json]:
         """The values that are there, by key."""
-        found: dict[str, Json] = {}
+        values: dict[str, Json] = {}
         if self._connection is None:
-            return found
+            return values
         for start in range(0, len(keys), _LIMIT):
             part = list(keys[start : start + _LIMIT])
             marks = ",".join("?" * len(part))
@@ -64,14 +64,17 @@ class ContentCache:
                 rows = self._connection.execute(query, part).fetchall()
             except _ERRORS as error:
                 self._give_up(error)
-                return found
-            found.update(_parse_rows(rows))
-        return found
+                return values
+            for key, value in rows:
+                # A damaged row is a miss.
+                with contextlib.suppress(ValueError, TypeError, RecursionError):
+                    values[key] = json.loads(value)
+        return values
 
     def rate(self, key: str) -> float | None:
         """A speed that was measured here before, for an estimate; None where there is none."""
-        found = self.get_many("rates", [key]).get(key)
-        return found if isinstance(found, float) and found > 0 else None
+        rate = self.get_many("rates", [key]).get(key)
+        return rate if isinstance(rate, float) and rate > 0 else None
 
     def put_many(self, kind: Kind, values: Mapping[str, Json]) -> None:
         """Keep values; a key that is there already keeps its newest value."""
@@ -113,13 +116,6 @@ class ContentCache:
     def _give_up(self, error: Exception) -> None:
         _log.warning("the cache at %s failed (%s): the run goes on without it", self.path, error)
         self.close()
-
-
-def _parse_rows(rows: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Json]]:
-    """The rows that hold JSON: a damaged one is a miss."""
-    for key, value in rows:
-        with contextlib.suppress(ValueError, TypeError, RecursionError):
-            yield key, json.loads(value)
 
 
 def clear_cache(folder: Path | None = None) -> int:

@@ -15,7 +15,9 @@ import polars as pl
 
 def scan_parquet(*paths: Path | str) -> pl.LazyFrame:
     """The rows of files, one after another, read when they are used."""
-    return pl.scan_parquet([_literal(path) for path in paths], glob=False, hive_partitioning=False)
+    # Only a path that begins with ~ is taken for one in the home folder, and an absolute one never does.
+    literal = [Path(path).absolute() for path in paths]
+    return pl.scan_parquet(literal, glob=False, hive_partitioning=False)
 
 
 def read_parquet(path: Path | str, columns: Sequence[str] | None = None) -> pl.DataFrame:
@@ -27,11 +29,6 @@ def read_parquet(path: Path | str, columns: Sequence[str] | None = None) -> pl.D
 def write_parquet(rows: pl.DataFrame | pl.LazyFrame, path: Path | str) -> None:
     """Write rows to a file; lazy ones are streamed."""
     if isinstance(rows, pl.LazyFrame):
-        rows.sink_parquet(_literal(path))
+        rows.sink_parquet(Path(path).absolute())
     else:
-        rows.write_parquet(_literal(path))
-
-
-def _literal(path: Path | str) -> Path:
-    # Only a path that begins with ~ is taken for one in the home folder, and an absolute one never does.
-    return Path(path).absolute()
+        rows.write_parquet(Path(path).absolute())

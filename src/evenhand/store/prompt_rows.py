@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
@@ -14,20 +14,20 @@ from evenhand.store.schemas import PROMPTS
 
 def write_prompt_rows(prompts: Iterable[Prompt]) -> pl.DataFrame:
     """One row a prompt."""
-    found = list(prompts)
+    records = list(prompts)
     # By columns: a million prompts of a file take seconds so, and minutes as a million rows.
     columns: dict[str, list[object] | pl.Series] = {
-        "id": [prompt.id for prompt in found],
-        "suite": [prompt.suite for prompt in found],
-        "text": [prompt.text for prompt in found],
-        "groups": _lists([prompt.groups for prompt in found], "groups"),
-        "cluster": [prompt.cluster for prompt in found],
-        "template_id": [prompt.template_id for prompt in found],
-        "mentions": _lists([prompt.mentions for prompt in found], "mentions"),
-        "fills": [_json(prompt.fills) for prompt in found],
-        "language": [prompt.language for prompt in found],
-        "source": [prompt.source for prompt in found],
-        "meta": [_json(prompt.meta) for prompt in found],
+        "id": [prompt.id for prompt in records],
+        "suite": [prompt.suite for prompt in records],
+        "text": [prompt.text for prompt in records],
+        "groups": _lists([prompt.groups for prompt in records], "groups"),
+        "cluster": [prompt.cluster for prompt in records],
+        "template_id": [prompt.template_id for prompt in records],
+        "mentions": _lists([prompt.mentions for prompt in records], "mentions"),
+        "fills": [canonical_json(dict(prompt.fills)) if prompt.fills else "{}" for prompt in records],
+        "language": [prompt.language for prompt in records],
+        "source": [prompt.source for prompt in records],
+        "meta": [canonical_json(dict(prompt.meta)) if prompt.meta else "{}" for prompt in records],
     }
     return pl.DataFrame(columns, schema=dict(PROMPTS))
 
@@ -48,10 +48,6 @@ def _lists(records: Sequence[Sequence[Group | Mention]], column: str) -> pl.Seri
     grouped = flat.group_by("row", maintain_order=True).agg(pl.struct(names).alias(column))
     rows = pl.DataFrame({"row": pl.int_range(len(records), eager=True)})
     return rows.join(grouped, on="row", how="left", maintain_order="left")[column].fill_null([])
-
-
-def _json(values: Mapping[str, str]) -> str:
-    return canonical_json(dict(values)) if values else "{}"
 
 
 def read_prompt_rows(table: pl.DataFrame) -> list[Prompt]:
@@ -83,10 +79,5 @@ def interleave_groups(prompts: Sequence[Prompt]) -> list[Prompt]:
     queues: dict[tuple[Group, ...], list[Prompt]] = {}
     for prompt in prompts:
         queues.setdefault(prompt.groups, []).append(prompt)
-    ranked = sorted(_rank_in_group(queues), key=lambda item: item[0])
-    return [prompt for _, prompt in ranked]
-
-
-def _rank_in_group(queues: Mapping[tuple[Group, ...], Sequence[Prompt]]) -> Iterable[tuple[int, Prompt]]:
-    for queue in queues.values():
-        yield from enumerate(queue)
+    ranked = (item for queue in queues.values() for item in enumerate(queue))
+    return [prompt for _, prompt in sorted(ranked, key=lambda item: item[0])]

@@ -62,7 +62,8 @@ class FolderLock:
         remove_temporary(self._folder)
         # A courtesy: a folder that takes no note may still take the work.
         with contextlib.suppress(OSError, StorageError):
-            write_text(self._folder / HOLDER, _myself() + "\n")
+            place = platform.node() or "this machine"
+            write_text(self._folder / HOLDER, f"process {os.getpid()} on {place}, since {utc_timestamp()}\n")
 
     def release(self, *, remove: bool = False) -> None:
         """Let others in; ``remove`` deletes the file too, from a folder that is handed on as it is."""
@@ -86,11 +87,6 @@ def foreign_names(folder: Path) -> set[str]:
     """The names in a folder that are neither a lock of ours nor left by a kill."""
     names = {entry.name for entry in folder.iterdir()} - {LOCK, HOLDER}
     return {name for name in names if not is_temporary(name)}
-
-
-def _myself() -> str:
-    moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return f"process {os.getpid()} on {platform.node() or 'this machine'}, since {moment}"
 
 
 _log = logging.getLogger(__name__)

@@ -56,19 +56,16 @@ class GapSide:
         values = quantity.values[rows]
         known = ~np.isnan(values)
         nulls = Counter[str]() if known.all() else quantity.nulls(rows)
-        return cls.join([values[known]], [axis.clusters[chosen][known]], nulls)
-
-    @classmethod
-    def join(cls, values: Sequence[Floats], clusters: Sequence[Ints], nulls: Counter[str]) -> GapSide:
-        """Values of several sides as one."""
-        every = np.concatenate(values)
-        mean = float(every.mean()) if every.size else None
-        return cls(every, np.concatenate(clusters), nulls, every.size, mean)
+        values = values[known]
+        mean = float(values.mean()) if values.size else None
+        return cls(values, axis.clusters[chosen][known], nulls, values.size, mean)
 
     def merge(self, other: GapSide) -> GapSide:
         """Both sides as one."""
-        nulls = self.nulls + other.nulls
-        return GapSide.join([self.values, other.values], [self.clusters, other.clusters], nulls)
+        values = np.concatenate([self.values, other.values])
+        clusters = np.concatenate([self.clusters, other.clusters])
+        mean = float(values.mean()) if values.size else None
+        return GapSide(values, clusters, self.nulls + other.nulls, values.size, mean)
 
 
 class ShareSide(NamedTuple):
