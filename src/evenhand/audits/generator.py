@@ -131,10 +131,6 @@ class _ShardRequest(NamedTuple):
     tier: int
 
     @property
-    def size(self) -> int:
-        return len(self.prompts) * len(self.samples)
-
-    @property
     def places(self) -> list[tuple[Prompt, int]]:
         """Prompt and sample of each text."""
         return [(prompt, sample) for prompt in self.prompts for sample in self.samples]
@@ -169,7 +165,7 @@ class TextGenerator:
             own = prompts[shard.start : shard.stop]
             key = digest([identity, sampling, [prompt.id for prompt in own], list(shard.samples)])
             requests.append(_ShardRequest(key, own, shard.samples, shard.tier))
-        with progress.step("generating", sum(item.size for item in requests)) as advance:
+        with progress.step("generating", sum(len(item.places) for item in requests)) as advance:
             missing: set[str] = set()
             for item in requests:
                 if not self._is_finished(item.key):
@@ -179,12 +175,12 @@ class TextGenerator:
                     else:
                         missing.add(item.key)
                         continue
-                advance(item.size)
+                advance(len(item.places))
             started, seconds = time.perf_counter(), 0.0
             for item, answers in self._generate_shards(requests, missing, stats):
                 self._commit(item, self._check_completions(item, answers), stats)
                 seconds = time.perf_counter() - started
-                advance(item.size)
+                advance(len(item.places))
         if stats.new_tokens and seconds > 1:
             rate = {throughput_key(self.model, self.spec): stats.new_tokens / seconds}
             self.cache.put_many("rates", rate)
@@ -335,7 +331,7 @@ def _group_shards(shards: Sequence[_ShardRequest], size: int) -> Iterator[list[_
             yield group
             group = []
         group.append(shard)
-        if sum(item.size for item in group) >= size:
+        if sum(len(item.places) for item in group) >= size:
             yield group
             group = []
     if group:

@@ -115,7 +115,11 @@ class RunFolder:
         self._lock = FolderLock(path)
         self._lock.acquire("working in")
         try:
-            self._sweep_shards()
+            shards = path / "shards"
+            if shards.is_dir() and not shards.is_symlink():
+                for folder in shards.iterdir():
+                    if folder.is_dir() and not folder.is_symlink():
+                        remove_temporary(folder)
             if fresh:
                 self._clear(identity)
             self.manifest = self._resume(identity) if (path / MANIFEST).exists() else _new_manifest(identity)
@@ -188,13 +192,6 @@ class RunFolder:
                 expected="a new or empty folder, or the folder of an earlier run",
                 fix="choose another folder with --out",
             )
-
-    def _sweep_shards(self) -> None:
-        shards = self.path / "shards"
-        if shards.is_dir() and not shards.is_symlink():
-            for folder in shards.iterdir():
-                if folder.is_dir() and not folder.is_symlink():
-                    remove_temporary(folder)
 
     def _clear(self, identity: Mapping[str, Json]) -> None:
         """Remove what a run writes, and nothing else a user may have put beside it.
