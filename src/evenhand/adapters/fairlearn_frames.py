@@ -42,7 +42,7 @@ class PredictionMetric:
     """The metric that looks a row's prediction up."""
 
     def __init__(self, y_true: Sequence[float] | None, y_pred: Sequence[float]) -> None:
-        """The predictions, and what is true where it is known."""
+        """The predictions, and what is true if known."""
         self._pred = _flags(y_pred, "y_pred")
         self._true = None if y_true is None else _flags(y_true, "y_true")
         if self._true is not None and len(self._true) != len(self._pred):
@@ -124,7 +124,7 @@ def frame_inputs(
     axis: str | Sequence[str] | None = None,
     truth: Mapping[str, float] | None = None,
 ) -> FrameInputs:
-    """One entry a text of a run that has a value, and a group on every axis that is asked for.
+    """One entry a text of a run that has a value, and a group on every requested axis.
 
     Args:
         run: A run of ``audit``, ``score`` or ``probe``, or its folder.
@@ -180,7 +180,7 @@ def score_predictions(
         y_pred: What was predicted, 0 or 1.
         sensitive_features: Axis to a group a row, a table of such columns, or one such column.
         texts: What the rows are about, shown in the report.
-        cluster: What belongs together, such as the person a row is about; else each row by itself.
+        cluster: What belongs together, such as the person a row is about; else each row is its own cluster.
         progress: Where long steps say how far they are.
         options: Those every run shares, such as ``baseline``, ``out`` and ``level``.
     """

@@ -99,9 +99,9 @@ def inspect_task(
 
     Args:
         suite: A name such as ``starter`` or ``templates:FILE``.
-        metrics: What is measured; the suite's own list where it is not given.
+        metrics: What is measured (default: the suite's own list).
         limit: So many prompts, spread over the groups.
-        samples: Texts a prompt; the suite's own number where it is not given.
+        samples: Texts per prompt (default: the suite's own number).
     """
     info, rows = to_documents(suite, limit=limit)
     spec = info.spec

@@ -191,7 +191,7 @@ class LmEvalTask:
         return {"test": Dataset.from_list(self._documents)}
 
     def measure(self, resps: Iterable[Sequence[str]], docs: Sequence[Doc]) -> list[list[str]]:
-        """The answers as they are, measured in one go: `results` is asked for one prompt at a time."""
+        """The answers as they are, measured in one go: lm-eval calls `results` prompt by prompt."""
         texts = [list(answers) for answers in resps]
         self._measure_answers(texts, docs)
         return texts

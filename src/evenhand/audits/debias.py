@@ -38,7 +38,7 @@ class WrittenText(NamedTuple):
     sample: int
     text: str | None
     vanilla: str | None
-    """None where it was not asked for, or failed."""
+    """None without ``vanilla``, or where it failed."""
     failure: str | None
 
 

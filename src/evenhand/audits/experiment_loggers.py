@@ -49,7 +49,7 @@ class MlflowLogger:
             self._mlflow.set_tracking_uri(self._uri)
         self._mlflow.set_experiment(self._experiment)
         self._mlflow.start_run(run_name=run.path.name)
-        shown = run if self._texts else _without_texts(run)
+        shown = run if self._texts else _WithoutTexts.of(run)
         try:
             self._mlflow.log_params({key: value[:500] for key, value in list_identifiers(shown).items()})
             self._mlflow.log_metrics(list_numbers(shown))
@@ -73,7 +73,7 @@ class WandbLogger:
 
     def __call__(self, run: Run) -> None:
         """Log a finished run."""
-        shown = run if self._texts else _without_texts(run)
+        shown = run if self._texts else _WithoutTexts.of(run)
         # The library reads the files until it is finished.
         with TemporaryDirectory() as folder:
             logged = self._wandb.init(
@@ -114,14 +114,14 @@ class _WithoutTexts(Run):
 
     __slots__ = ()
 
+    @classmethod
+    def of(cls, run: Run) -> _WithoutTexts:
+        """The run without its settings as given, too: they hold any words, and names of folders."""
+        return cls(run.path, {**run.manifest, "command": "", "config": {}})
+
     def scan(self, name: str) -> pl.LazyFrame:
         """A table, empty where the report would quote it."""
         return empty_table(name).lazy() if name in _QUOTED else Run.scan(self, name)
-
-
-def _without_texts(run: Run) -> _WithoutTexts:
-    """The run without texts, and without its settings as given: they hold any words, and names of folders."""
-    return _WithoutTexts(run.path, {**run.manifest, "command": "", "config": {}})
 
 
 def _files(run: Run, folder: Path) -> list[Path]:

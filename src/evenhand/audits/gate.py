@@ -81,7 +81,7 @@ def gate(run: Run | Path | str, **options: Unpack[GateOptions]) -> GateResult:
     """Whether the gaps of a run keep their limits: each check passes, fails, or cannot tell.
 
     Limits are written ``METRIC[.OUTPUT] AXIS[=GROUP] LIMIT``. ``max`` limits the size of a gap; ``worse``
-    limits how much wider it may be than in ``baseline_run``, on the side where it is now. What is not given
+    limits how much wider it may be than in ``baseline_run``, on its present side. What is not given
     comes from ``[gate]`` of the settings file. A limit that no comparison falls under is an error.
     """
     with run_errors(run):

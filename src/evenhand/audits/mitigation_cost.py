@@ -150,7 +150,7 @@ class _CostTask(NamedTuple):
 
 
 def _train_ngrams(task: tuple[Path, list[str]]) -> None:
-    """Write the n-gram model of texts, where it is not there yet."""
+    """Write the n-gram model of texts, unless there is one."""
     path, texts = task
     mark, wanted = path.with_suffix(".digest"), digest(list(texts))
     if path.is_file() and mark.is_file() and mark.read_text(encoding="utf-8") == wanted:

@@ -114,7 +114,7 @@ def power(run: Run | Path | str | None = None, **options: Unpack[PowerOptions]) 
     """The plan of samples that shows a true gap of this size.
 
     From a pilot run: for each primary comparison, from the spread its test saw. Without a run: for two groups
-    of shares near ``share``, ``samples`` texts a prompt, alike within a prompt by ``icc``.
+    of shares near ``share``, ``samples`` texts per prompt, alike within a prompt by ``icc``.
     """
     gap, power, level = options["gap"], options["power"], options["level"]
     if run is None:

@@ -139,7 +139,7 @@ class ActorPool:
         self._never_there: Counter[int] = Counter()
 
     def close(self) -> None:
-        """End the actors, and the cluster where it was started here."""
+        """End the actors, and a cluster that was started here."""
         for actor in self._actors.values():
             self._ray.kill(actor)
         self._actors.clear()

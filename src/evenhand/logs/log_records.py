@@ -87,6 +87,6 @@ def read_tool_log(rows: Iterable[Row], path: Path, *, tool: str, prefix: str) ->
 
 
 def cut_answer(text: str, mark: Mapping[str, Json]) -> str:
-    """The text as the suite of a task wants it: to its first sentence end where ``stop`` says so."""
+    """The text as the suite of a task wants it: to its first sentence end where ``stop`` is ``sentence``."""
     end = first_sentence_end(text) if mark.get("stop") == "sentence" else None
     return text if end is None else text[:end]

@@ -22,7 +22,7 @@ _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _DAMAGE = (
     zipfile.BadZipFile,
     NotImplementedError,  # a way of packing nobody uses
-    RuntimeError,  # a password is asked for
+    RuntimeError,  # it needs a password
     EOFError,
     OSError,
     ValueError,

@@ -141,7 +141,7 @@ def distance_changes(
 
 
 def _by_kind(texts: AxisTexts, values: Floats, sides: Sequence[str]) -> dict[str, list[SideTexts]]:
-    """The sets of texts behind each kind of bias that can be measured."""
+    """The sets of texts for each kind of bias that can be measured."""
     flags = {"indirect": [~np.isin(texts.kinds, list(sides))]}
     if len(sides) == 2:
         flags["direct"] = [texts.kinds == side for side in sides]

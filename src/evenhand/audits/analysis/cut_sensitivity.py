@@ -71,7 +71,7 @@ def find_cut_shares(infos: Mapping[str, MetricInfo], quantities: Sequence[Quanti
             values = means.get((spec, output.name))
             if values is None or not output.cuts or output.high is None or output.low is None:
                 continue
-            # A single cut, or two on either side of 0: what lies between has no cut of its own.
+            # A single cut, or two on either side of 0: the labels between them have no cut of their own.
             names, labels = output.shares(), output.labels
             shares = [LabelShare(values, names[labels[-1]], output.cuts[-1], below=False, end=output.high)]
             if len(output.cuts) > 1:

@@ -1,4 +1,4 @@
-"""The texts behind each bar of the report: the most extreme ones and some drawn by seed."""
+"""The texts of each bar in the report: the most extreme ones and some drawn by seed."""
 
 from __future__ import annotations
 

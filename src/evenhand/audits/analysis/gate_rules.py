@@ -3,7 +3,7 @@
 A check has three answers. It *passes* where the whole interval lies inside the limit, it *fails* where the
 interval excludes the limit, and else the run *cannot tell*, and says how many texts it would take.
 
-Against an earlier run, what counts is how much wider a gap is on the side where it is now. A gap that has
+Against an earlier run, what counts is how much wider a gap is on its present side. A gap that has
 reversed (larger than chance on the other side) had no width there: it is wider by its whole size.
 """
 
@@ -121,7 +121,7 @@ class GateCheck:
     reversed_from: float | None = None
     """The gap of the earlier run, where this one is larger than chance on the other side."""
     gap: float | None = None
-    """The gap of this run, where it is held against that of an earlier one."""
+    """The gap of this run, if it is compared with that of an earlier one."""
 
     @property
     def name(self) -> str:
@@ -222,7 +222,7 @@ def _check(rule: GateRule, item: Comparison | RunChange, size: _Size) -> GateChe
 
 
 def _widening(item: RunChange) -> _Size:
-    """How much wider a gap is on the side where it is now, with its interval.
+    """How much wider a gap is on its present side, with its interval.
 
     Runs that agree in every cluster have not changed it. A gap that has reversed was not there before on its
     new side. It is wider by the lesser of the gap and its change, so that both must exceed a limit for the

@@ -49,12 +49,12 @@ def find_strata(
     prompt_ids: Sequence[str], prompts: Mapping[str, Prompt], wanted: Mapping[str, Sequence[str]]
 ) -> list[PromptStrata]:
     """The strata of the texts, for each suite by each property it names; fewer than two are none."""
-    found = [
+    listed = [
         _strata(suite, by, [prompts[prompt_id] for prompt_id in prompt_ids])
         for suite, properties in wanted.items()
         for by in properties
     ]
-    return [strata for strata in found if len(strata.names) > 1]
+    return [strata for strata in listed if len(strata.names) > 1]
 
 
 def read_stratum(prompt: Prompt, by: str) -> str | None:
@@ -71,24 +71,24 @@ class StratumComparer:
     comparer: GroupComparer
 
     def groups(
-        self, axes: Sequence[Axis], quantities: Sequence[Quantity], found: Sequence[PromptStrata]
+        self, axes: Sequence[Axis], quantities: Sequence[Quantity], properties: Sequence[PromptStrata]
     ) -> pl.DataFrame:
         """The table of per-group estimates inside strata."""
         tables = [
             self.comparer.groups([part], quantities).with_columns(by=pl.lit(strata.by), stratum=pl.lit(name))
-            for strata in found
+            for strata in properties
             for axis in axes
             for name, part in strata.parts(axis)
         ]
         return pl.concat([pl.DataFrame(schema=dict(STRATA_GROUPS)), *tables])
 
     def comparisons(
-        self, axes: Sequence[Axis], quantities: Sequence[Quantity], found: Sequence[PromptStrata]
+        self, axes: Sequence[Axis], quantities: Sequence[Quantity], properties: Sequence[PromptStrata]
     ) -> pl.DataFrame:
         """The table of gaps inside strata, each property corrected as families of its own."""
         rows = [
             row
-            for strata in found
+            for strata in properties
             for axis in axes
             if axis.suite == strata.suite
             for quantity in quantities
@@ -128,13 +128,13 @@ class StratumComparer:
 
 def describe_reversals(table: pl.DataFrame) -> list[str]:
     """A warning for each gap that its strata contradict, the clearest first, ten at most."""
-    found = table.filter("disagrees").sort("p", nulls_last=True)
+    reversed_gaps = table.filter("disagrees").sort("p", nulls_last=True)
     warnings = [
         f"{row['group']} against {row['baseline']}, {row['metric']} {row['output']}: inside {row['by']} the "
         f"gap points the other way than over all texts: the mix of {row['by']} makes it (see strata.parquet)"
-        for row in found.head(10).iter_rows(named=True)
+        for row in reversed_gaps.head(10).iter_rows(named=True)
     ]
-    left = found.height - len(warnings)
+    left = reversed_gaps.height - len(warnings)
     return [*warnings, *([f"{left:,} more gaps are contradicted by their strata"] if left else [])]
 
 
@@ -175,7 +175,7 @@ class CrossedAxes:
 
 def cross_axes(axes: Sequence[Axis], baselines: Mapping[tuple[str, str], str]) -> CrossedAxes:
     """Every two axes of one suite that cross; their baseline is that of both axes, else ``(rest)``."""
-    found: list[Axis] = []
+    crossed: list[Axis] = []
     declared: dict[tuple[str, str], str] = {}
     left_out: list[str] = []
     for first, second in combinations(axes, 2):
@@ -184,9 +184,9 @@ def cross_axes(axes: Sequence[Axis], baselines: Mapping[tuple[str, str], str]) -
         if len(axis.groups) > MOST_GROUPS:
             left_out.append(f"{axis.name} has {len(axis.groups):,} crossed groups and is left out")
             continue
-        found.append(axis)
+        crossed.append(axis)
         declared[axis.suite, axis.name] = _baseline(axis, first, second, baselines)
-    return CrossedAxes(tuple(found), declared, tuple(left_out))
+    return CrossedAxes(tuple(crossed), declared, tuple(left_out))
 
 
 def _cross(first: Axis, second: Axis) -> Axis | None:
