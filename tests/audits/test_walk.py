@@ -22,7 +22,7 @@ def test_a_text_passes_few_files_and_functions(walk: list[Step]) -> None:
 
 
 def test_the_architecture_page_draws_the_walk(walk: list[Step]) -> None:
-    """`python -m tests.audits.walk` prints the drawing."""
+    """`python -m tests.audits.walk` puts it there."""
     assert f"```text\n{draw_walk(walk)}\n```" in PAGE.read_text(encoding="utf-8")
 
 

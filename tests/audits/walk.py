@@ -1,6 +1,6 @@
 """The path of twelve texts through ``evenhand.audit``: every file and function of the package they pass.
 
-``python -m tests.audits.walk`` prints the drawing that ``docs/architecture.md`` holds, and the counts.
+``python -m tests.audits.walk`` puts the drawing into ``docs/architecture.md`` and prints the counts.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 CALL = 'evenhand.audit("stub", limit=12, samples=1, metrics="sentiment")'
+PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 _WIDTH = 100
 _OPTIMIZED = 1
 """The flag of code objects of functions; those of modules and classes lack it."""
@@ -94,5 +95,8 @@ if __name__ == "__main__":
         print(json.dumps(_measure(sys.argv[-1])))
     else:
         walk = measure_walk()
-        print(draw_walk(walk))
+        page = PAGE.read_text(encoding="utf-8")
+        head, _, rest = page.partition(f"```text\n{CALL}\n")
+        _, fence, tail = rest.partition("\n```\n")
+        PAGE.write_text(f"{head}```text\n{draw_walk(walk)}{fence}{tail}", encoding="utf-8")
         print(f"{len({file for file, _ in walk})} files, {len(walk)} functions")

@@ -2,7 +2,7 @@
 
 A permutation test of B arrangements has no p-value below 1 / (B + 1), so that it can speak for a family only
 where B is large enough: to call one gap of a thousand supported takes more than 20,000. So the family decides
-how many arrangements are drawn. Where there are not as many, or they take too long, the table gives the reason.
+how many arrangements are drawn. Where there are fewer, or they take too long, the table gives the reason.
 """
 
 from __future__ import annotations
