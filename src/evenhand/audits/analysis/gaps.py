@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Literal, NamedTuple, get_args
 
@@ -37,17 +37,17 @@ NOT_CLUSTERED: Mapping[GapTest, str] = {
 """What a reader must know of a named test."""
 
 
-@dataclass(frozen=True, slots=True)
-class GapSide:
+class GapSide(NamedTuple):
     """What one side of a comparison has on one output: known values only."""
 
-    values: Floats
-    clusters: Ints
-    nulls: Counter[str]
     n: int
     """How many values there are."""
     mean: float | None
     """The mean, or share; null without values."""
+    nulls: Counter[str]
+    values: Floats = np.empty(0)
+    """Left out for a share of which the counts are enough; so are the clusters."""
+    clusters: Ints = np.empty(0, dtype=np.int64)
 
     @classmethod
     def of(cls, quantity: Quantity, axis: Axis, chosen: Flags) -> GapSide:
@@ -58,29 +58,17 @@ class GapSide:
         nulls = Counter[str]() if known.all() else quantity.nulls(rows)
         values = values[known]
         mean = float(values.mean()) if values.size else None
-        return cls(values, axis.clusters[chosen][known], nulls, values.size, mean)
+        return cls(values.size, mean, nulls, values, axis.clusters[chosen][known])
 
     def merge(self, other: GapSide) -> GapSide:
         """Both sides as one."""
+        n, nulls = self.n + other.n, self.nulls + other.nulls
         values = np.concatenate([self.values, other.values])
+        if values.size < n:
+            yes = sum(round(side.n * side.mean) for side in (self, other) if side.mean is not None)
+            return GapSide(n, yes / n, nulls)
         clusters = np.concatenate([self.clusters, other.clusters])
-        mean = float(values.mean()) if values.size else None
-        return GapSide(values, clusters, self.nulls + other.nulls, values.size, mean)
-
-
-class ShareSide(NamedTuple):
-    """One side of a comparison of shares."""
-
-    n: int
-    yes: int
-    nulls: Counter[str]
-    mean: float | None
-    """The share; null without values."""
-
-    def merge(self, other: ShareSide) -> ShareSide:
-        """Both sides as one."""
-        n, yes = self.n + other.n, self.yes + other.yes
-        return ShareSide(n, yes, self.nulls + other.nulls, yes / n if n else None)
+        return GapSide(n, float(values.mean()) if n else None, nulls, values, clusters)
 
 
 class EffectSizes(NamedTuple):
@@ -114,12 +102,12 @@ def retest_gap(
     return gap
 
 
-def effect_sizes(quantity: Quantity, a: GapSide | ShareSide, b: GapSide | ShareSide) -> EffectSizes:
+def effect_sizes(quantity: Quantity, a: GapSide, b: GapSide) -> EffectSizes:
     """The effect sizes of two sides; null where a side is empty."""
     mean_a, mean_b = a.mean, b.mean
     if mean_a is None or mean_b is None:
         return EffectSizes()
-    if quantity.kind == "share" or isinstance(a, ShareSide) or isinstance(b, ShareSide):
+    if quantity.kind == "share":
         # Of yes and no, P(a > b) - P(a < b) = a (1 - b) - b (1 - a): the difference itself.
         return EffectSizes(cohens_h(mean_a, mean_b), mean_a - mean_b)
     return EffectSizes(hedges_g(a.values, b.values).value, cliffs_delta(a.values, b.values).value)
@@ -162,12 +150,12 @@ class OutputGaps(NamedTuple):
     gaps: ManyGaps
     place: int
 
-    def sides(self, code: int, nulls: tuple[Counter[str], Counter[str]]) -> tuple[ShareSide, ShareSide]:
+    def sides(self, code: int, nulls: tuple[Counter[str], Counter[str]]) -> tuple[GapSide, GapSide]:
         """Of a share: the group and its baseline, whose nulls are given."""
         sizes = self.gaps.cells.sizes[code]
         counts = np.rint(self.gaps.spreads.means[self.place, code] * sizes).astype(int).tolist()
         a, b = (
-            ShareSide(n, yes, missing, yes / n if n else None)
+            GapSide(n, yes / n if n else None, missing)
             for n, yes, missing in zip(sizes.astype(int).tolist(), counts, nulls, strict=True)
         )
         return a, b

@@ -16,7 +16,6 @@ from evenhand.audits.analysis.gaps import (
     GapSide,
     GapTest,
     OutputGaps,
-    ShareSide,
     compare_axis,
     count_nulls,
     effect_sizes,
@@ -172,7 +171,6 @@ class GroupComparer:
             if group == baseline:
                 continue
             gap = gaps.difference(place, code)
-            sides: tuple[GapSide, GapSide] | tuple[ShareSide, ShareSide]
             if is_share and self.test == "cluster":
                 missing = all_nulls - nulls[code] if is_rest else nulls[axis.groups.index(baseline)]
                 sides = outputs.sides(code, (nulls[code], missing))
@@ -191,14 +189,14 @@ class GroupComparer:
         baseline: str,
         quantity: Quantity,
         gap: Difference,
-        sides: tuple[GapSide, GapSide] | tuple[ShareSide, ShareSide],
+        sides: tuple[GapSide, GapSide],
         ratio: Estimate | None,
     ) -> Comparison:
         side, other = sides
         nulls = side.nulls + other.nulls
         if baseline == ALL:
             # No ratio: its interval would count the group on both sides.
-            gap, ratio, other = rescale_to_all(gap), None, side.merge(other)  # type: ignore[arg-type]
+            gap, ratio, other = rescale_to_all(gap), None, side.merge(other)
         return Comparison(
             suite=axis.suite,
             model=self.model,

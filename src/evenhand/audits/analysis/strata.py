@@ -9,14 +9,20 @@ mix than about the groups (Simpson's paradox), and the run warns.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass, replace
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from evenhand.audits.analysis.group_comparison import GroupComparer, gap_fields, rescale_to_all, split_sides
+from evenhand.audits.analysis.group_comparison import (
+    GroupComparer,
+    gap_fields,
+    rescale_to_all,
+    split_sides,
+    to_fields,
+)
 from evenhand.audits.analysis.quantities import Axis, Flags, Ints, Quantity
 from evenhand.core.records import ALL, REST, Comparison, Prompt
 from evenhand.stats.contrasts import stratified_difference
@@ -86,27 +92,27 @@ class StratumComparer:
         self, axes: Sequence[Axis], quantities: Sequence[Quantity], properties: Sequence[PromptStrata]
     ) -> pl.DataFrame:
         """The table of gaps inside strata, each property corrected as families of its own."""
-        rows = [
-            row
-            for strata in properties
-            for axis in axes
-            if axis.suite == strata.suite
-            for quantity in quantities
-            for row in self._of_axis(axis, quantity, strata)
-        ]
-        roles = [f"{'adjusted for' if row.stratum == ADJUSTED else 'inside'} {row.by}" for row in rows]
-        corrected = self.comparer.correct([row.comparison for row in rows], roles)
-        full = [replace(row, comparison=item).record() for row, item in zip(rows, corrected, strict=True)]
-        return pl.DataFrame(full, schema=dict(STRATA))
+        comparisons: list[Comparison] = []
+        known: list[dict[str, object]] = []
+        for strata in properties:
+            for axis, quantity in product((axis for axis in axes if axis.suite == strata.suite), quantities):
+                for whole in self.comparer.compare_axis(axis, quantity):
+                    adjusted, disagrees = self._adjust(axis, quantity, strata, whole)
+                    comparisons.append(adjusted)
+                    known.append({"by": strata.by, "stratum": ADJUSTED, "disagrees": disagrees})
+                for name, part in strata.parts(axis):
+                    inside = self.comparer.compare_axis(part, quantity)
+                    comparisons += [replace(comparison, exploratory=True) for comparison in inside]
+                    known += [{"by": strata.by, "stratum": name, "disagrees": False}] * len(inside)
+        roles = [f"{'adjusted for' if row['stratum'] == ADJUSTED else 'inside'} {row['by']}" for row in known]
+        corrected = self.comparer.correct(comparisons, roles)
+        rows = [to_fields(comparison) | row for comparison, row in zip(corrected, known, strict=True)]
+        return pl.DataFrame(rows, schema=dict(STRATA))
 
-    def _of_axis(self, axis: Axis, quantity: Quantity, strata: PromptStrata) -> Iterator[_Row]:
-        for comparison in self.comparer.compare_axis(axis, quantity):
-            yield self._adjust(axis, quantity, strata, comparison)
-        for name, part in strata.parts(axis):
-            for comparison in self.comparer.compare_axis(part, quantity):
-                yield _Row(replace(comparison, exploratory=True), strata.by, name)
-
-    def _adjust(self, axis: Axis, quantity: Quantity, strata: PromptStrata, whole: Comparison) -> _Row:
+    def _adjust(
+        self, axis: Axis, quantity: Quantity, strata: PromptStrata, whole: Comparison
+    ) -> tuple[Comparison, bool]:
+        """The gap with the same mix of strata on both sides, and whether it contradicts the whole gap."""
         inside, other = split_sides(axis, whole.group, whole.baseline)
         values, codes = quantity.values[axis.rows], strata.codes[axis.rows]
         used: Flags = (inside | other) & ~np.isnan(values) & (codes != _NONE)
@@ -122,8 +128,7 @@ class StratumComparer:
         sides = ("group_value", "baseline_value", "effect_size", "cliffs_delta")
         without: dict[str, Any] = dict.fromkeys((*sides, "ratio", "ratio_low", "ratio_high"))
         known = {**gap_fields(gap), "method": f"{gap.method}, same mix of strata", "n_baseline": gap.n_b}
-        adjusted = replace(whole, **without, **known, exploratory=True)
-        return _Row(adjusted, strata.by, ADJUSTED, contrast.disagrees)
+        return replace(whole, **without, **known, exploratory=True), contrast.disagrees
 
 
 def describe_reversals(table: pl.DataFrame) -> list[str]:
@@ -136,18 +141,6 @@ def describe_reversals(table: pl.DataFrame) -> list[str]:
     ]
     left = reversed_gaps.height - len(warnings)
     return [*warnings, *([f"{left:,} more gaps are contradicted by their strata"] if left else [])]
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    comparison: Comparison
-    by: str
-    stratum: str
-    disagrees: bool = False
-
-    def record(self) -> dict[str, object]:
-        rest = {"by": self.by, "stratum": self.stratum, "disagrees": self.disagrees}
-        return {**asdict(self.comparison), **rest}
 
 
 def _strata(suite: str, by: str, prompts: Sequence[Prompt]) -> PromptStrata:
