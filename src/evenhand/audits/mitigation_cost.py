@@ -166,10 +166,10 @@ def _compute_costs(task: _CostTask) -> pl.DataFrame:
     run = Run.open(task.run)
     depends_on = [*run_key(run), *run_key(Run.open(task.vanilla)), task.model is not None, task.level]
     name = safe_file_name(task.name, "condition")
-    return cached_table(task.folder, name, depends_on, lambda: _measure_costs(task, run))
+    return cached_table(task.folder, name, depends_on, lambda: _costs_of_run(task, run))
 
 
-def _measure_costs(task: _CostTask, run: Run) -> pl.DataFrame:
+def _costs_of_run(task: _CostTask, run: Run) -> pl.DataFrame:
     texts = _read_texts(run)
     sets = {task.name: texts.filter(pl.col("held_out"))}
     if task.name == VANILLA:

@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +17,7 @@ from evenhand.audits.run_setup import ModelSpec
 from evenhand.config import RunConfig
 from evenhand.core import registry
 from evenhand.core.errors import EvenhandError
-from evenhand.core.protocols import MaxBatch, Metric, Model, ResolvesSpec, ServerInfo
+from evenhand.core.protocols import Metric, Model, ResolvesSpec
 from evenhand.core.ray_cluster import check_nodes, connect_cluster, enter_folder
 from evenhand.core.records import Completion, Execution, GenerationSpec, ModelRef, Request, Text
 from evenhand.core.registry import Option
@@ -38,7 +39,6 @@ class Worker:
 
     def __init__(self, spec: WorkerSpec) -> None:
         self._spec = spec
-        self._models: tuple[Model, Model] | None = None
         self._metrics: dict[str, Metric] = {}
         enter_folder(spec.folder)
 
@@ -53,28 +53,18 @@ class Worker:
         """The version of the package, once the actor is there."""
         return __version__
 
-    def ref(self) -> ModelRef:
-        """Which model this is, as this machine loads it."""
-        return self._load_models()[1].ref
+    def attribute(self, name: str, default: object) -> object:
+        """What the model says of itself, as this machine loads it."""
+        return getattr(self._models[1], name, default)
 
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
         """The spec as the model will follow it, asked before a mitigation as it is here."""
-        model = self._load_models()[0]
+        model = self._models[0]
         return model.resolved(spec) if isinstance(model, ResolvesSpec) else spec
-
-    def served_by(self) -> dict[str, str]:
-        """What a host said of itself; empty for a model that is here."""
-        model = self._load_models()[1]
-        return dict(model.served_by) if isinstance(model, ServerInfo) else {}
-
-    def at_once(self) -> int:
-        """How many texts to ask for together."""
-        model = self._load_models()[1]
-        return model.at_once if isinstance(model, MaxBatch) else 1
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> list[Completion]:
         """The completions of a shard, or of a group of them."""
-        return list(self._load_models()[1].generate(requests, spec))
+        return list(self._models[1].generate(requests, spec))
 
     def score(self, spec: str, options: Mapping[str, Option], texts: Sequence[Text]) -> ScoredTexts:
         """The scores of a block."""
@@ -82,14 +72,13 @@ class Worker:
             self._metrics[spec] = cast(Metric, registry.create_metric(spec, options, self._spec.execution))
         return score_texts(spec, self._metrics[spec], texts)
 
-    def _load_models(self) -> tuple[Model, Model]:
+    @cached_property
+    def _models(self) -> tuple[Model, Model]:
         """The model as it is, and with its mitigation."""
-        if self._models is None:
-            model = self._spec.model
-            assert model is not None
-            plain = model.load_plain(self._spec.execution)
-            self._models = plain, model.apply_mitigation(plain)
-        return self._models
+        spec = self._spec.model
+        assert spec is not None
+        plain = spec.load_plain(self._spec.execution)
+        return plain, spec.apply_mitigation(plain)
 
 
 _LOSSES = 3
@@ -270,7 +259,7 @@ class PooledModel:
 
     def __init__(self, pool: ActorPool) -> None:
         self._pool = pool
-        self.ref = cast(ModelRef, pool.call_one("ref"))
+        self.ref = cast(ModelRef, pool.call_one("attribute", "ref", None))
 
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
         """The spec as the model will follow it."""
@@ -279,12 +268,12 @@ class PooledModel:
     @property
     def at_once(self) -> int:
         """How many texts to ask an actor for together."""
-        return cast(int, self._pool.call_one("at_once"))
+        return cast(int, self._pool.call_one("attribute", "at_once", 1))
 
     @property
     def served_by(self) -> Mapping[str, str]:
         """What a host said of itself, as one of the actors heard it."""
-        return cast("Mapping[str, str]", self._pool.call_one("served_by"))
+        return cast("Mapping[str, str]", self._pool.call_one("attribute", "served_by", {}))
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         """The completions of one shard, or of a group of them."""
