@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 from tests.audits.texts import BAD, GOOD
 
-from evenhand import compare, gate, power, render, score
+from evenhand import audit, compare, gate, power, render, score
+from evenhand.core.errors import InputError
 
 
 def _run(folder, rows, name="run", **options):
@@ -141,3 +142,16 @@ def test_order_and_sharding_change_nothing(tmp_path, baseline):
             assert first[column].to_list() == pytest.approx(second[column].to_list(), abs=1e-12), column
         else:
             assert first[column].to_list() == second[column].to_list(), column
+
+
+def test_options_of_a_mitigation_that_is_not_named_are_refused(tmp_path):
+    for options in ({"mitigation_options": {"sigma": 5.0}}, {"config": tmp_path / "evenhand.toml"}):
+        (tmp_path / "evenhand.toml").write_text("[mitigation.options]\nsigma = 5.0\n")
+        with pytest.raises(InputError, match="options of a mitigation and no mitigation: sigma"):
+            audit("stub", suite="starter", out=tmp_path / "run", **options)
+
+
+def test_a_limit_that_is_written_twice_is_checked_once(tmp_path):
+    run = _run(tmp_path, _rows(["a", "b"], [GOOD, BAD]))
+    twice = gate(run, max=["sentiment.negative group 0.5", "sentiment.negative  group 0.50"])
+    assert len(twice.checks) == 1

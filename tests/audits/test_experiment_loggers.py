@@ -5,6 +5,7 @@ import gzip
 import json
 import re
 import sys
+from glob import glob
 from pathlib import Path
 from types import ModuleType
 
@@ -76,6 +77,26 @@ def test_wandb_gets_numbers_and_the_verdict(finished, monkeypatch):
     assert fake.calls[0][2]["project"] == "p"
     assert "women" in fake.summary["verdict"]
     assert fake.calls[-1][0] == "finish"
+
+
+@pytest.mark.parametrize("texts", [False, True])
+def test_wandb_gets_the_files_of_a_run_whose_name_is_a_pattern(tmp_path, monkeypatch, texts):
+    """What it is given is a pattern, which would match the files of the run beside this one."""
+    saved = []
+
+    def save(pattern, *, base_path, policy):
+        assert Path(pattern).is_relative_to(base_path)
+        saved.extend(Path(path).read_bytes() for path in glob(pattern))
+
+    fake = _Recorder("wandb")
+    fake.summary, fake.save = {}, save
+    monkeypatch.setitem(sys.modules, "wandb", fake)
+    other = run(tmp_path, "run1", {"women": 0.2, "men": 0.9}, prompts=12)
+    named = run(tmp_path, "run?", {"women": 0.9, "men": 0.2}, prompts=12)
+    WandbLogger(texts=texts)(named)
+    assert (named.path / "comparisons.parquet").read_bytes() in saved
+    assert (other.path / "comparisons.parquet").read_bytes() not in saved
+    assert len(saved) == (3 + len(list(named.path.glob("*.parquet"))) if texts else len(NUMBERS))
 
 
 def test_a_missing_library_names_the_extra(monkeypatch):

@@ -8,12 +8,14 @@ from pathlib import Path
 from shutil import copytree
 from types import SimpleNamespace
 
+import pytest
 from tests.audits.texts import table
 
 from evenhand import gate, score
 from evenhand.audits.report.measures import read_measures
 from evenhand.audits.run_setup import add_earlier_metrics
 from evenhand.config import resolve_config
+from evenhand.core.errors import InputError
 from evenhand.core.records import MetricInfo, OutputInfo, Text, Value
 from evenhand.metrics.sentiment import Sentiment
 from evenhand.stats.contrasts import MEANS, SHARES
@@ -82,3 +84,13 @@ def test_a_label_named_like_its_output_is_compared_once(tmp_path: Path) -> None:
     tables = json.loads((run.path / "report.json").read_text())
     assert len({(row["group"], row["output"]) for row in tables["comparisons"]}) == len(tables["comparisons"])
     check_metric(Toxic())
+
+
+def test_two_metrics_of_one_name_are_refused(tmp_path: Path) -> None:
+    """One of them would be measured, under the name of both."""
+    table({"women": 0.7, "men": 0.2}, prompts=4).write_csv(tmp_path / "t.csv")
+    for metrics in ([Toxic(), Toxic()], [Toxic(), "mine"]):
+        with pytest.raises(InputError, match="two metrics are called 'mine'"):
+            score(tmp_path / "t.csv", group=["group"], metrics=metrics, out=tmp_path / "run")
+    mine = Toxic()
+    score(tmp_path / "t.csv", group=["group"], metrics=[mine, mine, "sentiment"], out=tmp_path / "run")

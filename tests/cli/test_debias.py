@@ -40,6 +40,12 @@ def test_a_dry_run_writes_nothing(evenhand):
         (("--prompt", "x", "--strength", -1), "strength is -1.0"),
         (("--prompt", "x", "--mitigate-option", "strength"), "the option 'strength'"),
         (("--prompt", "x", "--mitigate-option", "force=1"), "mitigation 'calibration' has no option 'force'"),
+        (
+            ("--prompt", "x", "--metrics", "regard", "--out", "o"),
+            "--metrics, --out, and the texts are of prompts",
+        ),
+        (("--prompt", "x", "--fresh"), "--fresh, and the texts are of prompts"),
+        (("--suite", "starter", "--vanilla"), "--vanilla, and the texts are of suites"),
         (("--prompt", "doctor " * 400), "no text could be written: prompt_too_long"),
     ],
 )

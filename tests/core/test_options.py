@@ -118,6 +118,12 @@ def test_a_misspelt_option_does_not_run_with_defaults(call, near):
         call()
 
 
+def test_a_text_is_no_yes_or_no(tmp_path):
+    """As Python reads it "no" is a yes, and would empty the run folder."""
+    with pytest.raises(InputError, match=r"^fresh 'no'\. Expected: True or False"):
+        evenhand.audit("stub", fresh="no", out=tmp_path)
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_public_function_refuses_unknown_keywords(name):
     with pytest.raises(UnknownKeywordError, match="has no argument 'frsh'"):

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -224,6 +225,19 @@ def test_mixed_encodings_in_a_table_are_placed(tmp_path):
     assert problems == [(13, "is not UTF-8 here; such bytes separate words")]
     (tmp_path / "a.jsonl").write_text('{"text": "half \\ud83d happy"}\n')
     assert records(tmp_path / "a.jsonl")[0][0].decode().replace("\ufffd", "") == "half  happy"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_links_to_pipes_and_devices_are_no_texts(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    for name, target in {
+        "zero.csv": "/dev/zero",
+        "linked.csv": "pipe.csv",
+        "gone.csv": "no such file",
+    }.items():
+        (tmp_path / name).symlink_to(target)
+    (tmp_path / "a.csv").write_text("text\nhappy\n")
+    assert [Path(source.path).name for source in find_sources([tmp_path])[0]] == ["a.csv", "gone.csv"]
 
 
 def test_folders_of_tables_and_runs(tmp_path, monkeypatch):

@@ -169,16 +169,39 @@ def test_a_small_parquet_file_of_any_size_in_memory_is_refused(tmp_path, about, 
     assert caught.value.fix == "split the file, or leave out the columns and lists that are not needed"
 
 
+@pytest.mark.parametrize(
+    ("name", "header", "row"),
+    [("t.jsonl", json.dumps(dict.fromkeys(map(str, range(50)), "x")), "{}"), ("t.csv", "x," * 49 + "x", "x")],
+)
+def test_cells_that_short_rows_lack_are_counted(tmp_path, monkeypatch, name, header, row):
+    monkeypatch.setattr("evenhand.store.table_files._MOST_CELLS", 1_000)
+    assert read_table(_file(tmp_path, name, "\n".join([header, *[row] * 18]))).width == 50
+    with pytest.raises(InputError, match=r"cells in 50 columns, too much to read into memory"):
+        read_table(_file(tmp_path, name, "\n".join([header, *[row] * 21])))
+
+
+def test_line_ends_inside_cells_are_no_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr("evenhand.store.table_files._MOST_CELLS", 10)
+    text = "\n".join("abcdefgh")
+    assert read_table(_file(tmp_path, "t.csv", f'id,text\n1,"{text}"\n'))["text"].to_list() == [text]
+
+
+def test_a_csv_file_of_endless_columns_is_refused(tmp_path):
+    header = ",".join(map(str, range(10_001)))
+    with pytest.raises(InputError, match="10,001 columns"):
+        read_table(_file(tmp_path, "t.csv", f"{header}\n{header}\n"))
+
+
 def test_what_the_headers_refuse_is_not_read(tmp_path, monkeypatch):
     path = write_repeated(tmp_path / "t.parquet", b"x", rows=50_000_000, columns=6)
-    monkeypatch.setattr(pl, "read_parquet", pytest.fail)
+    monkeypatch.setattr("evenhand.store.table_files.read_parquet", pytest.fail)
     with pytest.raises(InputError, match="300,000,000 cells"):
         read_table(path)
 
 
 def test_unpacked_bytes_are_refused_from_the_headers(tmp_path, monkeypatch):
     monkeypatch.setattr("evenhand.store.table_files._LARGEST", 1 << 20)
-    monkeypatch.setattr(pl, "read_parquet", pytest.fail)
+    monkeypatch.setattr("evenhand.store.table_files.read_parquet", pytest.fail)
     path = tmp_path / "t.parquet"
     pl.DataFrame({"text": [f"{number:9}" * 20 for number in range(10_000)]}).write_parquet(path)
     with pytest.raises(InputError, match="holds 1 MiB"):

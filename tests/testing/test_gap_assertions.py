@@ -80,3 +80,12 @@ def test_without_a_run_the_test_is_skipped(tmp_path):
     skipped = _pytest(tmp_path, "-rs")
     assert skipped.returncode == 0
     assert "no run: pass --evenhand-run DIR" in skipped.stdout
+
+
+def test_a_name_of_a_group_is_no_command_of_a_runner(tmp_path):
+    """What a test prints is read by the runner, whose commands are lines that begin with two colons."""
+    hostile = run(tmp_path, "hostile", {"x\n::add-mask::y": 0.9, "men": 0.2}, prompts=40)
+    with pytest.raises(AssertionError, match=r"group: x\n\\::add-mask::y against men"):
+        assert_gap(hostile, "sentiment.negative", below=0.1)
+    with pytest.warns(InconclusiveWarning, match=r"group: x\n\\::add-mask::y against men"):
+        assert_gap(hostile, "sentiment.negative", below=0.7)

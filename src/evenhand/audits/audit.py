@@ -366,6 +366,12 @@ def _model_spec(model: str | Model | None, settings: RunConfig) -> ModelSpec:
             expected="a model by name, which every worker can load",
             fix="register it as a plug-in and name it, or use the local engine",
         )
+    if settings.mitigation_options and not settings.mitigation:
+        raise InputError(
+            f"options of a mitigation and no mitigation: {', '.join(settings.mitigation_options)}",
+            expected="the mitigation too, such as --mitigate calibration",
+            fix="name the mitigation, or leave its options out",
+        )
     if "max_tokens_total" in options and engine != "local":
         raise InputError(
             f"max_tokens_total, and the engine is {engine}",

@@ -31,6 +31,11 @@ MODES: Final[Mapping[str, str]] = {
 """Mode to the mitigation behind it."""
 
 
+_OF_SUITES: Final = ("metrics", "limit", "out", "fresh")
+_OF_PROMPTS: Final = ("vanilla",)
+"""Options that mean nothing for the other kind of texts."""
+
+
 class WrittenText(NamedTuple):
     """A continuation with the mitigation on, and the model's own of the same random numbers."""
 
@@ -120,6 +125,7 @@ def prepare(model: str | Model = "builtin", **options: Unpack[DebiasOptions]) ->
             expected="one of the two",
             fix='for example --prompt "About voting, people from Texas will", or --suite political',
         )
+    _check_used(options)
     audited = fields_of(AuditOptions).keys() - {"suite"}
     shared = cast(AuditOptions, {name: value for name, value in options.items() if name in audited})
     settings = resolve_config(shared, model={"name": model if isinstance(model, str) else None})
@@ -150,6 +156,21 @@ def check_mode(mode: str) -> None:
     """An error for a mode that there is not."""
     if mode not in MODES:
         raise InputError(f"there is no mode {mode!r}", expected=", ".join(MODES), fix="name one of these")
+
+
+def _check_used(options: DebiasOptions) -> None:
+    """An error for an option that prompts, or suites, have no use for."""
+    kind, other, names = ("prompts", "suite", _OF_SUITES)
+    if options["suite"] is not None:
+        kind, other, names = ("suites", "prompt", _OF_PROMPTS)
+    given: Mapping[str, object] = options
+    if unused := [name for name in names if given[name] not in (None, False)]:
+        flags = {name: fields_of(DebiasOptions)[name].flag for name in names}
+        raise InputError(
+            f"{', '.join(flags[name] for name in unused)}, and the texts are of {kind}",
+            expected=f"{', '.join(flags.values())} only for {other}s",
+            fix=f"leave it out, or give --{other}",
+        )
 
 
 def _generate_all(

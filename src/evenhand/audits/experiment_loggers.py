@@ -6,7 +6,9 @@ Prompts and texts are logged only on request.
 
 from __future__ import annotations
 
+import glob
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -83,6 +85,9 @@ class WandbLogger:
                 logged.log(list_numbers(shown))
                 logged.summary["verdict"] = describe_run(shown)
                 for file in _files(shown, Path(folder)):
+                    if glob.escape(str(file)) != str(file) and file.parent != Path(folder):
+                        # wandb would read the name as a pattern, which other files match too.
+                        file = Path(shutil.copy(file, folder))
                     logged.save(str(file), base_path=str(file.parent), policy="now")
             finally:
                 logged.finish()

@@ -131,4 +131,5 @@ def _rules(limits: Sequence[str], worse: Sequence[str], earlier: object) -> list
             expected="--max 'METRIC[.OUTPUT] AXIS LIMIT', [gate] in the settings file, or --baseline-run RUN",
             fix="say what the run must keep",
         )
-    return [GateRule.parse(text) for text in limits] + [GateRule.parse(text, "worse") for text in worse]
+    rules = [GateRule.parse(text) for text in limits] + [GateRule.parse(text, "worse") for text in worse]
+    return list(dict.fromkeys(rules))

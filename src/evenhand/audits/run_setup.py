@@ -122,7 +122,16 @@ def find_metrics(
     given: str | Sequence[str | Metric] | None, settings: RunConfig, defaults: Sequence[str] = ()
 ) -> dict[str, Metric]:
     """The metrics by the spec that names them in tables: objects as they are, names from the registry."""
-    objects = {item.info.name: item for item in given or () if not isinstance(item, str)}
+    listed = () if given is None or isinstance(given, str) else given
+    objects = {item.info.name: item for item in listed if not isinstance(item, str)}
+    others = split_names([item for item in listed if isinstance(item, str)]) or ()
+    for item in listed:
+        if not isinstance(item, str) and (objects[item.info.name] is not item or item.info.name in others):
+            raise InputError(
+                f"two metrics are called {item.info.name!r}",
+                expected="a name each: scores and tables are found by it",
+                fix="give one another `info.name`",
+            )
     metrics: dict[str, Metric] = {}
     for spec in metric_names(given) or settings.metrics or defaults:
         metric: Metric | SetMetric = objects.get(spec) or registry.create_metric(

@@ -105,6 +105,13 @@ class Field(NamedTuple):
         """The value, parsed; an error where it is out of bounds or none of the choices."""
         if value is None:
             return self.option.default
+        if self.kinds == (bool,) and isinstance(value, str):
+            # Any text counts as yes in Python, "no" too.
+            raise InputError(
+                f"{self.name} {value!r}",
+                expected="True or False",
+                fix=f"write {self.name}=True, or leave it out",
+            )
         choices = [choice for kind in self.kinds if get_origin(kind) is Literal for choice in get_args(kind)]
         if choices and value not in choices:
             raise InputError(f"{self.flag} {value!r}", expected=", ".join(choices), fix="use one of these")

@@ -11,6 +11,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +30,7 @@ _LARGEST = 4 << 30
 _MOST_ROWS = 100_000_000
 """Rows of a Parquet file at most: a few kilobytes can say that a row comes a billion times."""
 _MOST_CELLS = 250_000_000
-"""Cells read from a Parquet file at most: each takes 16 bytes, whatever it holds."""
+"""Cells of a table at most, the missing ones too: each takes 16 bytes, whatever it holds."""
 _PART_OF_LIST = 10
 """Cells that a value inside a list or struct counts as: on the way to JSON it is a Python object."""
 _JSON_ROWS = 1 << 16
@@ -160,17 +161,22 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Mapping[str, Json]]]:
 def text_table(rows: Iterable[Mapping[str, str | None]], path: Path) -> pl.DataFrame:
     """The rows as columns of text; a field that a row lacks is null."""
     columns: dict[str, list[str | None]] = {}
-    for count, row in enumerate(rows):
-        for name in row:
-            columns.setdefault(name, [None] * count)
+    height = 0
+    for row in rows:
+        for name, cell in row.items():
+            cells = columns.setdefault(name, [])
+            cells.extend([None] * (height - len(cells)))
+            cells.append(cell)
+        height += 1
         if len(columns) > _WIDEST:
             raise InputError(
                 f"{path} has more than {_WIDEST:,} fields",
                 expected="rows that share their fields",
                 fix="leave out what differs from row to row",
             )
-        for name, cells in columns.items():
-            cells.append(row.get(name))
+        _require_cells(path, height * len(columns), len(columns))
+    for cells in columns.values():
+        cells.extend([None] * (height - len(cells)))
     # A name may hold a lone surrogate as a text may.
     sound = {to_cell(name) or "": cells for name, cells in columns.items()}
     return pl.DataFrame(sound, schema=dict.fromkeys(sound, pl.String))
@@ -213,9 +219,15 @@ def to_cell(value: Json) -> str | None:
 
 def _read_csv(path: Path, separator: str) -> pl.DataFrame:
     # Decoding here, not in Polars, keeps damaged bytes visible as U+FFFD in every version of it.
-    text = read_bytes(path).decode("utf-8", "replace")
+    content = read_bytes(path).decode("utf-8", "replace").encode()
+    read = partial(pl.read_csv, separator=separator, infer_schema=False)
     try:
-        return pl.read_csv(io.BytesIO(text.encode()), separator=separator, infer_schema=False)
+        width = read(io.BytesIO(content), n_rows=0).width
+        # A row may be shorter than the header: the cells that it lacks take memory too.
+        if width > _WIDEST or width * (content.count(b"\n") + 1) > _MOST_CELLS:
+            rows = read(io.BytesIO(content), columns=[0]).height
+            _require_cells(path, rows * width, width)
+        return read(io.BytesIO(content))
     except pl.exceptions.NoDataError:
         return pl.DataFrame()
     except pl.exceptions.PolarsError as error:
@@ -257,10 +269,17 @@ def _require_room(path: Path, headers: ParquetHeaders, names: Sequence[str]) -> 
         raise _too_large(path, f"{headers.rows:,} rows")
     if len(headers.columns) > _WIDEST:
         raise _too_large(path, f"{len(headers.columns):,} columns")
-    if cells > _MOST_CELLS:
-        raise _too_large(path, f"{cells:,} cells in {len(names):,} columns")
+    _require_cells(path, cells, len(names))
     if size > _LARGEST:
         raise _too_large(path, f"{size >> 20:,} MiB")
+
+
+def _require_cells(path: Path, cells: int, columns: int) -> None:
+    """An error where a table has more columns or cells, the missing ones too, than are read into memory."""
+    if columns > _WIDEST:
+        raise _too_large(path, f"{columns:,} columns")
+    if cells > _MOST_CELLS:
+        raise _too_large(path, f"{cells:,} cells in {columns:,} columns")
 
 
 def _too_large(path: Path, size: str) -> InputError:

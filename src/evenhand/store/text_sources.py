@@ -193,9 +193,12 @@ def _inside(folder: Path, problems: list[ReadProblem]) -> Iterator[_File]:
         folders[:] = [name for name in folders if not name.startswith(".")]
         found += [Path(place, name) for name in files if not name.startswith(".")]
     for file in sorted(found):
-        # A link to nothing is kept: opening it reports what is wrong. Pipes and sockets are no texts.
-        if file.is_file() or file.is_symlink():
-            yield _local(file) if file.exists() else _File(str(file), 0, "")
+        # A link to nothing is kept: opening it reports what is wrong. Pipes, devices and links to them are no
+        # texts, and some never end.
+        if file.is_file():
+            yield _local(file)
+        elif not file.exists():
+            yield _File(str(file), 0, "")
 
 
 def _remote_files(url: str) -> Iterator[_File]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from evenhand.core.deprecation import resolve_former_names
+from evenhand.core.workflow_commands import escape_commands
 from evenhand.testing.contract_checks import ContractError, check_metric, check_model, check_suite
 from evenhand.testing.stub import StubModel
 
@@ -63,10 +64,11 @@ def assert_gap(
         if check.verdict == "fails" or (check.verdict == "cannot tell" and doubt == "fail")
     )
     if failed:
-        raise AssertionError(f"the run does not keep its limit\n{failed}")
+        # Names of groups come from the data, and the runner of a CI reads what a test prints.
+        raise AssertionError(escape_commands(f"the run does not keep its limit\n{failed}"))
     unsure = [check for check in result.checks if check.verdict == "cannot tell"]
     if unsure and doubt == "warn":
         first = f"{unsure[0].name}: {unsure[0].finding}"
         message = f"{len(unsure):,} of {len(result.checks):,} checks cannot tell; first: {first}"
-        warnings.warn(message, InconclusiveWarning, stacklevel=2)
+        warnings.warn(escape_commands(message), InconclusiveWarning, stacklevel=2)
     return result
