@@ -160,9 +160,9 @@ def check_mode(mode: str) -> None:
 
 def _check_used(options: DebiasOptions) -> None:
     """An error for an option that prompts, or suites, have no use for."""
-    kind, other, names = ("prompts", "suite", _OF_SUITES)
-    if options["suite"] is not None:
-        kind, other, names = ("suites", "prompt", _OF_PROMPTS)
+    of_prompts = options["suite"] is None
+    kind, other = ("prompts", "suite") if of_prompts else ("suites", "prompt")
+    names = _OF_SUITES if of_prompts else _OF_PROMPTS
     given: Mapping[str, object] = options
     if unused := [name for name in names if given[name] not in (None, False)]:
         flags = {name: fields_of(DebiasOptions)[name].flag for name in names}

@@ -17,8 +17,7 @@ from rich.text import Text
 from evenhand.audits.analysis.gaps import GapSide
 from evenhand.audits.analysis.group_comparison import split_sides
 from evenhand.audits.analysis.paired_runs import FILES
-from evenhand.audits.analysis.quantities import Axis, Quantity, read_axes
-from evenhand.audits.analysis.strata import cross_axes
+from evenhand.audits.analysis.quantities import Axis, Quantity, cross_axes, read_axes
 from evenhand.audits.loaded_run import FinishedRun, check_has_comparisons, load_run, read_command
 from evenhand.audits.options import PowerOptions
 from evenhand.core.errors import InputError

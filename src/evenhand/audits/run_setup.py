@@ -18,7 +18,7 @@ from evenhand.core.options import split_names
 from evenhand.core.protocols import Metric, Model, Progress, SetMetric, SilentProgress
 from evenhand.core.records import ALL, REST, Execution, ModelRef, Prompt
 from evenhand.core.registry import Option
-from evenhand.report.render import render
+from evenhand.report.render_run import render
 from evenhand.report.wording import format_count
 from evenhand.run_options import Logging
 from evenhand.store.cache import ContentCache

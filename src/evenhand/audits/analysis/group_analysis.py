@@ -13,8 +13,8 @@ from evenhand.audits.analysis.example_texts import example_table, explanation_ta
 from evenhand.audits.analysis.gaps import NOT_CLUSTERED
 from evenhand.audits.analysis.group_comparison import GroupComparer, omnibus_table, to_table
 from evenhand.audits.analysis.permutation_checks import CheckMode, PermutationChecker, describe_unconfirmed
-from evenhand.audits.analysis.quantities import Axis, Quantity, read_axes
-from evenhand.audits.analysis.strata import StratumComparer, cross_axes, describe_reversals, find_strata
+from evenhand.audits.analysis.quantities import Axis, Quantity, cross_axes, read_axes
+from evenhand.audits.analysis.strata import StratumComparer, describe_reversals, find_strata
 from evenhand.core.protocols import Metric
 from evenhand.core.records import MetricInfo, Prompt
 from evenhand.store.schemas import empty_table
@@ -68,7 +68,7 @@ class GroupAnalysis:
         comparisons = PermutationChecker(comparer, self.check).run(
             comparer.comparisons(axes, quantities), axes, quantities
         )
-        strata = find_strata(prompt_ids, prompts, self.strata)
+        strata = find_strata(prompt_ids, prompts, self.strata) if any(self.strata.values()) else []
         inside = StratumComparer(comparer) if strata else None
         tables = {
             "groups": comparer.groups(axes, quantities),
