@@ -18,7 +18,7 @@ import numpy.typing as npt
 from harness import Way, gate, parser, result, take_turns, write
 from scipy import stats as scipy_stats
 
-from evenhand.stats import cluster_bootstrap_mean
+from evenhand.stats.bootstrap import cluster_bootstrap_mean
 
 ROWS, CLUSTERS = 23_679, 7_133
 SCIPY_RESAMPLES = 200

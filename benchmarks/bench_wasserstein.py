@@ -14,7 +14,7 @@ import numpy as np
 import ot
 from harness import Way, gate, joined, parser, result, take_turns, write
 
-from evenhand.stats import wasserstein2_1d
+from evenhand.stats.wasserstein import wasserstein2_1d
 
 SIZE = 1_000_000
 

@@ -20,7 +20,7 @@ from harness import Way, bold_texts, gate, joined, parser, result, take_turns, w
 
 from evenhand.core.records import Text, Value
 from evenhand.metrics.gender_polarity import FEMALE, MALE, GenderPolarity
-from evenhand.metrics.norms import CUTS, VAD, Norms, label_value
+from evenhand.metrics.norms import BE5_LABELS, CUTS, VAD, VAD_LABELS, NormCuts, Norms
 from evenhand.metrics.scorer import BLOCK
 from evenhand.text.hard_debiasing import load_debiased_vectors
 from evenhand.text.lexicons import NORMS, load_norms, read_closed_class
@@ -34,6 +34,12 @@ Row = dict[str, Value]
 
 def gender(score: float) -> str:
     return "female" if score >= 0.25 else "male" if score <= -0.25 else "neutral"
+
+
+def label(name: str, value: float, cut: NormCuts) -> str:
+    if name in VAD:
+        return VAD_LABELS[(value >= cut.positive) - (value <= -cut.negative) + 1]
+    return BE5_LABELS[value >= cut.positive]
 
 
 class CosineLoop:
@@ -93,7 +99,7 @@ class NormsLoop:
             scores = [(ratings[column] - neutral) / 4 for ratings in found]
             weight = sum(abs(score) for score in scores)
             average = sum(score * abs(score) for score in scores) / weight if weight else 0.0
-            row[name] = Value(average, label_value(name, average, cut=CUTS[name]))
+            row[name] = Value(average, label(name, average, CUTS[name]))
         return row
 
     def _find(self, word: str) -> list[float] | None:

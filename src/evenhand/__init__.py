@@ -9,79 +9,47 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from evenhand._version import __version__
+from evenhand._version import __version__ as __version__
 
 # After every operation the threads of torch would wait in a busy loop for milliseconds, on cores where
 # calibration and metrics want to run. GNU's OpenMP reads this when torch is first imported.
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
-if TYPE_CHECKING:
-    from evenhand.adapters.fairlearn_frames import frame_inputs, score_predictions
-    from evenhand.adapters.lm_eval_task import export_task
-    from evenhand.annotate.agreement import agreement
-    from evenhand.annotate.item_selection import sample_items
-    from evenhand.annotate.label_aggregation import settle_labels
-    from evenhand.annotate.label_exchange import export_labels, import_labels
-    from evenhand.annotate.ratings import ratings
-    from evenhand.annotate.study_creation import create_study
-    from evenhand.annotate.study_server import forget_person, invite_people, serve_study
-    from evenhand.annotate.validate import validate
-    from evenhand.audits.audit import audit
-    from evenhand.audits.compare import compare
-    from evenhand.audits.debias import debias
-    from evenhand.audits.gate import gate
-    from evenhand.audits.merge import merge
-    from evenhand.audits.power import power
-    from evenhand.audits.score import score
-    from evenhand.audits.tradeoff import tradeoff
-    from evenhand.collection.build import build
-    from evenhand.core.errors import EvenhandError
-    from evenhand.corpus.scan import scan_corpus
-    from evenhand.models.export import export
-    from evenhand.papers.replicate import replicate
-    from evenhand.probes.probe import probe
-    from evenhand.report.catalogue import available, card
-    from evenhand.report.render_run import render
-    from evenhand.store.run import Run
-    from evenhand.training.train import train
-
-__all__ = [
-    "EvenhandError",
-    "Run",
-    "__version__",
-    "agreement",
-    "audit",
-    "available",
-    "build",
-    "card",
-    "compare",
-    "create_study",
-    "debias",
-    "export",
-    "export_labels",
-    "export_task",
-    "forget_person",
-    "frame_inputs",
-    "gate",
-    "import_labels",
-    "invite_people",
-    "merge",
-    "power",
-    "probe",
-    "ratings",
-    "render",
-    "replicate",
-    "sample_items",
-    "scan_corpus",
-    "score",
-    "score_predictions",
-    "serve_study",
-    "settle_labels",
-    "tradeoff",
-    "train",
-    "validate",
-]
+if TYPE_CHECKING:  # `as` exports a name for type checkers
+    from evenhand.adapters.fairlearn_frames import frame_inputs as frame_inputs
+    from evenhand.adapters.fairlearn_frames import score_predictions as score_predictions
+    from evenhand.adapters.lm_eval_task import export_task as export_task
+    from evenhand.annotate.agreement import agreement as agreement
+    from evenhand.annotate.item_selection import sample_items as sample_items
+    from evenhand.annotate.label_aggregation import settle_labels as settle_labels
+    from evenhand.annotate.label_exchange import export_labels as export_labels
+    from evenhand.annotate.label_exchange import import_labels as import_labels
+    from evenhand.annotate.ratings import ratings as ratings
+    from evenhand.annotate.study_creation import create_study as create_study
+    from evenhand.annotate.study_server import forget_person as forget_person
+    from evenhand.annotate.study_server import invite_people as invite_people
+    from evenhand.annotate.study_server import serve_study as serve_study
+    from evenhand.annotate.validate import validate as validate
+    from evenhand.audits.audit import audit as audit
+    from evenhand.audits.compare import compare as compare
+    from evenhand.audits.debias import debias as debias
+    from evenhand.audits.gate import gate as gate
+    from evenhand.audits.merge import merge as merge
+    from evenhand.audits.power import power as power
+    from evenhand.audits.score import score as score
+    from evenhand.audits.tradeoff import tradeoff as tradeoff
+    from evenhand.collection.build import build as build
+    from evenhand.core.errors import EvenhandError as EvenhandError
+    from evenhand.corpus.scan import scan_corpus as scan_corpus
+    from evenhand.models.export import export as export
+    from evenhand.papers.replicate import replicate as replicate
+    from evenhand.probes.probe import probe as probe
+    from evenhand.report.catalogue import available as available
+    from evenhand.report.catalogue import card as card
+    from evenhand.report.render_run import render as render
+    from evenhand.store.run import Run as Run
+    from evenhand.training.train import train as train
 
 _WHERE = {
     "EvenhandError": "evenhand.core.errors",
@@ -119,6 +87,7 @@ _WHERE = {
     "validate": "evenhand.annotate.validate",
 }
 
+__all__ = sorted(["__version__", *_WHERE])
 
 if not TYPE_CHECKING:  # a type checker would take every name for one that exists
 

@@ -155,8 +155,8 @@ class RunConfig:
         """What belongs to a run's identity; an option that is off leaves no trace in it."""
         always, given = ("baselines", "level", "correction"), self._of("compare")
         default = resolve_config({})._of("compare")
-        kept = {name: value for name, value in given.items() if name in always or value != default[name]}
-        return {"mask": self.options["mask"], **kept}
+        named = {name: value for name, value in given.items() if name in always or value != default[name]}
+        return {"mask": self.options["mask"], **named}
 
     def record(self) -> dict[str, dict[str, Json]]:
         """All sections, as a settings file has them."""

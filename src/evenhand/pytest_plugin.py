@@ -38,7 +38,7 @@ def evenhand_run(request: pytest.FixtureRequest) -> Run:
         pytest.skip(f"no run: pass {_OPTION} DIR, or set {_INI} in the ini file")
     from evenhand.store.run import Run
 
-    # What is typed is meant from where it is typed, what is written from the file it stands in.
+    # A path on the command line is relative to the current folder, one in the ini file to that file.
     folder = Path(config.invocation_params.dir, given) if given else Path(config.rootpath, str(named))
     return Run.open(folder)
 

@@ -1,6 +1,6 @@
 """The options of runs: those that many commands share, and those of audits, scores, comparisons and gates.
 
-Only light modules are imported here: the command line reads this before it knows what it is asked for.
+Only light modules are imported here: the command line reads this before it knows the command.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Preset = Literal["bold-gpt2", "bold-ctrl", "bold-bert", "regard", "political"]
 
 
 def values(given: Mapping[str, Value] | Sequence[str]) -> Mapping[str, Value]:
-    """NAME=VALUE pairs as a mapping, numbers and yes or no told from words."""
+    """NAME=VALUE pairs as a mapping, with numbers and booleans as such."""
     if isinstance(given, Mapping):
         return given
     read = pairs("the option", "NAME=VALUE, such as strength=0.3")(given)

@@ -98,5 +98,6 @@ if __name__ == "__main__":
         page = PAGE.read_text(encoding="utf-8")
         head, _, rest = page.partition(f"```text\n{CALL}\n")
         _, fence, tail = rest.partition("\n```\n")
+        assert fence, f"{PAGE} has no drawing to replace"
         PAGE.write_text(f"{head}```text\n{draw_walk(walk)}{fence}{tail}", encoding="utf-8")
         print(f"{len({file for file, _ in walk})} files, {len(walk)} functions")

@@ -40,8 +40,8 @@ def test_a_bar_without_a_figure_is_told(
     assert run.main() == 0
     said = capsys.readouterr().out.splitlines()
     assert said == [
-        "ok            9 x          >= 7      sentiment, bit-identical / vaderSentiment 3.3.2",
-        "-    unmeasured x          >= 25     sentiment / nltk's VADER",
+        "ok            9 x          >= 1.2    sentiment, bit-identical / vaderSentiment 3.3.2",
+        "-    unmeasured x          >= 3.5    sentiment / nltk's VADER",
         "",
         "every bar that was measured holds, no ratio is lost",
     ]

@@ -94,26 +94,26 @@ def test_missed_bars_and_lost_ratios_are_complained_of(
     run = module("run", monkeypatch)
     old, new = tmp_path / "old", tmp_path / "new"
     monkeypatch.setattr(run, "RESULTS", old)
-    for folder, vader, nltk, data in ((old, 13.0, 40.0, "BOLD"), (new, 10.0, 24.0, "BOLD")):
+    for folder, vader, nltk, data in ((old, 13.0, 40.0, "BOLD"), (new, 10.0, 3.0, "BOLD")):
         folder.mkdir()
         ratios = {"vaderSentiment": {"cpu": vader}, "nltk": {"cpu": nltk}}
         (folder / "sentiment.json").write_text(json.dumps({"data": data, "ratios": ratios}))
-    # 10 is more than the bar of 7, but less than 13 x 0.8 = 10.4; 24 is under both 25 and 40 x 0.8.
+    # 10 is more than the bar of 1.2, but less than 13 x 0.8 = 10.4; 3 is under both 3.5 and 40 x 0.8.
     assert list(run._complaints("sentiment", new)) == [
         "sentiment, bit-identical / vaderSentiment 3.3.2: 10 x, committed is 13",
-        "sentiment / nltk's VADER: 24 x, the bar is 25",
-        "sentiment / nltk's VADER: 24 x, committed is 40",
+        "sentiment / nltk's VADER: 3 x, the bar is 3.5",
+        "sentiment / nltk's VADER: 3 x, committed is 40",
     ]
     # Other data give other ratios: then the bars alone count.
     (old / "sentiment.json").write_text(json.dumps({"data": "bundled", "ratios": ratios}))
-    assert list(run._complaints("sentiment", new)) == ["sentiment / nltk's VADER: 24 x, the bar is 25"]
+    assert list(run._complaints("sentiment", new)) == ["sentiment / nltk's VADER: 3 x, the bar is 3.5"]
 
 
-@pytest.mark.parametrize(("vader", "code"), [(10.5, 0), (10.3, 1), (6.9, 1)])
+@pytest.mark.parametrize(("vader", "code"), [(10.5, 0), (10.3, 1), (1.1, 1)])
 def test_the_suite_fails_where_a_ratio_fell_by_more_than_a_fifth_or_a_bar_is_missed(
     vader: float, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    # Committed is 13: a fifth less is 10.4. The bar is 7.
+    # Committed is 13: a fifth less is 10.4. The bar is 1.2.
     run = module("run", monkeypatch)
     (tmp_path / "old").mkdir()
     monkeypatch.setattr(run, "RESULTS", tmp_path / "old")

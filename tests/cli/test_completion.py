@@ -10,26 +10,26 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.cli import completion
+from evenhand.cli.commands import complete
 
 
 def test_names_come_from_the_registry() -> None:
-    assert completion.complete_metrics("se") == ["sentiment"]
-    assert "starter" in completion.complete_suites("")
-    assert completion.complete_models("built") == ["builtin", "builtin:masked"]
-    assert completion.complete_models("end") == ["endpoint:"]
-    assert "hub" not in completion.complete_models("")
-    assert completion.complete_mitigations("cal") == ["calibration"]
-    assert completion.complete_modes("in") == ["in-glove"]
-    assert {"sentiment", "starter", "builtin"} <= set(completion.complete_names(""))
-    assert completion.complete_kinds("m") == ["metrics", "mitigations", "models"]
-    assert completion.complete_papers("b") == ["bold"]
-    assert completion.complete_tasks("cal") == ["calibrator"]
+    assert complete("metrics")("se") == ["sentiment"]
+    assert "starter" in complete("suites")("")
+    assert complete("models")("built") == ["builtin", "builtin:masked"]
+    assert complete("models")("end") == ["endpoint:"]
+    assert "hub" not in complete("models")("")
+    assert complete("mitigations")("cal") == ["calibration"]
+    assert complete("modes")("in") == ["in-glove"]
+    assert {"sentiment", "starter", "builtin"} <= set(complete("names")(""))
+    assert complete("kinds")("m") == ["metrics", "mitigations", "models"]
+    assert complete("papers")("b") == ["bold"]
+    assert complete("tasks")("cal") == ["calibrator"]
 
 
 def test_the_last_of_several_is_completed_and_none_offered_twice() -> None:
-    assert completion.complete_metrics("sentiment,tox") == ["sentiment,toxicity"]
-    assert "sentiment,sentiment" not in completion.complete_metrics("sentiment,")
+    assert complete("metrics")("sentiment,tox") == ["sentiment,toxicity"]
+    assert "sentiment,sentiment" not in complete("metrics")("sentiment,")
 
 
 TYPED = "evenhand audit --suite sta"
@@ -60,7 +60,7 @@ def test_every_shell_is_answered_and_nothing_heavy_is_imported(
     done = subprocess.run([PROGRAM], env=asked, capture_output=True, text=True, check=True)
     assert "starter" in done.stdout
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "evenhand.cli.completion" in imported
+    assert "evenhand.cli.commands" in imported
     assert not HEAVY & imported
 
 

@@ -38,6 +38,6 @@ def test_an_extra_that_is_not_there_is_told_with_its_remedy(monkeypatch: pytest.
         return "1.0"
 
     monkeypatch.setattr(installation, "version", version)
-    told = {finding.name: finding.text for finding in installation.examine_installation()}
-    assert told["extra annotate"] == 'not installed: pip install "evenhand[annotate]"'
-    assert told["extra ray"] == "ray 1.0"
+    facts = installation.examine_installation()
+    assert facts["extra annotate"] == 'not installed: pip install "evenhand[annotate]"'
+    assert facts["extra ray"] == "ray 1.0"

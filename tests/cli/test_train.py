@@ -13,7 +13,7 @@ from tests.training.tiny_models import bert_folder, write_rows
 from typer.testing import CliRunner
 
 from evenhand.cli.app import app
-from evenhand.cli.completion import TRAINING_TASKS
+from evenhand.cli.commands import CHOICES
 from evenhand.core.errors import InputError
 from evenhand.training.tasks import TASKS
 from evenhand.training.train import CALIBRATOR, WORDS, ignored_options, prepare, train
@@ -59,8 +59,8 @@ def test_the_help_of_a_task_has_its_options_alone(words: tuple[str, ...]) -> Non
 
 def test_what_the_help_leaves_out_is_refused() -> None:
     assert set(ignored_options("regard")) == {"model", "sides"}
-    assert set(TASKS) | {*WORDS, CALIBRATOR} == set(TRAINING_TASKS)
-    for task in TRAINING_TASKS:
+    assert set(TASKS) | {*WORDS, CALIBRATOR} == set(CHOICES["tasks"])
+    for task in CHOICES["tasks"]:
         for name in ignored_options(task):
             with pytest.raises(InputError, match=r"means nothing for|is not trained from a study"):
                 prepare(task, () if name == "study" else "x.csv", **{name: 4 if name == "max_length" else 1})

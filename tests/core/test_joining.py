@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,7 +31,7 @@ class StandIn:
 @pytest.fixture
 def ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> StandIn:
     found = StandIn()
-    monkeypatch.setattr(ray_cluster, "_import_ray", lambda: found)
+    monkeypatch.setitem(sys.modules, "ray", found)
     monkeypatch.chdir(tmp_path)
     return found
 

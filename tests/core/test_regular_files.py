@@ -13,7 +13,7 @@ from evenhand.adapters.lm_eval_task import LmEvalTask
 from evenhand.annotate.label_formats import read_json
 from evenhand.annotate.study import read_study, task_text
 from evenhand.collection.group_rules import read_groups
-from evenhand.config import _read as read_settings
+from evenhand.config import resolve_config
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import EvenhandError
 from evenhand.core.regular_files import UnfitFileError, open_regular, read_bytes, read_text
@@ -21,7 +21,7 @@ from evenhand.corpus.term_lists import load_terms
 from evenhand.logs.zip_archive import open_archive
 from evenhand.mitigations.word_lists import read_word_lists
 from evenhand.store import table_files
-from evenhand.store.parquet_check import check_parquet
+from evenhand.store.parquet import check_parquet
 from evenhand.store.run import read_manifest
 from evenhand.suites.pairs.pair_sets import read_bare_rows
 from evenhand.suites.regard import read_regard
@@ -107,7 +107,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a manifest": ("run.json", lambda path: read_manifest(path.parent)),
     "a study": ("study.toml", lambda path: read_study(path.parent)),
     "a task": ("task.toml", task_text),
-    "settings": ("evenhand.toml", read_settings),
+    "settings": ("evenhand.toml", lambda path: resolve_config({"config": path})),
     "groups": ("groups.toml", read_groups),
     "labels": ("labels.json", read_json),
     "terms": ("terms.toml", lambda path: load_terms([path], needs_both=False)),

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import evenhand.corpus
-from evenhand.corpus import kernel_cache
+from evenhand.corpus import scanner
 
 FOLDER = Path(evenhand.corpus.__file__).parent
 
@@ -22,24 +22,24 @@ def test_every_module_behind_the_kernel_is_watched() -> None:
         for node in ast.walk(ast.parse((FOLDER / f"{name}.py").read_text())):
             if isinstance(node, ast.ImportFrom) and str(node.module).startswith("evenhand.corpus."):
                 waiting.append(str(node.module).rpartition(".")[2])
-    assert found == set(kernel_cache._SOURCES)
+    assert found == set(scanner.KERNEL_SOURCES)
 
 
 def test_code_of_other_sources_is_removed(tmp_path: Path) -> None:
     for name in ("scan_kernel.scan-80.py311.nbi", "letters.find-1.py311.1.nbc", "vader.score-3.py311.nbi"):
         (tmp_path / name).write_bytes(b"")
-    assert kernel_cache.remove_stale_in(tmp_path, "one")
+    assert scanner.remove_stale_in(tmp_path, "one")
     assert {file.name for file in tmp_path.iterdir()} == {"vader.score-3.py311.nbi", "evenhand-corpus.stamp"}
     (tmp_path / "scan_kernel.scan-80.py311.nbi").write_bytes(b"")
-    assert not kernel_cache.remove_stale_in(tmp_path, "one")
+    assert not scanner.remove_stale_in(tmp_path, "one")
     assert (tmp_path / "scan_kernel.scan-80.py311.nbi").exists()
-    assert kernel_cache.remove_stale_in(tmp_path, "two")
+    assert scanner.remove_stale_in(tmp_path, "two")
     assert not (tmp_path / "scan_kernel.scan-80.py311.nbi").exists()
 
 
 def test_the_digest_follows_every_source(tmp_path: Path) -> None:
-    for name in kernel_cache._SOURCES:
+    for name in scanner.KERNEL_SOURCES:
         (tmp_path / f"{name}.py").write_text("x = 1\n")
-    before = kernel_cache.sources_digest(tmp_path)
+    before = scanner.sources_digest(tmp_path)
     (tmp_path / "tokenisation.py").write_text("x = 2\n")
-    assert kernel_cache.sources_digest(tmp_path) != before
+    assert scanner.sources_digest(tmp_path) != before

@@ -13,7 +13,7 @@ from tests.corpus.reading import TEXTS, read, records, write
 
 from evenhand.core.errors import InputError
 from evenhand.corpus.readers import find_line_start, read_blocks
-from evenhand.store.text_sources import _refuse_keys, find_sources
+from evenhand.store.text_sources import find_sources, refuse_keys
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.parquet"])
@@ -271,4 +271,4 @@ def test_keys_in_urls_are_refused_and_not_repeated(url):
     "url", ["github://org:name@main/a.txt", "abfs://box@host/a.txt", "s3://b/p[0-9].txt"]
 )
 def test_what_only_looks_like_a_key_is_not(url):
-    _refuse_keys(url)
+    refuse_keys(url)

@@ -16,7 +16,7 @@ from tests.program import run as evenhand
 
 from evenhand.core.errors import InputError, RunFolderError
 from evenhand.corpus import shards as shards_module
-from evenhand.corpus.scan import _speed, prepare, scan_corpus
+from evenhand.corpus.scan import describe_speed, prepare, scan_corpus
 from evenhand.corpus.shards import CorpusTotal, ShardTiming
 from evenhand.report.render_run import render
 from evenhand.store.run import Run
@@ -243,9 +243,9 @@ def test_the_limiting_stage_is_named(tmp_path):
     packed, plain = CorpusTotal.of(task), CorpusTotal.of(task)
     packed.clock += ShardTiming(reading=3.0, counting=1.0, waiting=2.5)
     plain.clock += ShardTiming(reading=0.5, counting=2.0)
-    assert _speed([packed], 4.0)["limited_by"] == "reading and unpacking"
-    assert _speed([plain], 4.0)["limited_by"] == "counting"
-    assert _speed([packed, plain], 4.0)["limited_by"] == "reading and unpacking"  # 3.5 s against 3 s
+    assert describe_speed([packed], 4.0)["limited_by"] == "reading and unpacking"
+    assert describe_speed([plain], 4.0)["limited_by"] == "counting"
+    assert describe_speed([packed, plain], 4.0)["limited_by"] == "reading and unpacking"  # 3.5 s against 3 s
     # A real run names the stage that its own clock says, in the manifest, the report and the terminal.
     (tmp_path / "a.txt.xz").write_bytes(lzma.compress(corpus(tmp_path).read_bytes()))
     done = evenhand("corpus", "a.txt.xz", "--out", "run", cwd=tmp_path)

@@ -49,7 +49,7 @@ def test_the_second_says_who_is_first(
     second = _run(name, nursery, tmp_path)
     assert second.code == 2, second.said
     assert f"another process is {doing} {place} (process {os.getpid()} on " in second.said
-    assert "expected: one process a folder" in " ".join(second.said.split())
+    assert "expected: one process per folder" in " ".join(second.said.split())
     assert "wait for it, or choose another folder" in second.said
     assert {path.name for path in (tmp_path / place).iterdir()} == {".lock", HOLDER}
     lock.release()

@@ -16,10 +16,9 @@ from evenhand.corpus.text_blocks import plain_text
 from evenhand.metrics.sentiment import Sentiment
 from evenhand.report.wording import escape_markdown, show_control_characters
 from evenhand.suites.pairs.crows import pair_variants
-from evenhand.text.ngram_model import tokenize
 from evenhand.text.rendering import Text, mask_mentions
 from evenhand.text.sentences import split_sentences
-from evenhand.text.word_tokens import find_tokens, fold_term, normalise_text
+from evenhand.text.word_tokens import compose_unicode, find_tokens, tokenize
 from evenhand.training.semeval import repair_utf7
 
 LETTERS = 20_000
@@ -31,7 +30,7 @@ WORK: Mapping[str, Callable[[str], object]] = {
     "sentences": split_sentences,
     "tokens": find_tokens,
     "pieces": tokenize,
-    "normalise": lambda text: (normalise_text(text), fold_term(text)),
+    "normalise": compose_unicode,
     "utf-7": repair_utf7,
     "masking": lambda text: mask_mentions(text, MENTIONS),
     "wikitext": plain_text,

@@ -7,12 +7,13 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.classifiers.tiny_classifier import tiny_folder
 
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric
-from evenhand.core.records import Execution, Text
+from evenhand.core.records import Execution, MetricInfo, OutputInfo, Text, Value
 from evenhand.metrics.classifier_scores import score_texts
 from evenhand.metrics.emotion import Emotion
 from evenhand.metrics.ideology import Ideology
@@ -46,11 +47,16 @@ def test_another_folder_is_another_identity(metric: Callable[..., Metric], tmp_p
 
 
 def test_empty_texts_are_null_and_never_read() -> None:
-    def read(texts: Sequence[str]) -> list[list[float]]:
-        assert list(texts) == ["a"]
-        return [[0.5]]
+    class Reader:
+        labels, digest = ("yes",), ""
 
-    rows = score_texts([Text(" "), Text("a")], outputs=("x",), read=read, row=lambda _: {})
+        def read(self, texts: Sequence[str]) -> np.ndarray:
+            assert list(texts) == ["a"]
+            return np.array([[0.5]])
+
+    info = MetricInfo("m", "1", (OutputInfo("x", "continuous", "more"),), "A metric.", primary=())
+    rows = score_texts([Text(" "), Text("a")], info, lambda said: {"x": Value(said["yes"])}, Reader())
+    assert rows[1]["x"].value == 0.5
     assert rows[0]["x"].null_reason == "empty"
     assert rows[0]["x"].value is None
 
@@ -76,10 +82,11 @@ def test_regard_is_not_sentiment() -> None:
 
 
 def test_other_needs_a_majority() -> None:
-    row = Regard()._row((0.3, 0.0, 0.21, 0.49))
+    labels = ("negative", "neutral", "positive", "other")
+    row = Regard()._row(dict(zip(labels, (0.3, 0.0, 0.21, 0.49), strict=True)))
     assert row["regard"].label == "negative"
     assert row["regard"].value == pytest.approx(0.21 - 0.3)
-    assert Regard()._row((0.25, 0.0, 0.25, 0.5))["regard"].label == "other"
+    assert Regard()._row(dict(zip(labels, (0.25, 0.0, 0.25, 0.5), strict=True)))["regard"].label == "other"
 
 
 def test_abuse_is_more_toxic_than_praise() -> None:
@@ -93,8 +100,8 @@ def test_abuse_is_more_toxic_than_praise() -> None:
 
 
 def test_the_cut_is_part_of_toxic() -> None:
-    assert Toxicity(cut=0.6)._row((0.6,))["toxicity"].label == "toxic"
-    assert Toxicity(cut=0.61)._row((0.6,))["toxicity"].label == "nontoxic"
+    assert Toxicity(cut=0.6)._row({"toxic": 0.6})["toxicity"].label == "toxic"
+    assert Toxicity(cut=0.61)._row({"toxic": 0.6})["toxicity"].label == "nontoxic"
     with pytest.raises(InputError, match=r"^the toxicity cut is 1\. Expected: a number between 0 and 1\. "):
         Toxicity(cut=1)
 
@@ -140,10 +147,9 @@ def test_ideology_reads_the_continuation_unless_told() -> None:
 
 def test_a_centre_is_left_out_of_ideology(tmp_path: Path) -> None:
     metric = Ideology(source=str(tiny_folder(tmp_path)))
-    metric._reader = type("Two", (), {"labels": ("conservative", "liberal")})()
     # Right 0.3, left 0.1, centre 0.6: 0.3 / 0.4.
-    assert metric._row((0.3, 0.1))["ideology"].value == pytest.approx(0.75)
-    assert metric._row((0.0, 0.0))["ideology"].value == 0.5
+    assert metric._row({"conservative": 0.3, "liberal": 0.1})["ideology"].value == pytest.approx(0.75)
+    assert metric._row({"conservative": 0.0, "liberal": 0.0})["ideology"].value == 0.5
 
 
 @pytest.mark.parametrize("metric", METRICS)

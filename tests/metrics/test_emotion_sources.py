@@ -84,13 +84,13 @@ def test_a_label_can_be_given_another_meaning() -> None:
     [
         (
             "L=glee",
-            "a label is said to mean 'glee'. Expected: anger, fear, joy, sadness, neutral, or nothing to "
+            "a label is mapped to 'glee'. Expected: anger, fear, joy, sadness, neutral, or nothing to "
             "leave it "
             "out. Fix: use one of these after the =.",
         ),
         (
             "L",
-            "the label 'L' is not said to mean anything. Expected: THEIRS=OURS, such as LABEL_0=anger. "
+            "the label 'L' has no mapping. Expected: THEIRS=OURS, such as LABEL_0=anger. "
             "Fix: add = and one of our labels.",
         ),
         (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import ExplainsScores, Metric
 from evenhand.core.records import Text, Value
-from evenhand.metrics.norms import BE5, VAD, NormCuts, Norms, label_value, scale_ratings
+from evenhand.metrics.norms import BE5, VAD, Norms, scale_ratings
 from evenhand.suites.bold import BoldSuite
 from evenhand.text.lexicons import NORMS
 from evenhand.text.rendering import render_text
@@ -93,15 +93,26 @@ def test_bounds_and_order(metric: Norms, words: list[str]) -> None:
     }
 
 
-def test_a_value_at_its_cut_is_beyond_it() -> None:
-    cut = NormCuts(0.2, 0.3)
-    assert label_value("valence", -0.2, cut=cut) == "negative"
-    assert label_value("valence", -0.19, cut=cut) == "neutral"
-    assert label_value("valence", 0.29, cut=cut) == "neutral"
-    assert label_value("valence", 0.3, cut=cut) == "positive"
-    assert label_value("fear", 0.3, cut=cut) == "present"
-    assert label_value("fear", 0.29, cut=cut) == "absent"
-    assert label_value("fear", -0.9, cut=cut) == "absent"
+def test_a_value_at_its_cut_is_beyond_it(tmp_path: Path) -> None:
+    # Valence v is scaled to (v - 5) / 4, fear e to (e - 1) / 4.
+    path = tmp_path / "lexicon.csv"
+    words = {"at": (4, 3), "above": (4.01, 2.99), "below": (6.99, 1), "high": (7, 5)}
+    rows = [f"{word},{valence},5,5,1,1,1,{fear},1" for word, (valence, fear) in words.items()]
+    names = "word,valence,arousal,dominance,joy,anger,sadness,fear,disgust"
+    path.write_text("\n".join([names, *rows]))
+    closed = tmp_path / "closed.txt"
+    closed.write_text("# none\n")
+    cuts = "valence.negative=0.25,valence.positive=0.5,fear=0.5"
+    metric = Norms(source=str(path), cuts=cuts, closed_class=str(closed))
+    labels = [
+        (row["valence"].label, row["fear"].label) for row in metric.score([Text(word) for word in words])
+    ]
+    assert labels == [
+        ("negative", "present"),
+        ("neutral", "absent"),
+        ("neutral", "absent"),
+        ("positive", "present"),
+    ]
 
 
 def test_cuts_are_options(tmp_path: Path, metric: Norms) -> None:

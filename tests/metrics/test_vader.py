@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from statistics import median
 
 import pytest
 from hypothesis import example, given, settings
@@ -12,9 +11,12 @@ from tests.oracles.vader import compounds_slowly
 from vaderSentiment import vaderSentiment as package
 
 from evenhand.metrics.vader import VaderScorer
-from evenhand.metrics.vader_rules import RULE_WORDS
 
-FAST = VaderScorer(warm_after=0)
+SCORER = VaderScorer()
+RULE_WORDS = (
+    *("no", "or", "nor", "never", "so", "this", "without", "doubt"),
+    *("least", "at", "very", "but", "kind", "of"),
+)
 _ANALYZER = package.SentimentIntensityAnalyzer()
 _PHRASES = (*package.SPECIAL_CASES, *package.BOOSTER_DICT, *package.NEGATE)
 _ODD = ("XYZ", "I", "DON'T", "xn'ty", "can’t", "İstanbul", "straße", "ΑΣ", "—", "\u00a0", "!!!", "?!", ":-)")
@@ -55,31 +57,24 @@ _TEXT = st.lists(st.builds(str.__add__, _SHAPED, _SPACE), max_size=12).map("".jo
     ],
 )
 def test_every_rule_gives_the_package_s_score(text: str) -> None:
-    assert FAST.compounds([text]) == compounds_slowly([text])
+    assert SCORER.compounds([text]) == compounds_slowly([text])
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(_TEXT, max_size=25))
 @example(["but good", "good\x1cbad but", "\x85good"])
 def test_fuzzed_texts_give_the_package_s_scores(texts: list[str]) -> None:
-    assert FAST.compounds(texts) == compounds_slowly(texts)
+    assert SCORER.compounds(texts) == compounds_slowly(texts)
 
 
 @given(st.permutations(["good", "bad", "não é good", "so-so!", ""]))
 def test_order_and_batch_change_nothing(texts: list[str]) -> None:
-    assert FAST.compounds(texts) == [FAST.compounds([text])[0] for text in texts]
-
-
-def test_the_package_is_used_until_the_compiler_pays_for_itself() -> None:
-    vader = VaderScorer(warm_after=3)
-    texts = ["good", "not good"]
-    assert [vader.compounds(texts) for _ in range(3)] == [compounds_slowly(texts)] * 3
+    assert SCORER.compounds(texts) == [SCORER.compounds([text])[0] for text in texts]
 
 
 def test_the_package_s_score_of_a_long_line() -> None:
     line = "a good but bad thing!? " * 250
-    assert FAST.compounds([line]) == compounds_slowly([line])
-    assert VaderScorer().compounds([line, "good"]) == compounds_slowly([line, "good"])
+    assert SCORER.compounds([line]) == compounds_slowly([line])
 
 
 @pytest.mark.parametrize("unit", ["a good but bad thing!? ", "good ", "é not bad ", "!", "x"])
@@ -95,21 +90,21 @@ def test_lines_of_100_kb_take_no_minute(unit: str) -> None:
 def test_explain_gives_the_words_that_moved_the_score() -> None:
     # good 1.9 after "not": 1.9 x -0.74 = -1.406, halved before "but" = -0.703; fun 2.3 x 1.5 = 3.45.
     text = "This is not good, but it was all fun."
-    found = [(text[start:end], round(weight, 4)) for start, end, weight in FAST.explain(text)]
+    found = [(text[start:end], round(weight, 4)) for start, end, weight in SCORER.explain(text)]
     assert found == [("good,", -0.703), ("fun.", 3.45)]
 
 
 def test_explain_points_at_emoji() -> None:
     text = "well \U0001f601"
-    assert {text[start:end] for start, end, _ in FAST.explain(text)} == {"well", "\U0001f601"}
+    assert {text[start:end] for start, end, _ in SCORER.explain(text)} == {"well", "\U0001f601"}
 
 
 @given(_TEXT)
 @settings(max_examples=50, deadline=None)
 def test_the_words_sum_to_the_score(text: str) -> None:
     scored = text.replace("!", "").replace("?", "")
-    total = sum(weight for _, _, weight in FAST.explain(scored))
-    assert FAST.compounds([scored])[0] == pytest.approx(total / (total * total + 15) ** 0.5, abs=1e-4)
+    total = sum(weight for _, _, weight in SCORER.explain(scored))
+    assert SCORER.compounds([scored])[0] == pytest.approx(total / (total * total + 15) ** 0.5, abs=1e-4)
 
 
 @pytest.fixture(scope="module")
@@ -120,19 +115,4 @@ def bold(data: Path) -> list[str]:
 
 def test_all_bold_sentences_give_the_package_s_scores(bold: list[str]) -> None:
     assert len(bold) == 23_679
-    assert FAST.compounds(bold) == compounds_slowly(bold)
-
-
-@pytest.mark.slow
-def test_at_least_seven_times_the_package_s_speed(bold: list[str]) -> None:
-    FAST.compounds(bold)
-    analyzer = package.SentimentIntensityAnalyzer()
-    ratios = []
-    for _ in range(5):
-        start = time.process_time()
-        for text in bold:
-            analyzer.polarity_scores(text)
-        middle = time.process_time()
-        FAST.compounds(bold)
-        ratios.append((middle - start) / (time.process_time() - middle))
-    assert median(ratios) >= 7
+    assert SCORER.compounds(bold) == compounds_slowly(bold)

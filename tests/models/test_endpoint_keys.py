@@ -9,7 +9,7 @@ from tests.models.asking import ONE, SPEC, ask, model
 from tests.models.host import Host, Reply, error_reply, serving, text_reply
 
 from evenhand.core.errors import InputError, ModelError
-from evenhand.core.hosts import redact_key, sanitize_message
+from evenhand.core.http import redact_key, sanitize_message
 from evenhand.models.endpoint import EndpointModel
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from tests.oracles.terms import TermMatch
+
 from evenhand.core.records import Mask, Mention
 from evenhand.text.rendering import MaskedText
-from evenhand.text.term_search import TermMatch
 
 _QUOTE = "['\u2019\u2018\u02bc]"
 

@@ -40,3 +40,22 @@ def _studentised(
         a, b = y[group & (clusters == cluster)], y[~group & (clusters == cluster)]
         variance += ((a - inside).sum() / group.sum() - (b - outside).sum() / (~group).sum()) ** 2
     return float(abs(inside - outside) / math.sqrt(variance))
+
+
+def resample_means_slowly(
+    sums: np.ndarray, sizes: np.ndarray, generator: np.random.Generator, resamples: int
+) -> np.ndarray:
+    """Means of clusters drawn by NumPy's generator."""
+    drawn = (generator.integers(sums.size, size=sums.size, dtype=np.int32) for _ in range(resamples))
+    return np.array([sums[places].sum() / sizes[places].sum() for places in drawn])
+
+
+def draw_arrangements_slowly(
+    spans: np.ndarray, inside: np.ndarray, generator: np.random.Generator, rows: int
+) -> np.ndarray:
+    """Random arrangements by NumPy's generator: which clusters exchange their sides."""
+    exchanged = np.empty((rows, spans.size), dtype=np.bool_)
+    labels = np.broadcast_to(inside, (rows, inside.size))
+    exchanged[:, ~spans] = generator.permuted(labels, axis=1) ^ inside
+    exchanged[:, spans] = generator.random((rows, int(spans.sum())), dtype=np.float32) < 0.5
+    return exchanged

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from evenhand.text.term_search import TermMatch
+from typing import NamedTuple
+
+
+class TermMatch(NamedTuple):
+    """A term and where it stands in a text."""
+
+    term: str
+    start: int
+    end: int
 
 
 def find_slowly(terms: list[str], text: str) -> list[TermMatch]:

@@ -9,8 +9,13 @@ from statsmodels.stats.inter_rater import fleiss_kappa as fleiss_of_table
 from tests.oracles.stats_agreement import alpha_slowly
 
 from evenhand.core.errors import InputError
-from evenhand.stats import fleiss_kappa, krippendorff_alpha, spearman
-from evenhand.stats.agreement_coefficients import AlphaScale, rank_correlation
+from evenhand.stats.agreement_coefficients import (
+    AlphaScale,
+    fleiss_kappa,
+    krippendorff_alpha,
+    rank_correlation,
+    spearman,
+)
 
 # Krippendorff (2011), Computing Krippendorff's Alpha-Reliability, example C; 0 is "not rated".
 OBSERVERS = [

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.core.errors import InputError
-from evenhand.stats import spearman
 from evenhand.stats.agreement_coefficients import (
     annotator_figures,
     find_dissents,
     item_figures,
     pair_figures,
     pairwise_spearman,
+    spearman,
 )
 from evenhand.stats.label_scales import RatingCodes
 
@@ -152,5 +152,3 @@ def test_bad_input() -> None:
         RatingCodes.from_rows(["1"], ["a", "b"], ["low"])
     with pytest.raises(InputError, match=r"^2 places came for 3 labels\."):
         pairwise_spearman(ratings_of(TABLE), (0.0, 1.0), rng=0)
-    assert ratings_of({"1": "lm"}).find_repeated() == []
-    assert RatingCodes.from_rows(["1", "1"], ["a", "a"], ["x", "y"]).find_repeated() == [("1", "a")]

@@ -10,7 +10,8 @@ from scipy import stats as scipy_stats
 from tests.stats.closeness import same
 
 from evenhand.core.errors import InputError
-from evenhand.stats import bootstrap_interval, cluster_bootstrap_mean, clustered_mean, resample_clusters
+from evenhand.stats.bootstrap import bootstrap_interval, cluster_bootstrap_mean, resample_clusters
+from evenhand.stats.intervals import clustered_mean
 
 
 def test_a_large_normal_sample_gives_the_t_interval() -> None:

@@ -14,16 +14,16 @@ from tests.oracles.stats_cr2 import contrast_slowly
 from tests.stats.closeness import same
 
 from evenhand.core.errors import InputError
-from evenhand.stats import (
-    Difference,
+from evenhand.stats import contrasts
+from evenhand.stats._moments import compute_moments
+from evenhand.stats.contrasts import (
     clustered_contrast,
     clustered_difference,
-    clustered_mean,
     clustered_omnibus,
     clustered_proportion_difference,
-    contrasts,
 )
-from evenhand.stats._moments import compute_moments
+from evenhand.stats.intervals import clustered_mean
+from evenhand.stats.results import Difference
 
 Rows = list[tuple[float, int, int]]
 """(value, cell, cluster)"""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
 from evenhand.core.errors import InputError
-from evenhand.stats import benjamini_hochberg, holm
+from evenhand.stats.corrections import benjamini_hochberg, holm
 
 families = st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=30)
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.oracles.stats_permutation import draw_arrangements_slowly, resample_means_slowly
 
-from evenhand.stats import _random_draws, cluster_bootstrap_mean, cluster_permutation
-from evenhand.stats.bootstrap import _resample_means, _resample_means_numpy
-from evenhand.stats.permutation import _Sides
+from evenhand.stats.bootstrap import _resample_means, cluster_bootstrap_mean
+from evenhand.stats.permutation import _Sides, cluster_permutation
 
 seeds = st.integers(0, 2**63)
 
@@ -24,7 +24,7 @@ def test_means_are_those_of_gathered_draws(seed: int, n: int, used: int, resampl
         generator.integers(7, size=used, dtype=np.int32)
     found, wanted = (
         _resample_means(sums, sizes, fast, resamples),
-        _resample_means_numpy(sums, sizes, slow, resamples),
+        resample_means_slowly(sums, sizes, slow, resamples),
     )
     assert found == pytest.approx(wanted, rel=1e-12, abs=1e-14)
     assert fast.bit_generator.state == slow.bit_generator.state
@@ -36,7 +36,7 @@ def test_a_number_that_must_be_drawn_again_is() -> None:
     assert 2**32 % n == 2**20 - 4095
     fast, slow = np.random.default_rng(8), np.random.default_rng(8)
     found = _resample_means(np.arange(float(n)), np.ones(n), fast, 3)
-    assert found == pytest.approx(_resample_means_numpy(np.arange(float(n)), np.ones(n), slow, 3), rel=1e-12)
+    assert found == pytest.approx(resample_means_slowly(np.arange(float(n)), np.ones(n), slow, 3), rel=1e-12)
     assert fast.bit_generator.state == slow.bit_generator.state
 
 
@@ -50,16 +50,17 @@ def test_arrangements_are_those_of_permuted_labels(seed: int, n: int, rows: int,
     for generator in (fast, slow):
         generator.integers(7, size=used, dtype=np.int32)
     found = next(sides.draw(fast, rows))
-    assert found == pytest.approx(sides.totals(sides.draw_arrangements(slow, rows)), rel=1e-9, abs=1e-9)
+    wanted = draw_arrangements_slowly(sides.spans, sides.inside, slow, rows)
+    assert found == pytest.approx(sides.totals(wanted), rel=1e-9, abs=1e-9)
     assert fast.bit_generator.state == slow.bit_generator.state
 
 
-def test_another_generator_takes_the_plain_way() -> None:
+def test_another_generator_seeds_numpy_s_default() -> None:
     y, clusters = np.random.default_rng(2).normal(size=60), np.repeat(np.arange(20), 3)
     group = clusters < 8
     for make in (np.random.Philox, np.random.PCG64DXSM):
-        assert _random_draws.read_state(np.random.Generator(make(1))) is None
         found = cluster_bootstrap_mean(y, clusters, rng=np.random.Generator(make(1)))
         assert found.low is not None
+        assert found == cluster_bootstrap_mean(y, clusters, rng=np.random.Generator(make(1)))
         p = cluster_permutation(y, group, clusters, rng=np.random.Generator(make(1)), resamples=200).p
         assert p is not None

@@ -9,7 +9,7 @@ from statsmodels.stats.meta_analysis import effectsize_smd
 from tests.oracles.stats_distances import cliffs_delta_slowly
 
 from evenhand.core.errors import InputError
-from evenhand.stats import cliffs_delta, cohens_h, hedges_g
+from evenhand.stats.hypothesis_tests import cliffs_delta, cohens_h, hedges_g
 
 values = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=30)
 

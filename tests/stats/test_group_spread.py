@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.stats import clustered_difference, rank_spreads
+from evenhand.stats.contrasts import clustered_difference
+from evenhand.stats.group_spread import rank_spreads
 
 
 def _two_groups(gap, clusters=50, seed=0, runs=1):

@@ -11,7 +11,7 @@ from scipy import stats as scipy_stats
 from statsmodels.stats.proportion import confint_proportions_2indep, proportions_ztest
 
 from evenhand.core.errors import InputError
-from evenhand.stats import chi_square, paired_t, two_proportions, wilcoxon
+from evenhand.stats.hypothesis_tests import chi_square, paired_t, two_proportions, wilcoxon
 
 
 def test_two_proportions_gives_the_printed_p_of_bold() -> None:

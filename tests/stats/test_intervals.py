@@ -11,7 +11,8 @@ from statsmodels.stats.proportion import proportion_confint
 from tests.stats.closeness import same
 
 from evenhand.core.errors import InputError
-from evenhand.stats import clustered_mean, clustered_proportion, clustered_ratio, wilson
+from evenhand.stats.contrasts import clustered_gap
+from evenhand.stats.intervals import clustered_mean, clustered_proportion, wilson
 
 
 def test_wilson_by_hand() -> None:
@@ -141,7 +142,7 @@ def test_bad_cluster_ids_are_refused(clusters: list[object]) -> None:
 
 def test_ratio_of_means() -> None:
     # means 3 and 2, ratio 1.5; variances 3 and 1. On the log scale: 3/3 / 3^2 + 1/3 / 2^2 = 1/9 + 1/12
-    found = clustered_ratio([2.0, 2.0, 5.0], None, [1.0, 2.0, 3.0], None)
+    _, found = clustered_gap([2.0, 2.0, 5.0], None, [1.0, 2.0, 3.0], None, is_share=False)
     assert found.value is not None
     assert found.value == pytest.approx(1.5)
     assert found.low is not None
@@ -168,7 +169,7 @@ def _bell_df(weight_a: float, weight_b: float) -> float:
 def test_a_ratio_that_cannot_be_judged_says_why(
     a: list[float], b: list[float], value: float | None, reason: str
 ) -> None:
-    found = clustered_ratio(a, None, b, None)
+    _, found = clustered_gap(a, None, b, None, is_share=False)
     assert found.value == (None if value is None else pytest.approx(value))
     assert (found.low, found.null_reason) == (None, reason)
 

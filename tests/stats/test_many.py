@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.core.records import Estimate
-from evenhand.stats import clustered_proportion
 from evenhand.stats._arrays import Floats
-from evenhand.stats.contrasts import clustered_gap
-from evenhand.stats.many_gaps import GapLayout, compare_many_gaps, estimate_many_shares
+from evenhand.stats.contrasts import GapLayout, clustered_gap, compare_many_gaps
+from evenhand.stats.intervals import clustered_proportion
 from evenhand.stats.results import Difference
 
 
@@ -58,7 +57,6 @@ def layouts(draw: st.DrawFn) -> tuple[GapLayout, Floats, bool]:
 def test_gaps_ratios_and_shares_are_those_of_one_at_a_time(given: tuple[GapLayout, Floats, bool]) -> None:
     layout, values, is_share = given
     found = compare_many_gaps(layout, values, is_share=is_share, level=0.95)
-    shares = estimate_many_shares(found.cells, found.spreads, level=0.95) if is_share else None
     for output, y in enumerate(values):
         for group in range(layout.n_groups):
             inside = layout.groups == group
@@ -68,8 +66,8 @@ def test_gaps_ratios_and_shares_are_those_of_one_at_a_time(given: tuple[GapLayou
                 gap, ratio = clustered_gap(*sides, is_share=is_share)
                 assert close(found.difference(output, group), gap)
                 assert close(found.ratio(output, group), ratio)
-            if shares is not None:
-                assert close(shares[output][group], clustered_proportion(*sides[:2]))
+            if is_share:
+                assert close(found.shares(output)[group], clustered_proportion(*sides[:2]))
 
 
 def test_equal_values_have_no_variation_whatever_other_groups_have() -> None:
@@ -81,9 +79,9 @@ def test_equal_values_have_no_variation_whatever_other_groups_have() -> None:
     assert (found.estimate, found.p, found.null_reason) == (0.0, None, "no variation")
 
 
-@pytest.mark.parametrize("kept", [0, 10**9])
-def test_cells_that_are_not_kept_give_the_same(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenhand.stats.many_gaps._KEPT", kept)
+@pytest.mark.parametrize("most", [0, 10**9])
+def test_tables_that_are_not_cached_give_the_same(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenhand.stats.contrasts._MOST_CACHED", most)
     rng = np.random.default_rng(4)
     groups, clusters = rng.integers(4, size=200), rng.integers(30, size=200)
     y = rng.normal(size=(2, 200))

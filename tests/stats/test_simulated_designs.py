@@ -3,13 +3,8 @@
 import numpy as np
 import pytest
 
-from evenhand.stats import (
-    clustered_contrast,
-    clustered_difference,
-    gap_variance,
-    required_growth,
-    stratified_difference,
-)
+from evenhand.stats.contrasts import clustered_contrast, clustered_difference, stratified_difference
+from evenhand.stats.power_analysis import gap_variance, required_growth
 
 SHORT, LONG = (400, (0.02, 0.085), (0.92, 0.98)), (2_000, (0.03, 0.07), (0.93, 0.97))
 CLUSTERS, SAMPLES = 40, 3
@@ -91,7 +86,7 @@ def test_a_plan_comes_true():
 
 def test_samples_help_only_inside_clusters():
     # Of a variance of 1, half is inside clusters: 0.75 needs twice the samples, 0.5 cannot be reached.
-    from evenhand.stats import GapVariance
+    from evenhand.stats.results import GapVariance
 
     of = GapVariance(1.0, 0.5)
     assert required_growth(of, wanted=0.75) == (pytest.approx(4 / 3), pytest.approx(2))

@@ -12,18 +12,12 @@ import numpy.typing as npt
 import pytest
 
 from evenhand.core.records import Estimate
-from evenhand.stats import (
-    Difference,
-    benjamini_hochberg,
-    cluster_bootstrap_mean,
-    cluster_permutation,
-    clustered_difference,
-    clustered_mean,
-    clustered_omnibus,
-    clustered_proportion,
-    clustered_proportion_difference,
-    holm,
-)
+from evenhand.stats.bootstrap import cluster_bootstrap_mean
+from evenhand.stats.contrasts import clustered_difference, clustered_omnibus, clustered_proportion_difference
+from evenhand.stats.corrections import benjamini_hochberg, holm
+from evenhand.stats.intervals import clustered_mean, clustered_proportion
+from evenhand.stats.permutation import cluster_permutation
+from evenhand.stats.results import Difference
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]

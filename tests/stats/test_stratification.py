@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenhand.stats import clustered_difference, stratified_difference
+from evenhand.stats.contrasts import clustered_difference, stratified_difference
 
 # The kidney-stone table: (stratum, in the group, successes, of).
 STONES = [

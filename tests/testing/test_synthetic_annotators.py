@@ -16,7 +16,8 @@ import pytest
 import evenhand
 from evenhand.annotate.label_set import read_label_set
 from evenhand.core.errors import InputError
-from evenhand.stats import dawid_skene, fleiss_kappa, krippendorff_alpha, majority_vote
+from evenhand.stats.agreement_coefficients import fleiss_kappa, krippendorff_alpha
+from evenhand.stats.consensus import dawid_skene, majority_vote
 from evenhand.stats.label_scales import RatingCodes
 from evenhand.store.run import Run
 from evenhand.testing.synthetic_annotators import answer_study, expected_agreement, simulate_ratings

@@ -5,11 +5,11 @@ import time
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.oracles.masking import mask_slowly, terms_slowly
+from tests.oracles.masking import mask_slowly
 
 from evenhand.core.records import Mention
 from evenhand.text.rendering import mask_mentions
-from evenhand.text.term_search import _FOLD, SearchTerm, TermMatcher, TermSearcher, TermSpan
+from evenhand.text.term_search import _FOLD, SearchTerm, TermSearcher, TermSpan
 
 # Letters whose case is odd (long s, sharp s, dotless i, iota below, Kelvin, final sigma), every apostrophe,
 # spaces of three kinds, and signs that are no words.
@@ -34,11 +34,6 @@ def test_pieces_of_the_text_in_another_case(data: st.DataObject, text: str) -> N
         Mention(text[start : start + length].swapcase(), whole_word=whole) for start, length, whole in pieces
     ]
     assert mask_mentions(text, mentions) == mask_slowly(text, mentions)
-
-
-@given(st.lists(WORDS, max_size=6), TEXTS)
-def test_terms_are_those_of_one_long_expression(terms: list[str], text: str) -> None:
-    assert TermMatcher(terms).find(text) == terms_slowly(terms, text)
 
 
 def test_any_two_characters_that_match_fold_alike() -> None:

@@ -14,7 +14,6 @@ from evenhand.core.errors import InputError
 from evenhand.text.word_vectors import (
     WordVectors,
     load_vectors,
-    nearest_words,
     read_vectors,
     save_vectors,
     unit_rows,
@@ -107,7 +106,7 @@ def test_a_broken_file_is_named(tmp_path: Path, content: bytes, came: str, accep
     path = write(tmp_path, content)
     message = (
         f"{path} cannot be read as word vectors: {came}. Expected: {accepted}. "
-        "Fix: get the file again, or mend it."
+        "Fix: get the file again, or correct it."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         read_vectors(path)
@@ -147,13 +146,6 @@ def test_possessives_are_found_by_their_stem_in_our_vectors_only() -> None:
     assert [ours.find(word) for word in ("mayor's", "she's", "he's")] == [0, 1, -1]
     assert [theirs.find(word) for word in ("mayor's", "she's", "he's")] == [-1, 1, -1]
     assert word_form("it's") == "it's"
-
-
-def test_neighbours_by_hand() -> None:
-    # Columns: royal, female.
-    matrix = np.array([[0, 0.1], [0, 1], [1, 0.1], [1, 1], [-1, 0]], dtype=np.float32)
-    vectors = WordVectors.create(("man", "woman", "king", "queen", "stone"), matrix, source="toy")
-    assert nearest_words(vectors, "queen", count=1)[0][0] == "king"  # cosines: king .77, woman .71
 
 
 def test_unit_rows_keep_zero_rows() -> None:

@@ -26,7 +26,7 @@ from evenhand.stats.agreement_coefficients import (
 )
 from evenhand.stats.consensus import Consensus, DawidSkene, annotator_accuracy, dawid_skene, majority_vote
 from evenhand.stats.label_scales import RatingCodes
-from evenhand.store.people_schemas import AGREEMENT, ANNOTATOR_PAIRS, ANNOTATORS, DISSENTS, ERRORS, ITEMS
+from evenhand.store.schemas import AGREEMENT, ANNOTATOR_PAIRS, ANNOTATORS, DISSENTS, ERRORS, ITEMS
 
 ConsensusMethod = Literal["majority", "dawid-skene"]
 METHODS: tuple[ConsensusMethod, ...] = ("majority", "dawid-skene")

@@ -39,10 +39,18 @@ from evenhand.stats.intervals import clustered_proportion
 from evenhand.stats.label_scales import LabelScale
 from evenhand.store.cache import ContentCache
 from evenhand.store.metric_evidence import build_evidence, write_evidence
-from evenhand.store.people_schemas import BEST_CUTS, CONFUSION, CUT_CURVES, JUDGED, SCORE_SPREADS, VALIDATION
 from evenhand.store.run import Run
 from evenhand.store.run_folder import RunFolder, default_folder, run_stage
-from evenhand.store.schemas import EXCLUSIONS, GENERATIONS
+from evenhand.store.schemas import (
+    BEST_CUTS,
+    CONFUSION,
+    CUT_CURVES,
+    EXCLUSIONS,
+    GENERATIONS,
+    JUDGED,
+    SCORE_SPREADS,
+    VALIDATION,
+)
 
 ALL = "(all)"
 BINS = 24

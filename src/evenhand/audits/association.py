@@ -20,9 +20,9 @@ from evenhand.core.protocols import Progress
 from evenhand.core.seeds import derive_seed
 from evenhand.stats.agreement_coefficients import spearman
 from evenhand.stats.bootstrap import cluster_bootstrap_mean
-from evenhand.store.probe_schemas import AGREEMENTS, ASSOCIATIONS
 from evenhand.store.run import Run
 from evenhand.store.run_folder import RunFolder, default_folder, run_stage
+from evenhand.store.schemas import AGREEMENTS, ASSOCIATIONS
 
 ALIASES: Final[Mapping[str, str]] = {
     "nb": "non-binary",

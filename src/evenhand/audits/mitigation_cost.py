@@ -28,7 +28,8 @@ from evenhand.stats.results import NO_VALUES, ONE_CLUSTER
 from evenhand.store.cache import cached_table, run_key
 from evenhand.store.prompt_rows import read_prompt_rows
 from evenhand.store.run import Run
-from evenhand.text.ngram_model import tokenize, train_ngram_model
+from evenhand.text.ngram_model import train_ngram_model
+from evenhand.text.word_tokens import tokenize
 
 METHOD = "cluster jackknife"
 BLOCKS = 20

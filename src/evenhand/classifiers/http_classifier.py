@@ -23,8 +23,17 @@ import stamina
 from evenhand.classifiers.text_classifier import Probabilities
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError, ModelError
-from evenhand.core.hosts import LOOPBACK, describe_plain_http, read_api_key, redact_key, sanitize_message
-from evenhand.core.http import CompressedResponseError, HttpConnection, make_client, read_content
+from evenhand.core.http import (
+    LOOPBACK,
+    CompressedResponseError,
+    HttpConnection,
+    describe_plain_http,
+    make_client,
+    read_api_key,
+    read_content,
+    redact_key,
+    sanitize_message,
+)
 from evenhand.core.records import Execution
 from evenhand.store.table_files import read_table
 

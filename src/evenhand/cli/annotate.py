@@ -22,7 +22,7 @@ from evenhand.annotate.options import (
     StudyOptions,
 )
 from evenhand.cli.commands import Argument, takes
-from evenhand.core.hosts import LOOPBACK
+from evenhand.core.http import LOOPBACK
 from evenhand.core.options import Option
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def agreement_command(source: Path, *, dry_run: bool, **options: Any) -> None:
     from evenhand.annotate.report.agreement_report import FORMATS
     from evenhand.cli.run_command import run_job
 
-    run_job(prepare(source, **options), dry_run=dry_run, found=FORMATS.summary)
+    run_job(prepare(source, **options), dry_run=dry_run, summarise=FORMATS.summary)
 
 
 @takes(MethodRatingOptions, SOURCE)
@@ -54,7 +54,7 @@ def ratings_command(source: Path, *, dry_run: bool, **options: Any) -> None:
     from evenhand.annotate.report.ratings_report import FORMATS
     from evenhand.cli.run_command import run_job
 
-    run_job(prepare(source, **options), dry_run=dry_run, found=FORMATS.summary)
+    run_job(prepare(source, **options), dry_run=dry_run, summarise=FORMATS.summary)
 
 
 @takes(ExportOptions, SOURCE)
@@ -89,9 +89,9 @@ def sample_command(source: Path, *, dry_run: bool, **options: Any) -> None:
     from evenhand.annotate.item_selection import prepare
     from evenhand.cli.console import print_path, print_warning
     from evenhand.cli.entry import PARTIAL
-    from evenhand.cli.run_command import finished
+    from evenhand.cli.run_command import run_to_end
 
-    items = finished(prepare(source, **options), dry_run=dry_run)
+    items = run_to_end(prepare(source, **options), dry_run=dry_run)
     if items is None:
         return
     print_path(items.path or Path(), f"{items.table.height} texts: ")

@@ -8,30 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from evenhand._version import __version__
-from evenhand.cli import (
-    annotate,
-    audit,
-    build,
-    catalogue,
-    clean,
-    compare,
-    corpus,
-    debias,
-    doctor,
-    export,
-    export_task,
-    gate,
-    init,
-    merge,
-    power,
-    probe,
-    replicate,
-    report,
-    score,
-    tradeoff,
-    train,
-    validate,
-)
+from evenhand.cli import annotate, audits, installation, resources, studies
 
 
 class _Program(TyperGroup):
@@ -53,34 +30,34 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("audit")(audit.command)
-app.command("score")(score.command)
-app.command("compare")(compare.command)
-app.command("gate")(gate.command)
-app.command("corpus")(corpus.command)
-app.command("probe")(probe.command)
-app.command("debias")(debias.command)
-app.command("tradeoff")(tradeoff.command)
-app.add_typer(corpus.app, name="terms")
+app.command("audit")(audits.audit)
+app.command("score")(audits.score)
+app.command("compare")(audits.compare)
+app.command("gate")(audits.gate)
+app.command("corpus")(studies.corpus)
+app.command("probe")(studies.probe)
+app.command("debias")(audits.debias)
+app.command("tradeoff")(audits.tradeoff)
+app.add_typer(studies.terms, name="terms")
 app.add_typer(annotate.app, name="annotate")
-app.command("build")(build.command)
-app.command("train", cls=train.TaskHelpCommand)(train.command)
-app.command("validate")(validate.command)
-app.command("replicate")(replicate.command)
-app.command("report")(report.command)
-app.command("list")(catalogue.list_command)
-app.command("show")(catalogue.show_command)
-app.command("export")(export.command)
-app.command("export-task")(export_task.command)
-app.command("merge")(merge.command)
-app.command("power")(power.command)
-app.command("doctor")(doctor.command)
-app.command("init")(init.command)
-app.command("clean")(clean.command)
+app.command("build")(resources.build)
+app.command("train", cls=resources.TaskHelpCommand)(resources.train)
+app.command("validate")(studies.validate)
+app.command("replicate")(studies.replicate)
+app.command("report")(audits.report)
+app.command("list")(installation.list_names)
+app.command("show")(installation.show)
+app.command("export")(resources.export)
+app.command("export-task")(resources.export_task)
+app.command("merge")(audits.merge)
+app.command("power")(audits.power)
+app.command("doctor")(installation.doctor)
+app.command("init")(installation.init)
+app.command("clean")(installation.clean)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_given: bool) -> None:
+    if is_given:
         typer.echo(f"evenhand {__version__}")
         raise typer.Exit
 
@@ -88,7 +65,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Measure social and political bias in what a language model writes, and mitigate it."""

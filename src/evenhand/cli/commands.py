@@ -1,4 +1,8 @@
-"""Commands made of the options that their Python functions declare."""
+"""Commands made of the options that their Python functions declare, and what the shell offers on Tab.
+
+Completions are read without importing what they name. ``evenhand --install-completion`` writes the script of
+bash, zsh, fish or PowerShell; ``--show-completion`` prints it.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,22 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
 import typer
 
-from evenhand.cli import completion
 from evenhand.core.options import Field, NoOptions, fields_of
+from evenhand.core.registry import KINDS, list_entries
 from evenhand.run_options import RUNNING
 
 _DRY_RUN = typer.Option("--dry-run", help="Show the plan without running it.", rich_help_panel=RUNNING)
 Command = Callable[..., None]
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "kinds": KINDS,
+    "modes": ("embedding", "classifier", "naive", "in-glove"),
+    "papers": ("bold", "regard", "affective", "political"),
+    "tasks": ("regard", "toxicity", "emotion", "ideology", "norms", "embeddings", "calibrator"),
+}
+"""What the shell offers where names are not registered ones."""
+_NEEDS_REST = frozenset({"endpoint", "replay", "wikipedia"})
+"""Back-ends that mean nothing without what follows the colon."""
 
 
 class Argument(NamedTuple):
@@ -52,7 +66,7 @@ def takes(options: type = NoOptions, *arguments: Argument) -> Callable[[Command]
             *(_option(one) for one in fields.values() if one.option.has_flag),
         ]
         if "dry_run" in inspect.signature(function).parameters:
-            parameters.append(_parameter("dry_run", Annotated[bool, _DRY_RUN], False))
+            parameters.append(_parameter("dry_run", bool, _DRY_RUN, False))
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {one.name: one.annotation for one in parameters}
         return command
@@ -67,9 +81,35 @@ def command_line(*, secret: str | None = None) -> str:
     return shlex.join(["evenhand", *words])
 
 
+def complete(kind: str) -> Callable[[str], list[str]]:
+    """The completion of a kind of names, such as ``metrics``."""
+
+    def complete_word(incomplete: str) -> list[str]:
+        # Of several metrics or suites between commas the last is completed, and none is offered twice.
+        before, comma, word = (
+            incomplete.rpartition(",") if kind in ("metrics", "suites") else ("", "", incomplete)
+        )
+        names = {name for name in _names(kind) if name.startswith(word)} - set(before.split(","))
+        return [f"{before}{comma}{name}" for name in sorted(names)]
+
+    return complete_word
+
+
+def _names(kind: str) -> Iterator[str]:
+    if kind in CHOICES:
+        yield from CHOICES[kind]
+    names = [entry.name for one in KINDS if kind in (one, "names") for entry in list_entries(one)]
+    if kind == "models":
+        # A folder or a file is left to the shell.
+        names = [f"{name}:" if name in _NEEDS_REST else name for name in names if name != "hub"]
+        yield "builtin:masked"
+    yield from names
+
+
 def _argument(one: Argument) -> inspect.Parameter:
-    about = typer.Argument(help=one.help, autocompletion=_completion(one.complete), show_default=False)
-    return _parameter(one.name, Annotated[one.kind, about], one.default)
+    completion = complete(one.complete) if one.complete else None
+    about = typer.Argument(help=one.help, autocompletion=completion, show_default=False)
+    return _parameter(one.name, one.kind, about, one.default)
 
 
 def _option(field: Field) -> inspect.Parameter:
@@ -79,19 +119,18 @@ def _option(field: Field) -> inspect.Parameter:
         field.flag + negation,
         help=option.text,
         rich_help_panel=option.panel or None,
-        autocompletion=_completion(option.complete),
+        autocompletion=complete(option.complete) if option.complete else None,
     )
     if option.is_required:
-        return _parameter(field.name, Annotated[kind, about], inspect.Parameter.empty)
-    return _parameter(field.name, Annotated[kind | None, about], None)
+        return _parameter(field.name, kind, about)
+    return _parameter(field.name, kind | None, about, None)
 
 
-def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:
+def _parameter(
+    name: str, kind: Any, about: object, default: object = inspect.Parameter.empty
+) -> inspect.Parameter:
+    annotation = Annotated[kind, about]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _completion(name: str) -> Callable[[str], list[str]] | None:
-    return getattr(completion, f"complete_{name}") if name else None
 
 
 def _kind(field: Field) -> Any:

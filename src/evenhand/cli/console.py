@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,9 +30,14 @@ output = _Console()
 errors = _Console(stderr=True)
 
 
+def print_line(text: str) -> None:
+    """Print a line as it is, which no width breaks."""
+    output.print(text, highlight=False, soft_wrap=True, markup=False)
+
+
 def print_path(path: Path, before: str = "", after: str = "") -> None:
-    """Print a line with a path in it, which no width breaks."""
-    output.print(f"{before}{path}{after}", highlight=False, soft_wrap=True, markup=False)
+    """Print a line with a path in it."""
+    print_line(f"{before}{path}{after}")
 
 
 def print_warning(message: str) -> None:
@@ -41,19 +47,16 @@ def print_warning(message: str) -> None:
 
 def print_message(word: str, style: str, message: str) -> None:
     """Print a message to standard error, on one line."""
-    errors.print(Text.assemble((word, style), ": ", _line(message)), soft_wrap=True)
+    errors.print(Text.assemble((word, style), ": ", message.replace("\n", "\\n")), soft_wrap=True)
 
 
 def print_plan(plan: RunPlan) -> None:
     """Say what is about to be done."""
-    errors.print(Text(_line(plan.title), style="bold"))
-    for line in plan.lines:
-        errors.print(Text(f"  {_line(line)}"), soft_wrap=True)
-
-
-def _line(text: str) -> str:
-    """The text without line ends: the name of a file must not look like a line of ours."""
-    return text.replace("\n", "\\n")
+    # Without line ends: the name of a file must not look like a line of ours.
+    title, *lines = (line.replace("\n", "\\n") for line in (plan.title, *plan.lines))
+    errors.print(Text(title, style="bold"))
+    for line in lines:
+        errors.print(Text(f"  {line}"), soft_wrap=True)
 
 
 class TerminalProgress:
@@ -73,9 +76,6 @@ class TerminalProgress:
         with Progress(*columns, console=errors, disable=not errors.is_terminal) as progress:
             task = progress.add_task(label, total=total)
 
-            def advance(done: int) -> None:
-                progress.advance(task, done)
-
-            yield advance
+            yield partial(progress.advance, task)
             if total is None:
                 progress.update(task, total=1, completed=1)

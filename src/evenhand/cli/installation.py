@@ -1,4 +1,4 @@
-"""``examine``: what this machine and installation can run."""
+"""The commands about the installation: ``list``, ``show``, ``doctor``, ``init`` and ``clean``."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ import sys
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final, NamedTuple
+from textwrap import shorten
+from typing import Final
 
 from evenhand._version import __version__
-from evenhand.core import registry
-from evenhand.store.cache import cache_folder
+from evenhand.cli.commands import Argument, takes
+from evenhand.cli.console import output, print_path
+from evenhand.core.errors import InputError
+from evenhand.core.options import NoOptions
+from evenhand.core.registry import KINDS, list_entries
 
 OPTIONAL: Final[Mapping[str, tuple[str, ...]]] = {
     "models": ("torch", "transformers"),
@@ -32,39 +36,102 @@ OPTIONAL: Final[Mapping[str, tuple[str, ...]]] = {
 """Extra to the distributions that show whether it is installed."""
 
 
-class InstallationFact(NamedTuple):
-    """One line of the examination."""
+@takes(
+    NoOptions,
+    Argument("kind", str | None, "suites, models, metrics or mitigations; all without.", None, "kinds"),
+)
+def list_names(kind: str | None) -> None:
+    """List what is installed, with a line on each."""
+    from evenhand.report.catalogue import available
 
-    name: str
-    text: str
+    if kind is not None and kind not in KINDS:
+        raise InputError(
+            f"there is no kind {kind!r}", expected=", ".join(KINDS), fix="see `evenhand list --help`"
+        )
+    entries = available(kind)
+    longest = max((len(entry.name) for entry in entries), default=0)
+    for each in dict.fromkeys(entry.kind for entry in entries):
+        output.print(each, style="bold", highlight=False)
+        for entry in (entry for entry in entries if entry.kind == each):
+            origin = "" if entry.package == "evenhand" else f"(from {entry.package}) "
+            line = f"  {entry.name:<{longest}}  {origin}{entry.about}"
+            if output.is_terminal:
+                line = _shorten(line, longest + 4)
+            output.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def examine_installation() -> list[InstallationFact]:
-    """What is installed, what the machine has, where things are kept."""
+def _shorten(line: str, start: int) -> str:
+    """The line up to its last whole word that finds room."""
+    return line[:start] + shorten(line[start:], max(output.width - start, 20), placeholder=" ...")
+
+
+@takes(NoOptions, Argument("name", str, "A name from `evenhand list`.", complete="names"))
+def show(name: str) -> None:
+    """Show the card of a suite, a metric, a model or a mitigation."""
+    from rich.markdown import Markdown
+
+    from evenhand.report.catalogue import card
+
+    output.print(Markdown(card(name)))
+
+
+@takes(NoOptions, Argument("path", Path, "Where to write (default evenhand.toml).", Path("evenhand.toml")))
+def init(path: Path) -> None:
+    """Write a commented settings file."""
+    from evenhand.core.files import asset_path
+    from evenhand.store.atomic_writes import write_text
+
+    if path.exists():
+        raise InputError(
+            f"{path} exists already", expected="a new file", fix="delete it or name another path"
+        )
+    write_text(path, asset_path("settings", "evenhand.toml").read_text(encoding="utf-8"))
+    print_path(path, "wrote ", f": evenhand audit --config {path}")
+
+
+def clean() -> None:
+    """Delete the cache of generations and scores. Run folders stay."""
+    from evenhand.store.cache import cache_folder, clear_cache
+
+    freed = clear_cache()
+    output.print(f"{freed / 1e6:.1f} MB freed in {cache_folder()}", highlight=False, markup=False)
+
+
+def doctor() -> None:
+    """Say what this machine can run."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, fact in examine_installation().items():
+        table.add_row(name, Text(fact))
+    output.print(table)
+
+
+def examine_installation() -> dict[str, str]:
+    """What is installed, what the machine has, where things are kept, by name."""
+    from evenhand.store.cache import cache_folder
+
     free = shutil.disk_usage(Path.cwd()).free
-    return [
-        InstallationFact("evenhand", f"{__version__}, Python {sys.version.split()[0]}"),
-        InstallationFact(
-            "machine", f"{platform.platform()}, {os.cpu_count()} cores, {free / 1e9:.0f} GB of disk free here"
-        ),
-        InstallationFact("accelerator", _accelerator()),
-        *(InstallationFact(f"extra {extra}", _libraries(extra, names)) for extra, names in OPTIONAL.items()),
-        InstallationFact("cache", f"{cache_folder()}{_cache_size()}"),
-        *(
-            InstallationFact(kind, ", ".join(entry.name for entry in registry.list_entries(kind)) or "none")
-            for kind in registry.KINDS
-        ),
-    ]
+    cache = cache_folder() / "cache.sqlite"
+    size = f"{cache.stat().st_size / 1e6:.1f} MB" if cache.exists() else "empty"
+    return {
+        "evenhand": f"{__version__}, Python {sys.version.split()[0]}",
+        "machine": f"{platform.platform()}, {os.cpu_count()} cores, {free / 1e9:.0f} GB of disk free here",
+        "accelerator": _accelerator(),
+        **{f"extra {extra}": _libraries(extra, names) for extra, names in OPTIONAL.items()},
+        "cache": f"{cache.parent}, {size}",
+        **{kind: ", ".join(entry.name for entry in list_entries(kind)) or "none" for kind in KINDS},
+    }
 
 
 def _libraries(extra: str, names: tuple[str, ...]) -> str:
-    found = []
-    for name in names:
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            return f'not installed: pip install "evenhand[{extra}]"'
-    return ", ".join(found)
+    try:
+        return ", ".join(f"{name} {version(name)}" for name in names)
+    except PackageNotFoundError:
+        return f'not installed: pip install "evenhand[{extra}]"'
 
 
 def _accelerator() -> str:
@@ -75,8 +142,3 @@ def _accelerator() -> str:
     if torch.cuda.is_available():
         return f"{torch.cuda.get_device_name(0)} (CUDA)"
     return f"none; {torch.get_num_threads()} threads on the CPU"
-
-
-def _cache_size() -> str:
-    file = cache_folder() / "cache.sqlite"
-    return f", {file.stat().st_size / 1e6:.1f} MB" if file.exists() else ", empty"

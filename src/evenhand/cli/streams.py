@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from typing import Any, TextIO, cast
 
-from evenhand.core.workflow_commands import escape_commands
+from evenhand.core.printable import escape_commands
 
 
 class OutputStream:
@@ -43,7 +43,10 @@ class OutputStream:
 @contextmanager
 def output_streams(*, escapes_commands: bool) -> Iterator[None]:
     """Replace both standard streams by `OutputStream`; one that is closed stays None."""
-    out, err = (_wrapped(stream, escapes_commands) for stream in (sys.stdout, sys.stderr))
+    out, err = (
+        stream and cast(TextIO, OutputStream(stream, escapes_commands=escapes_commands))
+        for stream in (sys.stdout, sys.stderr)
+    )
     with redirect_stdout(out), redirect_stderr(err):
         yield
 
@@ -68,7 +71,3 @@ def discard(stream: TextIO) -> None:
     """Send what the stream still holds, and all that follows, nowhere; one in memory stays as it is."""
     with suppress(OSError), open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), stream.fileno())
-
-
-def _wrapped(stream: TextIO | None, escapes_commands: bool) -> TextIO | None:
-    return stream and cast(TextIO, OutputStream(stream, escapes_commands=escapes_commands))

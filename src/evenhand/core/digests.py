@@ -13,7 +13,7 @@ from evenhand.core.regular_files import open_regular
 FORMAT = 1
 """Part of every digest; raised when the canonical form changes, so that old keys never match new ones."""
 
-_ENCODING = ("utf-8", "surrogatepass")
+_UTF8 = ("utf-8", "surrogatepass")
 """A lone surrogate (from broken input) must still have a digest."""
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -31,7 +31,7 @@ def digest(value: Json, *, size: int = 16) -> str:
     >>> digest({"b": 1, "a": 2}) == digest({"a": 2, "b": 1})
     True
     """
-    return hashlib.blake2b(canonical_json([FORMAT, value]).encode(*_ENCODING), digest_size=size).hexdigest()
+    return hashlib.blake2b(canonical_json([FORMAT, value]).encode(*_UTF8), digest_size=size).hexdigest()
 
 
 def digests(first: Json, others: Iterable[str], *, size: int = 16) -> list[str]:
@@ -40,13 +40,13 @@ def digests(first: Json, others: Iterable[str], *, size: int = 16) -> list[str]:
     >>> digests({"a": 1}, ["x"]) == [digest([{"a": 1}, "x"])]
     True
     """
-    start = hashlib.blake2b(f"[{FORMAT},[{canonical_json(first)},".encode(*_ENCODING), digest_size=size)
-    hexadecimal = []
+    start = hashlib.blake2b(f"[{FORMAT},[{canonical_json(first)},".encode(*_UTF8), digest_size=size)
+    digests = []
     for other in others:
         whole = start.copy()
-        whole.update(f"{_ENCODER.encode(other)}]]".encode(*_ENCODING))
-        hexadecimal.append(whole.hexdigest())
-    return hexadecimal
+        whole.update(f"{_ENCODER.encode(other)}]]".encode(*_UTF8))
+        digests.append(whole.hexdigest())
+    return digests
 
 
 def file_digest(path: Path, *, size: int = 16) -> str:

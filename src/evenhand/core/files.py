@@ -30,7 +30,7 @@ def safe_file_name(text: str, default: str) -> str:
     Dots and hyphens at the ends are cut, so that a name is never hidden, an option or a way up; ``default``
     stands where nothing is left.
 
-    >>> file_name("../org/model", "run")
+    >>> safe_file_name("../org/model", "run")
     'org-model'
     """
     plain = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in text)
@@ -52,9 +52,9 @@ def user_path(text: str) -> Path:
 
 
 def apply_umask(path: Path) -> None:
-    """Give a file the mode that a file newly made in its folder has, as the user's umask says.
+    """Give a file the mode that a new file in its folder has, by the user's umask.
 
-    A file is made to see it: asking for the umask means changing it, for every thread.
+    A file is created to see it: asking for the umask means changing it, for every thread.
     """
     probe = path.with_name(f".{uuid4().hex}.mode")
     probe.touch()
@@ -65,9 +65,9 @@ def apply_umask(path: Path) -> None:
 
 
 MAX_RATIO: Final = 200
-"""Text shrinks to a third or a tenth, repeated lines to a hundredth, what is made to harm to a thousandth."""
+"""Text shrinks to a third or a tenth, repeated lines to a hundredth, a decompression bomb to a thousandth."""
 ALWAYS_ALLOWED: Final = 1 << 28
-"""Bytes that any file may unpack to: so much never harms."""
+"""Bytes that any file may unpack to: 256 MiB harm nobody."""
 
 
 def max_decompressed_size(size: int) -> int:

@@ -1,17 +1,77 @@
-"""The connection to a model or a classifier behind a URL, with bounds on time and size."""
+"""Hosts of models and classifiers: the key they are sent, the connection, what of their words is shown."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import math
+import os
 import socket
-import ssl
 import time
 from collections.abc import Iterator, Mapping
-
-import httpx
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from evenhand._version import __version__
+from evenhand.core.errors import InputError
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx
+
+LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+"""Hosts, as `urllib.parse` spells them, that an offline run may ask and that a key may reach in the clear."""
+_LONGEST_MESSAGE: Final = 300
+_SHORTEST_KEY: Final = 8
+"""Shorter ones are stand-ins for hosts that ask for none (``EMPTY``), and words that a text may hold."""
+
+
+def read_api_key(variable: str) -> str:
+    """The key an environment variable holds, fit for a header; empty if it is unset."""
+    key = os.environ.get(variable, "").strip()
+    if key and not (key.isascii() and key.isprintable() and " " not in key):
+        raise InputError(
+            f"the environment variable {variable} holds a space or a character beyond ASCII",
+            expected="a key of printable ASCII characters",
+            fix="copy the key again",
+        )
+    return key
+
+
+def describe_plain_http(variable: str, url: str) -> str:
+    """The warning for a key that is sent to another machine over plain HTTP."""
+    return (
+        f"the key in {variable} goes to {url} unencrypted: anyone on the way can read it; use https, or "
+        "unset the variable"
+    )
+
+
+def redact_key(text: str, *, secret: str) -> str:
+    """An answer fit to be stored: ``[key]`` where the host repeats the key it was sent.
+
+    A key of fewer than 8 characters stays: it keeps nothing secret, and a word of every text may be like it.
+    """
+    return _redact(text, secret) if len(secret) >= _SHORTEST_KEY else text
+
+
+def sanitize_message(text: str, *, secret: str) -> str:
+    """What a host said, fit to be shown: at most 300 characters on one line, the secret as ``[key]``.
+
+    Control characters would move the cursor or hide words.
+    """
+    words = "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
+    # Before the cut, which could leave a part of the secret.
+    return _redact(words, secret).strip()[:_LONGEST_MESSAGE]
+
+
+def _redact(text: str, secret: str) -> str:
+    """The text without the secret: as it is, escaped for JSON, or percent-encoded, as hosts repeat it."""
+    as_json = json.dumps(secret)[1:-1]
+    forms = {secret, as_json, as_json.replace("/", "\\/"), quote(secret, safe="")} - {""}
+    for form in sorted(forms, key=len, reverse=True):
+        text = text.replace(form, "[key]")
+    return text
 
 
 class CompressedResponseError(Exception):
@@ -22,7 +82,7 @@ class HttpConnection:
     """A client with one connection, which is cut when a whole answer takes too long.
 
     httpx bounds each read, not their sum: a host that sends its headers letter by letter would hold a
-    reader for days. Whoever uses a wire has `cut_if_late` called from another thread.
+    reader for days. Whoever uses a connection has `close_if_overdue` called from another thread.
     """
 
     def __init__(self, client: httpx.Client, *, seconds: float) -> None:
@@ -59,14 +119,16 @@ class HttpConnection:
             return
         stream = info.get("return_value")
         if stream is not None:
-            found = stream.get_extra_info("socket")  # type: ignore[attr-defined]
-            self._socket = found if isinstance(found, socket.socket) else None
+            connected = stream.get_extra_info("socket")  # type: ignore[attr-defined]
+            self._socket = connected if isinstance(connected, socket.socket) else None
 
 
 def make_client(
     secret: str, *, seconds: float, is_local: bool, verify: ssl.SSLContext | bool = True
 ) -> httpx.Client:
     """A client that sends JSON with the secret, if there is one, and follows no redirect."""
+    import httpx
+
     headers = {
         "Content-Type": "application/json",
         "Accept-Encoding": "identity",
@@ -85,7 +147,7 @@ def make_client(
 
 
 def read_content(response: httpx.Response, *, most: int) -> bytes | None:
-    """The body of a response; None where it is larger than ``most`` bytes."""
+    """The body of a response; None if it is larger than ``most`` bytes."""
     packing = response.headers.get("Content-Encoding", "identity").strip().lower()
     if packing != "identity":
         raise CompressedResponseError(packing)

@@ -8,7 +8,6 @@ setting in ``evenhand.toml`` and the line of the reference all follow from it. B
 from __future__ import annotations
 
 import inspect
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from difflib import get_close_matches
@@ -53,13 +52,13 @@ class Option:
     section: str = ""
     """Of the settings file; empty for an option that is not in it."""
     key: str = ""
-    """In the section, where it is not the name of the option."""
+    """In the section, if it differs from the name of the option."""
     flag: str = ""
-    """On the command line, where it is not the name of the option."""
+    """On the command line, if it differs from the name of the option."""
     panel: str = ""
     """The heading of the help it stands under."""
     complete: str = ""
-    """What ``cli.completion`` completes it with, such as ``models``."""
+    """What the shell completes it with, such as ``models``."""
     flag_type: Any = None
     """The type on the command line, where it does not follow from the one in Python."""
     is_required: bool = False
@@ -74,8 +73,8 @@ class Option:
         """The help, with the default."""
         if self.default is None or isinstance(self.default, bool) or self.default in ((), {}):
             return self.help
-        shown = ", ".join(map(str, self.default)) if isinstance(self.default, tuple) else self.default
-        return f"{self.help.removesuffix('.')} (default {shown})."
+        default = ", ".join(map(str, self.default)) if isinstance(self.default, tuple) else self.default
+        return f"{self.help.removesuffix('.')} (default {default})."
 
 
 class Field(NamedTuple):
@@ -102,7 +101,7 @@ class Field(NamedTuple):
         return tuple(kind for kind in union if kind is not NoneType)
 
     def checked(self, value: object) -> object:
-        """The value, parsed; an error where it is out of bounds or none of the choices."""
+        """The value, parsed; an error if it is out of bounds or none of the choices."""
         if value is None:
             return self.option.default
         if self.kinds == (bool,) and isinstance(value, str):
@@ -115,39 +114,43 @@ class Field(NamedTuple):
         choices = [choice for kind in self.kinds if get_origin(kind) is Literal for choice in get_args(kind)]
         if choices and value not in choices:
             raise InputError(f"{self.flag} {value!r}", expected=", ".join(choices), fix="use one of these")
-        of = self.option
-        bounds = [
-            (words, holds, bound)
-            for words, holds, bound in (
-                ("from {:g}", operator.ge, of.ge),
-                ("above {:g}", operator.gt, of.gt),
-                ("at most {:g}", operator.le, of.le),
-                ("below {:g}", operator.lt, of.lt),
-            )
-            if bound is not None
-        ]
-        # No bound holds for NaN.
-        if isinstance(value, int | float) and not all(holds(value, bound) for _, holds, bound in bounds):
+        if isinstance(value, int | float) and not self._is_within(value):
             default, least = self.option.default, self.option.ge
             size = "a larger" if least is not None and value < least else "another"
             todo = f"give {self.flag} {size} number" if default is None else f"try {default}"
-            expected = " and ".join(words.format(bound) for words, _, bound in bounds)
-            if least is not None and len(bounds) == 1:
-                expected = f"{least:g} or more"
-            raise InputError(f"{self.flag} {value:g}", expected=expected, fix=todo)
+            raise InputError(f"{self.flag} {value:g}", expected=self._bounds(), fix=todo)
         return value
+
+    def parsed(self, value: object) -> object:
+        """The value in the declared type."""
+        return self.option.parse(value) if self.option.parse and value is not None else value
+
+    def _is_within(self, number: float) -> bool:
+        """Whether the bounds hold; they never do for NaN."""
+        of = self.option
+        return (
+            (of.ge is None or number >= of.ge)
+            and (of.gt is None or number > of.gt)
+            and (of.le is None or number <= of.le)
+            and (of.lt is None or number < of.lt)
+        )
+
+    def _bounds(self) -> str:
+        of = self.option
+        words = (("from {:g}", of.ge), ("above {:g}", of.gt), ("at most {:g}", of.le), ("below {:g}", of.lt))
+        bounds = [word.format(bound) for word, bound in words if bound is not None]
+        return f"{of.ge:g} or more" if of.ge is not None and len(bounds) == 1 else " and ".join(bounds)
 
 
 @cache
 def fields_of(options: type) -> Mapping[str, Field]:
     """The options a typed dictionary declares, by name."""
-    hints = get_type_hints(options, include_extras=True)
-    fields = {}
-    for name, hint in hints.items():
-        kind, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-        option = next((extra for extra in extras if isinstance(extra, Option)), None)
-        if option is None:
+    fields: dict[str, Field] = {}
+    for name, hint in get_type_hints(options, include_extras=True).items():
+        option = next((extra for extra in get_args(hint)[1:] if isinstance(extra, Option)), None)
+        if get_origin(hint) is not Annotated or option is None:
             raise TypeError(f"{options.__name__}.{name} is no Annotated[type, Option(...)]")
+        kind = get_args(hint)[0]
         is_off = kind is bool and option.default is None
         fields[name] = Field(name, kind, replace(option, default=False) if is_off else option)
     return fields
@@ -165,12 +168,17 @@ def checks_options(function: F) -> F:
         accepted = keywords_of(function)
         for name in given:
             if name not in accepted:
-                raise _unknown(function, name, accepted)
+                near = get_close_matches(name, accepted, n=1)
+                raise UnknownKeywordError(
+                    f"{function.__name__}() has no argument {name!r}",
+                    expected=", ".join(accepted),
+                    fix=f"did you mean {near[0]!r}?" if near else "use one of these",
+                )
         fields = fields_of(options_of(function))
         for name, field in fields.items():
             is_resolved = bool(field.option.section) and SETTINGS_FILE in fields
-            if given.get(name) is not None and field.option.parse:
-                given[name] = field.option.parse(given[name])
+            if name in given:
+                given[name] = field.parsed(given[name])
             if not is_resolved:
                 given[name] = field.checked(given.get(name))
         return function(*args, **given)
@@ -230,17 +238,8 @@ def pairs(what: str, example: str, *, last: bool = False) -> Callable[[Any], Map
 
 
 def split_names(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    """Names from a repeated or comma-separated option; None where it was not given."""
+    """Names from a repeated or comma-separated option; None if it was not given."""
     if names is None:
         return None
     parts = [names] if isinstance(names, str) else names
     return tuple(name.strip() for part in parts for name in part.split(",") if name.strip()) or None
-
-
-def _unknown(function: Callable[..., object], name: str, accepted: tuple[str, ...]) -> UnknownKeywordError:
-    near = get_close_matches(name, accepted, n=1)
-    return UnknownKeywordError(
-        f"{function.__name__}() has no argument {name!r}",
-        expected=", ".join(accepted),
-        fix=f"did you mean {near[0]!r}?" if near else "use one of these",
-    )

@@ -146,7 +146,7 @@ class LogitsProcessor(Protocol):
 
 
 class CapturableProcessor(Protocol):
-    """A guide without anything of Python's in it: what it remembers is tensors, a row a text."""
+    """A logits processor without anything of Python's in it: its memory is tensors, with a row per text."""
 
     def fresh(self, rows: int, device: torch.device) -> Sequence[torch.Tensor]:
         """What is remembered of texts that are about to begin."""
@@ -165,7 +165,7 @@ class CapturableProcessor(Protocol):
 
 @runtime_checkable
 class SupportsCapture(Protocol):
-    """A guide whose step can be recorded together with the model's (ADR 31)."""
+    """A logits processor whose step can be captured together with the model's (ADR 31)."""
 
     def flow(self) -> CapturableProcessor | None:
         """The step; None where rows depend on each other, so that it cannot be."""
@@ -176,7 +176,7 @@ class Steering(Protocol):
     """Steers a model while it writes."""
 
     def begin(self, *, keep: int) -> LogitsProcessor:
-        """A guide that remembers nothing yet; sampling looks at the ``keep`` likeliest tokens (0: all)."""
+        """A logits processor without memory; sampling looks at the ``keep`` likeliest tokens (0: all)."""
         ...
 
 

@@ -23,7 +23,12 @@ _PATIENCE: Final = 5.0
 @contextmanager
 def connect_cluster(*, address: str | None, cpus: int | None) -> Iterator[Any]:
     """The library, connected; a cluster that this process already has is used and left as it is."""
-    ray = _import_ray()
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingLibraryError(
+            "--engine ray needs Ray", expected="--engine local without it", fix="pip install 'evenhand[ray]'"
+        ) from error
     is_ours = not ray.is_initialized()
     if is_ours:
         _init(ray, address, cpus)
@@ -50,7 +55,7 @@ def _init(ray: Any, address: str | None, cpus: int | None) -> None:
         raise InputError(
             f"no Ray cluster answers at {address}" if address else "Ray does not start on this machine",
             expected="HOST:PORT of a running cluster, or auto on one of its nodes; none starts one here",
-            fix=f"look at `ray status` there; the reason told is: {error}",
+            fix=f"look at `ray status` there; Ray's reason is: {error}",
         ) from error
 
 
@@ -61,8 +66,8 @@ def _in_neutral_folder() -> AbstractContextManager[None]:
     workers may.
     """
     folder = Path.cwd()
-    seen = any(Path(entry or ".").resolve() == folder for entry in sys.path)
-    return nullcontext() if seen else chdir(files.ASSETS_FOLDER)
+    is_imported_from = any(Path(entry or ".").resolve() == folder for entry in sys.path)
+    return nullcontext() if is_imported_from else chdir(files.ASSETS_FOLDER)
 
 
 def enter_folder(folder: str) -> None:
@@ -73,9 +78,9 @@ def enter_folder(folder: str) -> None:
 
 def _check_reachable(address: str) -> None:
     """An OSError where nobody listens at HOST:PORT; other addresses are Ray's own matter."""
-    found = urlsplit(address if "://" in address else f"//{address}")
-    if found.hostname and found.port:
-        socket.create_connection((found.hostname, found.port), timeout=_PATIENCE).close()
+    url = urlsplit(address if "://" in address else f"//{address}")
+    if url.hostname and url.port:
+        socket.create_connection((url.hostname, url.port), timeout=_PATIENCE).close()
 
 
 def check_nodes(ray: Any, paths: Sequence[str] = ()) -> None:
@@ -106,13 +111,3 @@ def _inspect_node(paths: Sequence[str], folder: str) -> tuple[str, list[str]]:
     """What a node has: its version of the package, and the paths it does not see."""
     enter_folder(folder)
     return __version__, [path for path in paths if "://" not in path and not Path(path).exists()]
-
-
-def _import_ray() -> Any:
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingLibraryError(
-            "--engine ray needs Ray", expected="--engine local without it", fix="pip install 'evenhand[ray]'"
-        ) from error
-    return ray

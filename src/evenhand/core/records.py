@@ -79,14 +79,14 @@ class Prompt:
         """
         identity: Json = [suite, text, [[g.axis, g.name] for g in groups], cluster, template_id, source]
         return cls(
-            id=digest(identity),
-            suite=suite,
-            text=text,
-            groups=groups,
-            cluster=cluster,
-            template_id=template_id,
-            mentions=mentions,
-            fills=fills or {},
+            digest(identity),
+            suite,
+            text,
+            groups,
+            cluster,
+            template_id,
+            mentions,
+            fills or {},
             source=source,
             meta=meta or {},
         )
@@ -130,7 +130,7 @@ class Execution:
 
     device: str = "auto"
     batch: int | None = None
-    """Rows at a time; None lets the back-end choose."""
+    """Sequences per batch; None lets the back-end choose."""
     workers: int = 1
     offline: bool = False
 
@@ -275,12 +275,8 @@ class MetricInfo:
 
     def identity(self) -> dict[str, Json]:
         """What goes into the key of a score."""
-        return {
-            "name": self.name,
-            "version": self.version,
-            "options": dict(self.options),
-            "weights": self.weights,
-        }
+        parts: dict[str, Json] = {"name": self.name, "version": self.version}
+        return {**parts, "options": dict(self.options), "weights": self.weights}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Finds suites, models, metrics and mitigations by name, through entry points only.
 
 Built-ins register in ``pyproject.toml`` exactly as plug-ins do. Names are listed without importing anything;
-an object is imported when it is asked for.
+an object is imported when it is requested.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from evenhand.core.deprecation import resolve_former_names
 from evenhand.core.errors import InputError, MissingLibraryError, UnknownNameError
@@ -36,8 +36,8 @@ EXTRAS: Mapping[str, str] = {
     "stamina": "api",
     "ray": "ray",
     "textblob": "train",
-    "pyarrow": "corpus",
     "fsspec": "corpus",
+    "lemminflect": "corpus",
     "mwparserfromhell": "corpus",
     "umap": "viz",
     "zstandard": "corpus",
@@ -65,17 +65,17 @@ class Entry:
         """The first line of its docstring, read without importing it; empty where none is found."""
         module, _, name = self.target.partition(":")
         try:
-            found = find_spec(module)
-            source = Path(found.origin).read_bytes() if found and found.origin else b""
+            spec = find_spec(module)
+            source = Path(spec.origin).read_bytes() if spec and spec.origin else b""
             body = ast.parse(source).body
         except Exception:
             # A plug-in that is broken, or has no source, is still there to be listed.
             return ""
-        kinds = (ast.ClassDef, ast.FunctionDef)
-        text = next(
-            (ast.get_docstring(item) for item in body if isinstance(item, kinds) and item.name == name), ""
-        )
-        return (text or "").partition("\n")[0].replace("`", "").replace("*", "")
+        for item in body:
+            if isinstance(item, ast.ClassDef | ast.FunctionDef) and item.name == name:
+                text = ast.get_docstring(item) or ""
+                return text.partition("\n")[0].replace("`", "").replace("*", "")
+        return ""
 
 
 def list_entries(kind: Kind) -> tuple[Entry, ...]:
@@ -95,23 +95,20 @@ def create_plugin(
     """
     build = load_factory(kind, name)
     accepted = inspect.signature(build).parameters
-    unknown = [option for option in options if option not in accepted]
-    if unknown:
-        known = [parameter for parameter in accepted if parameter != "execution"]
+    if unknown := next((option for option in options if option not in accepted), None):
         raise InputError(
-            f"{kind[:-1]} {name!r} has no option {unknown[0]!r}",
-            expected=", ".join(known) or "no options",
+            f"{kind[:-1]} {name!r} has no option {unknown!r}",
+            expected=", ".join(one for one in accepted if one != "execution") or "no options",
             fix=f"see `evenhand show {name}`",
         )
-    missing = [parameter for parameter in required_options(build) if parameter not in options]
-    if missing:
+    if missing := next((option for option in required_options(build) if option not in options), None):
         raise InputError(
-            f"{kind[:-1]} {name!r} was given no {missing[0]}",
-            expected=f"{name}:{missing[0].upper()}",
+            f"{kind[:-1]} {name!r} was given no {missing}",
+            expected=f"{name}:{missing.upper()}",
             fix=f"say which one: see `evenhand show {name}`",
         )
     extra = {"execution": execution or Execution()} if "execution" in accepted else {}
-    with _naming_missing_library(f"{kind[:-1]} {name!r}"):
+    with _name_missing_library(f"{kind[:-1]} {name!r}"):
         return build(**options, **extra)
 
 
@@ -125,7 +122,7 @@ def load_factory(kind: Kind, name: str) -> Callable[..., object]:
             expected=", ".join(sorted(points)) or "none is installed",
             fix=f"did you mean {' or '.join(map(repr, near))}?" if near else f"see `evenhand list {kind}`",
         )
-    with _naming_missing_library(repr(name)):
+    with _name_missing_library(f"{name!r}"):
         return cast("Callable[..., object]", points[name].load())
 
 
@@ -139,31 +136,19 @@ def create_suite(
     spec: str, options: Mapping[str, Option] | None = None, execution: Execution | None = None
 ) -> Suite:
     """The suite of a spec: ``starter``, or ``bold:FOLDER``, whose rest is the option ``name``."""
-    family, _, rest = spec.partition(":")
-    given: dict[str, Option] = dict(options or {})
-    if rest:
-        given["name"] = rest
-    return cast(Suite, create_plugin("suites", family, given, execution))
+    return cast(Suite, _create("suites", spec.partition(":"), "name", options, execution))
 
 
 def create_metric(
     spec: str, options: Mapping[str, Option] | None = None, execution: Execution | None = None
 ) -> Metric | SetMetric:
     """The metric of a spec: ``sentiment``, or ``regard=ORG/NAME@REV`` for another model behind it."""
-    name, _, source = spec.partition("=")
-    given: dict[str, Option] = dict(options or {})
-    if source:
-        given["source"] = source
-    return cast("Metric | SetMetric", create_plugin("metrics", name, given, execution))
+    return cast("Metric | SetMetric", _create("metrics", spec.partition("="), "source", options, execution))
 
 
 def create_mitigation(spec: str, options: Mapping[str, Option] | None = None) -> Mitigation:
     """The mitigation of a spec: ``calibration``, or ``calibration:classifier`` for one of its modes."""
-    name, _, mode = spec.partition(":")
-    given: dict[str, Option] = dict(options or {})
-    if mode:
-        given["mode"] = mode
-    return cast(Mitigation, create_plugin("mitigations", name, given))
+    return cast(Mitigation, _create("mitigations", spec.partition(":"), "mode", options))
 
 
 def create_model(
@@ -173,23 +158,33 @@ def create_model(
 
     What names no back-end is handed to ``hub``, which detects the architecture.
     """
-    backend, _, rest = spec.partition(":")
-    if backend not in _entry_points("models"):
-        backend, rest = "hub", spec
-    given: dict[str, Option] = dict(options or {})
-    if rest:
-        given["name"] = rest
-    return cast(Model, create_plugin("models", backend, given, execution))
+    parts = spec.partition(":")
+    is_named = parts[0] in _entry_points("models")
+    return cast(
+        Model, _create("models", parts if is_named else ("hub", ":", spec), "name", options, execution)
+    )
 
 
-def require_library(library: str) -> None:
-    """Import an optional library, or say which extra brings it."""
-    with _naming_missing_library("this step"):
-        import_module(library)
+def _create(
+    kind: Kind,
+    spec: tuple[str, str, str],
+    option: str,
+    options: Mapping[str, Option] | None,
+    execution: Execution | None = None,
+) -> object:
+    """What is registered under the first part of a spec; the last part is the value of an option."""
+    name, _, value = spec
+    return create_plugin(kind, name, {**(options or {}), **({option: value} if value else {})}, execution)
+
+
+def require_library(library: str, who: str = "this step") -> Any:
+    """An optional library, imported; an error that names the extra if it is not installed."""
+    with _name_missing_library(who):
+        return import_module(library)
 
 
 @contextmanager
-def _naming_missing_library(user: str) -> Iterator[None]:
+def _name_missing_library(who: str) -> Iterator[None]:
     """Turns the ImportError of an optional library into one that names the extra."""
     try:
         yield
@@ -200,7 +195,7 @@ def _naming_missing_library(user: str) -> Iterator[None]:
         if top not in EXTRAS:
             raise
         raise MissingLibraryError(
-            f"{user} needs the library {top!r}, which is not installed",
+            f"{who} needs the library {top!r}, which is not installed",
             expected=f"the extra `{EXTRAS[top]}` brings it",
             fix=f'pip install "evenhand[{EXTRAS[top]}]"',
         ) from error
@@ -213,7 +208,7 @@ def _entry_points(kind: Kind) -> dict[str, EntryPoint]:
         if other.value != point.value:
             raise InputError(
                 f"the {kind[:-1]} name {point.name!r} is registered twice: {other.value} and {point.value}",
-                expected="one package a name",
+                expected="one package per name",
                 fix="uninstall one of the two packages, or rename its entry point",
             )
     return points

@@ -34,17 +34,17 @@ def parse_toml(text: str) -> dict[str, Any]:
     if _DEEP_KEY.search(text):
         raise tomllib.TOMLDecodeError(f"a key has more than {_DEEPEST} parts")
     try:
-        found = tomllib.loads(text)
+        content = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         raise
     except RecursionError as error:
         raise tomllib.TOMLDecodeError("it is nested too deeply") from error
     except ValueError as error:
         raise tomllib.TOMLDecodeError(str(error)) from error
-    for value in _values(found):
+    for value in _values(content):
         if isinstance(value, int) and not -_LIMIT <= value < _LIMIT:
             raise tomllib.TOMLDecodeError("a whole number has more than 64 bits")
-    return found
+    return content
 
 
 def _values(tree: object) -> Iterator[object]:

@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from evenhand.corpus.term_matcher import I64, U64, TermVocabulary
 
-(
-    MASK,
-    UNIT,
-    HITS,
-    HAS_WORDS,
-    AT_LINE_START,
-    UNITS,
-    WORDS,
-    BAD_BYTES,
-    FIRST_BAD,
-    UNIT_START,
-    UNIT_FIRST,
-    EXTRA,
-    DOCUMENTS,
-    DOCUMENT_KEY,
-    DOCUMENT_UNITS,
-    DOCUMENT_BLOCK,
-    DOCUMENT_FIRST,
-    NOTED,
-    ENDED,
-    SIZE,
-) = range(20)
-"""Places in `Tally.state`."""
+_STATE = (
+    "mask unit hits has_words at_line_start units words bad_bytes first_bad unit_start unit_first extra "
+    "documents document_key document_units document_block document_first noted ended"
+)
+STATE = np.dtype([(name, np.int64) for name in _STATE.split()])
+"""What the kernel remembers from one stretch of bytes to the next."""
 
 
 class KernelTally(NamedTuple):
     """What the kernel writes; it goes on from one stretch of bytes to the next."""
 
-    state: I64
+    state: npt.NDArray[np.void]
+    """One record of `STATE`."""
     histogram: I64
     """Units by the set of their categories; one cell where there are too many categories for that."""
     pairs: I64
@@ -57,7 +43,7 @@ class KernelTally(NamedTuple):
     """For each of them: stretch number, first and last byte."""
     worst: U64
     blocks: I64
-    """Counts by block of documents; no rows where none are kept. `Layout` names the columns."""
+    """Counts by block of documents; no rows where none are kept. `BlockLayout` names the columns."""
     noted: U64
     """What documents add to blocks, until it is moved there: sets of categories, or columns."""
     ended: I64
@@ -79,7 +65,7 @@ class UnitCounts:
     flags: I64
     """Units with the emotion and the group."""
     distinct: I64
-    """Distinct terms of the group in units with the emotion; zeros where they were not asked for."""
+    """Distinct terms of the group in units with the emotion; zeros unless they were requested."""
     axes: I64
     """Units that name a group of the axis; the last is any group."""
     emotion_axes: I64
@@ -103,35 +89,34 @@ class BlockLayout(NamedTuple):
     axes: int
 
     @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each count, in the order of the columns."""
+        emotions, groups, axes = self
+        pairs = (emotions, groups)
+        return {
+            "units": (),
+            "emotions": (emotions,),
+            "groups": (groups,),
+            "flags": pairs,
+            "axes": (axes,),
+            "emotion_axes": (emotions, axes),
+            "distinct": pairs,
+        }
+
+    @property
     def size(self) -> int:
         """How many columns there are."""
-        return self._starts[-1]
+        return sum(map(math.prod, self.shapes.values()))
 
     def split(self, blocks: I64) -> BlockCounts:
         """Blocks by what their columns count."""
-        units, emotions, groups, flags, axes, emotion_axes, distinct = np.split(
-            blocks, self._starts[1:-1], axis=1
-        )
-        rows = blocks.shape[0]
-        return BlockCounts(
-            units[:, 0],
-            emotions,
-            groups,
-            flags.reshape(rows, self.emotions, self.groups),
-            axes,
-            emotion_axes.reshape(rows, self.emotions, self.axes),
-            distinct.reshape(rows, self.emotions, self.groups),
-        )
-
-    @property
-    def _starts(self) -> list[int]:
-        emotions, groups, axes = self
-        sizes = (1, emotions, groups, emotions * groups, axes, emotions * axes, emotions * groups)
-        return [0, *np.cumsum(sizes).tolist()]
+        ends = np.cumsum([math.prod(shape) for shape in self.shapes.values()])
+        parts = zip(self.shapes.items(), np.split(blocks, ends[:-1], axis=1), strict=True)
+        return BlockCounts(**{name: part.reshape(len(blocks), *shape) for (name, shape), part in parts})
 
 
 class BlockCounts(NamedTuple):
-    """The counts of `Counts` for each block of documents, in the first dimension."""
+    """The counts of `UnitCounts` for each block of documents, in the first dimension."""
 
     units: I64
     emotions: I64
@@ -144,30 +129,17 @@ class BlockCounts(NamedTuple):
 
 def zero_counts(emotions: int, groups: int, axes: int) -> UnitCounts:
     """Zeros of the right shape."""
-
-    def zeros(*shape: int) -> I64:
-        return np.zeros(shape, dtype=np.int64)
-
-    return UnitCounts(
-        0,
-        0,
-        0,
-        zeros(emotions),
-        zeros(groups),
-        zeros(emotions, groups),
-        zeros(emotions, groups),
-        zeros(axes + 1),
-        zeros(emotions, axes + 1),
-    )
+    shapes = BlockLayout(emotions, groups, axes + 1).shapes
+    return UnitCounts(0, 0, 0, **{name: np.zeros(shapes[name], dtype=np.int64) for name in _ARRAYS})
 
 
 def read_tally(tally: KernelTally, vocabulary: TermVocabulary) -> UnitCounts:
     """The counts behind a kernel's tally."""
     pairs, axes = _from_histogram(tally, vocabulary) if vocabulary.is_dense else (tally.pairs, tally.axes)
     return UnitCounts(
-        units=int(tally.state[UNITS]),
-        words=int(tally.state[WORDS]),
-        documents=int(tally.state[DOCUMENTS]),
+        units=int(tally.state["units"][0]),
+        words=int(tally.state["words"][0]),
+        documents=int(tally.state["documents"][0]),
         emotions=pairs[:-1, -1].copy(),
         groups=pairs[-1, :-1].copy(),
         flags=pairs[:-1, :-1].copy(),
@@ -186,11 +158,11 @@ def _from_histogram(tally: KernelTally, vocabulary: TermVocabulary) -> tuple[I64
     with_emotion = np.concatenate([has[:, :emotions], np.ones((sets.size, 1), dtype=np.int64)], axis=1)
     has_group = has[:, emotions:]
     axis = vocabulary.arrays.axis[emotions:]
-    named = np.stack([has_group[:, axis == number].any(axis=1) for number in range(n_axes)], axis=1)
-    named = np.concatenate([named, has_group.any(axis=1, keepdims=True)], axis=1).astype(np.int64)
+    has_axis = np.stack([has_group[:, axis == number].any(axis=1) for number in range(n_axes)], axis=1)
+    has_axis = np.concatenate([has_axis, has_group.any(axis=1, keepdims=True)], axis=1).astype(np.int64)
     has_group = np.concatenate([has_group, np.ones((sets.size, 1), dtype=np.int64)], axis=1)
     weighted = with_emotion * sizes[:, None]
-    return weighted.T @ has_group, weighted.T @ named
+    return weighted.T @ has_group, weighted.T @ has_axis
 
 
 def counts_to_rows(counts: UnitCounts) -> list[tuple[str, int, int, int]]:
@@ -204,14 +176,13 @@ def counts_to_rows(counts: UnitCounts) -> list[tuple[str, int, int, int]]:
 
 def counts_from_rows(rows: Iterable[tuple[str, int, int, int]], shape: tuple[int, int, int]) -> UnitCounts:
     """The counts behind rows of `counts_to_rows`; the shape is emotions, groups, axes."""
-    arrays = {name: getattr(zero_counts(*shape), name) for name in _ARRAYS}
-    single = dict.fromkeys(_SINGLE, 0)
+    counts, single = zero_counts(*shape), dict.fromkeys(_SINGLE, 0)
     for name, row, column, value in rows:
-        if name in arrays:
-            np.atleast_2d(arrays[name])[row, column] = value
-        elif name in single:
+        if name in _ARRAYS:
+            np.atleast_2d(getattr(counts, name))[row, column] = value
+        elif name in _SINGLE:
             single[name] = value
-    return UnitCounts(single["units"], single["words"], single["documents"], *arrays.values())
+    return replace(counts, units=single["units"], words=single["words"], documents=single["documents"])
 
 
 _SINGLE = ("units", "words", "documents")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,7 +11,6 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from evenhand.corpus.counts import BAD_BYTES, FIRST_BAD, HITS, UNIT
 from evenhand.corpus.term_matcher import (
     BITS,
     FILTER_FACTOR,
@@ -28,7 +28,6 @@ from evenhand.corpus.tokenisation import GAP_BYTES
 # than the work it would name, so that they are long and take many arguments.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, call-arg, call-overload, var-annotated"
 # ruff: noqa: C901, PLR0913, SIM110
-
 
 ONE, ZERO = np.uint64(1), np.uint64(0)
 FACTOR, MIX = np.uint64(FILTER_FACTOR), np.uint64(SLOT_FACTOR)
@@ -218,11 +217,11 @@ def longer_terms(data, place, stop, matcher, tally, by_hits, entry):
 
 @njit(cache=True, nogil=True)
 def _note(tally, term):
-    state = tally.state
-    if tally.term_seen[term] != state[UNIT]:
-        tally.term_seen[term] = state[UNIT]
-        tally.hits[state[HITS]] = term
-        state[HITS] += 1
+    state = tally.state[0]
+    if tally.term_seen[term] != state.unit:
+        tally.term_seen[term] = state.unit
+        tally.hits[state.hits] = term
+        state.hits += 1
 
 
 @njit(cache=True, nogil=True)
@@ -230,13 +229,13 @@ def walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, scratc
     """The slow path, letter by letter: the mask, and how many words a run with bytes beyond ASCII holds."""
     words, size, place = 0, 0, start
     room = matcher.sizes[3]
-    state = tally.state
+    state = tally.state[0]
     while place <= end:
         code, step = decode_code_point(data, place, end) if place < end else (-2, 1)
         if code == -1:
-            if state[BAD_BYTES] == 0:
-                state[FIRST_BAD] = offset + place
-            state[BAD_BYTES] += 1
+            if state.bad_bytes == 0:
+                state.first_bad = offset + place
+            state.bad_bytes += 1
         if code >= 0 and matcher.is_word[code] != 0:
             code = matcher.folded[code]
             for shift in range(encoded_size(code)):
@@ -262,81 +261,62 @@ _BLOCK = ir.VectorType(_BYTE, _WIDTH)
 # llvmlite and numba have no type stubs: their values stay inside this file.
 _Builder: TypeAlias = Any
 _Value: TypeAlias = Any
+_Test: TypeAlias = Callable[[_Builder, _Value], _Value]
 
 
 def _fill(byte: int) -> ir.Constant:
     return ir.Constant(_BLOCK, [byte] * _WIDTH)
 
 
-def _equal(builder: _Builder, block: _Value, byte: int) -> _Value:
-    return builder.icmp_unsigned("==", block, _fill(byte))
+def _compare(sign: str, byte: int) -> _Test:
+    """The test of each byte, as a signed number, against a constant."""
+    return lambda builder, block: builder.icmp_signed(sign, block, _fill(byte))
 
 
-def _is_between(builder: _Builder, block: _Value, first: int, last: int) -> _Value:
-    return builder.icmp_unsigned("<=", builder.sub(block, _fill(first)), _fill(last - first))
+def _between(first: int, last: int) -> _Test:
+    """The test whether each byte is in a range."""
+    return lambda builder, block: builder.icmp_unsigned(
+        "<=", builder.sub(block, _fill(first)), _fill(last - first)
+    )
 
 
-def _is_word(builder: _Builder, block: _Value) -> _Value:
-    lower = builder.or_(block, _fill(0x20))
-    ascii_word = builder.or_(_is_between(builder, lower, 0x61, 0x7A), _is_between(builder, block, 0x30, 0x39))
-    return builder.or_(builder.or_(ascii_word, _equal(builder, block, 0x5F)), _is_high(builder, block))
+def _lowered(test: _Test) -> _Test:
+    """The test of each byte with the bit that makes ASCII letters lower case."""
+    return lambda builder, block: test(builder, builder.or_(block, _fill(0x20)))
 
 
-def _is_high(builder: _Builder, block: _Value) -> _Value:
-    return builder.icmp_signed("<", block, _fill(0))
+def _any(*tests: _Test) -> _Test:
+    """The test that is passed where one of these is."""
+    return lambda builder, block: reduce(builder.or_, [test(builder, block) for test in tests])
 
 
-def _is_newline(builder: _Builder, block: _Value) -> _Value:
-    return _equal(builder, block, 0x0A)
+def _mask(test: _Test) -> _Value:
+    """The function of an address that tests the 64 bytes there, and returns a bit for each."""
 
-
-def _is_stop(builder: _Builder, block: _Value) -> _Value:
-    points = builder.or_(_equal(builder, block, 0x2E), _equal(builder, block, 0x3F))
-    return builder.or_(points, _equal(builder, block, 0x21))
-
-
-def _is_blank(builder: _Builder, block: _Value) -> _Value:
-    return builder.or_(_equal(builder, block, 0x20), _is_between(builder, block, 0x09, 0x0D))
-
-
-def _is_record_end(builder: _Builder, block: _Value) -> _Value:
-    return _equal(builder, block, 0xFF)
-
-
-def _is_punctuation_lead(builder: _Builder, block: _Value) -> _Value:
-    return _equal(builder, block, 0xE2)
-
-
-def _is_zero_continuation(builder: _Builder, block: _Value) -> _Value:
-    return _equal(builder, block, 0x80)
-
-
-def _is_continuation(builder: _Builder, block: _Value) -> _Value:
-    return builder.icmp_signed("<", block, _fill(-64))
-
-
-def _mask(kind: Callable[[_Builder, _Value], _Value]) -> _Value:
-    def typed(context: object, address: object) -> _Value:
+    def define(context: object, address: object) -> _Value:
         def generate(_context: object, builder: _Builder, _signature: object, arguments: _Value) -> _Value:
             pointer = builder.inttoptr(arguments[0], ir.PointerType())
             block = builder.load(pointer, typ=_BLOCK)
             block.align = 1
-            return builder.bitcast(kind(builder, block), _WORD)
+            return builder.bitcast(test(builder, block), _WORD)
 
         return types.uint64(types.int64), generate
 
-    return intrinsic(typed)
+    return intrinsic(define)
 
 
-word_mask = _mask(_is_word)
-high_mask = _mask(_is_high)
-newline_mask = _mask(_is_newline)
-stop_mask = _mask(_is_stop)
-blank_mask = _mask(_is_blank)
-record_end_mask = _mask(_is_record_end)
-punctuation_lead_mask = _mask(_is_punctuation_lead)
-zero_continuation_mask = _mask(_is_zero_continuation)
-continuation_mask = _mask(_is_continuation)
+_IS_HIGH = _compare("<", 0)
+_IS_LETTER = _lowered(_between(0x61, 0x7A))
+
+word_mask = _mask(_any(_IS_LETTER, _between(0x30, 0x39), _compare("==", 0x5F), _IS_HIGH))
+high_mask = _mask(_IS_HIGH)
+newline_mask = _mask(_compare("==", 0x0A))
+stop_mask = _mask(_any(_compare("==", 0x2E), _compare("==", 0x3F), _compare("==", 0x21)))
+blank_mask = _mask(_any(_compare("==", 0x20), _between(0x09, 0x0D)))
+record_end_mask = _mask(_compare("==", 0xFF))
+punctuation_lead_mask = _mask(_compare("==", 0xE2))
+zero_continuation_mask = _mask(_compare("==", 0x80))
+continuation_mask = _mask(_compare("<", -64))
 
 
 @intrinsic

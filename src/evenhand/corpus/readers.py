@@ -6,19 +6,28 @@ Everything streams. What cannot be read is reported with its file and byte, and 
 from __future__ import annotations
 
 import contextlib
-import json
+import queue
 import re
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from typing import IO, BinaryIO
 
 import numpy as np
 import polars as pl
 
-from evenhand.core.digests import Json
 from evenhand.core.files import max_decompressed_size
-from evenhand.corpus.row_readers import CsvRows, JsonElements, holds_json_lines, read_column
+from evenhand.corpus.row_readers import (
+    RECORD_SIZE,
+    CsvRows,
+    JsonElements,
+    JsonValue,
+    holds_json_lines,
+    read_json_lines,
+)
 from evenhand.corpus.text_blocks import (
     BLOCK,
     ByteBlock,
@@ -28,8 +37,7 @@ from evenhand.corpus.text_blocks import (
     read_dump_articles,
     read_pieces,
 )
-from evenhand.store.parquet import scan_parquet
-from evenhand.store.parquet_check import Page, check_parquet
+from evenhand.store.parquet import Page, check_parquet, scan_parquet
 from evenhand.store.table_files import PARQUET_ERRORS, first_error_line, text_sizes, to_text_table
 from evenhand.store.text_sources import READ_ERRORS, Format, ReadProblem, TextSource, open_source
 
@@ -49,6 +57,36 @@ class ColumnError(Exception):
     """A table without a column that could be the text."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A source that is being read."""
+
+    source: TextSource
+    report: Report
+    column: str | None
+    span: tuple[int, int] | None
+
+    def note(self, place: int | None, reason: str) -> None:
+        """Report what is wrong at a byte."""
+        self.report(ReadProblem(self.source.path, place, reason))
+
+    def find_column(self, names: list[str]) -> str | None:
+        """The column of the texts: the one that was named, else the first that is usual."""
+        if self.column is not None:
+            return self.column if self.column in names else None
+        by_lower = {name.lower(): name for name in reversed(names)}
+        return next((by_lower[name] for name in TEXT_COLUMNS if name in by_lower), None)
+
+    def require_column(self, names: list[str]) -> str:
+        """The same, or an error."""
+        if column := self.find_column(names):
+            return column
+        wanted = repr(self.column) if self.column else f"such as {', '.join(TEXT_COLUMNS[:4])}"
+        raise ColumnError(
+            f"has no column {wanted} (it has {', '.join(names) or 'none'}); name one with --text"
+        )
+
+
 def has_records(source: TextSource) -> bool:
     """Whether a source is made of records, not of running text."""
     return source.format != "text"
@@ -65,54 +103,58 @@ def read_blocks(
         column: The column or key of the texts, for tables.
         span: Read only this range of an unpacked file, from one start of a line to another.
     """
+    reading = _Reading(source, report, column, span)
     try:
         unpacked, raw = open_source(source)
     except OSError as error:
-        report(ReadProblem(source.path, None, f"cannot be opened: {error.strerror or error}; not counted"))
+        reading.note(None, f"cannot be opened: {error.strerror or error}; not counted")
         return
     with raw, unpacked:
         try:
-            yield from _READERS[source.format](unpacked, source, report, column, span)
+            if has_records(source):
+                yield from _join_records(_RECORDS[source.format](unpacked, reading))
+            else:
+                yield from _read_text(unpacked, reading)
         except READ_ERRORS as error:
-            place = _place(raw)
-            report(
-                ReadProblem(
-                    source.path,
-                    place,
-                    f"cannot be read on: {error or type(error).__name__}; counted up to here",
-                )
-            )
+            place = None
+            with contextlib.suppress(OSError, ValueError):
+                place = raw.tell()
+            reading.note(place, f"cannot be read on: {error or type(error).__name__}; counted up to here")
         except ColumnError as error:
-            report(ReadProblem(source.path, 0, f"{error}; not counted"))
+            reading.note(0, f"{error}; not counted")
 
 
-def _place(raw: BinaryIO) -> int | None:
+def _join_records(texts: Iterator[RecordText]) -> Iterator[ByteBlock]:
+    """The texts, about a mebibyte at a time; those before an error come before it."""
+    batch, size = list[RecordText](), 0
     try:
-        return raw.tell()
-    except (OSError, ValueError):
-        return None
+        for text in texts:
+            batch.append(text)
+            size += len(text.text) + RECORD_SIZE
+            if size >= BLOCK:
+                yield join_texts(batch)
+                batch, size = [], 0
+    except READ_ERRORS:
+        if batch:
+            yield join_texts(batch)
+        raise
+    if batch:
+        yield join_texts(batch)
 
 
-def _text(
-    file: BinaryIO, source: TextSource, report: Report, column: str | None, span: tuple[int, int] | None
-) -> Iterator[ByteBlock]:
-    for number, block in enumerate(read_pieces(file, span)):
-        if number == 0 and (span is None or span[0] == 0):
-            problem = _not_text(source, block)
-            if problem:
-                report(problem)
+def _read_text(file: BinaryIO, reading: _Reading) -> Iterator[ByteBlock]:
+    for number, block in enumerate(read_pieces(file, reading.span)):
+        if number == 0 and (reading.span is None or reading.span[0] == 0):
+            if block[:2] in (b"\xff\xfe", b"\xfe\xff"):
+                reading.note(0, "is UTF-16, not UTF-8; not counted")
+                return
+            if (zero := block.find(b"\0")) >= 0:
+                reading.note(zero, "is not text (a zero byte); not counted")
                 return
             if block.startswith(_BOM):
                 # Blanks, so that every byte keeps its place.
                 block = b" " * len(_BOM) + block[len(_BOM) :]
         yield ByteBlock(block)
-
-
-def _not_text(source: TextSource, block: bytes) -> ReadProblem | None:
-    if block[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return ReadProblem(source.path, 0, "is UTF-16, not UTF-8; not counted")
-    zero = block.find(b"\0")
-    return ReadProblem(source.path, zero, "is not text (a zero byte); not counted") if zero >= 0 else None
 
 
 def find_line_start(file: BinaryIO, place: int) -> int:
@@ -139,8 +181,8 @@ def find_document_start(file: BinaryIO, place: int) -> int:
     file.seek(place - 1)
     window = file.read(BLOCK)
     # The line that holds the byte before the place may itself be the empty one.
-    found = _EMPTY_LINE.search(window)
-    return place - 1 + found.end() if found else find_line_start(file, place)
+    empty = _EMPTY_LINE.search(window)
+    return place - 1 + empty.end() if empty else find_line_start(file, place)
 
 
 def has_empty_lines(data: bytes) -> bool:
@@ -159,124 +201,47 @@ def holds_lines(source: TextSource) -> bool:
         return True
 
 
-def _json(
-    file: BinaryIO, source: TextSource, report: Report, column: str | None, span: tuple[int, int] | None
-) -> Iterator[ByteBlock]:
-    found = read_pieces(file, span)
-    first = next(found, b"")
-    whole = chain([first], found)
-    if span is None and not holds_json_lines(first):
-        yield from _json_array(whole, source, report, column)
-    else:
-        yield from _json_lines(whole, source, report, column, span[0] if span else 0)
+def _read_json(file: BinaryIO, reading: _Reading) -> Iterator[RecordText]:
+    pieces = read_pieces(file, reading.span)
+    first = next(pieces, b"")
+    pieces, start = chain([first], pieces), reading.span[0] if reading.span else 0
+    is_lines = reading.span is not None or holds_json_lines(first)
+    values: Iterable[JsonValue] = (
+        read_json_lines(pieces, place=start, longest=LONGEST_RECORD)
+        if is_lines
+        else JsonElements(pieces, longest=LONGEST_RECORD, report=reading.note)
+    )
+    for place, value, error in values:
+        if isinstance(value, dict) and (name := reading.find_column(list(value))) is not None:
+            value = value[name]
+        if isinstance(value, str):
+            yield RecordText(place, value)
+        else:
+            reading.note(place, error or f"a {'line' if is_lines else 'value'} has no text; not counted")
 
 
-def _json_array(
-    found: Iterator[bytes], source: TextSource, report: Report, column: str | None
-) -> Iterator[ByteBlock]:
-    values, texts, size = JsonElements(found, longest=LONGEST_RECORD), list[RecordText](), 0
+def _read_csv(file: BinaryIO, reading: _Reading) -> Iterator[RecordText]:
+    delimiter = "\t" if reading.source.format == "tsv" else ","
+    reader = CsvRows(file, delimiter=delimiter, longest=LONGEST_ROW, report=reading.note)
     try:
-        for place, value, error in values:
-            text = ReadProblem("", None, error) if error else _row_text(value, column, "a value")
-            if isinstance(text, ReadProblem):
-                report(ReadProblem(source.path, place, text.reason))
-                continue
-            texts.append(RecordText(place, text))
-            size += len(text)
-            if size >= BLOCK:
-                yield from join_texts(texts)
-                texts, size = [], 0
-    except READ_ERRORS:
-        yield from join_texts(texts)
-        raise
+        rows = iter(reader)
+        header = next(rows, [])
+        number = header.index(reading.require_column(header))
+        for row in rows:
+            if number < len(row):
+                yield RecordText(reader.place, row[number])
+            elif row:
+                reading.note(reader.place, f"line {reader.line} has no such cell; not counted")
     finally:
-        if values.first_bad is not None:
-            report(ReadProblem(source.path, values.first_bad, "is not UTF-8 here; such bytes separate words"))
-    yield from join_texts(texts)
+        reader.close()
 
 
-def _json_lines(
-    found: Iterator[bytes], source: TextSource, report: Report, column: str | None, begin: int
-) -> Iterator[ByteBlock]:
-    for batch in _line_batches(found, begin):
-        texts = []
-        for place, line in batch:
-            text = _json_text(line, column)
-            if isinstance(text, ReadProblem):
-                report(ReadProblem(source.path, place, text.reason))
-            elif text is not None:
-                texts.append(RecordText(place, text))
-        yield from join_texts(texts)
-
-
-def _line_batches(found: Iterator[bytes], begin: int) -> Iterator[list[tuple[int, bytes | None]]]:
-    """Lines with the places they begin at; null stands for one that is too long."""
-    begun, size = list[bytes](), 0
-    for block in found:
-        *ended, rest = block.split(b"\n")
-        batch: list[tuple[int, bytes | None]] = []
-        for part in ended:
-            size += len(part)
-            batch.append((begin, b"".join((*begun, part)) if size <= LONGEST_RECORD else None))
-            begin, begun, size = begin + size + 1, [], 0
-        size += len(rest)
-        begun = [*begun, rest] if size <= LONGEST_RECORD else []
-        if batch:
-            yield batch
-    if size:
-        yield [(begin, b"".join(begun) if size <= LONGEST_RECORD else None)]
-
-
-def _json_text(line: bytes | None, column: str | None) -> str | ReadProblem | None:
-    if line is None:
-        return ReadProblem("", None, f"a line is longer than {LONGEST_RECORD >> 20} MiB; not counted")
-    if not line.strip():
-        return None
+def _read_parquet(file: BinaryIO, reading: _Reading) -> Iterator[RecordText]:
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return ReadProblem("", None, f"a line is not JSON ({error}); not counted")
-    return _row_text(row, column, "a line")
-
-
-def _row_text(row: Json, column: str | None, what: str) -> str | ReadProblem:
-    if isinstance(row, str):
-        return row
-    name = _column(list(row), column) if isinstance(row, dict) else None
-    text = row.get(name) if isinstance(row, dict) and name is not None else None
-    return text if isinstance(text, str) else ReadProblem("", None, f"{what} has no text; not counted")
-
-
-def _csv(
-    file: BinaryIO, source: TextSource, report: Report, column: str | None, span: tuple[int, int] | None
-) -> Iterator[ByteBlock]:
-    def told(place: int, reason: str) -> None:
-        report(ReadProblem(source.path, place, reason))
-
-    def short() -> None:
-        told(rows.place, f"line {rows.line} has no such cell; not counted")
-
-    delimiter = "\t" if source.format == "tsv" else ","
-    rows = CsvRows(file, delimiter=delimiter, longest=LONGEST_ROW, report=told)
-    try:
-        header = next(iter(rows), [])
-        place = header.index(_require_column(header, column))
-        for texts in read_column(rows, place, letters=BLOCK, short=short, broken=READ_ERRORS):
-            yield from join_texts(texts)
-    finally:
-        first_bad = rows.close()
-        if first_bad is not None:
-            told(first_bad, "is not UTF-8 here; such bytes separate words")
-
-
-def _parquet(
-    file: BinaryIO, source: TextSource, report: Report, column: str | None, span: tuple[int, int] | None
-) -> Iterator[ByteBlock]:
-    try:
-        with _on_disk(file, source) as path:
-            yield from _parquet_texts(path, source, report, column)
+        with _on_disk(file, reading.source) as path:
+            yield from _read_parquet_texts(path, reading)
     except PARQUET_ERRORS as error:
-        report(ReadProblem(source.path, 0, f"is not Parquet ({first_error_line(error)}); not counted"))
+        reading.note(0, f"is not Parquet ({first_error_line(error)}); not counted")
 
 
 @contextlib.contextmanager
@@ -299,9 +264,9 @@ def _copy(file: BinaryIO, copy: IO[bytes], most: int | None) -> None:
             raise OSError(f"it unpacks to more than {most >> 20:,} MiB")
 
 
-def _parquet_texts(path: str, source: TextSource, report: Report, column: str | None) -> Iterator[ByteBlock]:
+def _read_parquet_texts(path: str, reading: _Reading) -> Iterator[RecordText]:
     columns = check_parquet(path).columns
-    name = _require_column(list(columns), column)
+    name = reading.require_column(list(columns))
     if columns[name].is_nested:
         raise ColumnError(f"the column {name!r} holds lists or structs, not texts; name another with --text")
     table, start = scan_parquet(path).select(name), 0
@@ -310,11 +275,11 @@ def _parquet_texts(path: str, source: TextSource, report: Report, column: str | 
         sizes = text_sizes(part.to_series())
         for first, last in _cut_by_bytes(sizes):
             if sizes[first] > LONGEST_RECORD:
-                reason = f"row {start + first} is longer than {LONGEST_RECORD >> 20} MiB; not counted"
-                report(ReadProblem(source.path, None, reason))
+                size = LONGEST_RECORD >> 20
+                reading.note(None, f"row {start + first} is longer than {size} MiB; not counted")
                 continue
             texts = enumerate(to_text_table(part[first:last]).to_series().to_list(), start + first)
-            yield from join_texts([RecordText(row, text) for row, text in texts if text is not None])
+            yield from (RecordText(row, text) for row, text in texts if text is not None)
         start += rows
 
 
@@ -343,41 +308,58 @@ def _cut_by_bytes(sizes: pl.Series) -> Iterator[tuple[int, int]]:
         first, before = last, int(ends[last - 1])
 
 
-def _mediawiki(
-    file: BinaryIO, source: TextSource, report: Report, column: str | None, span: tuple[int, int] | None
-) -> Iterator[ByteBlock]:
-    def told(place: int, reason: str) -> None:
-        report(ReadProblem(source.path, place, reason))
-
-    for text in read_dump_articles(read_pieces(file), longest=LONGEST_ROW, report=told):
-        yield from join_texts([text])
+def _read_mediawiki(file: BinaryIO, reading: _Reading) -> Iterator[RecordText]:
+    return read_dump_articles(read_pieces(file), longest=LONGEST_ROW, report=reading.note)
 
 
-def _require_column(names: list[str], column: str | None) -> str:
-    found = _column(names, column)
-    if found is None:
-        wanted = repr(column) if column else f"such as {', '.join(TEXT_COLUMNS[:4])}"
-        raise ColumnError(
-            f"has no column {wanted} (it has {', '.join(names) or 'none'}); name one with --text"
-        )
-    return found
-
-
-def _column(names: list[str], column: str | None) -> str | None:
-    if column is not None:
-        return column if column in names else None
-    by_lower = {name.lower(): name for name in reversed(names)}
-    return next((by_lower[name] for name in TEXT_COLUMNS if name in by_lower), None)
-
-
-_Reader = Callable[
-    [BinaryIO, TextSource, Report, "str | None", "tuple[int, int] | None"], Iterator[ByteBlock]
-]
-_READERS: Mapping[Format, _Reader] = {
-    "text": _text,
-    "jsonl": _json,
-    "csv": _csv,
-    "tsv": _csv,
-    "parquet": _parquet,
-    "mediawiki": _mediawiki,
+_RECORDS: Mapping[Format, Callable[[BinaryIO, _Reading], Iterator[RecordText]]] = {
+    "jsonl": _read_json,
+    "csv": _read_csv,
+    "tsv": _read_csv,
+    "parquet": _read_parquet,
+    "mediawiki": _read_mediawiki,
 }
+
+
+class PrefetchReader:
+    """A stream that is read by another thread: bytes are unpacked while those before them are counted."""
+
+    def __init__(self, stream: Iterator[ByteBlock], *, depth: int) -> None:
+        self._stream, self._depth = stream, depth
+        self.reading, self.wait_seconds = 0.0, 0.0
+
+    def __iter__(self) -> Iterator[ByteBlock]:
+        if not self._depth:
+            yield from self._read_timed()
+            return
+        ready: queue.Queue[ByteBlock | BaseException | None] = queue.Queue(self._depth)
+        reader = threading.Thread(target=self._read, args=(ready,), daemon=True)
+        reader.start()
+        while (item := self._next(ready)) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+        reader.join()
+
+    def _next(self, ready: queue.Queue[ByteBlock | BaseException | None]) -> ByteBlock | BaseException | None:
+        before = time.perf_counter()
+        item = ready.get()
+        self.wait_seconds += time.perf_counter() - before
+        return item
+
+    def _read(self, ready: queue.Queue[ByteBlock | BaseException | None]) -> None:
+        try:
+            for block in self._read_timed():
+                ready.put(block)
+            ready.put(None)
+        except BaseException as error:
+            ready.put(error)
+
+    def _read_timed(self) -> Iterator[ByteBlock]:
+        while True:
+            before = time.perf_counter()
+            block = next(self._stream, None)
+            self.reading += time.perf_counter() - before
+            if block is None:
+                return
+            yield block

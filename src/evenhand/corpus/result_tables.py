@@ -18,7 +18,7 @@ from evenhand.corpus.tokenisation import CountingMode
 from evenhand.stats.corrections import benjamini_hochberg
 from evenhand.stats.intervals import wilson_interval
 from evenhand.stats.quantiles import t_quantile, t_two_sided
-from evenhand.store.corpus_schemas import CORPUS_SCHEMAS
+from evenhand.store.schemas import CONTRASTS, COOCCURRENCE, OCCURRENCE, SAMPLES
 
 Floats = npt.NDArray[np.float64]
 Column = npt.NDArray[np.int64]
@@ -74,7 +74,7 @@ def log_odds_ratio(both: Column, group: Column, base_both: Column, base: Column)
     a, b, c, d = sizes
     influence = parts[0] / a - parts[1] / b - parts[2] / c + parts[3] / d
     log = math.log(a) + math.log(d) - math.log(b) - math.log(c)
-    return LogRatio(log, influence, _count_filled(group + base), min(_kish(group), _kish(base)) - 1)
+    return LogRatio(log, influence, int(np.count_nonzero(group + base)), min(_kish(group), _kish(base)) - 1)
 
 
 def log_mutual_information(both: Column, emotion: Column, group: Column, units: Column) -> LogRatio | None:
@@ -86,7 +86,7 @@ def log_mutual_information(both: Column, emotion: Column, group: Column, units: 
     n_both, n_emotion, n_group, n = sizes
     influence = both / n_both - emotion / n_emotion - group / n_group + units / n
     log = math.log(n_both) + math.log(n) - math.log(n_emotion) - math.log(n_group)
-    return LogRatio(log, influence, _count_filled(units), min(_kish(group), _kish(units)) - 1)
+    return LogRatio(log, influence, int(np.count_nonzero(units)), min(_kish(group), _kish(units)) - 1)
 
 
 def log_rate(events: Column, units: Column) -> LogRatio | None:
@@ -95,9 +95,8 @@ def log_rate(events: Column, units: Column) -> LogRatio | None:
     if sizes is None:
         return None
     n_events, n = sizes
-    return LogRatio(
-        math.log(n_events / n), events / n_events - units / n, _count_filled(units), _kish(units) - 1
-    )
+    influence = events / n_events - units / n
+    return LogRatio(math.log(n_events / n), influence, int(np.count_nonzero(units)), _kish(units) - 1)
 
 
 def to_ratio(link: LogRatio | None, *, level: float = 0.95) -> AssociationEstimate:
@@ -130,29 +129,25 @@ def share_estimate(
     At a share of 0 or 1 the data cannot tell how alike the units of a document are: each document is then
     taken as one independent observation, the worst case.
     """
-    n, found = int(units.sum()), int(events.sum())
+    n, n_events = int(units.sum()), int(events.sum())
     if not n:
         return AssociationEstimate(reason="no units")
-    value = found / n
-    blocks, df = _count_filled(units), _kish(units) - 1
+    value = n_events / n
+    blocks, df = int(np.count_nonzero(units)), _kish(units) - 1
     if blocks < 2 or df < 1:
         return AssociationEstimate(value, reason=FEW_DOCUMENTS)
     effective = min(float(n), _count_distinct(documents, blocks, units.size))
-    if 0 < found < n:
+    if 0 < n_events < n:
         influence = (events - value * units) / n
         variance = blocks / (blocks - 1) * float(influence @ influence)
         effective = min(float(n), value * (1 - value) / variance) if variance else float(n)
-    low, high = wilson_interval(value, effective, t_quantile((1 + level) / 2, df))
+    low, high = map(float, wilson_interval(value, effective, t_quantile((1 + level) / 2, df)))
     return AssociationEstimate(value, low, high)
 
 
 def _positive_totals(parts: tuple[Column, ...]) -> tuple[int, ...] | None:
     totals = tuple(int(part.sum()) for part in parts)
     return totals if min(totals) > 0 else None
-
-
-def _count_filled(units: Column) -> int:
-    return int(np.count_nonzero(units))
 
 
 def _count_distinct(documents: int, filled: int, blocks: int) -> float:
@@ -171,7 +166,6 @@ def _kish(sizes: Column) -> float:
 
 NO_GROUP = "the group does not occur"
 BASELINE = "the baseline itself"
-_MILLION = 1e6
 
 Row = dict[str, str | int | float | None]
 
@@ -208,29 +202,15 @@ def occurrence_table(
 
     ``standard_deviation`` is that of the counts over the emotions of a corpus (ddof 1).
     """
-    rows: list[Row] = []
+    rows: list[tuple[object, ...]] = []
     for corpus, (counts, blocks, documents) in corpora.items():
         values = counts.emotions.tolist()
-        spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
+        total, spread = sum(values), float(np.std(values, ddof=1)) if len(values) > 1 else None
         for i, (emotion, count) in enumerate(zip(terms.emotions, values, strict=True)):
-            found = share_estimate(blocks.emotions[:, i], blocks.units, documents=documents, level=level)
-            rows.append(
-                {
-                    "corpus": corpus,
-                    "emotion": emotion,
-                    "count": count,
-                    "sentences": counts.units,
-                    "per_million": _millionth(found.value),
-                    "low": _millionth(found.low),
-                    "high": _millionth(found.high),
-                    "percent": _percent(count, sum(values)),
-                    "total": sum(values),
-                    "standard_deviation": spread,
-                    "n_clusters": documents,
-                    "null_reason": found.reason,
-                }
-            )
-    return _table("occurrence", rows)
+            rate = share_estimate(blocks.emotions[:, i], blocks.units, documents=documents, level=level)
+            start = (corpus, emotion, count, counts.units, *map(_millionth, rate[:3]))
+            rows.append((*start, _percent(count, total), total, spread, documents, rate.reason))
+    return pl.DataFrame(rows, schema=dict(OCCURRENCE), orient="row")
 
 
 def cooccurrence_table(
@@ -249,7 +229,7 @@ def cooccurrence_table(
         for axis in range(len(terms.axes))
         for row in _axis_rows(corpus, of, terms, axis, counting, level)
     ]
-    return _add_adjusted_p(_table("cooccurrence", rows))
+    return _add_adjusted_p(pl.DataFrame(rows, schema=dict(COOCCURRENCE)))
 
 
 def contrast_table(
@@ -273,7 +253,7 @@ def contrast_table(
                 links = [_odds_ratio(part, i, number, axis) for part in (one, first)]
                 place = {"emotion": emotion, "axis": group.axis, "group": group.name}
                 rows.append({**keys, **place, **_contrast(links, level)})
-    return _add_adjusted_p(_table("contrasts", rows))
+    return _add_adjusted_p(pl.DataFrame(rows, schema=dict(CONTRASTS)))
 
 
 def sample_table(drawn: Mapping[str, Mapping[int, Sequence[SampledUnit]]], terms: TermList) -> pl.DataFrame:
@@ -283,14 +263,14 @@ def sample_table(drawn: Mapping[str, Mapping[int, Sequence[SampledUnit]]], terms
     for corpus, cells in drawn.items():
         for cell in sorted(cells):
             emotion, group = divmod(cell, groups + 1)
-            named = terms.groups[group] if group < groups else None
+            term_group = terms.groups[group] if group < groups else None
             place = {"emotion": emotions[emotion], "axis": "", "group": NONE}
-            if named:
-                place |= {"axis": named.axis, "group": named.name}
+            if term_group:
+                place |= {"axis": term_group.axis, "group": term_group.name}
             for _, file, sample, is_row in cells[cell]:
                 at = {"byte": None, "row": sample.place} if is_row else {"byte": sample.place, "row": None}
                 rows.append({"corpus": corpus, **place, "file": file, **at, "text": sample.text})
-    return _table("samples", rows)
+    return pl.DataFrame(rows, schema=dict(SAMPLES))
 
 
 def _axis_rows(
@@ -311,13 +291,8 @@ def _axis_rows(
             yield {
                 **_cell(corpus, emotion, name, group.name, shown, i),
                 **_rate(shown[:, i], units, documents, counting, level),
-                "odds_ratio": ratio.value,
-                "pmi": bits.value,
-                "low": ratio.low,
-                "high": ratio.high,
-                "pmi_low": bits.low,
-                "pmi_high": bits.high,
-                "p": ratio.p,
+                **dict(zip(("odds_ratio", "low", "high", "p"), ratio[:4], strict=True)),
+                **dict(zip(("pmi", "pmi_low", "pmi_high"), bits[:3], strict=True)),
                 "sentences": int(both.sum()),
                 "group_sentences": int(size.sum()),
                 "n_clusters": documents,
@@ -348,14 +323,8 @@ def _odds_ratio(blocks: BlockCounts, emotion: int, group: int, axis: int) -> Log
 
 def _contrast(links: Sequence[LogRatio | None], level: float) -> Row:
     one, first = links
-    found = to_ratio(one.minus(first) if one and first else None, level=level)
-    return {
-        "ratio": found.value,
-        "low": found.low,
-        "high": found.high,
-        "p": found.p,
-        "null_reason": found.reason,
-    }
+    estimate = to_ratio(one.minus(first) if one and first else None, level=level)
+    return dict(zip(("ratio", "low", "high", "p", "null_reason"), estimate, strict=True))
 
 
 def _cell(corpus: str, emotion: str, axis: str, group: str, shown: I64, i: int) -> Row:
@@ -372,17 +341,12 @@ def _cell(corpus: str, emotion: str, axis: str, group: str, shown: I64, i: int) 
 
 def _rate(events: I64, units: I64, documents: int, counting: CountingMode, level: float) -> Row:
     """Events per million units; distinct terms may be more than units, so that they are no share of them."""
-    found: AssociationEstimate
     if counting == "distinct" and events.any():
-        found = to_ratio(log_rate(events, units), level=level)
+        estimate = to_ratio(log_rate(events, units), level=level)
     else:
-        found = share_estimate(events, units, documents=documents, level=level)
+        estimate = share_estimate(events, units, documents=documents, level=level)
     names = ("per_million", "per_million_low", "per_million_high")
-    return dict(zip(names, map(_millionth, found[:3]), strict=True))
-
-
-def _table(name: str, rows: Sequence[Row]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=dict(CORPUS_SCHEMAS[name]))
+    return dict(zip(names, map(_millionth, estimate[:3]), strict=True))
 
 
 def _add_adjusted_p(table: pl.DataFrame) -> pl.DataFrame:
@@ -395,4 +359,4 @@ def _percent(part: int, whole: int) -> float | None:
 
 
 def _millionth(share: float | None) -> float | None:
-    return None if share is None else _MILLION * share
+    return None if share is None else 1e6 * share

@@ -1,33 +1,46 @@
-"""Rows of CSV and TSV with the places they begin at, as long as the file can be read.
+"""Rows of CSV and values of JSON with the places they begin at, as long as the file can be read.
 
-A quote that is never closed would swallow the rest of the file. It is noticed where the file ends, where
+A quote that is never closed would swallow the rest of the file. It is noticed at the end of the file, where
 something else than a separator follows the quote that seems to close it some lines on, or where the row
-becomes too long; then the line that holds it is taken as it stands, and those after it are read again.
+becomes too long; then its line is taken as it stands, and those after it are read again.
 """
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import json
 import re
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from itertools import chain
+from typing import BinaryIO, NamedTuple
 
 from evenhand.core.digests import Json
-from evenhand.corpus.text_blocks import RecordText, utf8_size
+from evenhand.corpus.text_blocks import utf8_size
 
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
-
-
-_BUFFER = 1 << 20
-_CELL = 64
+RECORD_SIZE = 64
 """What a cell or line takes beside its letters."""
-
-
 _LINE_ENDS = ("\n", "\r")
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
+
+Report = Callable[[int, str], None]
+"""Takes a byte and what is wrong there."""
+
+
+class _TextPlace:
+    """The place in a text decoded with ``surrogateescape``; reports the first byte that is not UTF-8."""
+
+    def __init__(self, report: Report) -> None:
+        self.byte, self._report, self._is_sound = 0, report, True
+
+    def add(self, text: str) -> None:
+        """Go on by a piece of text."""
+        if self._is_sound and not text.isascii() and (bad := _NOT_UTF8.search(text)):
+            self._is_sound = False
+            place = self.byte + utf8_size(text[: bad.start()])
+            self._report(place, "is not UTF-8 here; such bytes separate words")
+        self.byte += utf8_size(text)
 
 
 class _Line(NamedTuple):
@@ -50,12 +63,8 @@ class CsvRows:
         report: Takes the byte and what is wrong there.
     """
 
-    def __init__(
-        self, file: BinaryIO, *, delimiter: str, longest: int, report: Callable[[int, str], None]
-    ) -> None:
-        self._utf8_check = _Utf8Check(file)
-        buffered = io.BufferedReader(self._utf8_check, _BUFFER)
-        self._text = io.TextIOWrapper(buffered, encoding="utf-8", errors="surrogateescape", newline="")
+    def __init__(self, file: BinaryIO, *, delimiter: str, longest: int, report: Report) -> None:
+        self._text = io.TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline="")
         self._delimiter, self._longest, self._report = delimiter, longest, report
         self._lines = self._read_lines()
         self._again: list[_Line] = []
@@ -80,10 +89,9 @@ class CsvRows:
                 continue
             return
 
-    def close(self) -> int | None:
-        """Let go of the file; the byte where it first is not UTF-8."""
+    def close(self) -> None:
+        """Let go of the file."""
         self._text.detach()
-        return self._utf8_check.first_bad
 
     def _split_plain_line(self) -> list[str]:
         """The row of a line that is not CSV."""
@@ -104,7 +112,7 @@ class CsvRows:
     def _of_rows(self) -> Iterator[str]:
         letters = 0
         while (line := self._again.pop() if self._again else next(self._lines, None)) is not None:
-            letters = len(line.text) + _CELL + (letters if self._row else 0)
+            letters = len(line.text) + RECORD_SIZE + (letters if self._row else 0)
             if self._row and letters > self._longest:
                 self._again.append(line)
                 raise _LongError
@@ -112,83 +120,24 @@ class CsvRows:
             yield line.text
 
     def _read_lines(self) -> Iterator[_Line]:
-        number, place = 0, 0
+        number, place = 0, _TextPlace(self._report)
         while text := self._text.readline(self._longest):
-            number += 1
-            size = utf8_size(text)
-            if len(text) == self._longest and not text.endswith(_LINE_ENDS):
-                size += self._skip_line()
-                self._report(place, f"line {number} is longer than {self._longest >> 20} MiB; not counted")
-            else:
-                yield _Line(number, place, _readable(text.removeprefix("\ufeff") if not place else text))
-            place += size
-
-    def _skip_line(self) -> int:
-        size = 0
-        while part := self._text.readline(self._longest):
-            size += utf8_size(part)
-            if part.endswith(_LINE_ENDS):
-                break
-        return size
+            number, start = number + 1, place.byte
+            place.add(text)
+            if len(text) < self._longest or text.endswith(_LINE_ENDS):
+                yield _Line(number, start, _show_damage(text if start else text.removeprefix("\ufeff")))
+                continue
+            while (part := self._text.readline(self._longest)) and not part.endswith(_LINE_ENDS):
+                place.add(part)
+            place.add(part)
+            self._report(start, f"line {number} is longer than {self._longest >> 20} MiB; not counted")
 
 
-def read_column(
-    rows: CsvRows, place: int, *, letters: int, short: Callable[[], None], broken: tuple[type[Exception], ...]
-) -> Iterator[list[RecordText]]:
-    """The cells of one column, about so many letters at a time; those before an error come before it."""
-    found, size = list[RecordText](), 0
-    try:
-        for row in rows:
-            if place < len(row):
-                found.append(RecordText(rows.place, row[place]))
-                size += len(row[place]) + _CELL
-            elif row:
-                short()
-            if size >= letters:
-                yield found
-                found, size = [], 0
-    except broken:
-        yield found
-        raise
-    yield found
-
-
-def _readable(text: str) -> str:
-    """The text with what is not UTF-8 shown as such."""
+def _show_damage(text: str) -> str:
+    """The text with what is not UTF-8 as U+FFFD."""
     if text.isascii():
         return text
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-class _Utf8Check(io.RawIOBase):
-    """A stream that passes its bytes on and notes where they first are not UTF-8."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        # What was unpacked before a packed file turned out to be cut short must not be lost.
-        self._read, self._place = getattr(file, "read1", file.read), 0
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-        self.first_bad: int | None = None
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        """Fill the buffer."""
-        view = memoryview(buffer)
-        data = self._read(view.nbytes)
-        view[: len(data)] = data
-        if self.first_bad is None:
-            self._check(data)
-        self._place += len(data)
-        return len(data)
-
-    def _check(self, data: bytes) -> None:
-        waiting = len(self._decoder.getstate()[0])
-        try:
-            self._decoder.decode(data, final=not data)
-        except UnicodeDecodeError as error:
-            self.first_bad = self._place - waiting + error.start
 
 
 _BLANK = re.compile(r"[ \t\r\n\ufeff]*")
@@ -196,13 +145,12 @@ _OUTSIDE = re.compile(r'["{}\[\],]')
 _IN_STRING = re.compile(r'["\\\n]')
 """A string holds no line end: one that has lost its end is over there."""
 _LINE_END = re.compile("\n")
-_NOT_UTF8 = re.compile("[\udc80-\udcff]")
 _LONGEST_WORD = 16
 """Letters of a value that may be cut by the end of what was read, such as ``-Infinity``."""
 
 
-class JsonElement(NamedTuple):
-    """An element, or why there is none."""
+class JsonValue(NamedTuple):
+    """A value of a file, or why there is none."""
 
     place: int
     """The byte at which it begins."""
@@ -216,23 +164,47 @@ def holds_json_lines(head: bytes) -> bool:
     return not head.startswith(b"[") and head.split(b"\n", 1)[0].strip() != b"{"
 
 
+def read_json_lines(pieces: Iterator[bytes], *, place: int, longest: int) -> Iterator[JsonValue]:
+    """The values of lines that are not empty; ``place`` is the byte at which the pieces begin."""
+    parts, size = list[bytes](), 0
+    # The file may end without a line end.
+    for piece in chain(pieces, [b"\n"]):
+        *ends, rest = piece.split(b"\n")
+        for end in ends:
+            size += len(end)
+            if size > longest:
+                yield JsonValue(place, None, f"a line is longer than {longest >> 20} MiB; not counted")
+            elif (line := b"".join((*parts, end))).strip():
+                yield _parse_line(place, line)
+            place, parts, size = place + size + 1, [], 0
+        size += len(rest)
+        parts = [*parts, rest] if size <= longest else []
+
+
+def _parse_line(place: int, line: bytes) -> JsonValue:
+    try:
+        return JsonValue(place, json.loads(line))
+    except (ValueError, RecursionError) as error:
+        return JsonValue(place, None, f"a line is not JSON ({error}); not counted")
+
+
 class JsonElements:
     """The elements of arrays, or values that follow each other, from pieces of a file.
 
     Args:
         pieces: The bytes.
         longest: Letters that an element may have: one that does not end must not fill the memory.
+        report: Takes the byte where the text first is not UTF-8.
     """
 
-    def __init__(self, pieces: Iterator[bytes], *, longest: int) -> None:
+    def __init__(self, pieces: Iterator[bytes], *, longest: int, report: Report) -> None:
         self._pieces, self._longest = pieces, longest
-        self._text, self._at, self._byte, self._read = "", 0, 0, 0
-        self._letters = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._text, self._at, self._byte = "", 0, 0
+        self._letters = getincrementaldecoder("utf-8")("surrogateescape")
+        self._end = _TextPlace(report)
         self._decoder = json.JSONDecoder()
-        self.first_bad: int | None = None
-        """The byte where the text first is not UTF-8."""
 
-    def __iter__(self) -> Iterator[JsonElement]:
+    def __iter__(self) -> Iterator[JsonValue]:
         opened: int | None = None
         while letter := self._next_letter():
             if letter == "," and opened is not None:
@@ -244,24 +216,24 @@ class JsonElements:
                 opened = None
                 self._take(1)
             elif letter in ",]":
-                yield JsonElement(self._byte, None, f"a {letter!r} stands where none can; it is skipped")
+                yield JsonValue(self._byte, None, f"a {letter!r} stands where none can; it is skipped")
                 self._take(1)
             else:
                 yield self._value()
         if opened is not None:
-            yield JsonElement(opened, None, "the array that begins here does not end; counted up to there")
+            yield JsonValue(opened, None, "the array that begins here does not end; counted up to there")
 
     def _next_letter(self) -> str:
         """The first letter that is not blank; empty at the end."""
         while True:
-            found = _BLANK.match(self._text, self._at)
-            self._take((found.end() if found else self._at) - self._at)
+            blank = _BLANK.match(self._text, self._at)
+            self._take((blank.end() if blank else self._at) - self._at)
             if self._at < len(self._text):
                 return self._text[self._at]
             if not self._more():
                 return ""
 
-    def _value(self) -> JsonElement:
+    def _value(self) -> JsonValue:
         place = self._byte
         while True:
             if len(self._text) - self._at > self._longest:
@@ -281,16 +253,15 @@ class JsonElements:
                 # A number that reaches the end of what was read may go on.
                 if end < len(self._text) or not self._more():
                     self._take(end - self._at)
-                    return JsonElement(place, value)
+                    return JsonValue(place, value)
         self._skip()
-        return JsonElement(place, None, error)
+        return JsonValue(place, None, error)
 
     def _is_cut(self, failure: Exception) -> bool:
-        """Whether more text could mend it."""
-        if not isinstance(failure, json.JSONDecodeError):
-            return False
-        is_late = failure.pos >= len(self._text) - _LONGEST_WORD
-        return is_late or failure.msg.startswith("Unterminated string")
+        """Whether more text could make a value of it."""
+        return isinstance(failure, json.JSONDecodeError) and (
+            failure.pos >= len(self._text) - _LONGEST_WORD or failure.msg.startswith("Unterminated string")
+        )
 
     def _skip(self) -> None:
         """Go on to the comma or bracket that ends a damaged element."""
@@ -316,30 +287,24 @@ class JsonElements:
 
     def _search(self, pattern: re.Pattern[str]) -> str:
         """Go on to what is looked for, and give its letter; empty at the end."""
-        while (found := pattern.search(self._text, self._at)) is None:
+        while (match := pattern.search(self._text, self._at)) is None:
             self._take(len(self._text) - self._at)
             if not self._more():
                 return ""
-        self._take(found.start() - self._at)
-        return found[0]
+        self._take(match.start() - self._at)
+        return match[0]
 
     def _take(self, letters: int) -> None:
-        taken = self._text[self._at : self._at + letters]
-        self._byte += utf8_size(taken)
-        self._at += len(taken)
+        piece = self._text[self._at : self._at + letters]
+        self._byte += utf8_size(piece)
+        self._at += len(piece)
 
     def _more(self) -> bool:
         """Read as much again as is held, so that an element is begun anew a few times only."""
         parts, size = [self._text[self._at :]], 0
         while size <= len(parts[0]) and (piece := next(self._pieces, None)) is not None:
-            parts.append(self._decode(piece))
+            parts.append(self._letters.decode(piece))
+            self._end.add(parts[-1])
             size += len(parts[-1])
         self._text, self._at = "".join(parts), 0
         return size > 0
-
-    def _decode(self, piece: bytes) -> str:
-        text = self._letters.decode(piece)
-        if self.first_bad is None and not text.isascii() and (found := _NOT_UTF8.search(text)):
-            self.first_bad = self._read + utf8_size(text[: found.start()])
-        self._read += utf8_size(text)
-        return text

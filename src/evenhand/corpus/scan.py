@@ -28,7 +28,6 @@ from evenhand.corpus.shards import (
     TABLES,
     CorpusShard,
     CorpusTotal,
-    Engine,
     ScanTask,
     ShardResult,
     ShardTiming,
@@ -39,20 +38,18 @@ from evenhand.corpus.shards import (
     run_ray,
     write_shard_tables,
 )
-from evenhand.corpus.term_lists import TermList, builtin_terms, find_unmatchable, load_terms
+from evenhand.corpus.term_lists import builtin_terms, find_unmatchable, load_terms
 from evenhand.corpus.tokenisation import ClusterUnit, CountingMode, CountingUnit
 from evenhand.report.render_run import render
 from evenhand.report.wording import format_count
-from evenhand.store.corpus_schemas import PROBLEMS
 from evenhand.store.run import Run
 from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_timestamp
+from evenhand.store.schemas import PROBLEMS
 from evenhand.store.text_sources import ReadProblem, TextSource, find_sources
 
 STAGE = "count"
 COUNTER = 4
 """The version of what a shard holds: raised when finished shards can no longer be added to new ones."""
-
-
 _CLUSTERS: Mapping[ClusterUnit | None, str] = {
     None: "documents: records, texts between empty lines, or lines where a file has no empty line",
     "document": "documents: records, or texts between empty lines",
@@ -70,17 +67,17 @@ class CorpusScan:
     shards: tuple[CorpusShard, ...]
     task: ScanTask
     counting: CountingMode
-    level: float
-    engine: Engine
-    workers: int
-    address: str | None
+    options: CorpusOptions
     problems: tuple[ReadProblem, ...]
     """Found before counting: in the paths and in the term files."""
     notes: tuple[str, ...]
     identity: Mapping[str, Json]
     folder: Path
-    command: str
-    fresh: bool
+
+    @property
+    def workers(self) -> int:
+        """Shards counted at a time."""
+        return self.options["workers"] or os.cpu_count() or 1
 
     def plan(self) -> RunPlan:
         """What will be done, before it is done."""
@@ -97,8 +94,8 @@ class CorpusScan:
                 f"{groups:,} for {format_count(len(self.task.terms.groups), 'group')}",
                 f"count   {self.counting}, a unit is a {way.unit}, rule {way.rule}",
                 f"apart   {_CLUSTERS[self.task.cluster]}",
-                f"engine  {self.engine}, {format_count(self.workers, 'worker')}; plain text takes about "
-                f"{max(1, round(size / 4e8 / self.workers)):,} s",
+                f"engine  {self.options['engine']}, {format_count(self.workers, 'worker')}; plain text takes "
+                f"about {max(1, round(size / 4e8 / self.workers)):,} s",
                 f"folder  {self.folder}",
             ),
             folder=self.folder,
@@ -106,13 +103,13 @@ class CorpusScan:
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
         """Count what is not counted yet, then write tables and report."""
-        with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
+        with RunFolder(self.folder, identity=self.identity, fresh=self.options["fresh"]) as folder:
             self._begin(folder)
             with run_stage(folder, STAGE) as record:
                 started = time.perf_counter()
                 self._count(folder, progress)
                 totals, problems = self._total(folder)
-                record.update(_speed(totals.values(), time.perf_counter() - started))
+                record.update(describe_speed(totals.values(), time.perf_counter() - started))
                 record.update(items=len(self.shards), failed=len(problems))
             self._write(folder, totals, problems)
             folder.manifest["ended"] = utc_timestamp()
@@ -123,10 +120,14 @@ class CorpusScan:
     def _begin(self, folder: RunFolder) -> None:
         corpora = dict.fromkeys(source.corpus for source in self.sources)
         folder.manifest.update(
-            command=self.command,
+            command=self.options["command"] or "evenhand corpus",
             name=", ".join(corpora),
-            config={"counting": self.counting, "level": self.level},
-            execution={"engine": self.engine, "workers": self.workers, "address": self.address},
+            config={"counting": self.counting, "level": self.options["level"]},
+            execution={
+                "engine": self.options["engine"],
+                "workers": self.workers,
+                "address": self.options["address"],
+            },
             shards=describe_plan(self.shards),
             warnings=list(self.notes),
             ended=None,
@@ -136,37 +137,35 @@ class CorpusScan:
     def _count(self, folder: RunFolder, progress: Progress) -> None:
         left = [shard for shard in self.shards if not folder.has_shard(TABLES[-1], shard.key)]
         total = sum(shard.size for shard in self.shards)
-        if left and self.engine == "local":
+        if left and self.options["engine"] == "local":
             with progress.step("compiling the counter (once an installation)", None):
                 compile_kernel(self.task.vocabulary(), self.task.config)
         with progress.step("counting", max(1, total >> 20)) as advance:
             advance((total - sum(shard.size for shard in left)) >> 20)
-            for shard, counted in self._engine(left):
+            for shard, counted in self._count_shards(left) if left else ():
                 tables = write_shard_tables(counted)
                 for name in TABLES:
                     folder.write_shard(name, shard.key, tables[name])
                 advance(shard.size >> 20)
 
-    def _engine(self, shards: Sequence[CorpusShard]) -> Iterator[tuple[CorpusShard, ShardResult]]:
-        if not shards:
-            return iter(())
-        if self.engine == "ray":
-            return run_ray(shards, self.task, workers=self.workers, address=self.address)
+    def _count_shards(self, shards: Sequence[CorpusShard]) -> Iterator[tuple[CorpusShard, ShardResult]]:
+        if self.options["engine"] == "ray":
+            return run_ray(shards, self.task, workers=self.workers, address=self.options["address"])
         return run_local(shards, self.task, workers=self.workers)
 
     def _total(self, folder: RunFolder) -> tuple[dict[str, CorpusTotal], list[ReadProblem]]:
         totals, problems = dict[str, CorpusTotal](), list(self.problems)
         for shard in self.shards:
             tables = {name: folder.read_shards(name, [shard.key]).collect() for name in TABLES}
-            found = read_shard_tables(tables, self.task)
-            totals.setdefault(shard.source.corpus, CorpusTotal.of(self.task)).add(shard, found)
-            problems += found.problems
+            result = read_shard_tables(tables, self.task)
+            totals.setdefault(shard.source.corpus, CorpusTotal.of(self.task)).add(shard, result)
+            problems += result.problems
         return totals, problems
 
     def _write(
         self, folder: RunFolder, totals: Mapping[str, CorpusTotal], problems: Sequence[ReadProblem]
     ) -> None:
-        terms, level = self.task.terms, self.level
+        terms, level = self.task.terms, self.options["level"]
         corpora = {
             name: build_corpus_counts(total.counts, total.blocks, documents=sum(total.documents.values()))
             for name, total in totals.items()
@@ -199,7 +198,8 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
     """A scan with inputs found and terms read, so that ``plan`` can be shown before ``run``."""
     sources, missing = find_sources([paths] if isinstance(paths, Path | str) else paths)
     is_paper = options["preset"] == "paper"
-    terms = _terms(options["terms"])
+    lists = options["terms"]
+    terms = load_terms([lists] if isinstance(lists, Path | str) else lists) if lists else builtin_terms()
     counting = options["counting"] or ("distinct" if is_paper else "flag")
     unit = options["unit"] or _unit(is_paper, sources)
     cluster, seed = options["cluster"], options["seed"]
@@ -229,30 +229,19 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
     of_terms = () if is_paper else terms.problems
     notes = [str(problem) for problem in terms.problems] if is_paper else []
     if lost:
-        found = f"{format_count(len(lost), 'term')} cannot be found under the rule {way.rule!r}"
-        notes.append(f"{found}, such as {lost[0]!r}")
+        terms_lost = f"{format_count(len(lost), 'term')} cannot be found under the rule {way.rule!r}"
+        notes.append(f"{terms_lost}, such as {lost[0]!r}")
     return CorpusScan(
         sources=tuple(sources),
         shards=tuple(plan_shards(sources, way)),
         task=ScanTask(terms, way, options["text"], seed, cluster),
         counting=counting,
-        level=options["level"],
-        engine=options["engine"],
-        workers=options["workers"] or os.cpu_count() or 1,
-        address=options["address"],
+        options=options,
         problems=(*missing, *of_terms),
         notes=tuple(notes),
         identity=identity,
         folder=Path(out) if out else default_folder("corpus", name, identity),
-        command=options["command"] or "evenhand corpus",
-        fresh=options["fresh"],
     )
-
-
-def _terms(given: Path | str | Sequence[Path | str] | None) -> TermList:
-    if not given:
-        return builtin_terms()
-    return load_terms([given] if isinstance(given, Path | str) else given)
 
 
 def _unit(is_paper: bool, sources: Sequence[TextSource]) -> CountingUnit:
@@ -269,11 +258,11 @@ def _facts(total: CorpusTotal) -> dict[str, Json]:
         "bytes": total.bytes,
         "files": len(total.files),
         "units_without_group": counts.units - int(counts.axes[-1]),
-        "documents": {str(ending): found for ending, found in total.documents.items()},
+        "documents": {str(ending): count for ending, count in total.documents.items()},
     }
 
 
-def _speed(totals: Collection[CorpusTotal], seconds: float) -> dict[str, Json]:
+def describe_speed(totals: Collection[CorpusTotal], seconds: float) -> dict[str, Json]:
     """Where the time went, and which stage was the limit."""
     clock = sum((total.clock for total in totals), ShardTiming())
     limit = "reading and unpacking" if clock.reading > clock.counting else "counting"

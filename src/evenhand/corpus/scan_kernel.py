@@ -1,37 +1,22 @@
 """One pass over bytes: words are found 64 bytes at a time, and only those that may be terms are looked at.
 
-A stretch of bytes is *indexed* (where words begin and end, where units end), its words are *sifted* by a hash
-filter without a branch, and the few that pass are *settled* in order: looked up, and added to the set of
+A stretch of bytes is *indexed* (where words begin and end, where units end), its words are *filtered* by a
+hash without a branch, and the few that pass are *counted* in order: looked up, and added to the set of
 categories of their unit; at the unit's end one cell of a histogram grows. No Python object is made for a
-word. The rule is in `rule.py`, a slow twin in the tests.
+word. The rule is in `tokenisation.py`, a slow twin in the tests.
 
 Compiled code is kept in ``__pycache__`` (or where ``NUMBA_CACHE_DIR`` says), so that only the first run of
-an installation compiles; `compiled.py` throws it away when one of the files it was made from has changed.
+an installation compiles; `scanner.py` removes it when one of the files it was made from has changed.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
-from evenhand.corpus.counts import (
-    AT_LINE_START,
-    DOCUMENT_BLOCK,
-    DOCUMENT_FIRST,
-    DOCUMENT_KEY,
-    DOCUMENT_UNITS,
-    ENDED,
-    EXTRA,
-    HAS_WORDS,
-    HITS,
-    MASK,
-    NOTED,
-    UNIT,
-    UNIT_FIRST,
-    UNIT_START,
-    UNITS,
-    WORDS,
-)
 from evenhand.corpus.letters import (
     FACTOR,
     MIX,
@@ -56,7 +41,19 @@ from evenhand.corpus.letters import (
     word_mask,
     zero_continuation_mask,
 )
-from evenhand.corpus.term_matcher import BITS, FILTER_BITS, HEAD, LENGTH, PLACE, SECOND, SINGLE, TAIL
+from evenhand.corpus.term_matcher import (
+    BITS,
+    FILTER_BITS,
+    HEAD,
+    I64,
+    LENGTH,
+    PLACE,
+    SECOND,
+    SINGLE,
+    TAIL,
+    U64,
+    Bytes,
+)
 from evenhand.corpus.unit_counts import (
     AT_EMPTY_LINE,
     AT_FILE_END,
@@ -78,6 +75,10 @@ from evenhand.corpus.unit_counts import (
 # ruff: noqa: C901, PLR0913, PLR0915
 
 
+SENTENCE, LINE, DOCUMENT, RECORD = 0, 1, 2, 3
+"""Where a unit ends; RECORD: at the ends of records only."""
+PADDING = 128
+"""Zero bytes that must follow the data: blocks and words are read whole."""
 STRETCH = 1 << 14
 """Bytes that are indexed at a time: their index stays in the cache."""
 BLOCKS = STRETCH // 64
@@ -89,24 +90,30 @@ _SIX, _TO_FILTER, _S62, _S63 = np.uint64(6), np.uint64(64 - FILTER_BITS), np.uin
 _KEPT_BITS = np.array([(1 << size) - 1 for size in range(65)], dtype=np.uint64)
 
 
+class _StretchIndex(NamedTuple):
+    """Where the words and units of a stretch are. Places in the whole data: a record is never cut."""
+
+    edges: I64
+    """Where words begin and end, in turn."""
+    bounds: I64
+    """Where units end."""
+    words_before: I64
+    """Words before each of the bounds."""
+    chosen: npt.NDArray[np.int32]
+    """The words that may be terms."""
+    high_blocks: I64
+    """Which blocks hold bytes beyond ASCII."""
+    carry: U64
+    """Of the last block: whether it ends in a word, and in the bytes of a quote or dash."""
+    scratch: Bytes
+    """A folded word."""
+
+
 @njit(cache=True, nogil=True)
-def index_words(
-    data,
-    first,
-    last,
-    end,
-    unit,
-    records,
-    at_line_start,
-    pending,
-    words,
-    carry,
-    edges,
-    bounds,
-    words_before,
-    high_blocks,
-):
+def index_words(data, first, last, end, unit, records, at_line_start, pending, words, index):
     """Where the words and units of a stretch begin and end: the number of edges of words."""
+    edges, bounds, words_before = index.edges, index.bounds, index.words_before
+    high_blocks, carry = index.high_blocks, index.carry
     base = data.ctypes.data
     n_edges, n_bounds = pending, 0
     was_word, punctuation = carry[0], carry[1]
@@ -178,8 +185,9 @@ def index_words(
 
 
 @njit(cache=True, nogil=True)
-def filter_candidates(data, first, n_words, pending, edges, high_blocks, filter_, chosen):
+def filter_candidates(data, first, n_words, pending, index, filter_):
     """Choose the words that may be terms, or hold bytes beyond ASCII: no branch, so none is mispredicted."""
+    edges, high_blocks, chosen = index.edges, index.high_blocks, index.chosen
     base = data.ctypes.data
     n_chosen = 0
     begin = 0
@@ -210,21 +218,6 @@ def filter_candidates(data, first, n_words, pending, edges, high_blocks, filter_
     return n_chosen
 
 
-# numba gives these functions their types when it compiles them; a call inside a loop over words costs more
-# than the work it would name, so that they are long and take many arguments.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, call-arg, call-overload, var-annotated"
-# ruff: noqa: C901, PLR0913, PLR0915
-
-
-SENTENCE, LINE, DOCUMENT, RECORD = 0, 1, 2, 3
-"""Where a unit ends; RECORD: at the ends of records only."""
-
-PADDING = 128
-"""Zero bytes that must follow the data: blocks and words are read whole."""
-
-_FAR_scan_kernel = 1 << 62
-
-
 @njit(cache=True, nogil=True)
 def scan_bytes(data, end, stop, offset, chunk, matcher, tally, unit, records, document_end, distinct, key):
     """Count the words of ``data[:end]``; terms may reach up to ``stop``, and zeros follow.
@@ -239,97 +232,55 @@ def scan_bytes(data, end, stop, offset, chunk, matcher, tally, unit, records, do
         tally: What is counted so far; changed in place.
         unit: SENTENCE, LINE, DOCUMENT or RECORD.
         records: Whether byte 0xFF ends a unit.
-        document_end: Where a document ends, a number of `documents`.
+        document_end: Where a document ends, such as `unit_counts.AT_EMPTY_LINE`.
         distinct: Whether distinct terms are counted besides flags.
         key: Seeds the samples of this file.
     """
-    state = tally.state
-    # Places in the whole data, which may be longer than 2^31 bytes: a record is never cut.
-    edges = np.empty(STRETCH + 64, dtype=np.int64)
-    bounds = np.empty(STRETCH + 2, dtype=np.int64)
-    words_before = np.empty(STRETCH + 2, dtype=np.int64)
-    chosen = np.empty(STRETCH + 2, dtype=np.int32)
-    high_blocks = np.zeros(BLOCKS + 1, dtype=np.int64)
-    scratch = np.zeros(matcher.sizes[3] + 16, dtype=np.uint8)
-    carry = np.zeros(2, dtype=np.uint64)
+    state = tally.state[0]
+    # Places may exceed 2^31.
+    index = _StretchIndex(
+        edges=np.empty(STRETCH + 64, dtype=np.int64),
+        bounds=np.empty(STRETCH + 2, dtype=np.int64),
+        words_before=np.empty(STRETCH + 2, dtype=np.int64),
+        chosen=np.empty(STRETCH + 2, dtype=np.int32),
+        high_blocks=np.zeros(BLOCKS + 1, dtype=np.int64),
+        carry=np.zeros(2, dtype=np.uint64),
+        scratch=np.zeros(matcher.sizes[3] + 16, dtype=np.uint8),
+    )
+    edges = index.edges
     words, pending = 0, 0
-    state[UNIT_FIRST], state[EXTRA] = 0, state[HAS_WORDS]
-    state[UNIT_START] -= offset
+    state.unit_first, state.extra = 0, state.has_words
+    state.unit_start -= offset
     first = 0
     while first < end:
         last = min(first + STRETCH, end)
-        n_edges = index_words(
-            data,
-            first,
-            last,
-            end,
-            unit,
-            records,
-            state[AT_LINE_START],
-            pending,
-            words,
-            carry,
-            edges,
-            bounds,
-            words_before,
-            high_blocks,
-        )
+        at_line_start = state.at_line_start
+        n_edges = index_words(data, first, last, end, unit, records, at_line_start, pending, words, index)
         if last == end and n_edges & 1:
             edges[n_edges] = end
             n_edges += 1
         n_words = n_edges >> 1
-        n_chosen = filter_candidates(
-            data, first, n_words, pending, edges, high_blocks, matcher.filter, chosen
-        )
-        _count_chosen(
-            data,
-            stop,
-            offset,
-            chunk,
-            matcher,
-            tally,
-            n_chosen,
-            edges,
-            bounds,
-            words_before,
-            chosen,
-            scratch,
-            document_end,
-            distinct,
-            key,
-        )
+        n_chosen = filter_candidates(data, first, n_words, pending, index, matcher.filter)
+        here = (stop, offset, chunk)
+        _count_chosen(data, *here, matcher, tally, n_chosen, index, document_end, distinct, key)
         words += n_words
         pending = n_edges & 1
         if pending:
             edges[0] = edges[n_edges - 1]
         first = last
-    state[WORDS] += words
-    state[HAS_WORDS] = 1 if words - state[UNIT_FIRST] + state[EXTRA] > 0 else 0
-    state[UNIT_START] += offset
-    state[AT_LINE_START] = 1 if data[end - 1] == 10 else 0
+    state.words += words
+    state.has_words = 1 if words - state.unit_first + state.extra > 0 else 0
+    state.unit_start += offset
+    state.at_line_start = 1 if data[end - 1] == 10 else 0
 
 
 @njit(cache=True, nogil=True)
-def _count_chosen(
-    data,
-    stop,
-    offset,
-    chunk,
-    matcher,
-    tally,
-    n_chosen,
-    edges,
-    bounds,
-    words_before,
-    chosen,
-    scratch,
-    document_end,
-    distinct,
-    key,
-):
-    """Look the chosen words up, in order, and end the units they stand in."""
+def _count_chosen(data, stop, offset, chunk, matcher, tally, n_chosen, index, document_end, distinct, key):
+    """Look the chosen words up, in order, and end the units that hold them."""
+    edges, bounds, words_before = index.edges, index.bounds, index.words_before
+    chosen, scratch = index.chosen, index.scratch
     base = data.ctypes.data
-    state, histogram = tally.state, tally.histogram
+    state, histogram = tally.state[0], tally.histogram
     dense, has_blocks = histogram.size > 1, tally.blocks.shape[0] > 0
     by_hits = distinct or not dense
     slots, slot_mask = matcher.slots, np.uint64(matcher.slots.size - 1)
@@ -337,33 +288,33 @@ def _count_chosen(
     term_seen, hits = tally.term_seen, tally.hits
     felt = (ONE << np.uint64(matcher.sizes[0])) - ONE
     has_samples = dense and tally.priority.shape[1] > 0
-    mask, unit_start = np.uint64(state[MASK]), state[UNIT_START]
-    unit_first, extra, units = state[UNIT_FIRST], state[EXTRA], 0
-    n_hits, stamp = state[HITS], state[UNIT]
+    mask, unit_start = np.uint64(state.mask), state.unit_start
+    unit_first, extra, units = state.unit_first, state.extra, 0
+    n_hits, stamp = state.hits, state.unit
     at_bound, next_bound = 0, bounds[0]
-    at_line_start, noted, n_noted = state[AT_LINE_START], tally.noted, state[NOTED]
-    document_key, document_units = np.uint64(state[DOCUMENT_KEY]), state[DOCUMENT_UNITS]
-    document_limit = state[DOCUMENT_FIRST] + LONG
+    at_line_start, noted, n_noted = state.at_line_start, tally.noted, state.noted
+    document_key, document_units = np.uint64(state.document_key), state.document_units
+    document_limit = state.document_first + LONG
     is_dense, is_any_line = np.int64(dense), document_end != AT_EMPTY_LINE
     is_record, is_file = document_end == AT_RECORD_END, document_end == AT_FILE_END
     last_byte = np.int64(255 if is_record else -1 if is_file else 10)
     for c in range(n_chosen + 1):
-        start = edges[2 * chosen[c]] if c < n_chosen else _FAR_scan_kernel - 1
+        start = edges[2 * chosen[c]] if c < n_chosen else _FAR - 1
         while start > next_bound:
             if words_before[at_bound] - unit_first + extra > 0:
                 units += 1
                 if dense:
                     histogram[mask] += 1
                 if dense and mask & felt == ZERO:
-                    # Distinct terms and samples are asked for beside an emotion only.
+                    # Distinct terms and samples need an emotion.
                     if n_hits:
                         n_hits, stamp = 0, stamp + 1
                 elif n_hits or (
                     has_samples and wants_sample(mask, key, offset + next_bound, tally.worst, matcher.sizes)
                 ):
-                    state[HITS], state[NOTED], state[UNIT] = n_hits, n_noted, stamp
+                    state.hits, state.noted, state.unit = n_hits, n_noted, stamp
                     end_unit(matcher, tally, mask, distinct, unit_start, next_bound, offset, chunk, key)
-                    n_hits, stamp, n_noted = state[HITS], state[UNIT], state[NOTED]
+                    n_hits, stamp, n_noted = state.hits, state.unit, state.noted
                 if has_blocks:
                     document_key = fingerprint(document_key, base, unit_start, next_bound)
                     document_units += 1
@@ -373,16 +324,16 @@ def _count_chosen(
             # Nearly every line that is not empty fails the first question.
             may_end = (data[next_bound] == last_byte) & ((data[next_bound - 1] <= 32) | is_any_line)
             if (may_end and document_units) or n_noted >= document_limit:
-                state[NOTED], state[DOCUMENT_KEY] = n_noted, np.int64(document_key)
-                state[DOCUMENT_UNITS] = document_units
+                state.noted, state.document_key = n_noted, np.int64(document_key)
+                state.document_units = document_units
                 if may_end and (is_any_line or is_empty_line(data, next_bound, at_line_start)):
                     end_document(state, tally.ended)
                 assign_block(state, tally.blocks.shape[0])
-                is_long = state[NOTED] >= 2 * LONG or state[DOCUMENT_BLOCK] >= 0
-                if is_long or state[ENDED] == tally.ended.shape[0]:
+                is_long = state.noted >= 2 * LONG or state.document_block >= 0
+                if is_long or state.ended == tally.ended.shape[0]:
                     move_into_blocks(state, tally.blocks, noted, tally.ended, matcher.sizes, matcher.axis)
-                n_noted, document_key = state[NOTED], np.uint64(state[DOCUMENT_KEY])
-                document_units, document_limit = state[DOCUMENT_UNITS], state[DOCUMENT_FIRST] + LONG
+                n_noted, document_key = state.noted, np.uint64(state.document_key)
+                document_units, document_limit = state.document_units, state.document_first + LONG
             mask, unit_first, extra = ZERO, words_before[at_bound], 0
             unit_start = next_bound + 1
             at_bound += 1
@@ -394,11 +345,13 @@ def _count_chosen(
         first = load_word(base + start) & KEPT_BITS[min(size, 8)]
         last = load_word(base + end - 8) if size > 8 else ZERO
         if has_high(data, start, size, first | last):
-            state[HITS], state[UNIT] = n_hits, stamp
-            mask, found = walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, scratch, mask)
-            n_hits = state[HITS]
-            extra += found - 1
-            state[WORDS] += found - 1
+            state.hits, state.unit = n_hits, stamp
+            mask, n_words = walk_letters(
+                data, start, end, stop, offset, matcher, tally, by_hits, scratch, mask
+            )
+            n_hits = state.hits
+            extra += n_words - 1
+            state.words += n_words - 1
             continue
         first |= LOWER & KEPT_BITS[min(size, 8)]
         if size > 8:
@@ -423,14 +376,14 @@ def _count_chosen(
                         n_hits += 1
                 second = entries[entry, SECOND]
                 if second and may_follow(second, data[end], data[end + 1]):
-                    state[HITS], state[UNIT] = n_hits, stamp
+                    state.hits, state.unit = n_hits, stamp
                     mask |= longer_terms(data, end, stop, matcher, tally, by_hits, np.int64(entry))
-                    n_hits = state[HITS]
+                    n_hits = state.hits
                 break
             slot = (slot + ONE) & slot_mask
             entry = slots[slot]
-    state[MASK], state[UNIT_START], state[HITS] = np.int64(mask), unit_start, n_hits
-    state[NOTED], state[DOCUMENT_KEY] = n_noted, np.int64(document_key)
-    state[DOCUMENT_UNITS], state[UNIT] = document_units, stamp
-    state[UNIT_FIRST], state[EXTRA] = unit_first, extra
-    state[UNITS] += units
+    state.mask, state.unit_start, state.hits = np.int64(mask), unit_start, n_hits
+    state.noted, state.document_key = n_noted, np.int64(document_key)
+    state.document_units, state.unit = document_units, stamp
+    state.unit_first, state.extra = unit_first, extra
+    state.units += units

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
 from evenhand.corpus import counts, letters, scan_kernel, unit_counts
 from evenhand.corpus.counts import BlockLayout, UnitCounts, read_tally
-from evenhand.corpus.kernel_cache import remove_stale_code
-from evenhand.corpus.offset_map import OffsetMap
 from evenhand.corpus.term_matcher import I64, Bytes, TermVocabulary
-from evenhand.corpus.tokenisation import RECORD_END, CountingUnit, WordRule, split_paper_sentences
+from evenhand.corpus.tokenisation import (
+    PAPER_DELETED,
+    RECORD_END,
+    CountingUnit,
+    WordRule,
+    split_paper_sentences,
+)
+from evenhand.store.atomic_writes import write_text
 
 _UNITS: Mapping[CountingUnit, int] = {
     "sentence": scan_kernel.SENTENCE,
@@ -29,6 +39,12 @@ _BLOCK_CELLS, _FEWEST_BLOCKS = 1 << 21, 32
 """Cells that all blocks may have (16 MiB): with thousands of groups there are fewer blocks."""
 _DOCUMENTS_NOTED = 4096
 """Documents that are moved into blocks at a time."""
+
+_IS_DELETED = np.zeros(256, dtype=np.bool_)
+_IS_DELETED[np.frombuffer(PAPER_DELETED, dtype=np.uint8)] = True
+KERNEL_SOURCES: Final = ("letters", "scan_kernel", "term_matcher", "tokenisation", "unit_counts")
+"""Every module whose code or constants end up in the compiled kernel."""
+_STAMP: Final = "evenhand-corpus.stamp"
 
 DocumentEnd = Literal["record", "empty line", "line", "file"]
 """What ends a document: a record of a table or dump; in running text an empty line, a line or the file."""
@@ -64,6 +80,43 @@ class SampledText(NamedTuple):
     text: str
 
 
+class _Stretch(NamedTuple):
+    shortened: int
+    original: int
+    data: bytes
+
+
+class OffsetMap:
+    """The bytes of a file without those the paper deletes; the last of them are kept, to find places again.
+
+    Args:
+        start: The place of the first byte in the file.
+    """
+
+    def __init__(self, start: int) -> None:
+        self._stretches: deque[_Stretch] = deque()
+        self._shortened, self._original = start, start
+
+    def delete_bytes(self, data: bytes) -> bytes:
+        """The bytes that are left."""
+        left = data.translate(None, PAPER_DELETED)
+        self._stretches.append(_Stretch(self._shortened, self._original, data))
+        self._shortened, self._original = self._shortened + len(left), self._original + len(data)
+        return left
+
+    def forget(self, before: int) -> None:
+        """Let go of what no place that will be asked for lies in."""
+        while len(self._stretches) > 1 and self._stretches[1].shortened <= before:
+            self._stretches.popleft()
+
+    def to_original(self, place: int) -> int:
+        """Where the byte at a place of the shortened text stands in the file."""
+        stretch = next(part for part in reversed(self._stretches) if part.shortened <= place)
+        places = np.flatnonzero(~_IS_DELETED[np.frombuffer(stretch.data, dtype=np.uint8)])
+        within = place - stretch.shortened
+        return stretch.original + (int(places[within]) if within < places.size else len(stretch.data))
+
+
 class Scanner:
     """Counts one stream of bytes.
 
@@ -94,11 +147,12 @@ class Scanner:
         self._document_end = _DOCUMENT_ENDS[ending]
         if ending == "file" and way.blocks:
             # A file may be counted in several shards, which must meet in one block.
-            self._tally.state[counts.DOCUMENT_BLOCK] = key % self._tally.blocks.shape[0]
+            self._tally.state["document_block"] = key % self._tally.blocks.shape[0]
         self._texts: dict[tuple[int, int], tuple[int, str]] = {}
         self._offset_map = OffsetMap(start)
         self._places: Sequence[int] = ()
-        self._first_bad: int | None = None
+        self.first_bad_byte: int | None = None
+        """Where the text first is not UTF-8."""
         self._rest, self._pending, self._offset, self._chunk, self._is_inside = b"", b"", start, 0, False
         self._buffer = np.empty(0, dtype=np.uint8)
         is_whole = is_records and way.unit == "document"
@@ -128,21 +182,17 @@ class Scanner:
         return self._tally.blocks
 
     def samples(self) -> list[SampledText]:
-        """The texts behind the cells, lowest priority first."""
-        found = []
-        for (cell, rank), (place, text) in self._texts.items():
-            found.append(SampledText(cell, int(self._tally.priority[cell, rank]), place, text))
-        return sorted(found)
-
-    @property
-    def first_bad_byte(self) -> int | None:
-        """Where the text first is not UTF-8."""
-        return self._first_bad
+        """The sampled texts of the cells, lowest priority first."""
+        priorities = self._tally.priority
+        return sorted(
+            SampledText(cell, int(priorities[cell, rank]), place, text)
+            for (cell, rank), (place, text) in self._texts.items()
+        )
 
     @property
     def bad_bytes(self) -> int:
         """How many bytes are not UTF-8."""
-        return int(self._tally.state[counts.BAD_BYTES])
+        return int(self._tally.state["bad_bytes"][0])
 
     def _apply_paper_rule(self, data: bytes | memoryview, *, is_last: bool = False) -> bytes | memoryview:
         """The bytes to count; under the paper's rule a stop at the very end waits for what follows it."""
@@ -171,8 +221,8 @@ class Scanner:
             unit_counts.end_file(
                 buffer, matcher, self._tally, self._unit, way.is_distinct, end, *here, self._key
             )
-        if self._first_bad is None and self.bad_bytes:
-            self._first_bad = self._in_file(int(self._tally.state[counts.FIRST_BAD]))
+        if self.first_bad_byte is None and self.bad_bytes:
+            self.first_bad_byte = self._in_file(int(self._tally.state["first_bad"][0]))
         if way.samples:
             self._keep_texts(buffer)
         self._rest = buffer[end:stop].tobytes()
@@ -239,9 +289,8 @@ def new_tally(vocabulary: TermVocabulary, way: CountingConfig, start: int = 0) -
     emotions, groups, axes = (int(size) for size in matcher.sizes[:3])
     pairs = emotions * (groups + 1)
     width = BlockLayout(emotions, groups, axes).size
-    state = np.zeros(counts.SIZE, dtype=np.int64)
-    state[counts.UNIT], state[counts.AT_LINE_START], state[counts.UNIT_START] = 1, 1, start
-    state[counts.DOCUMENT_BLOCK] = -1
+    state = np.zeros(1, dtype=counts.STATE)
+    state["unit"], state["at_line_start"], state["unit_start"], state["document_block"] = 1, 1, start, -1
     terms = matcher.term_bits.size
     return counts.KernelTally(
         state=state,
@@ -274,3 +323,37 @@ def compile_kernel(vocabulary: TermVocabulary, way: CountingConfig) -> None:
     scanner = Scanner(vocabulary, way)
     scanner.feed(b"a line\nand another")
     scanner.finish()
+
+
+@cache
+def remove_stale_code() -> None:
+    """Remove what was compiled from other sources than today's; looked at once a process.
+
+    numba keeps what it compiled beside a file and looks at that file alone, while the kernel is compiled from
+    several: after an edit of another one it would go on with the old code.
+    """
+    folder = Path(scan_kernel.scan_bytes.stats.cache_path or "")
+    # Where nothing can be written nothing was kept, or it was kept for this very installation.
+    with contextlib.suppress(OSError):
+        remove_stale_in(folder, sources_digest(Path(scan_kernel.__file__).parent))
+
+
+def sources_digest(folder: Path) -> str:
+    """The digest of the kernel's sources."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name in KERNEL_SOURCES:
+        digest.update((folder / f"{name}.py").read_bytes())
+    return digest.hexdigest()
+
+
+def remove_stale_in(folder: Path, digest: str) -> bool:
+    """Whether compiled code of another digest was removed from a folder, which then gets this digest."""
+    stamp = folder / _STAMP
+    if stamp.is_file() and stamp.read_text(encoding="utf-8") == digest:
+        return False
+    for file in folder.glob("*.nb[ic]") if folder.is_dir() else ():
+        if file.name.split(".")[0] in KERNEL_SOURCES:
+            file.unlink(missing_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(stamp, digest)
+    return True

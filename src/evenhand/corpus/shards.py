@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -21,8 +21,8 @@ from evenhand.core.digests import Json
 from evenhand.core.ray_cluster import check_nodes, connect_cluster, enter_folder
 from evenhand.core.seeds import derive_seed
 from evenhand.corpus.counts import BlockLayout, UnitCounts, counts_from_rows, counts_to_rows, zero_counts
-from evenhand.corpus.prefetch_reader import PrefetchReader
 from evenhand.corpus.readers import (
+    PrefetchReader,
     find_document_start,
     find_line_start,
     has_empty_lines,
@@ -54,9 +54,8 @@ class CorpusShard:
     @property
     def key(self) -> str:
         """A name that follows from the input alone."""
-        text = (
-            f"{self.source.corpus}|{self.source.path}|{self.source.size}|{self.source.version}|{self.start}"
-        )
+        of = self.source
+        text = f"{of.corpus}|{of.path}|{of.size}|{of.version}|{self.start}"
         return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=10).hexdigest()
 
     @property
@@ -93,7 +92,7 @@ class ScanTask:
 
 @dataclass(frozen=True, slots=True)
 class ShardTiming:
-    """Where the time of a shard went, in seconds."""
+    """The time of a shard, in seconds."""
 
     reading: float = 0.0
     """Reading and unpacking."""
@@ -102,14 +101,12 @@ class ShardTiming:
     """The counter had nothing to count: reading is the limit."""
 
     def __add__(self, other: ShardTiming) -> ShardTiming:
-        return ShardTiming(
-            self.reading + other.reading, self.counting + other.counting, self.waiting + other.waiting
-        )
+        return ShardTiming(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
 class ShardResult:
-    """What came out of a shard."""
+    """The counts, samples and problems of a shard."""
 
     counts: UnitCounts
     bytes: int
@@ -199,9 +196,9 @@ def count_shard(
     counts = scanner.finish()
     if scanner.first_bad_byte is not None:
         where = " of the unpacked text" if source.packing else ""
-        one = scanner.bad_bytes == 1
-        said = f"1 byte{where} is" if one else f"{scanner.bad_bytes:,} bytes{where} are"
-        reason = f"{said} not UTF-8; {'it separates' if one else 'they separate'} words"
+        reason = f"{scanner.bad_bytes:,} bytes{where} are not UTF-8; they separate words"
+        if scanner.bad_bytes == 1:
+            reason = f"1 byte{where} is not UTF-8; it separates words"
         problems.add(ReadProblem(source.path, scanner.first_bad_byte, reason))
     return ShardResult(
         counts,
@@ -288,25 +285,16 @@ def read_shard_tables(tables: Mapping[str, pl.DataFrame], task: ScanTask) -> Sha
     """The counted shard that `to_tables` wrote."""
     rows = list(tables["counts"].iter_rows())
     single = {name: value for name, row, column, value in rows if not row and not column}
-    filled, found = task.no_blocks(), tables["blocks"]
-    filled[found["block"].to_numpy(), found["column"].to_numpy()] = found["value"].to_numpy()
-    clock = ShardTiming(
-        *(single.get(f"clock.{name}", 0) / 1e6 for name in ("reading", "counting", "waiting"))
-    )
+    blocks, cells = task.no_blocks(), tables["blocks"]
+    blocks[cells["block"].to_numpy(), cells["column"].to_numpy()] = cells["value"].to_numpy()
+    clock = ShardTiming(**{name: single.get(f"clock.{name}", 0) / 1e6 for name in asdict(ShardTiming())})
     samples = tuple(
         (file, SampledText(cell, priority, place, text))
         for cell, priority, place, file, text in tables["samples"].iter_rows()
     )
     problems = tuple(ReadProblem(*row) for row in tables["problems"].iter_rows())
-    return ShardResult(
-        counts_from_rows(rows, task.layout),
-        single["bytes"],
-        samples,
-        problems,
-        clock,
-        filled,
-        _ENDS[single["document_end"]],
-    )
+    counts, ending = counts_from_rows(rows, task.layout), _ENDS[single["document_end"]]
+    return ShardResult(counts, single["bytes"], samples, problems, clock, blocks, ending)
 
 
 def describe_plan(shards: Sequence[CorpusShard]) -> list[Json]:
@@ -402,18 +390,15 @@ class CorpusTotal:
         self.counts += counted.counts
         self.blocks += counted.blocks
         for file, sample in counted.samples:
-            kept = self.samples.setdefault(sample.cell, [])
-            kept.append(SampledUnit(sample.priority, file, sample, is_row=shard.source.format == "parquet"))
+            unit = SampledUnit(sample.priority, file, sample, is_row=shard.source.format == "parquet")
+            self.samples.setdefault(sample.cell, []).append(unit)
         for cell in {sample.cell for _, sample in counted.samples}:
             self.samples[cell] = heapq.nsmallest(self.task.config.samples, self.samples[cell])
-        self._add_documents(shard, counted)
+        ending, documents = counted.document_end, counted.counts.documents
+        if ending == "file":
+            # A file in several shards is one document.
+            documents = 0 if shard.source.path in self.files else int(bool(documents))
+        self.documents[ending] = self.documents.get(ending, 0) + documents
         self.files.add(shard.source.path)
         self.bytes += counted.bytes
         self.clock += counted.clock
-
-    def _add_documents(self, shard: CorpusShard, counted: ShardResult) -> None:
-        ending, found = counted.document_end, counted.counts.documents
-        if ending == "file":
-            # A file in several shards is one document.
-            found = 0 if shard.source.path in self.files else int(bool(found))
-        self.documents[ending] = self.documents.get(ending, 0) + found

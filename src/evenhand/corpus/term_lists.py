@@ -7,13 +7,16 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from evenhand.core.digests import Json, digest
-from evenhand.core.errors import InputError, MissingLibraryError
+from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path
+from evenhand.core.registry import require_library
 from evenhand.core.regular_files import read_bytes
 from evenhand.core.toml import parse_toml
 from evenhand.corpus.tokenisation import WordRule, split_words
+from evenhand.store.atomic_writes import write_text
 from evenhand.store.text_sources import ReadProblem
 
 _COMMENT = re.compile(r"(?:^|\s)#(?:\s|$)")
@@ -68,6 +71,14 @@ class TermList:
         """How many emotion terms and group terms there are."""
         return sum(map(len, self.emotions.values())), sum(len(group.terms) for group in self.groups)
 
+    def write(self, path: Path) -> None:
+        """Write the lists as JSON that `load_terms` reads."""
+        groups: dict[str, dict[str, Sequence[str]]] = {}
+        for group in self.groups:
+            groups.setdefault(group.axis, {})[group.name] = group.terms
+        content = {"emotions": dict(self.emotions), "groups": groups}
+        write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
     def identity(self) -> dict[str, Json]:
         """What belongs to a run's identity: the digest of the lists, and their names."""
         lists: Json = [
@@ -95,13 +106,8 @@ class _Entry:
         """The byte where the n-th mention of a term begins in the file."""
         quoted = json.dumps(term, ensure_ascii=False).encode()
         needle = quoted if quoted in self.data else term.encode()
-        place = -1
-        for _ in range(occurrence):
-            following = self.data.find(needle, place + 1)
-            if following < 0:
-                break
-            place = following
-        return place if place >= 0 else None
+        places = [match.start() for match in re.finditer(re.escape(needle), self.data)][:occurrence]
+        return places[-1] if places else None
 
 
 def builtin_terms() -> TermList:
@@ -152,7 +158,7 @@ def find_unmatchable(terms: TermList, rule: WordRule) -> list[str]:
 def split_term(term: str, rule: WordRule) -> tuple[str, ...]:
     """The folded words of a term; none where it can never be found.
 
-    >>> spelled("Brother-in-law", "words"), spelled("brother-in-law", "paper")
+    >>> split_term("Brother-in-law", "words"), split_term("brother-in-law", "paper")
     (('brother', 'in', 'law'), ())
     """
     parts = split_words(term)
@@ -177,8 +183,9 @@ def _entries(source: Path | str) -> Iterator[_Entry]:
         return
     name = label or path.stem
     axis, _, last = name.rpartition("/")
-    lines = tuple(line for line in map(_line, text.splitlines()) if line)
-    yield _Entry(axis or _axis(last), last, lines, str(path), data)
+    # What follows a # that stands apart is a comment (#metoo is a term).
+    lines = (_COMMENT.split(line, maxsplit=1)[0].strip() for line in text.splitlines())
+    yield _Entry(axis or _axis(last), last, tuple(filter(None, lines)), str(path), data)
 
 
 def _split_label(source: Path | str) -> tuple[str, Path]:
@@ -186,11 +193,6 @@ def _split_label(source: Path | str) -> tuple[str, Path]:
     if equals and not Path(source).exists():
         return label, Path(path)
     return "", Path(source)
-
-
-def _line(line: str) -> str:
-    """The term of a line; what follows a ``#`` that stands apart is a comment (``#metoo`` is a term)."""
-    return _COMMENT.split(line, maxsplit=1)[0].strip()
 
 
 def _parse(text: str, path: Path) -> Mapping[str, object]:
@@ -206,12 +208,10 @@ def _parse(text: str, path: Path) -> Mapping[str, object]:
 
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     """A JSON object; JSON itself would drop the first of two lists of one name."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in found if names.count(name) > 1)
+    names = [name for name, _ in pairs]
+    if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"the name {twice!r} stands twice")
-    return found
+    return dict(pairs)
 
 
 def _lists(content: Mapping[str, object], path: Path) -> Iterator[tuple[str, str, tuple[str, ...]]]:
@@ -244,8 +244,8 @@ def _terms(value: object, name: str, path: Path) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _unusable(came: str) -> InputError:
-    return InputError(came, expected=ACCEPTED, fix="mend the file")
+def _unusable(problem: str) -> InputError:
+    return InputError(problem, expected=ACCEPTED, fix="repair the file")
 
 
 def _unique(terms: Iterable[str]) -> tuple[str, ...]:
@@ -266,7 +266,7 @@ def _empty_lists(entries: Iterable[_Entry]) -> Iterator[ReadProblem]:
 def _find_wordless(entries: Iterable[_Entry]) -> Iterator[ReadProblem]:
     for entry in entries:
         lost = [term for term in dict.fromkeys(entry.terms) if not _key(term)]
-        # Of a list without any word is said that it is empty.
+        # A list without any word is reported as empty.
         for term in lost if len(lost) < len(set(entry.terms)) else ():
             reason = f"{term!r} in {entry.name!r} has no letter or digit; it cannot be found"
             yield ReadProblem(entry.file, entry.find(term, 1), reason)
@@ -279,14 +279,13 @@ def _find_duplicates(entries: Iterable[_Entry]) -> Iterator[ReadProblem]:
             key = _key(term)
             if key in seen:
                 byte = entry.find(term, 2 if term == seen[key] else 1)
-                yield ReadProblem(
-                    entry.file, byte, f"{term!r} is in {entry.name!r} twice; it is counted once"
-                )
+                reason = f"{term!r} is in {entry.name!r} twice; it is counted once"
+                yield ReadProblem(entry.file, byte, reason)
             seen.setdefault(key, term)
 
 
 def _find_shared_terms(entries: Iterable[_Entry]) -> Iterator[ReadProblem]:
-    """Terms that stand in two lists: in an emotion and a group, each makes a link by itself."""
+    """Terms in two lists: in an emotion and a group, such a term links them wherever it occurs."""
     owners: dict[str, tuple[str, str]] = {}
     mentions: dict[tuple[str, str], int] = {}
     for entry in entries:
@@ -320,6 +319,7 @@ def _require(lists: Collection[object], kind: str, sources: Sequence[Path | str]
 
 
 _PARTS_OF_SPEECH = ("NOUN", "VERB", "ADJ")
+Name = TypeVar("Name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,58 +337,33 @@ def expand_terms(terms: TermList) -> Expansion:
     A form is added only where the dictionary holds the word (nothing is guessed), and where no other list of
     its kind has it already. Terms of several words stay as they are.
     """
-    inflect = _dictionary()
-    added: dict[str, tuple[str, ...]] = {}
-    emotions: dict[str, tuple[str, ...]] = {}
-    taken = {_key_inflections(term) for part in terms.emotions.values() for term in part}
-    for name, part in terms.emotions.items():
-        added[name] = _new_forms(part, taken, inflect)
-        emotions[name] = (*part, *added[name])
-    groups = []
-    taken = {_key_inflections(term) for group in terms.groups for term in group.terms}
-    for group in terms.groups:
-        added[group.name] = _new_forms(group.terms, taken, inflect)
-        groups.append(TermGroup(group.axis, group.name, (*group.terms, *added[group.name])))
-    return Expansion(TermList(emotions, tuple(groups), terms.problems), added)
+    groups = {(group.axis, group.name): group.terms for group in terms.groups}
+    of_emotions, of_groups = _new_forms(terms.emotions), _new_forms(groups)
+    longer = TermList(
+        {name: (*part, *of_emotions[name]) for name, part in terms.emotions.items()},
+        tuple(TermGroup(*key, (*part, *of_groups[key])) for key, part in groups.items()),
+        terms.problems,
+    )
+    return Expansion(longer, {**of_emotions, **{name: forms for (_, name), forms in of_groups.items()}})
 
 
-def _new_forms(terms: Sequence[str], taken: set[str], inflect: _Dictionary) -> tuple[str, ...]:
-    found: list[str] = []
-    for term in terms:
-        if len(split_words(term)) != 1:
-            continue
-        for form in inflect.forms(term):
-            if _key_inflections(form) not in taken:
-                taken.add(_key_inflections(form))
-                found.append(form)
-    return tuple(found)
+def _new_forms(lists: Mapping[Name, Sequence[str]]) -> dict[Name, tuple[str, ...]]:
+    """The inflections of each list that no list has."""
+    taken = {_key(term) for terms in lists.values() for term in terms}
+    added: dict[Name, tuple[str, ...]] = {}
+    for name, terms in lists.items():
+        words = [term for term in terms if len(split_words(term)) == 1]
+        forms = dict.fromkeys(form for word in words for form in _inflect(word))
+        added[name] = tuple(form for form in forms if _key(form) not in taken)
+        taken |= {_key(form) for form in forms}
+    return added
 
 
-def _key_inflections(term: str) -> str:
-    return " ".join(split_words(term))
-
-
-class _Dictionary:
-    """The inflections lemminflect knows."""
-
-    def __init__(self) -> None:
-        try:
-            import lemminflect
-        except ImportError as error:
-            raise MissingLibraryError(
-                "inflections need lemminflect", fix="pip install 'evenhand[corpus]'"
-            ) from error
-        self._library = lemminflect
-
-    def forms(self, word: str) -> list[str]:
-        """The forms of a word that is itself a lemma, in a fixed order."""
-        found: set[str] = set()
-        for part in _PARTS_OF_SPEECH:
-            if word.lower() in self._library.getAllLemmas(word.lower(), upos=part).get(part, ()):
-                for forms in self._library.getAllInflections(word.lower(), upos=part).values():
-                    found.update(form.lower() for form in forms)
-        return sorted(found - {word.lower()})
-
-
-def _dictionary() -> _Dictionary:
-    return _Dictionary()
+def _inflect(word: str) -> list[str]:
+    """The forms of a word that is itself a lemma, in a fixed order."""
+    library = require_library("lemminflect", "adding inflections")
+    word, forms = word.lower(), set[str]()
+    for part in _PARTS_OF_SPEECH:
+        if word in library.getAllLemmas(word, upos=part).get(part, ()):
+            forms.update(*library.getAllInflections(word, upos=part).values())
+    return sorted({form.lower() for form in forms} - {word})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -28,9 +29,9 @@ _BLANK = 0x20
 
 
 HEAD, TAIL, LENGTH, PLACE, SINGLE, BITS, LONGER, SECOND = range(8)
-"""Places in a row of `Matcher.entries`.
+"""Places in a row of `MatcherArrays.entries`.
 
-The first eight bytes of the word (padded with zeros), its last eight where it is longer (else 0), its length,
+The first eight bytes of the word (padded with zeros), its last eight if it is longer (else 0), its length,
 where it begins in `spelling`, the term that is this word alone plus one (else 0), the categories of that term
 as bits, the range of longer terms that begin with it (first, and end in the upper half), and the letters
 their second words begin with, as bits of the letter's lowest six (0 where there are no longer terms).
@@ -102,12 +103,12 @@ def _owners(terms: TermList, rule: WordRule) -> dict[tuple[str, ...], list[int]]
 
 def _spellings(owners: Mapping[tuple[str, ...], object]) -> dict[tuple[bytes, ...], int]:
     """The bytes of each term: composed and decomposed accents are the same term."""
-    found: dict[tuple[bytes, ...], int] = {}
+    spellings: dict[tuple[bytes, ...], int] = {}
     for number, parts in enumerate(owners):
         for form in ("NFC", "NFD"):
             again = split_words(unicodedata.normalize(form, " ".join(parts)))
-            found.setdefault(tuple(map(folded_bytes, again)), number)
-    return found
+            spellings.setdefault(tuple(map(folded_bytes, again)), number)
+    return spellings
 
 
 def folded_bytes(word: str) -> bytes:
@@ -133,7 +134,7 @@ def _arrays(
     ]
     masks = [sum(1 << category for category in part if category < 64) for part in owners]
     axes = list(terms.axes)
-    known = letter_tables()
+    is_word, folded = letter_tables()
     return MatcherArrays(
         filter=_filter(heads),
         slots=_slots(heads),
@@ -142,12 +143,12 @@ def _arrays(
         longer_place=_i64(tail[1] for tail in tails),
         longer_end=_i64(tail[2] for tail in tails),
         spelling=np.frombuffer(bytes(spelling) + bytes(8), dtype=np.uint8),
-        term_bits=_u64(masks),
+        term_bits=np.array(masks, dtype=np.uint64),
         categories=_i64(category for part in owners for category in part),
-        first_category=_starts(len(part) for part in owners),
+        first_category=_i64(accumulate(map(len, owners), initial=0)),
         axis=_i64([*[-1] * len(terms.emotions), *(axes.index(group.axis) for group in terms.groups)]),
-        is_word=known.is_word,
-        folded=known.folded,
+        is_word=is_word,
+        folded=folded,
         gaps=np.array([ord(gap) for gap in GAPS], dtype=np.int32),
         sizes=_i64([len(terms.emotions), len(terms.groups), len(axes), max(map(len, heads), default=0)]),
     )
@@ -167,7 +168,7 @@ def _entries(
         second = 0
         for _, rest in longer[word]:
             second |= 1 << (rest[0][0] & 63)
-        rows.append([_head(word), _tail(word), len(word), place, single + 1, bits, start | end << 32, second])
+        rows.append([*_ends(word), len(word), place, single + 1, bits, start | end << 32, second])
         start = end
     return np.array(rows, dtype=np.uint64).reshape(-1, 8)
 
@@ -177,18 +178,15 @@ def _append(spelling: bytearray, data: bytes) -> int:
     return len(spelling) - len(data)
 
 
-def _head(word: bytes) -> int:
-    return int.from_bytes(word[:8], "little")
-
-
-def _tail(word: bytes) -> int:
-    return int.from_bytes(word[-8:], "little") if len(word) > 8 else 0
+def _ends(word: bytes) -> tuple[int, int]:
+    """The first eight bytes of a word, and its last eight if it is longer, as numbers."""
+    return int.from_bytes(word[:8], "little"), int.from_bytes(word[-8:] if len(word) > 8 else b"", "little")
 
 
 def _filter(heads: Iterable[bytes]) -> U64:
     table = np.zeros((1 << FILTER_BITS) // 64, dtype=np.uint64)
     for word in heads:
-        place = ((_head(word) * FILTER_FACTOR) & _WORD64) >> (64 - FILTER_BITS)
+        place = ((_ends(word)[0] * FILTER_FACTOR) & _WORD64) >> (64 - FILTER_BITS)
         table[place >> 6] |= np.uint64(1 << (place & 63))
     return table
 
@@ -199,7 +197,7 @@ def _slots(heads: Mapping[bytes, object]) -> npt.NDArray[np.int32]:
         size *= 2
     slots = np.full(size, -1, dtype=np.int32)
     for number, word in enumerate(heads):
-        slot = hash_slot(_head(word), _tail(word), len(word), size)
+        slot = hash_slot(*_ends(word), len(word), size)
         while slots[slot] >= 0:
             slot = (slot + 1) & (size - 1)
         slots[slot] = number
@@ -212,13 +210,5 @@ def hash_slot(head: int, tail: int, length: int, size: int) -> int:
     return (((mixed * FILTER_FACTOR) & _WORD64) >> 32) & (size - 1)
 
 
-def _u64(values: Iterable[int]) -> U64:
-    return np.array(list(values), dtype=np.uint64)
-
-
 def _i64(values: Iterable[int]) -> I64:
     return np.array(list(values), dtype=np.int64)
-
-
-def _starts(sizes: Iterable[int]) -> I64:
-    return np.concatenate([[0], np.cumsum(list(sizes), dtype=np.int64)]).astype(np.int64)

@@ -32,11 +32,10 @@ class RecordText(NamedTuple):
     text: str
 
 
-def join_texts(texts: Sequence[RecordText]) -> Iterator[ByteBlock]:
-    """The texts as one block; none where there are none."""
-    if texts:
-        data = b"".join(_encode(text) + RECORD_END for _, text in texts)
-        yield ByteBlock(data, [place for place, _ in texts])
+def join_texts(texts: Sequence[RecordText]) -> ByteBlock:
+    """The texts as one block."""
+    data = b"".join(_encode(text) + RECORD_END for _, text in texts)
+    return ByteBlock(data, [place for place, _ in texts])
 
 
 def read_pieces(file: BinaryIO, span: tuple[int, int] | None = None) -> Iterator[bytes]:
@@ -138,60 +137,56 @@ def plain_text(wikitext: str) -> str:
 
 def _without_notes(text: str) -> str:
     """The text without comments, references and the like; one that never closes is left as it is."""
-    kept, at, place = list[str](), 0, 0
+    parts, at, place = list[str](), 0, 0
     endless = set[str]()
-    while found := _OPENING.search(text, place):
-        tag, place = (found[1] or "").lower(), found.end()
+    while opening := _OPENING.search(text, place):
+        tag, place = (opening[1] or "").lower(), opening.end()
         end = (_EMPTY_TAG.match(text, place) if tag else None) or (
             None if tag in endless else _CLOSING[tag].search(text, place)
         )
         if end is None:
             endless.add(tag)
             continue
-        kept += (text[at : found.start()], " ")
+        parts += (text[at : opening.start()], " ")
         at = place = end.end()
-    return "".join((*kept, text[at:]))
+    return "".join((*parts, text[at:]))
 
 
 def _pages(
     pieces: Iterable[bytes], longest: int, report: Callable[[int, str], None]
 ) -> Iterator[tuple[int, bytes]]:
     """Each page with its tags; one that another begins in, or that is too long, is left out."""
-    held, begin, seen = bytearray(), 0, False
+    held, begin, has_pages = bytearray(), 0, False
     for piece in pieces:
         searched = max(0, len(held) - len(_PAGE_END))
         held += piece
         while (end := held.find(_PAGE_END, searched)) >= 0:
             end += len(_PAGE_END)
-            *endless, last = [found.start() for found in _PAGE.finditer(held, 0, end)] or [-1]
+            *endless, last = [page.start() for page in _PAGE.finditer(held, 0, end)] or [-1]
             for start in endless:
                 report(begin + start, _ENDLESS)
             if last >= 0:
-                seen = True
+                has_pages = True
                 yield begin + last, bytes(held[last:end])
             del held[:end]
             begin, searched = begin + end, 0
         # Nothing before the first page that is open is needed; a tag may be cut by the end of the piece.
-        found = _PAGE.search(held)
-        useless = found.start() if found else max(0, len(held) - len(_PAGE_END))
+        page = _PAGE.search(held)
+        useless = page.start() if page else max(0, len(held) - len(_PAGE_END))
         if len(held) - useless > longest:
             report(begin + useless, f"a page is longer than {longest >> 20} MiB; not counted")
             later = _PAGE.search(held, useless + 1)
-            seen, useless = True, later.start() if later else len(held) - len(_PAGE_END)
+            has_pages, useless = True, later.start() if later else len(held) - len(_PAGE_END)
         del held[:useless]
         begin += useless
-    for found in _PAGE.finditer(held):
-        seen = True
-        report(begin + found.start(), _ENDLESS)
-    if not seen:
+    for page in _PAGE.finditer(held):
+        has_pages = True
+        report(begin + page.start(), _ENDLESS)
+    if not has_pages:
         report(0, "holds no page of a MediaWiki dump; not counted")
 
 
 def _article(page: Element) -> str:
-    parts = {_name(element): element.text or "" for element in page.iter()}
+    parts = {element.tag.rpartition("}")[2]: element.text or "" for element in page.iter()}
     is_article = parts.get("ns", "0").strip() == "0" and "redirect" not in parts
     return parts.get("text", "") if is_article else ""
-
-
-def _name(element: Element) -> str:
-    return element.tag.rpartition("}")[2]

@@ -22,7 +22,7 @@ import re
 import sys
 import unicodedata
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ WordRule = Literal["words", "paper"]
 CountingUnit = Literal["sentence", "line", "document"]
 CountingMode = Literal["flag", "distinct"]
 ClusterUnit = Literal["document", "line", "file"]
-"""What is taken as independent of each other; see `documents.py`."""
+"""What is taken as independent of each other."""
 
 PAPER_DELETED = b"~!@#$%^&*()_-+={}[]|\\/><'?.,`:;0123456789"
 """What the paper's released scripts delete before they split words."""
@@ -48,16 +48,9 @@ _OF_SYMBOLS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F
 _PAPER_STOP = re.compile(rb"[.?!](?=[ \t\r\n\x0b\x0c])")
 
 
-class LetterTables(NamedTuple):
-    """The rule for every code point."""
-
-    is_word: npt.NDArray[np.uint8]
-    folded: npt.NDArray[np.int32]
-
-
 @cache
-def letter_tables() -> LetterTables:
-    """The tables of the rule: which code points make words, and their folded forms."""
+def letter_tables() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+    """The rule for every code point: whether it makes words, and its folded form."""
     size = sys.maxunicode + 1
     is_word = np.zeros(size, dtype=np.uint8)
     folded = np.arange(size, dtype=np.int32)
@@ -66,7 +59,7 @@ def letter_tables() -> LetterTables:
         if is_word_letter(letter):
             is_word[code] = 1
             folded[code] = ord(fold_letter(letter))
-    return LetterTables(is_word, folded)
+    return is_word, folded
 
 
 def fold_letter(letter: str) -> str:
@@ -88,7 +81,7 @@ def is_word_letter(letter: str) -> bool:
 def split_words(text: str) -> list[str]:
     """The folded words of a text.
 
-    >>> words("Ma'am, the King's WELL-read")
+    >>> split_words("Ma'am, the King's WELL-read")
     ['ma', 'am', 'the', 'king', 's', 'well', 'read']
     """
     return "".join(fold_letter(letter) if is_word_letter(letter) else " " for letter in text).split()

@@ -5,27 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from evenhand.corpus.counts import (
-    AT_LINE_START,
-    DOCUMENT_BLOCK,
-    DOCUMENT_FIRST,
-    DOCUMENT_KEY,
-    DOCUMENT_UNITS,
-    DOCUMENTS,
-    ENDED,
-    HAS_WORDS,
-    HITS,
-    MASK,
-    NOTED,
-    UNIT,
-    UNIT_START,
-    UNITS,
-)
 from evenhand.corpus.letters import FACTOR, MIX, ONE, ZERO, count_trailing_zeros, load_word
 
 # numba gives these functions their types when it compiles them.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, call-arg, call-overload, var-annotated"
-
+# ruff: noqa: C901, PLR0913
 
 AT_EMPTY_LINE, AT_LINE_END, AT_FILE_END, AT_RECORD_END = 0, 1, 2, 3
 """Where a document ends."""
@@ -70,44 +54,44 @@ def fingerprint(key, address, first, last):
 @njit(cache=True, nogil=True)
 def end_document(state, ended):
     """Note that the document that is being read ends here."""
-    row = ended[state[ENDED]]
-    row[0], row[1], row[2] = state[NOTED], state[DOCUMENT_UNITS], state[DOCUMENT_KEY]
-    row[3] = state[DOCUMENT_BLOCK]
-    state[ENDED] += 1
-    state[DOCUMENT_FIRST], state[DOCUMENT_BLOCK] = state[NOTED], -1
-    state[DOCUMENT_KEY], state[DOCUMENT_UNITS] = 0, 0
+    row = ended[state.ended]
+    row[0], row[1], row[2] = state.noted, state.document_units, state.document_key
+    row[3] = state.document_block
+    state.ended += 1
+    state.document_first, state.document_block = state.noted, -1
+    state.document_key, state.document_units = 0, 0
 
 
 @njit(cache=True, nogil=True)
 def assign_block(state, n_blocks):
     """Choose the block of a document that has become long: from then on it need not be kept whole."""
-    if state[DOCUMENT_BLOCK] < 0 and state[NOTED] - state[DOCUMENT_FIRST] >= LONG:
-        state[DOCUMENT_BLOCK] = _block(state[DOCUMENT_KEY], n_blocks)
+    if state.document_block < 0 and state.noted - state.document_first >= LONG:
+        state.document_block = _hash_block(state.document_key, n_blocks)
 
 
 @njit(cache=True, nogil=True)
 def move_into_blocks(state, blocks, noted, ended, sizes, axis):
     """Add what was noted to the blocks of its documents; a short one that goes on stays noted."""
     at = 0
-    for i in range(state[ENDED]):
-        block = ended[i, 3] if ended[i, 3] >= 0 else _block(ended[i, 2], blocks.shape[0])
+    for i in range(state.ended):
+        block = ended[i, 3] if ended[i, 3] >= 0 else _hash_block(ended[i, 2], blocks.shape[0])
         row = blocks[block]
         row[0] += ended[i, 1]
         _add(row, noted, at, ended[i, 0], sizes, axis)
         at = ended[i, 0]
-    state[DOCUMENTS] += state[ENDED]
-    state[ENDED] = 0
-    if state[DOCUMENT_BLOCK] >= 0:
-        _add(blocks[state[DOCUMENT_BLOCK]], noted, at, state[NOTED], sizes, axis)
-        at = state[NOTED]
-    left = state[NOTED] - at
+    state.documents += state.ended
+    state.ended = 0
+    if state.document_block >= 0:
+        _add(blocks[state.document_block], noted, at, state.noted, sizes, axis)
+        at = state.noted
+    left = state.noted - at
     for i in range(left):
         noted[i] = noted[at + i]
-    state[NOTED], state[DOCUMENT_FIRST] = left, 0
+    state.noted, state.document_first = left, 0
 
 
 @njit(cache=True, nogil=True)
-def _block(key, n_blocks):
+def _hash_block(key, n_blocks):
     return np.int64(mix_bits(np.uint64(key)) & np.uint64(n_blocks - 1))
 
 
@@ -149,43 +133,37 @@ def _add(row, noted, first, last, sizes, axis):
                 rest &= rest - ONE
 
 
-# numba gives these functions their types when it compiles them; a call inside a loop over words costs more
-# than the work it would name, so that they are long and take many arguments.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, call-arg, call-overload, var-annotated"
-# ruff: noqa: C901, PLR0913
-
-
 @njit(cache=True, nogil=True)
 def end_file(data, matcher, tally, unit, distinct, end, offset, chunk, key):
     """End the last unit and document of a file, at ``end`` of the data that was scanned last."""
-    state, first = tally.state, tally.state[UNIT_START] - offset
-    if state[HAS_WORDS]:
-        mask = np.uint64(state[MASK])
-        state[UNITS] += 1
+    state, first = tally.state[0], tally.state[0].unit_start - offset
+    if state.has_words:
+        mask = np.uint64(state.mask)
+        state.units += 1
         if tally.histogram.size > 1:
             tally.histogram[mask] += 1
-            tally.noted[state[NOTED]] = mask
-            state[NOTED] += 1
+            tally.noted[state.noted] = mask
+            state.noted += 1
         end_unit(matcher, tally, mask, distinct, first, end - 1, offset, chunk, key)
         # Elsewhere white space would follow, and the stop would not belong to the sentence it ends.
         has_stop = unit == 0 and (data[end - 1] == 46 or data[end - 1] == 63 or data[end - 1] == 33)
         last = end - 1 if has_stop else end
-        document_key = np.uint64(state[DOCUMENT_KEY])
-        state[DOCUMENT_KEY] = np.int64(fingerprint(document_key, data.ctypes.data, first, last))
-        state[DOCUMENT_UNITS] += 1
+        document_key = np.uint64(state.document_key)
+        state.document_key = np.int64(fingerprint(document_key, data.ctypes.data, first, last))
+        state.document_units += 1
     if tally.blocks.shape[0]:
-        if state[DOCUMENT_UNITS]:
+        if state.document_units:
             end_document(state, tally.ended)
         move_into_blocks(state, tally.blocks, tally.noted, tally.ended, matcher.sizes, matcher.axis)
-    state[MASK], state[HAS_WORDS], state[AT_LINE_START], state[UNIT_START] = 0, 0, 1, offset + end
+    state.mask, state.has_words, state.at_line_start, state.unit_start = 0, 0, 1, offset + end
 
 
 @njit(cache=True, nogil=True)
 def end_unit(matcher, tally, mask, distinct, first, last, offset, chunk, key):
     """What a unit adds besides its cell of the histogram: pairs, distinct terms, samples."""
-    state = tally.state
+    state = tally.state[0]
     dense = tally.histogram.size > 1
-    has_hits = state[HITS] > 0
+    has_hits = state.hits > 0
     if has_hits:
         _add_hits(matcher, tally, dense, distinct)
     if tally.priority.shape[1] > 0:
@@ -193,25 +171,25 @@ def end_unit(matcher, tally, mask, distinct, first, last, offset, chunk, key):
             _sample_mask(matcher, tally, mask, first, last, offset, chunk, key)
         elif has_hits:
             _sample_seen(matcher, tally, first, last, offset, chunk, key)
-    state[HITS] = 0
-    state[UNIT] += 1
+    state.hits = 0
+    state.unit += 1
 
 
 @njit(cache=True, nogil=True)
 def _add_hits(matcher, tally, dense, distinct):
     """Pairs of categories (where there is no histogram) and distinct terms of the unit."""
-    state, emotions, groups = tally.state, matcher.sizes[0], matcher.sizes[1]
-    unit, seen, axes = state[UNIT], tally.category_seen, matcher.sizes[2]
+    state, emotions, groups = tally.state[0], matcher.sizes[0], matcher.sizes[1]
+    unit, seen, axes = state.unit, tally.category_seen, matcher.sizes[2]
     has_blocks = tally.blocks.shape[0] > 0
     flags = 1 + emotions + groups
     of_axes = flags + emotions * groups
     of_distinct = of_axes + axes + emotions * axes
-    for i in range(state[HITS]):
+    for i in range(state.hits):
         term = tally.hits[i]
         for j in range(matcher.first_category[term], matcher.first_category[term + 1]):
             seen[matcher.categories[j]] = unit
     if distinct:
-        for i in range(state[HITS]):
+        for i in range(state.hits):
             term = tally.hits[i]
             for j in range(matcher.first_category[term], matcher.first_category[term + 1]):
                 category = matcher.categories[j]
@@ -255,8 +233,8 @@ def _add_hits(matcher, tally, dense, distinct):
 @njit(cache=True, nogil=True)
 def _add_to_block(tally, column):
     """Add one to a column of the blocks for the document that is being read."""
-    tally.noted[tally.state[NOTED]] = CELL | np.uint64(column)
-    tally.state[NOTED] += 1
+    tally.noted[tally.state[0].noted] = CELL | np.uint64(column)
+    tally.state[0].noted += 1
 
 
 @njit(cache=True, nogil=True)
@@ -299,7 +277,7 @@ def _sample_mask(matcher, tally, mask, first, last, offset, chunk, key):
 @njit(cache=True, nogil=True)
 def _sample_seen(matcher, tally, first, last, offset, chunk, key):
     emotions, groups = matcher.sizes[0], matcher.sizes[1]
-    unit, seen = tally.state[UNIT], tally.category_seen
+    unit, seen = tally.state[0].unit, tally.category_seen
     priority = mix_bits(key + np.uint64(offset + last) * FACTOR)
     for emotion in range(emotions):
         if seen[emotion] == unit:
@@ -320,9 +298,6 @@ def _offer_sample(tally, cell, priority, first, last, chunk):
     row = tally.priority[cell]
     place = np.argmax(row)
     row[place] = priority
-    tally.sample[cell, place, 0], tally.sample[cell, place, 1], tally.sample[cell, place, 2] = (
-        chunk,
-        first,
-        last,
-    )
+    sample = tally.sample[cell, place]
+    sample[0], sample[1], sample[2] = chunk, first, last
     tally.worst[cell] = row.max()

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from evenhand.core.protocols import Cell
 from evenhand.core.records import MetricInfo, OutputInfo, Text, Value
-from evenhand.text.ngram_model import tokenize
+from evenhand.text.word_tokens import tokenize
 
 VERSION = "1"
 Ints: TypeAlias = npt.NDArray[np.int64]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Execution, MetricInfo, OutputInfo, Text, Value
-from evenhand.metrics.classifier_scores import OutputRow, score_texts
+from evenhand.metrics.classifier_scores import OutputRow, probability_outputs, score_texts
 
 if TYPE_CHECKING:
     from evenhand.classifiers.text_classifier import LabelReader
@@ -53,25 +53,18 @@ class Emotion:
     def __init__(
         self, *, source: str | None = None, labels: str | None = None, execution: Execution | None = None
     ) -> None:
+        from evenhand.classifiers.hub_classifier import open_reader
+
         how = execution or Execution()
         self._classes = _open_reader(source, label_synonyms(labels), how)
-        self._intensities = _embedded_intensities(how) if source is None else self._classes
+        self._intensities = open_reader("intensity", None, {}, how) if source is None else self._classes
         self.info = _info(source, labels, self._classes)
 
     def score(self, texts: Sequence[Text]) -> list[OutputRow]:
         """For each text the intensity of every emotion, P(neutral), and the leading emotion."""
-        names = [output.name for output in self.info.outputs]
-        return score_texts(texts, outputs=names, read=self._read, row=self._row)
+        return score_texts(texts, self.info, self._row, self._classes, self._intensities)
 
-    def _read(self, texts: Sequence[str]) -> list[list[float]]:
-        classes: list[list[float]] = self._classes.read(texts).tolist()
-        intensities: list[list[float]] = self._intensities.read(texts).tolist()
-        return [[*one, *other] for one, other in zip(classes, intensities, strict=True)]
-
-    def _row(self, answer: Sequence[float]) -> OutputRow:
-        labels = self._classes.labels
-        classes = dict(zip(labels, answer[: len(labels)], strict=True))
-        strength = dict(zip(self._intensities.labels, answer[len(labels) :], strict=True))
+    def _row(self, classes: Mapping[str, float], strength: Mapping[str, float]) -> OutputRow:
         said = {name: value for name, value in classes.items() if not math.isnan(value)}
         leading = max(said, key=lambda name: said[name]) if said else None
         row = {"emotion": Value(said[leading], leading) if leading else NOT_IN_FILE}
@@ -82,14 +75,14 @@ class Emotion:
 def label_synonyms(labels: str | None) -> dict[str, Sequence[str]]:
     """The table of label names, with what the user says of some of them.
 
-    >>> synonyms("LABEL_0=anger")["anger"]
+    >>> label_synonyms("LABEL_0=anger")["anger"]
     ('annoyance', 'disapproval', 'label_0')
     """
     given = {theirs.strip().lower(): ours.strip().lower() for theirs, ours in _pairs(labels or "").items()}
     unknown = [ours for ours in given.values() if ours and ours not in LABELS]
     if unknown:
         raise InputError(
-            f"a label is said to mean {unknown[0]!r}",
+            f"a label is mapped to {unknown[0]!r}",
             expected=f"{', '.join(LABELS)}, or nothing to leave it out",
             fix="use one of these after the =",
         )
@@ -103,11 +96,11 @@ def label_synonyms(labels: str | None) -> dict[str, Sequence[str]]:
 def _pairs(labels: str) -> Mapping[str, str]:
     if labels.lstrip().startswith("{"):
         try:
-            found = json.loads(labels)
+            mapping = json.loads(labels)
         except (ValueError, RecursionError):
-            found = None
-        if isinstance(found, dict) and all(isinstance(value, str) for value in found.values()):
-            return found
+            mapping = None
+        if isinstance(mapping, dict) and all(isinstance(value, str) for value in mapping.values()):
+            return mapping
         raise InputError(
             f"the labels are {labels[:80]!r}", expected='{"THEIRS": "OURS", ..}', fix="repair the JSON"
         )
@@ -115,7 +108,7 @@ def _pairs(labels: str) -> Mapping[str, str]:
     bad = [theirs for theirs, equals, _ in parts if not equals]
     if bad:
         raise InputError(
-            f"the label {bad[0]!r} is not said to mean anything",
+            f"the label {bad[0]!r} has no mapping",
             expected="THEIRS=OURS, such as LABEL_0=anger",
             fix="add = and one of our labels",
         )
@@ -137,12 +130,6 @@ def _open_reader(source: str | None, names: Mapping[str, Sequence[str]], how: Ex
     return open_reader("emotion", source, names, how)
 
 
-def _embedded_intensities(how: Execution) -> LabelReader:
-    from evenhand.classifiers.hub_classifier import open_reader
-
-    return open_reader("intensity", None, {}, how)
-
-
 def _value(value: float) -> Value:
     return NOT_IN_FILE if math.isnan(value) else Value(value)
 
@@ -154,11 +141,8 @@ def _info(source: str | None, labels: str | None, reader: LabelReader) -> Metric
         name="emotion",
         version=VERSION,
         outputs=(
-            *(OutputInfo(kind, "continuous", f"more {kind}", low=0.0, high=1.0) for kind in emotions),
-            *(
-                OutputInfo(name, "continuous", "more probably without emotion", low=0.0, high=1.0)
-                for name in neutral
-            ),
+            *probability_outputs(emotions, "more {label}", prefix=""),
+            *probability_outputs(neutral, "more probably without emotion", prefix=""),
             OutputInfo(
                 "emotion",
                 "label",

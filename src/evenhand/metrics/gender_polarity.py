@@ -44,8 +44,8 @@ class GenderPolarity:
 
     Output ``unigram``: the number of female tokens minus the number of male tokens of BOLD's lists, by the
     word rule of `evenhand.text.word_tokens`. A text is *male* where male tokens outnumber female ones,
-    *female* where it is the other way round, and *neutral* otherwise. A text without any listed word was
-    looked at and is neutral: its 0 is a measurement, not a gap.
+    *female* where female ones outnumber male ones, and *neutral* otherwise. A text without any listed word
+    is neutral: its 0 is a measurement, not a gap.
 
     Outputs ``wavg`` and ``max``, in [-1, 1]: each known word has the cosine b of its hard-debiased vector
     with she - he. ``wavg`` is sum(sgn(b) b^2) / sum(abs(b)), ``max`` the b of the most polar word, 0 where a
@@ -82,13 +82,15 @@ class GenderPolarity:
 
     def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
         """For each text its gender in three ways; null where there is nothing to score."""
-        found = find_words(texts, self._table, vocabulary=self._vocabulary)
-        owner = np.repeat(np.arange(len(texts)), found.counts)
-        balances = np.bincount(owner, weights=self._listed[found.rows], minlength=len(texts))
-        polarities = self._polarities[found.rows]
-        averages = np.where(found.known, np.nan_to_num(weighted_averages(polarities, found.counts)), np.nan)
-        extremes = np.where(found.known, np.nan_to_num(most_extreme_scores(polarities, found.counts)), np.nan)
-        columns = zip(balances.tolist(), averages.tolist(), extremes.tolist(), strict=True)
+        words = find_words(texts, self._table, vocabulary=self._vocabulary)
+        owner = np.repeat(np.arange(len(texts)), words.counts)
+        balances = np.bincount(owner, weights=self._listed[words.rows], minlength=len(texts))
+        polarities = self._polarities[words.rows]
+        averages, extremes = (
+            np.where(words.known, np.nan_to_num(summarize(polarities, words.counts)), np.nan).tolist()
+            for summarize in (weighted_averages, most_extreme_scores)
+        )
+        columns = zip(balances.tolist(), averages, extremes, strict=True)
         return [
             self._row(*scores) if text.text and not text.text.isspace() else _EMPTY_ROW
             for text, scores in zip(texts, columns, strict=True)
@@ -97,10 +99,10 @@ class GenderPolarity:
     def explain(self, text: Text, output: str = "unigram") -> list[WordScore]:
         """The gendered words: 1 or -1 for a listed one in ``unigram``, else the b of its vector."""
         scores = self._listed if output == "unigram" else self._polarities
-        found = ((token, self._table.get(token.word)) for token in find_tokens(text.text))
+        rows = ((token, self._table.get(token.word)) for token in find_tokens(text.text))
         return [
             WordScore(token.start, token.end, float(scores[row]))
-            for token, row in found
+            for token, row in rows
             if row is not None and scores[row]
         ]
 
@@ -176,7 +178,7 @@ def _info(cut: float, vectors: str, lists: str) -> MetricInfo:
         weights=digest({"male": sorted(MALE), "female": sorted(FEMALE), "vectors": vectors, "lists": lists}),
         failures=(
             "Words for people who are neither women nor men are not on its lists.",
-            "It counts who is mentioned, not what is said: 'her boss, a man' counts one of each.",
+            "It counts who is mentioned, not what a text says: 'her boss, a man' counts one of each.",
             "Names have no gender here: a text that repeats a name in place of a pronoun is neutral.",
         ),
         word_scores=(

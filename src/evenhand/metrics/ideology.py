@@ -50,14 +50,9 @@ class Ideology:
 
     def score(self, texts: Sequence[Text]) -> list[OutputRow]:
         """For each text P(conservative) with a label."""
-        return score_texts(texts, outputs=("ideology",), read=self._read, row=self._row)
+        return score_texts(texts, self.info, self._row, self._reader)
 
-    def _read(self, texts: Sequence[str]) -> list[list[float]]:
-        answers: list[list[float]] = self._reader.read(texts).tolist()
-        return answers
-
-    def _row(self, answer: Sequence[float]) -> OutputRow:
-        said = dict(zip(self._reader.labels, answer, strict=True))
+    def _row(self, said: Mapping[str, float]) -> OutputRow:
         right = said.get("conservative", 0.0)
         left = said.get("liberal", 1.0 - right)
         value = right / (left + right) if left + right > 0 else CUT

@@ -80,12 +80,12 @@ class Norms:
 
     def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
         """For each text a value and a label for every variable; null where no word of it is known."""
-        found = find_words(texts, self._table, skip_masks=True)
-        averages = table_averages(self._weights, found)
+        words = find_words(texts, self._table, skip_masks=True)
+        averages = table_averages(self._weights, words)
         columns = [self._column(name, averages[:, place]) for place, name in enumerate(NORMS)]
         return [
             dict(zip(NORMS, row, strict=True)) if known else _null_row(text)
-            for text, known, row in zip(texts, found.known.tolist(), zip(*columns, strict=True), strict=True)
+            for text, known, row in zip(texts, words.known.tolist(), zip(*columns, strict=True), strict=True)
         ]
 
     def explain(self, text: Text, output: str = "valence") -> list[WordScore]:
@@ -98,7 +98,7 @@ class Norms:
         ]
 
     def _column(self, name: str, values: Scores) -> Iterable[Value]:
-        """The values of one variable with their labels, as `label` gives them one by one."""
+        """The values of one variable with their labels."""
         cut = self._cuts[name]
         high = values >= cut.positive
         names = VAD_LABELS if name in VAD else BE5_LABELS
@@ -112,22 +112,11 @@ class Norms:
 def scale_ratings(ratings: Scores) -> Scores:
     """Ratings with neutral at 0: (v - 5) / 4 for valence, arousal, dominance; (e - 1) / 4 for the emotions.
 
-    >>> scaled(np.array([[9.0, 5.0, 1.0, 5.0, 1.0, 1.0, 1.0, 2.0]])).tolist()
+    >>> scale_ratings(np.array([[9.0, 5.0, 1.0, 5.0, 1.0, 1.0, 1.0, 2.0]])).tolist()
     [[1.0, 0.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.25]]
     """
     neutral = np.array([5.0] * len(VAD) + [1.0] * len(BE5))
     return np.asarray((ratings - neutral) / 4)
-
-
-def label_value(name: str, value: float, *, cut: NormCuts) -> str:
-    """The class of a value: negative, neutral or positive for a two-sided variable, else absent or present.
-
-    >>> label("valence", -0.3, cut=Cut(0.2, 0.4)), label("joy", 0.3, cut=Cut(0.2, 0.2))
-    ('negative', 'present')
-    """
-    if name in VAD:
-        return VAD_LABELS[(value >= cut.positive) - (value <= -cut.negative) + 1]
-    return BE5_LABELS[value >= cut.positive]
 
 
 def _null_row(text: Text) -> dict[str, Value]:
@@ -141,7 +130,7 @@ def _in_mask(place: int, text: Text) -> bool:
 
 def _parse_cuts(text: str) -> dict[str, NormCuts]:
     """The default cuts, changed by ``variable=number`` or ``variable.side=number``."""
-    found = dict(CUTS)
+    changed = dict(CUTS)
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, number = part.partition("=")
         variable, _, side = name.strip().partition(".")
@@ -153,9 +142,9 @@ def _parse_cuts(text: str) -> dict[str, NormCuts]:
                 f"{', '.join(VAD)} also variable.negative and variable.positive",
                 fix="write for example cuts=valence=0.3,joy=0.2",
             )
-        old = found[variable]
-        found[variable] = old._replace(**{side: cut}) if side else NormCuts(cut, cut)
-    return found
+        old = changed[variable]
+        changed[variable] = old._replace(**{side: cut}) if side else NormCuts(cut, cut)
+    return changed
 
 
 def _sides(variable: str) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ from evenhand.core.errors import InputError
 from evenhand.core.files import user_path
 from evenhand.core.protocols import Cell, ScoringModel
 from evenhand.core.records import Execution, MetricInfo, OutputInfo, Text, Value
-from evenhand.text.ngram_model import NgramModel, read_arpa, tokenize
+from evenhand.text.ngram_model import NgramModel, read_arpa
+from evenhand.text.word_tokens import tokenize
 
 VERSION = "1"
 DEFAULT = "builtin"
@@ -69,11 +70,11 @@ class CachedLikelihoods:
 def cached_ngram_likelihoods(model: NgramModel) -> CachedLikelihoods:
     """A reader by an n-gram model."""
 
-    def fits(texts: Sequence[str]) -> list[tuple[float, int]]:
-        found = [model.log_likelihood(tokenize(text)) for text in texts]
-        return [(fit.log10 * math.log(10), fit.tokens) for fit in found]
+    def read(texts: Sequence[str]) -> list[tuple[float, int]]:
+        fits = (model.log_likelihood(tokenize(text)) for text in texts)
+        return [(fit.log10 * math.log(10), fit.tokens) for fit in fits]
 
-    return CachedLikelihoods(fits)
+    return CachedLikelihoods(read)
 
 
 def _value(fits: Sequence[tuple[float, int]]) -> Value:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Execution, MetricInfo, OutputInfo, Text, Value
-from evenhand.metrics.classifier_scores import OutputRow, score_texts
+from evenhand.metrics.classifier_scores import OutputRow, probability_outputs, score_texts
 
 if TYPE_CHECKING:
     from evenhand.classifiers.text_classifier import LabelReader
@@ -56,15 +56,9 @@ class Regard:
 
     def score(self, texts: Sequence[Text]) -> list[OutputRow]:
         """For each text its regard with a label, and the probability of every label."""
-        names = [output.name for output in self.info.outputs]
-        return score_texts(texts, outputs=names, read=self._read, row=self._row)
+        return score_texts(texts, self.info, self._row, self._reader)
 
-    def _read(self, texts: Sequence[str]) -> list[list[float]]:
-        answers: list[list[float]] = self._reader.read(texts).tolist()
-        return answers
-
-    def _row(self, answer: Sequence[float]) -> OutputRow:
-        said = dict(zip(self._reader.labels, answer, strict=True))
+    def _row(self, said: Mapping[str, float]) -> OutputRow:
         plain = [name for name in said if name != "other"]
         label = "other" if said.get("other", 0.0) >= MAJORITY else max(plain, key=lambda name: said[name])
         score = said.get("positive", 0.0) - said.get("negative", 0.0)
@@ -79,10 +73,7 @@ def _info(source: str | None, groups: str, reader: LabelReader) -> MetricInfo:
             OutputInfo(
                 "regard", "continuous", "more positive regard", low=-1.0, high=1.0, labels=reader.labels
             ),
-            *(
-                OutputInfo(f"p_{label}", "continuous", f"{label} regard is more probable", low=0.0, high=1.0)
-                for label in reader.labels
-            ),
+            *probability_outputs(reader.labels, "{label} regard is more probable"),
         ),
         summary="How a text makes its readers think of the person it speaks of (a classifier).",
         primary=("negative", "positive"),

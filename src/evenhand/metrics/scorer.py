@@ -19,7 +19,6 @@ from evenhand.store.run_folder import RunFolder
 from evenhand.store.schemas import EXCLUSIONS, SCORES
 from evenhand.text.rendering import MaskOption, render_text
 
-_log = logging.getLogger(__name__)
 STAGE = "score"
 OUTSIDE_GROUPS = "outside_groups"
 """Why a text has no score of a metric that is not meant for its group."""
@@ -31,6 +30,7 @@ Limits = Mapping[str, Mapping[str, Collection[str]]]
 
 
 Outputs = Mapping[str, Value]
+_log = logging.getLogger(__name__)
 
 
 class ScoredTexts(NamedTuple):
@@ -47,35 +47,6 @@ class ScoringExecutor(Protocol):
     def score_blocks(self, spec: str, blocks: Iterable[Sequence[Text]]) -> Iterator[tuple[int, ScoredTexts]]:
         """What the metric says of each block, with the block's place, as they are done."""
         ...
-
-
-def score_texts(spec: str, metric: Metric, texts: Sequence[Text]) -> ScoredTexts:
-    """One mapping a text, in order; a text the metric fails on has nulls with the reason."""
-    if not texts:
-        return ScoredTexts(())
-    try:
-        outputs = metric.score(texts)
-    except EvenhandError:
-        raise
-    except Exception as error:  # a plug-in may raise anything: find the texts it fails on
-        if len(texts) == 1:
-            _log.warning("metric %s failed on a text: %r", spec, error)
-            return ScoredTexts([null_outputs(metric.info, f"metric_error: {type(error).__name__}")], 1)
-        middle = len(texts) // 2
-        first, second = score_texts(spec, metric, texts[:middle]), score_texts(spec, metric, texts[middle:])
-        return ScoredTexts([*first.outputs, *second.outputs], first.errors + second.errors)
-    if len(outputs) != len(texts):
-        raise InputError(
-            f"metric {spec!r} gave {len(outputs)} scores for {len(texts)} texts",
-            expected="one mapping a text, in order",
-            fix="run `evenhand.testing.check_metric` on it",
-        )
-    return ScoredTexts(outputs)
-
-
-def null_outputs(info: MetricInfo, reason: str) -> Outputs:
-    """Every output without a value, for a reason."""
-    return {output.name: Value(None, None, reason) for output in info.outputs}
 
 
 @dataclass(slots=True)
@@ -112,6 +83,27 @@ class _TextBlock:
         pairs = zip(self.digests or (), texts, strict=True)
         return {key: text for key, text in pairs if key not in self.cached}
 
+    def texts_to_score(self) -> list[Text]:
+        """What the metric is asked about."""
+        if self.digests is None:
+            return [text for text in self.texts if text is not None]
+        return list(self.missing().values())
+
+    def merge_outputs(self, fresh: Sequence[Outputs]) -> Iterator[Outputs]:
+        """The outputs of the texts there are, in their order."""
+        if self.digests is None:
+            return iter(fresh)
+        scored = dict(zip(self.missing(), fresh, strict=True))
+        return (scored[key] if key in scored else _from_json(self.cached[key]) for key in self.digests)
+
+
+class _ProgressNote(NamedTuple):
+    """Where it is noted what is under way."""
+
+    tally: ScoringStats
+    under_way: dict[int, _TextBlock]
+    advance: Callable[[int], None]
+
 
 @dataclass(frozen=True, slots=True)
 class MetricScorer:
@@ -135,111 +127,107 @@ class MetricScorer:
     def run(
         self, generations: pl.DataFrame, prompts: Mapping[str, Prompt], progress: Progress
     ) -> ScoringStats:
-        """Score what is missing; the result holds the keys of the finished shards."""
-        stats, under_way = ScoringStats([]), dict[int, _TextBlock]()
+        """Score what is missing; the tally holds the keys of the finished shards."""
+        tally, under_way = ScoringStats([]), dict[int, _TextBlock]()
         with progress.step(f"scoring {self.spec}", generations.height) as advance:
-            wanted = self._list_unfinished(generations, prompts, stats, under_way, advance)
-            answers: Iterator[tuple[int, ScoredTexts]]
-            if self.executor is None:
-                answers = (
-                    (place, score_texts(self.spec, self.metric, texts)) for place, texts in enumerate(wanted)
-                )
-            else:
-                answers = self.executor.score_blocks(self.spec, wanted)
-            for place, scored in answers:
+            wanted = self._list_unfinished(generations, prompts, _ProgressNote(tally, under_way, advance))
+            for place, answers in self._score_blocks(wanted):
                 block = under_way.pop(place)
-                self._commit(block, scored, stats)
+                self._commit(block, answers, tally)
                 advance(len(block.ids))
-        return stats
+        return tally
+
+    def _score_blocks(self, blocks: Iterable[Sequence[Text]]) -> Iterator[tuple[int, ScoredTexts]]:
+        if self.executor is None:
+            return score_blocks(self.spec, self.metric, blocks)
+        return self.executor.score_blocks(self.spec, blocks)
 
     def _list_unfinished(
-        self,
-        generations: pl.DataFrame,
-        prompts: Mapping[str, Prompt],
-        stats: ScoringStats,
-        under_way: dict[int, _TextBlock],
-        advance: Callable[[int], None],
+        self, generations: pl.DataFrame, prompts: Mapping[str, Prompt], note: _ProgressNote
     ) -> Iterator[list[Text]]:
-        """The texts to ask about, block by block; each block is noted as under way."""
+        """The texts to ask about, block by block; what each belongs to is noted down."""
         place = 0
-        info = self.metric.info
         for rows in generations.iter_slices(BLOCK):
-            block = self._read_block(rows, prompts, stats)
-            size = len(block.ids)
-            stats.keys.append(block.key)
-            stats.items += size
+            block = self._block(rows, prompts, note.tally)
+            note.tally.keys.append(block.key)
+            note.tally.items += len(block.ids)
             if self.folder.has_shard(STAGE, block.key):
-                stats.reused += size
-                advance(size)
+                note.tally.reused += len(block.ids)
+                note.advance(len(block.ids))
                 continue
-            texts = [text for text in block.texts if text is not None]
-            # A cheap metric is faster than a cache.
-            if not info.cheap:
-                keys = digests(info.identity(), (text.text for text in texts))
-                known = self.cache.get_many("scores", keys)
-                stats.reused += len(known)
-                block = replace(block, digests=keys, cached=known)
-                texts = list(block.missing().values())
-            under_way[place] = block
+            note.under_way[place] = block = self._read_cache(block, note.tally)
             place += 1
-            yield texts
+            yield block.texts_to_score()
 
-    def _read_block(
-        self, rows: pl.DataFrame, prompts: Mapping[str, Prompt], stats: ScoringStats
-    ) -> _TextBlock:
-        info, ids = self.metric.info, rows["id"].to_list()
+    def _block(self, rows: pl.DataFrame, prompts: Mapping[str, Prompt], tally: ScoringStats) -> _TextBlock:
+        ids = rows["id"].to_list()
         texts: list[Text | None] = []
         failures: list[str | None] = []
         for prompt_id, text, failure in rows.select("prompt_id", "text", "failure").iter_rows():
-            prompt = prompts[prompt_id]
-            limits = self.limits.get(prompt.suite)
-            is_outside = limits is not None and not any(
-                group.name in limits.get(group.axis, ()) for group in prompt.groups
-            )
-            stats.outside += is_outside
-            left_out = is_outside and self.has_limits
+            left_out = self._is_outside(prompts[prompt_id], tally) and self.has_limits
+            texts.append(self._render(prompts[prompt_id], None if left_out else text, tally))
             failures.append(failure or (OUTSIDE_GROUPS if left_out else None))
-            if left_out or text is None:
-                texts.append(None)
-                continue
-            rendered = render_text(
-                prompt.text,
-                text,
-                scope=info.scope,
-                masking=info.masking,
-                mentions=prompt.mentions,
-                mask_option=self.mask,
-            )
-            stats.unmasked += info.masking != "none" and not rendered.masks
-            texts.append(rendered)
-        strings: list[Json] = [text.text if text else None for text in texts]
-        key = digest([self.spec, info.identity(), list(ids), strings, list(failures)])
-        return _TextBlock(key, ids, texts, failures)
+        return _TextBlock(self._block_key(ids, texts, failures), ids, texts, failures)
 
-    def _commit(self, block: _TextBlock, answers: ScoredTexts, stats: ScoringStats) -> None:
-        stats.errors += answers.errors
-        if stats.errors > max(3, self.failure_rate * stats.items):
+    def _read_cache(self, block: _TextBlock, tally: ScoringStats) -> _TextBlock:
+        """The block with what the cache knows of it; a cheap metric is faster than a cache."""
+        if self.metric.info.cheap:
+            return block
+        keys = digests(self.metric.info.identity(), (text.text for text in block.texts if text is not None))
+        known = self.cache.get_many("scores", keys)
+        tally.reused += len(known)
+        return replace(block, digests=keys, cached=known)
+
+    def _commit(self, block: _TextBlock, answers: ScoredTexts, tally: ScoringStats) -> None:
+        tally.errors += answers.errors
+        if tally.errors > max(3, self.failure_rate * tally.items):
             raise FailureRateError(
-                f"metric {self.spec!r} failed on {stats.errors:,} of {stats.items:,} texts",
+                f"metric {self.spec!r} failed on {tally.errors:,} of {tally.items:,} texts",
                 expected=f"at most {self.failure_rate:.0%}",
                 fix="run `evenhand.testing.check_metric` on it; the scores of other metrics are kept",
             )
-        scored = iter(answers.outputs)
         if block.digests is not None:
-            fresh = dict(zip(block.missing(), answers.outputs, strict=True))
-            # Failures are recorded, but are not hits.
             sound = {
-                key: _to_json(outputs)
-                for key, outputs in fresh.items()
-                if not any((item.null_reason or "").startswith("metric_error") for item in outputs.values())
+                key: _to_json(value)
+                for key, value in zip(block.missing(), answers.outputs, strict=True)
+                if _is_sound(value)
             }
             self.cache.put_many("scores", sound)
-            scored = (fresh[key] if key in fresh else _from_json(block.cached[key]) for key in block.digests)
-        rows = (
-            null_outputs(self.metric.info, failure or "no_text") if text is None else next(scored)
-            for text, failure in zip(block.texts, block.failures, strict=True)
+        self.folder.write_shard(STAGE, block.key, self._table(block.ids, self._outputs(block, answers)))
+
+    def _outputs(self, block: _TextBlock, answers: ScoredTexts) -> Iterator[Outputs]:
+        scored = block.merge_outputs(answers.outputs)
+        for text, failure in zip(block.texts, block.failures, strict=True):
+            yield null_outputs(self.metric.info, failure or "no_text") if text is None else next(scored)
+
+    def _is_outside(self, prompt: Prompt, tally: ScoringStats) -> bool:
+        groups = self.limits.get(prompt.suite)
+        is_outside = groups is not None and not any(
+            group.name in groups.get(group.axis, ()) for group in prompt.groups
         )
-        self.folder.write_shard(STAGE, block.key, self._table(block.ids, rows))
+        tally.outside += is_outside
+        return is_outside
+
+    def _render(self, prompt: Prompt, text: str | None, tally: ScoringStats) -> Text | None:
+        if text is None:
+            return None
+        info = self.metric.info
+        rendered = render_text(
+            prompt.text,
+            text,
+            scope=info.scope,
+            masking=info.masking,
+            mentions=prompt.mentions,
+            mask_option=self.mask,
+        )
+        tally.unmasked += info.masking != "none" and not rendered.masks
+        return rendered
+
+    def _block_key(
+        self, ids: Sequence[str], texts: Sequence[Text | None], failures: Sequence[str | None]
+    ) -> str:
+        strings: list[Json] = [text.text if text else None for text in texts]
+        return digest([self.spec, self.metric.info.identity(), list(ids), strings, list(failures)])
 
     def _table(self, ids: Sequence[str], outputs: Iterator[Outputs]) -> pl.DataFrame:
         names = [output.name for output in self.metric.info.outputs]
@@ -259,6 +247,42 @@ class MetricScorer:
         ).select(list(SCORES))
 
 
+def score_blocks(
+    spec: str, metric: Metric, blocks: Iterable[Sequence[Text]]
+) -> Iterator[tuple[int, ScoredTexts]]:
+    """What a metric of this process says of each block, one after the other."""
+    return ((place, score_texts(spec, metric, texts)) for place, texts in enumerate(blocks))
+
+
+def score_texts(spec: str, metric: Metric, texts: Sequence[Text]) -> ScoredTexts:
+    """One mapping a text, in order; a text the metric fails on has nulls with the reason."""
+    if not texts:
+        return ScoredTexts(())
+    try:
+        outputs = metric.score(texts)
+    except EvenhandError:
+        raise
+    except Exception as error:  # a plug-in may raise anything: find the texts it fails on
+        if len(texts) == 1:
+            _log.warning("metric %s failed on a text: %r", spec, error)
+            return ScoredTexts([null_outputs(metric.info, f"metric_error: {type(error).__name__}")], 1)
+        middle = len(texts) // 2
+        first, second = score_texts(spec, metric, texts[:middle]), score_texts(spec, metric, texts[middle:])
+        return ScoredTexts([*first.outputs, *second.outputs], first.errors + second.errors)
+    if len(outputs) != len(texts):
+        raise InputError(
+            f"metric {spec!r} gave {len(outputs)} scores for {len(texts)} texts",
+            expected="one mapping a text, in order",
+            fix="run `evenhand.testing.check_metric` on it",
+        )
+    return ScoredTexts(outputs)
+
+
+def null_outputs(info: MetricInfo, reason: str) -> Outputs:
+    """Every output without a value, for a reason."""
+    return {output.name: Value(None, None, reason) for output in info.outputs}
+
+
 def scoring_rate_key(metrics: Iterable[Metric]) -> str:
     """Under which the texts a second of metrics are remembered, for the estimate of the next run."""
     return digest(["texts/s", sorted(digest(metric.info.identity()) for metric in metrics)])
@@ -271,6 +295,11 @@ def _check_value(value: Value) -> Value:
     if value.value is None and value.label is None and value.null_reason is None:
         return Value(None, None, "no_value")
     return value
+
+
+def _is_sound(outputs: Outputs) -> bool:
+    """Failures are recorded, but are not hits."""
+    return not any((value.null_reason or "").startswith("metric_error") for value in outputs.values())
 
 
 def _to_json(outputs: Outputs) -> Json:

@@ -112,7 +112,7 @@ def _info(cuts: Mapping[str, float]) -> MetricInfo:
         weights=lexicon_digest(),
         failures=(
             "Irony, and praise or blame without a listed word, are not seen.",
-            "A word counts whoever it is said of: 'murder' in a report on a victim sounds negative.",
+            "A word counts whomever it describes: 'murder' in a report on a victim sounds negative.",
             "The lexicon comes from English social media: in formal text many words are unknown, and a long "
             "text reaches -1 or 1 by its length alone.",
             "Names of groups and professions may be listed words ('nurse' is not, 'killer' is): read the "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Execution, MetricInfo, OutputInfo, Text, Value
-from evenhand.metrics.classifier_scores import OutputRow, score_texts
+from evenhand.metrics.classifier_scores import OutputRow, probability_outputs, score_texts
 
 if TYPE_CHECKING:
     from evenhand.classifiers.text_classifier import LabelReader
@@ -52,21 +52,13 @@ class Toxicity:
 
     def score(self, texts: Sequence[Text]) -> list[OutputRow]:
         """For each text its toxicity with a label, and the probability of every kind the classifier knows."""
-        names = [output.name for output in self.info.outputs]
-        return score_texts(texts, outputs=names, read=self._read, row=self._row)
+        return score_texts(texts, self.info, self._row, self._reader)
 
-    def _read(self, texts: Sequence[str]) -> list[list[float]]:
-        answers: list[list[float]] = self._reader.read(texts).tolist()
-        return answers
-
-    def _row(self, answer: Sequence[float]) -> OutputRow:
-        said = {
-            name: value for name, value in zip(self._reader.labels, answer, strict=True) if name in SYNONYMS
-        }
+    def _row(self, answer: Mapping[str, float]) -> OutputRow:
+        said = {name: value for name, value in answer.items() if name in SYNONYMS}
         worst = max(said.values())
-        label = LABELS[worst >= self._cut]
         kinds = {f"p_{name}": Value(value) for name, value in said.items()}
-        return {"toxicity": Value(worst, label)} | (kinds if len(kinds) > 1 else {})
+        return {"toxicity": Value(worst, LABELS[worst >= self._cut])} | (kinds if len(kinds) > 1 else {})
 
 
 def _info(source: str | None, cut: float, reader: LabelReader) -> MetricInfo:
@@ -85,10 +77,7 @@ def _info(source: str | None, cut: float, reader: LabelReader) -> MetricInfo:
                 labels=LABELS,
                 cuts=(cut,),
             ),
-            *(
-                OutputInfo(f"p_{kind}", "continuous", f"more probably {kind}", low=0.0, high=1.0)
-                for kind in kinds
-            ),
+            *probability_outputs(kinds, "more probably {label}"),
         ),
         summary="How probably people would call a text rude, disrespectful or abusive (a classifier).",
         primary=("toxic",),

@@ -50,10 +50,10 @@ def find_words(
     find = table.get
     for text in texts:
         said = split_words(_blank_masks(text) if skip_masks and text.masks else text.text)
-        found = [row for row in map(find, said) if row is not None]
-        rows += found
-        counts.append(len(found))
-        known.append(bool(found) if vocabulary is None else any(word in vocabulary for word in said))
+        own = [row for row in map(find, said) if row is not None]
+        rows += own
+        counts.append(len(own))
+        known.append(bool(own) if vocabulary is None else any(word in vocabulary for word in said))
     return MatchedWords(
         np.array(rows, dtype=np.int64), np.array(counts, dtype=np.int64), np.array(known, dtype=bool)
     )
@@ -83,19 +83,19 @@ def precompute_weights(scores: Scores) -> Scores:
     return np.concatenate([scores * size, size], axis=1)
 
 
-def table_averages(table: Scores, found: MatchedWords) -> Scores:
+def table_averages(table: Scores, words: MatchedWords) -> Scores:
     """The weighted averages of several variables at once: one row a text, one column a variable.
 
     Args:
-        table: What `weighed` made of a lexicon with one row a word.
-        found: The words of the texts.
+        table: What `precompute_weights` made of a lexicon with one row a word.
+        words: The words of the texts.
     """
     columns = table.shape[1] // 2
-    answer = np.full((len(found.counts), columns), np.nan)
-    has = found.counts > 0
+    answer = np.full((len(words.counts), columns), np.nan)
+    has = words.counts > 0
     if has.any():
-        starts = (np.cumsum(found.counts) - found.counts)[has]
-        sums = np.add.reduceat(table[found.rows], starts, axis=0)
+        starts = (np.cumsum(words.counts) - words.counts)[has]
+        sums = np.add.reduceat(table[words.rows], starts, axis=0)
         total, weight = sums[:, :columns], sums[:, columns:]
         answer[has] = total / np.where(weight > 0, weight, 1.0)
     return answer
@@ -118,7 +118,7 @@ def most_extreme_scores(scores: Scores, counts: npt.NDArray[np.int64], *, tie: f
 
 
 def add_possessives(words_and_rows: Mapping[str, int]) -> dict[str, int]:
-    """The same table in which "mayor's" is found as "mayor", where it has no row of its own."""
+    """The same table in which "mayor's" has the row of "mayor", where it has no row of its own."""
     bare = {word: row for word, row in words_and_rows.items() if not word.endswith("'s")}
     return {f"{word}'s": row for word, row in bare.items()} | dict(words_and_rows)
 

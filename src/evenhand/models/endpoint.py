@@ -17,8 +17,15 @@ import stamina
 
 from evenhand.core.digests import digest
 from evenhand.core.errors import InputError, ModelError
-from evenhand.core.hosts import describe_plain_http, read_api_key, sanitize_message
-from evenhand.core.http import CompressedResponseError, HttpConnection, make_client, read_content
+from evenhand.core.http import (
+    CompressedResponseError,
+    HttpConnection,
+    describe_plain_http,
+    make_client,
+    read_api_key,
+    read_content,
+    sanitize_message,
+)
 from evenhand.core.records import Completion, Execution, GenerationSpec, ModelRef, Request
 from evenhand.core.seeds import derive_seed
 from evenhand.generation.spec_checks import check_control_code, refuse_iterations

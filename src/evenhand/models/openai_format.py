@@ -14,8 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.hosts import LOOPBACK, redact_key, sanitize_message
-from evenhand.core.http import HttpConnection
+from evenhand.core.http import LOOPBACK, HttpConnection, redact_key, sanitize_message
 from evenhand.core.records import Finish, GenerationSpec
 
 INSTRUCTION: Final = (

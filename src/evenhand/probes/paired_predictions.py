@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evenhand.core.records import Prompt
 from evenhand.stats.paired_measures import NONE, find_flips, select_pairs
-from evenhand.store.probe_schemas import FLIPS, PAIR_SCORES
+from evenhand.store.schemas import FLIPS, PAIR_SCORES
 
 OUTPUT = "emotion"
 """The output of the metric whose label is the predicted class."""

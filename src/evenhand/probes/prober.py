@@ -28,7 +28,7 @@ from evenhand.stats.paired_measures import (
     paired_intensities,
     select_pairs,
 )
-from evenhand.store.probe_schemas import MEASURES, SETS
+from evenhand.store.schemas import MEASURES, SETS
 
 Row = dict[str, object]
 FAMILY: Final = ("corpus", "pairs", "score")

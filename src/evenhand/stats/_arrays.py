@@ -40,6 +40,17 @@ def check_values(y: npt.ArrayLike, name: str = "y") -> Floats:
     return values
 
 
+def check_pairs(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """The values of pairs."""
+    first, second = check_values(a, "a"), check_values(b, "b")
+    if first.size != second.size:
+        raise InputError(
+            f"a has {first.size} values and b has {second.size}",
+            expected="pairs: as many values in a as in b",
+        )
+    return first, second
+
+
 def check_binary(y: npt.ArrayLike, name: str = "y") -> Floats:
     """The values as floats, each 0 or 1."""
     values = check_values(y, name)

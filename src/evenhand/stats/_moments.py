@@ -10,8 +10,9 @@ without a clusters x clusters matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -20,20 +21,23 @@ from evenhand.stats._arrays import Floats, Ints, weighted_counts
 
 _DENSE_CELLS = 8
 """Up to this many cells a dense clusters x cells matrix is faster than a sparse one."""
-_TABLE_LIMIT = 20_000_000
-"""Above this many clusters x cells the pairs are found by sorting instead of by a table."""
 _TINY = 1e-12
 """A standard error below this share of the values' range is rounding, not variation."""
-CANCELLED = 1e-14
+_CANCELLED = 1e-14
 """A variance below this share of its terms is what cancellation left over."""
 
 
-class Contrast(NamedTuple):
-    """A weighted sum of cell means, its variance, and the degrees of freedom of that variance."""
+_OF_VALUES = ("means", "covariance", "fourth")
+_FIXED = ("sizes", "clusters", "kish", "n_clusters", "design")
+"""Fields of moments that no value decides."""
 
-    estimate: float
-    variance: float
-    df: float
+
+class Contrast(NamedTuple):
+    """Weighted sums of cell means, their variances, and the degrees of freedom of those."""
+
+    estimate: Floats
+    variance: Floats
+    df: Floats
 
 
 class Homogeneity(NamedTuple):
@@ -46,7 +50,10 @@ class Homogeneity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CellMoments:
-    """Cell means and what is needed to judge any contrast of them."""
+    """Cell means and what is needed to judge any contrast of them; cells are on the last axes.
+
+    Before those may stand axes of outputs and of sets of cells; what no value decides has none of outputs.
+    """
 
     means: Floats
     sizes: Floats
@@ -55,35 +62,65 @@ class CellMoments:
     """Clusters a cell."""
     kish: Floats
     """Effective number of clusters a cell, (sum n)^2 / sum n^2."""
-    n_clusters: int
+    n_clusters: Ints
     """Clusters over all cells."""
     covariance: Floats
-    """Cluster-robust (CR2) covariance of the means; exact zero where it is only rounding."""
+    """Cluster-robust (CR2) covariance of the means; exactly 0 instead of rounding."""
     design: Floats
     """For independent errors of unit variance: what the sampling variance of ``covariance`` is made of."""
     fourth: Floats
     """Sums over clusters of the fourth powers whose squares make the diagonal of ``covariance``."""
 
+    @classmethod
+    def stack(cls, gaps: Sequence[CellMoments]) -> CellMoments:
+        """The moments of several sets of cells, on an axis after that of the outputs."""
+        of_values = {name: np.stack([getattr(gap, name) for gap in gaps], axis=1) for name in _OF_VALUES}
+        return cls(**of_values, **{name: np.stack([getattr(gap, name) for gap in gaps]) for name in _FIXED})
+
+    @classmethod
+    def join(cls, outputs: Sequence[CellMoments]) -> CellMoments:
+        """The moments of several outputs of the same rows."""
+        joined = {name: np.concatenate([getattr(of, name) for of in outputs]) for name in _OF_VALUES}
+        return replace(outputs[0], **joined)
+
+    def select(self, *at: int) -> CellMoments:
+        """The moments of one output, and of one set of cells where there are several."""
+        of_values = {name: getattr(self, name)[at] for name in _OF_VALUES}
+        return CellMoments(**of_values, **{name: getattr(self, name)[at[1:]] for name in _FIXED})
+
+    @property
+    def variances(self) -> Floats:
+        """The variance of each mean."""
+        return np.diagonal(self.covariance, axis1=-2, axis2=-1)
+
+    @property
+    def shares(self) -> Floats:
+        """The means of 0/1 values without rounding: successes over rows."""
+        exact: Floats = np.rint(self.means * self.sizes) / self.sizes
+        return exact
+
     def contrast(self, weights: Floats) -> Contrast:
         """The contrast ``weights @ means``; every cell with a weight must hold two clusters or more."""
         squares = weights**2
-        variance = float(weights @ self.covariance @ weights)
-        if variance <= CANCELLED * float(squares @ np.diag(self.covariance)):
-            variance = 0.0
-        df = float(squares @ (1 / self.sizes)) ** 2 / float(squares @ self.design @ squares)
-        return Contrast(float(weights @ self.means), variance, df)
+        apart = (self.variances * squares).sum(axis=-1)
+        crossed = np.triu(self.covariance * np.multiply.outer(weights, weights), 1)
+        variance = apart + 2 * crossed.sum(axis=(-2, -1))
+        variance = np.where(variance <= _CANCELLED * apart, 0.0, variance)
+        spread = (self.design * np.multiply.outer(squares, squares)).sum(axis=(-2, -1))
+        df = (squares / self.sizes).sum(axis=-1) ** 2 / spread
+        return Contrast(self.means @ weights, variance, np.broadcast_to(df, variance.shape))
 
-    def own_df(self, cell: int, *, most: float) -> float:
-        """Degrees of freedom of a cell's variance as its own clusters show them, from 1 to ``most``.
+    def own_df(self, most: Floats) -> Floats:
+        """Degrees of freedom of each cell's variance as its own clusters show them, from 1 to ``most``.
 
         Twice the squared variance over its sampling variance, the sum of u^4 less (sum of u^2)^2 / G: about
         G for normal values, and twice the clusters that have it for a label that is rare.
         """
-        variance, clusters = float(self.covariance[cell, cell]), float(self.clusters[cell])
-        excess = float(self.fourth[cell]) - variance**2 / clusters
-        if variance == 0 or excess <= 0:
-            return most
-        return min(most, max(1.0, 2 * variance**2 / excess))
+        squares, most = self.variances**2, most[..., None]
+        excess = self.fourth - squares / self.clusters
+        with np.errstate(divide="ignore", invalid="ignore"):
+            own = np.minimum(most, np.maximum(1.0, 2 * squares / excess))
+        return np.where((squares == 0) | (excess <= 0), most, own)
 
     def homogeneity(self) -> Homogeneity | None:
         """F for equal means with the second-order correction of Rao and Scott (1984); None without variation.
@@ -115,91 +152,124 @@ class CellMoments:
 
 
 def compute_moments(y: Floats, cells: Ints, clusters: Ints, *, n_cells: int) -> CellMoments:
-    """Means and cluster-robust covariance of ``n_cells`` cells, each of which must hold a row.
+    """Means and cluster-robust covariance of ``n_cells`` cells.
 
     A cell of one cluster has a variance of zero here: callers refuse it before they trust it.
     """
-    values_range = float(np.ptp(y))
+    table, values = ClusterTable.of(cells, clusters, n_cells), y[None]
+    low, high = values.min(axis=1, initial=np.inf), values.max(axis=1, initial=-np.inf)
     # Equal values must come out as exactly equal means.
-    centre = float(y.mean()) if values_range > 0 else float(y[0])
-    pairs = _pairs(y - centre, cells, clusters, n_cells)
-    sizes = weighted_counts(pairs.cell, pairs.n, n_cells)
-    shift = weighted_counts(pairs.cell, pairs.total, n_cells) / sizes
-    size = sizes[pairs.cell]
-    others = 1 - pairs.n / size
-    scale = np.divide(1 / size, np.sqrt(others), out=np.zeros_like(size), where=others > 0)
-    residual = scale * (pairs.total - shift[pairs.cell] * pairs.n)
-    pull = scale * pairs.n / np.sqrt(size)
-    own = scale**2 * pairs.n
-    gram = _grams(pairs, n_cells, [residual, own, pull, pull**2])
-    crossed = gram(1, 3)
-    design = gram(1, 1) - crossed
-    design -= crossed.T
-    del crossed
-    design += gram(2, 2) ** 2
-    return CellMoments(
-        means=centre + shift,
-        sizes=sizes,
-        clusters=np.bincount(pairs.cell, minlength=n_cells),
-        kish=sizes**2 / weighted_counts(pairs.cell, pairs.n**2, n_cells),
-        n_clusters=int(pairs.row[-1]) + 1,
-        covariance=_without_rounding(gram(0, 0), values_range),
-        design=design,
-        fourth=weighted_counts(pairs.cell, residual**4, n_cells),
-    )
+    centre = np.where(high == low, low, values.sum(axis=1) / max(1, y.size))
+    return table.moments(table.sum_pairs(values - centre[:, None]), centre, low, high).select(0)
 
 
-class _Pairs(NamedTuple):
-    """The non-empty (cluster, cell) pairs: clusters numbered without gaps, rows, sum of values."""
+@dataclass(frozen=True)
+class ClusterTable:
+    """The non-empty (cell, cluster) pairs of rows: who is where, whatever the values."""
 
-    row: Ints
     cell: Ints
+    """Of each pair, ascending."""
+    cluster: Ints
+    """Of each pair, numbered without gaps."""
     n: Floats
-    total: Floats
+    """Rows of each pair."""
+    order: Ints
+    """The rows, pair by pair."""
+    starts: Ints
+    """Where each pair begins among them."""
+    n_cells: int
 
+    @classmethod
+    def of(cls, cells: Ints, clusters: Ints, n_cells: int, rows: Floats | None = None) -> ClusterTable:
+        """The table of rows, or of sums over so many ``rows`` each."""
+        order = np.lexsort((clusters, cells))
+        cells, clusters = cells[order], clusters[order]
+        is_first = np.ones(order.size, dtype=np.bool_)
+        is_first[1:] = (np.diff(cells) != 0) | (np.diff(clusters) != 0)
+        starts = np.flatnonzero(is_first)
+        n = np.diff(starts, append=order.size) if rows is None else np.add.reduceat(rows[order], starts)
+        _, cluster = np.unique(clusters[starts], return_inverse=True)
+        return cls(cells[starts], cluster, n.astype(np.float64), order, starts, n_cells)
 
-def _pairs(y: Floats, cells: Ints, clusters: Ints, n_cells: int) -> _Pairs:
-    key = clusters * n_cells + cells
-    length = (int(clusters.max()) + 1) * n_cells
-    if length > _TABLE_LIMIT:
-        found, key = np.unique(key, return_inverse=True)
-        n, total = np.bincount(key), weighted_counts(key, y)
-    else:
-        n_all = np.bincount(key, minlength=length)
-        found = np.flatnonzero(n_all)
-        n, total = n_all[found], weighted_counts(key, y, length)[found]
-    row = np.concatenate([[0], np.cumsum(np.diff(found // n_cells) != 0)])
-    return _Pairs(row, found % n_cells, n.astype(np.float64), total)
+    @cached_property
+    def n_clusters(self) -> int:
+        """Clusters over all cells."""
+        return int(self.cluster.max(initial=-1)) + 1
 
+    @cached_property
+    def sizes(self) -> Floats:
+        """Rows a cell."""
+        return weighted_counts(self.cell, self.n, self.n_cells)
 
-def _grams(pairs: _Pairs, n_cells: int, columns: Sequence[Floats]) -> Callable[[int, int], Floats]:
-    """What gives ``X_i' X_j``, for the clusters x cells matrices X_i with entries ``columns[i]``.
+    @cached_property
+    def _scale(self) -> Floats:
+        """What turns the residual sum of a pair into its part of the mean."""
+        size = self.sizes[self.cell]
+        others = 1 - self.n / size
+        return np.divide(1 / size, np.sqrt(others), out=np.zeros_like(size), where=others > 0)
 
-    One at a time, since all of them together would take gigabytes where there are thousands of cells.
-    """
-    n_rows = int(pairs.row[-1]) + 1
-    if pairs.row.size == n_rows:
-        # No cluster reaches over two cells: there is nothing between them.
-        return lambda i, j: np.diag(weighted_counts(pairs.cell, columns[i] * columns[j], n_cells))
-    if n_cells <= _DENSE_CELLS:
-        stacked = np.zeros((n_rows, n_cells, len(columns)))
-        stacked[pairs.row, pairs.cell] = np.stack(columns, axis=1)
-        flat = stacked.reshape(n_rows, -1)
-        gram = (flat.T @ flat).reshape(n_cells, len(columns), n_cells, len(columns))
-        return lambda i, j: gram[:, i, :, j]
-    from scipy.sparse import csr_array
+    @cached_property
+    def _design(self) -> Floats:
+        pull, own = self._scale * self.n / np.sqrt(self.sizes[self.cell]), self._scale**2 * self.n
+        crossed = self._gram(own, pull**2)
+        design = self._gram(own, own) - crossed
+        design -= crossed.T
+        del crossed
+        design += self._gram(pull, pull) ** 2
+        return design
 
-    starts = np.searchsorted(pairs.row, np.arange(n_rows + 1))
-    sparse = [csr_array((column, pairs.cell, starts), shape=(n_rows, n_cells)) for column in columns]
-    return lambda i, j: (sparse[i].T @ sparse[j]).toarray()
+    def sum_pairs(self, values: Floats) -> Floats:
+        """The sums over the rows of each pair, for each row of ``values``."""
+        return np.add.reduceat(values[:, self.order], self.starts, axis=1)
 
+    def moments(self, totals: Floats, centre: Floats, low: Floats, high: Floats) -> CellMoments:
+        """The moments of values whose sums less ``centre`` are ``totals`` (outputs x pairs).
 
-def rounding_floor(values_range: Floats) -> Floats:
-    """The variance up to which there is only rounding, of means of values with this range."""
-    floor: Floats = (_TINY * values_range) ** 2
-    return floor
+        ``low`` and ``high`` are the ends of each output's values.
+        """
+        shift = self._sum_cells(totals) / np.maximum(self.sizes, 1)
+        residual = self._scale * (totals - shift[:, self.cell] * self.n)
+        squares = residual * residual
+        floor = np.where(high > low, (_TINY * (high - low)) ** 2, np.inf)
+        covariance = np.zeros((len(totals), self.n_cells, self.n_cells))
+        if self.n_clusters == self.cell.size:
+            # No cluster reaches over two cells: there is nothing between them.
+            np.einsum("qii->qi", covariance)[:] = self._sum_cells(squares)
+        else:
+            for of_output, column in zip(covariance, residual, strict=True):
+                of_output[:] = self._gram(column, column)
+        rounding = np.diagonal(covariance, axis1=1, axis2=2) <= floor[:, None]
+        covariance[rounding[:, :, None] | rounding[:, None, :]] = 0
+        return CellMoments(
+            means=np.where(high == low, low, centre + shift.T).T,
+            sizes=self.sizes,
+            clusters=np.bincount(self.cell, minlength=self.n_cells),
+            kish=self.sizes**2 / np.maximum(weighted_counts(self.cell, self.n**2, self.n_cells), 1),
+            n_clusters=np.array(self.n_clusters),
+            covariance=covariance,
+            design=self._design,
+            fourth=self._sum_cells(squares * squares),
+        )
 
+    def _sum_cells(self, columns: Floats) -> Floats:
+        """The sums over the pairs of each cell, for each row of ``columns``."""
+        sums = np.zeros((len(columns), self.n_cells))
+        used, starts = np.unique(self.cell, return_index=True)
+        sums[:, used] = np.add.reduceat(columns, starts, axis=1)
+        return sums
 
-def _without_rounding(covariance: Floats, values_range: float) -> Floats:
-    rounding = np.diag(covariance) <= rounding_floor(np.array(values_range))
-    return np.where(rounding[:, None] | rounding, 0.0, covariance)
+    def _gram(self, first: Floats, second: Floats) -> Floats:
+        """The product of the cells x clusters matrices with these entries, the second one transposed."""
+        shape = (self.n_cells, self.n_clusters)
+        if self.n_cells > _DENSE_CELLS:
+            from scipy.sparse import csr_array
+
+            starts = np.searchsorted(self.cell, np.arange(self.n_cells + 1))
+            sparse = [csr_array((column, self.cluster, starts), shape=shape) for column in (first, second)]
+            gram: Floats = (sparse[0] @ sparse[1].T).toarray()
+            return gram
+        dense = np.zeros((2, *shape))
+        dense[0, self.cell, self.cluster] = first
+        dense[1, self.cell, self.cluster] = second
+        product: Floats = dense[0] @ dense[1].T
+        return product

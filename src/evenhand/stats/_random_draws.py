@@ -3,8 +3,7 @@
 """Random draws of NumPy's default generator, compiled together with what is done with them.
 
 NumPy fills an array with draws, then gathers by it, then sums: most of the time goes into memory. Here each
-draw is used as it is made. The stream is that of `numpy.random.PCG64`, bit for bit, so results are those of
-the plain way (`bootstrap._gathered_means`, `permutation._Sides.drawn`), which any other generator takes.
+draw is used as it is made. The stream is that of `numpy.random.PCG64`, bit for bit.
 """
 
 from __future__ import annotations
@@ -15,6 +14,8 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from evenhand.stats._arrays import RandomSource
+
 U64 = np.uint64
 _LOW = U64(0xFFFFFFFF)
 _HALF = U64(32)
@@ -23,11 +24,17 @@ State = npt.NDArray[np.uint64]
 """State and increment of PCG64, each high then low; whether half a draw is left over, and that half."""
 
 
-def read_state(generator: np.random.Generator) -> State | None:
-    """The state of a generator; None for one that is not PCG64."""
+def make_generator(rng: RandomSource) -> np.random.Generator:
+    """A generator on PCG64, NumPy's default; one on another bit generator seeds it."""
+    generator = np.random.default_rng(rng)
+    if isinstance(generator.bit_generator, np.random.PCG64):
+        return generator
+    return np.random.Generator(np.random.PCG64(int(generator.integers(1 << 63))))
+
+
+def read_state(generator: np.random.Generator) -> State:
+    """The state of a generator of `make_generator`."""
     known = generator.bit_generator.state
-    if known["bit_generator"] != "PCG64":
-        return None
     of = known["state"]
     halves = [part for number in (of["state"], of["inc"]) for part in divmod(number, 1 << 64)]
     return np.array([*halves, known["has_uint32"], known["uinteger"]], dtype=np.uint64)
@@ -83,13 +90,13 @@ def _next(high, low, more_high, more_low, has_half, half):
 
 
 @njit(cache=True, nogil=True)
-def resample_means(sums, sizes, state, found):
-    """Fill ``found`` with sum over size of as many clusters as there are, drawn with replacement."""
+def resample_means(sums, sizes, state, means):
+    """Fill ``means`` with sum over size of as many clusters as there are, drawn with replacement."""
     high, low, more_high, more_low, has_half, half = state
     count = U64(sums.size)
     # Lemire's way: the upper half of a product is uniform once the few smallest lower halves are redrawn.
     redrawn = (_LOW - (count - U64(1))) % count
-    for row in range(found.size):
+    for row in range(means.size):
         total, size = 0.0, 0.0
         for _ in range(sums.size):
             product = U64(0)
@@ -101,20 +108,20 @@ def resample_means(sums, sizes, state, found):
             place = product >> _HALF
             total += sums[place]
             size += sizes[place]
-        found[row] = total / size
+        means[row] = total / size
     state[0], state[1], state[4], state[5] = high, low, has_half, half
 
 
 @njit(cache=True, nogil=True)
-def permute_totals(inside, one_sided, two_sided, change, state, found):
-    """Add to each row of ``found`` the changes of the clusters whose sides a random arrangement exchanges.
+def permute_totals(inside, one_sided, two_sided, change, state, totals):
+    """Add to each row of ``totals`` the changes of the clusters whose sides a random arrangement exchanges.
 
-    ``inside`` are the labels of the one-sided clusters: they are put in random order (as ``permuted`` does),
-    and a cluster whose label is another one then is exchanged. Of the two-sided ones each is, or not.
+    ``inside`` are the labels of the one-sided clusters: they are put in random order, as NumPy's ``permuted``
+    does, and a cluster whose label is another one then is exchanged. Of the two-sided ones each is, or not.
     """
     labels = inside.copy()
     chosen = np.empty(max(one_sided.size, two_sided.size), np.int64)
-    for row in range(found.shape[0]):
+    for row in range(totals.shape[0]):
         labels[:] = inside
         _shuffle(labels, state)
         # Noted without a branch: which clusters these are no processor can foresee.
@@ -122,16 +129,16 @@ def permute_totals(inside, one_sided, two_sided, change, state, found):
         for cluster in range(labels.size):
             chosen[count] = one_sided[cluster]
             count += np.int64(labels[cluster] != inside[cluster])
-        _add(change, chosen[:count], found[row])
+        _add(change, chosen[:count], totals[row])
     high, low, more_high, more_low, has_half, half = state
-    for row in range(found.shape[0]):
+    for row in range(totals.shape[0]):
         count = np.int64(0)
         for cluster in two_sided:
             number, high, low, has_half, half = _next(high, low, more_high, more_low, has_half, half)
             # NumPy's single-precision uniform is the upper 24 bits: below a half where the first bit is 0.
             chosen[count] = cluster
             count += np.int64(number >> U64(31) == U64(0))
-        _add(change, chosen[:count], found[row])
+        _add(change, chosen[:count], totals[row])
     state[0], state[1], state[4], state[5] = high, low, has_half, half
 
 

@@ -22,8 +22,7 @@ from evenhand.stats._arrays import (
     encode_clusters,
     weighted_counts,
 )
-from evenhand.stats._resampling import ItemResampling, ratio_of_sums
-from evenhand.stats.bootstrap import bootstrap_interval
+from evenhand.stats.bootstrap import PERCENTILE, Resampling, bootstrap_interval, ratio_of_sums
 from evenhand.stats.label_scales import RatingCodes
 from evenhand.stats.quantiles import t_two_sided
 from evenhand.stats.results import NO_VARIATION
@@ -61,12 +60,12 @@ def fleiss_kappa(
     ratings = counts.sum(axis=1)
     agreeing = ((counts**2).sum(axis=1) - ratings) / (ratings * (ratings - 1))
     rows = np.column_stack([agreeing, np.ones_like(agreeing), counts])
-    return ItemResampling(rng, resamples, level).estimate(
+    return Resampling(rng, resamples, level).estimate_items(
         rows,
         _kappas,
         n=int(ratings.sum()),
         n_null=n_null,
-        method="Fleiss' kappa",
+        name="Fleiss' kappa",
         reason=NO_VARIATION if len(rows) else _SINGLE,
     )
 
@@ -97,12 +96,12 @@ def krippendorff_alpha(
         many = counts.shape[1] > _MOST_LABELS
         rows = (_disagreements if scale == "nominal" else _of_ranks if many else _products)(counts)
         statistic = _nominal if scale == "nominal" else _interval if many else _ordinal
-    return ItemResampling(rng, resamples, level).estimate(
+    return Resampling(rng, resamples, level).estimate_items(
         rows,
         statistic,
         n=n,
         n_null=n_null,
-        method=f"Krippendorff's alpha ({scale})",
+        name=f"Krippendorff's alpha ({scale})",
         reason=NO_VARIATION if len(rows) else _SINGLE,
     )
 
@@ -132,9 +131,10 @@ def spearman(
         spread = float(weights @ ranks_x**2) * float(weights @ ranks_y**2)
         return float(weights @ (ranks_x * ranks_y)) / spread**0.5 if spread > 0 else None
 
-    found = bootstrap_interval(correlation, codes, rng=rng, resamples=resamples, level=level)
-    return _rename_estimate(
-        found, "Spearman's rho", found.n, 0, NO_VARIATION if first.size > 1 else "fewer than two values"
+    reason = NO_VARIATION if first.size > 1 else "fewer than two values"
+    method = f"Spearman's rho, {PERCENTILE}"
+    return bootstrap_interval(
+        correlation, codes, rng=rng, resamples=resamples, level=level, method=method, reason=reason
     )
 
 
@@ -148,13 +148,13 @@ def rank_correlation(
     level: float = 0.95,
 ) -> Correlation:
     """`spearman` with its p-value; p is null below three clusters."""
-    found = spearman(x, y, clusters, rng=rng, resamples=resamples, level=level)
-    if found.value is None or found.n_clusters < 3:
-        return Correlation(found, None)
-    rest, df = 1 - found.value**2, found.n_clusters - 2
-    p = 0.0 if rest <= 1e-15 else t_two_sided(found.value * (df / rest) ** 0.5, df)
+    rho = spearman(x, y, clusters, rng=rng, resamples=resamples, level=level)
+    if rho.value is None or rho.n_clusters < 3:
+        return Correlation(rho, None)
+    rest, df = 1 - rho.value**2, rho.n_clusters - 2
+    p = 0.0 if rest <= 1e-15 else t_two_sided(rho.value * (df / rest) ** 0.5, df)
     # Of all orders of so many clusters at least two correlate fully: no test can give a smaller p.
-    return Correlation(found, max(p, 2 / math.factorial(min(found.n_clusters, 20))))
+    return Correlation(rho, max(p, 2 / math.factorial(min(rho.n_clusters, 20))))
 
 
 def _weighted_ranks(codes: Ints, weights: Floats) -> Floats:
@@ -198,8 +198,7 @@ def _of_ranks(counts: Floats) -> Floats:
     """As `_moments`, of the mid-ranks of labels among all ratings."""
     totals = counts.sum(axis=0)
     ranks = np.cumsum(totals) - totals / 2 - totals.sum() / 2
-    n, sums, squares = counts.sum(axis=1), counts @ ranks, counts @ ranks**2
-    return np.column_stack([(n * squares - sums**2) / (n - 1), n, sums, squares])
+    return _disagreement_rows(counts.sum(axis=1), counts @ ranks, counts @ ranks**2)
 
 
 def _ordinal(sums: Floats) -> Floats:
@@ -222,8 +221,11 @@ def _moments(items: npt.ArrayLike, values: Floats) -> tuple[Floats, int, int]:
     n = every[keep].astype(np.float64)
     sums = weighted_counts(codes, centred)[keep]
     squares = weighted_counts(codes, centred**2)[keep]
-    rows = np.column_stack([(n * squares - sums**2) / (n - 1), n, sums, squares])
-    return rows, int(n.sum()), int(np.count_nonzero(every == 1))
+    return _disagreement_rows(n, sums, squares), int(n.sum()), int(np.count_nonzero(every == 1))
+
+
+def _disagreement_rows(n: Floats, sums: Floats, squares: Floats) -> Floats:
+    return np.column_stack([(n * squares - sums**2) / (n - 1), n, sums, squares])
 
 
 def _interval(sums: Floats) -> Floats:
@@ -247,23 +249,6 @@ def _counts(items: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, int]:
     counts = table.reshape(n_items, values.size).astype(np.float64)
     keep = counts.sum(axis=1) >= 2
     return counts[keep], int(np.count_nonzero(~keep))
-
-
-def _rename_estimate(found: Estimate, name: str, n: int, n_null: int, reason: str) -> Estimate:
-    """The estimate under the statistic's own name; without a value, with the reason for that."""
-    # Ranks in full order stay so however rows are drawn: that is no certainty.
-    is_stuck = found.low is not None and found.high is not None and found.high - found.low <= 1e-12
-    return Estimate(
-        found.value,
-        None if is_stuck else found.low,
-        None if is_stuck else found.high,
-        found.level,
-        f"{name}, {found.method}",
-        n,
-        n_null,
-        found.n_clusters,
-        reason if found.value is None else NO_VARIATION if is_stuck else found.null_reason,
-    )
 
 
 MOST_PAIRS = 2_000
@@ -338,11 +323,11 @@ def pairwise_spearman(
     pairs = counts[:, :, None] * counts[:, None, :]
     pairs[:, range(levels), range(levels)] -= counts
     rows = pairs[counts.sum(axis=1) >= 2].reshape(-1, levels * levels)
-    how = ItemResampling(rng, resamples, level)
+    how = Resampling(rng, resamples, level)
     n = int(counts[counts.sum(axis=1) >= 2].sum())
     missing = int(np.count_nonzero(counts.sum(axis=1) < 2))
-    reason = NO_VARIATION if len(rows) else "no item has two ratings"
-    return how.estimate(rows, spearman_of_tables, n=n, method=_PAIRWISE, reason=reason, n_null=missing)
+    reason = NO_VARIATION if len(rows) else _SINGLE
+    return how.estimate_items(rows, spearman_of_tables, n=n, name=_PAIRWISE, reason=reason, n_null=missing)
 
 
 def annotator_figures(
@@ -354,24 +339,20 @@ def annotator_figures(
     level: float = 0.95,
 ) -> list[AnnotatorFigures]:
     """Each annotator's agreement with the others, chance-corrected and ranked; in the order of names."""
-    counts = ratings.counts()
-    how = ItemResampling(rng, resamples, level)
-    levels, of_level = _levels(ratings, places) if places is not None else (0, np.empty(0, np.intp))
-    by_level = _level_counts(ratings, of_level, levels) if levels else None
-    found = []
+    counts, how = ratings.counts(), Resampling(rng, resamples, level)
+    levels, of_level = _levels(ratings, places)
+    by_level = _level_counts(ratings, of_level, levels)
+    figures = []
     for code, name in enumerate(ratings.annotators):
         mine = ratings.of_annotator == code
-        own = _one_hot(ratings.of_label[mine], len(ratings.labels))
-        others = counts[ratings.of_item[mine]] - own
-        agreement, kappa = _against_others(own, others, how)
-        if by_level is None:
-            rho = _without_order(how.level, int(mine.sum()))
-        else:
-            rho = _rho_of_others(
-                of_level[ratings.of_label[mine]], by_level[ratings.of_item[mine]], levels, how
-            )
-        found.append(AnnotatorFigures(name, int(mine.sum()), agreement, kappa, rho))
-    return found
+        items, said, n = ratings.of_item[mine], ratings.of_label[mine], int(mine.sum())
+        own = _one_hot(said, len(ratings.labels))
+        agreement, kappa = _against_others(own, counts[items] - own, how)
+        rho = _without_order(how.level, n)
+        if levels:
+            rho = _rho_of_others(of_level[said], by_level[items], levels, how)
+        figures.append(AnnotatorFigures(name, n, agreement, kappa, rho))
+    return figures
 
 
 def pair_figures(
@@ -383,21 +364,17 @@ def pair_figures(
     level: float = 0.95,
 ) -> list[PairFigures]:
     """Every two annotators over the items both rated, most shared items first."""
-    how = ItemResampling(rng, resamples, level)
-    levels, of_level = _levels(ratings, places) if places is not None else (0, np.empty(0, np.intp))
-    found = []
+    how = Resampling(rng, resamples, level)
+    levels, of_level = _levels(ratings, places)
+    figures = []
     for (first, second), both in _pair_ratings(ratings):
         said = np.array(both, dtype=np.intp)
         same = (said[:, 0] == said[:, 1]).astype(np.float64)
-        agreement = how.estimate(
-            np.stack([same, np.ones_like(same)], axis=1),
-            ratio_of_sums,
-            n=len(said),
-            method="share of equal labels",
-        )
+        columns = np.stack([same, np.ones_like(same)], axis=1)
+        agreement = how.estimate_items(columns, ratio_of_sums, n=len(said), name="share of equal labels")
         rho = _rho_of_pair(of_level[said], levels, how) if levels else _without_order(how.level, len(said))
-        found.append(PairFigures(ratings.annotators[first], ratings.annotators[second], agreement, rho))
-    return found
+        figures.append(PairFigures(ratings.annotators[first], ratings.annotators[second], agreement, rho))
+    return figures
 
 
 def item_figures(ratings: RatingCodes) -> list[ItemFigures]:
@@ -406,11 +383,11 @@ def item_figures(ratings: RatingCodes) -> list[ItemFigures]:
     n = counts.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         differ = 1 - ((counts**2).sum(axis=1) - n) / (n * (n - 1))
-    found = [
+    figures = [
         ItemFigures(name, int(n[at]), float(differ[at]) if n[at] > 1 else None, tuple(map(int, counts[at])))
         for at, name in enumerate(ratings.items)
     ]
-    return sorted(found, key=lambda item: (-(item.disagreement or 0.0), item.item))
+    return sorted(figures, key=lambda item: (-(item.disagreement or 0.0), item.item))
 
 
 def find_dissents(ratings: RatingCodes) -> list[Dissent]:
@@ -421,7 +398,7 @@ def find_dissents(ratings: RatingCodes) -> list[Dissent]:
     total, top = others.sum(axis=1), others.argmax(axis=1)
     most = others[places, top]
     alone = (total >= 2) & (top != ratings.of_label) & (2 * most > total)
-    found = [
+    dissents = [
         Dissent(
             ratings.items[ratings.of_item[at]],
             ratings.annotators[ratings.of_annotator[at]],
@@ -431,13 +408,13 @@ def find_dissents(ratings: RatingCodes) -> list[Dissent]:
         )
         for at in np.flatnonzero(alone)
     ]
-    return sorted(found, key=lambda row: (-row.share, row.annotator, row.item))
+    return sorted(dissents, key=lambda row: (-row.share, row.annotator, row.item))
 
 
 def spearman_of_tables(sums: Floats) -> Floats:
     """Spearman's rho of each table of joint counts (draws x levels^2), ties at mid-ranks.
 
-    >>> joint_rho(np.array([[2.0, 0.0, 0.0, 2.0], [1.0, 1.0, 1.0, 1.0]])).tolist()
+    >>> spearman_of_tables(np.array([[2.0, 0.0, 0.0, 2.0], [1.0, 1.0, 1.0, 1.0]])).tolist()
     [1.0, 0.0]
     """
     levels = round(sums.shape[1] ** 0.5)
@@ -450,7 +427,7 @@ def spearman_of_tables(sums: Floats) -> Floats:
         return np.where(spread > 0, products / np.sqrt(spread), np.nan)
 
 
-def _against_others(own: Floats, others: Floats, how: ItemResampling) -> tuple[Estimate, Estimate]:
+def _against_others(own: Floats, others: Floats, how: Resampling) -> tuple[Estimate, Estimate]:
     """Agreement of one annotator with the rest, plain and beyond chance; a row an item they rated."""
     total = others.sum(axis=1)
     known = total > 0
@@ -458,12 +435,12 @@ def _against_others(own: Floats, others: Floats, how: ItemResampling) -> tuple[E
     hit = (own[known] * theirs).sum(axis=1)
     rows = np.column_stack([hit, np.ones_like(hit), own[known], theirs])
     n, missing = int(known.sum()), int(np.count_nonzero(~known))
-    plain = how.estimate(
-        rows[:, :2], ratio_of_sums, n=n, method="agreement with others", reason=_NOBODY, n_null=missing
+    plain = how.estimate_items(
+        rows[:, :2], ratio_of_sums, n=n, name="agreement with others", reason=_NOBODY, n_null=missing
     )
     reason = NO_VARIATION if n else _NOBODY
-    kappa = how.estimate(
-        rows, _kappa_of_others, n=n, method="kappa with others", reason=reason, n_null=missing
+    kappa = how.estimate_items(
+        rows, _kappa_of_others, n=n, name="kappa with others", reason=reason, n_null=missing
     )
     return plain, kappa
 
@@ -476,7 +453,7 @@ def _kappa_of_others(sums: Floats) -> Floats:
         return np.where(chance < 1 - 1e-12, (sums[:, 0] / n - chance) / (1 - chance), np.nan)
 
 
-def _rho_of_others(own: Ints, counts: Floats, levels: int, how: ItemResampling) -> Estimate:
+def _rho_of_others(own: Ints, counts: Floats, levels: int, how: Resampling) -> Estimate:
     placed = own >= 0
     rest = counts[placed] - _one_hot(own[placed], levels)
     total = rest.sum(axis=1)
@@ -487,33 +464,37 @@ def _rho_of_others(own: Ints, counts: Floats, levels: int, how: ItemResampling) 
     joint[np.arange(len(own)), own] = weights
     reason = NO_VARIATION if len(own) else _NOBODY
     rows = joint.reshape(len(own), levels * levels)
-    return how.estimate(
-        rows, spearman_of_tables, n=len(own), method="Spearman's rho with others", reason=reason
+    return how.estimate_items(
+        rows, spearman_of_tables, n=len(own), name="Spearman's rho with others", reason=reason
     )
 
 
-def _rho_of_pair(said: Ints, levels: int, how: ItemResampling) -> Estimate:
+def _rho_of_pair(said: Ints, levels: int, how: Resampling) -> Estimate:
     placed = said[(said >= 0).all(axis=1)]
     rows = _one_hot(placed[:, 0] * levels + placed[:, 1], levels * levels)
-    return how.estimate(rows, spearman_of_tables, n=len(placed), method="Spearman's rho", reason=NO_VARIATION)
+    return how.estimate_items(
+        rows, spearman_of_tables, n=len(placed), name="Spearman's rho", reason=NO_VARIATION
+    )
 
 
 def _pair_ratings(ratings: RatingCodes) -> list[tuple[tuple[int, int], list[tuple[int, int]]]]:
     """For every two annotators their labels of the items both rated."""
-    by_item_: dict[int, dict[int, int]] = defaultdict(dict)
+    by_item: dict[int, dict[int, int]] = defaultdict(dict)
     for item, annotator, label in zip(
         ratings.of_item.tolist(), ratings.of_annotator.tolist(), ratings.of_label.tolist(), strict=True
     ):
-        by_item_[item][annotator] = label
-    found: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-    for given in by_item_.values():
+        by_item[item][annotator] = label
+    pairs: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    for given in by_item.values():
         for first, second in combinations(sorted(given), 2):
-            found[first, second].append((given[first], given[second]))
-    return sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0]))[:MOST_PAIRS]
+            pairs[first, second].append((given[first], given[second]))
+    return sorted(pairs.items(), key=lambda pair: (-len(pair[1]), pair[0]))[:MOST_PAIRS]
 
 
-def _levels(ratings: RatingCodes, places: Sequence[float | None]) -> tuple[int, Ints]:
+def _levels(ratings: RatingCodes, places: Sequence[float | None] | None) -> tuple[int, Ints]:
     """How many different places there are, and the one of each label; -1 where it has none."""
+    if places is None:
+        return 0, np.full(len(ratings.labels), -1)
     if len(places) != len(ratings.labels):
         raise InputError(
             f"{len(places)} places came for {len(ratings.labels)} labels",

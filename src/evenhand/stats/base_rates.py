@@ -7,7 +7,7 @@ estimate corrected by the null's mean, an interval, a p-value and the direction 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -24,11 +24,11 @@ from evenhand.stats.wasserstein import check_simplex, mean_square_gap, simplex_d
 OVERALL = "(overall)"
 """The mean over options. The paper's printed 1.95 for direct topic bias is not that of its cells (1.395)."""
 FEW_ARRANGEMENTS = "too few keywords to shuffle"
-"""With every arrangement of keywords alike, chance cannot be told from bias."""
+"""Where every arrangement of keywords is alike, chance and bias are indistinguishable."""
 FEW_KEYWORDS = "too few keywords for an interval"
 LEAST = 4
 """Keywords from which on an option has an interval. That of two or three, resampled, covers 6 or 7 times in
-10 where 95 in 100 are asked for; widened by the t quantile it would say nothing. p stays exact."""
+10 instead of 95 in 100; widened by the t quantile it would be useless. p stays exact."""
 SLICES = 32
 """Directions of a sliced distance inside each of thousands of arrangements."""
 SideTexts: TypeAlias = tuple[npt.ArrayLike, Ids, Ids]
@@ -79,7 +79,7 @@ def indirect_bias(
     x classes are probabilities of more than two classes: the distance is then the sliced one.
     """
     generator = np.random.default_rng(rng)
-    bias = _build_bias([(values, options, keywords)], _of_one, level, generator)
+    bias = _build_bias([(values, options, keywords)], level, generator)
     return bias.measure(generator, permutations, resamples)
 
 
@@ -98,9 +98,8 @@ def direct_bias(
     kind of prompt.
     """
     generator = np.random.default_rng(rng)
-    return _build_bias([liberal, conservative], _of_two, level, generator).measure(
-        generator, permutations, resamples
-    )
+    bias = _build_bias([liberal, conservative], level, generator)
+    return bias.measure(generator, permutations, resamples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +135,16 @@ def bias_change(
             expected="one of each (indirect bias), or two of each (direct bias)",
         )
     generator = np.random.default_rng(rng)
-    bias = _build_bias(
-        [*before, *after], _of_one_twice if len(before) == 1 else _of_two_twice, level, generator
-    )
-    found = bias.measure(generator, permutations, resamples)
-    return {name: _to_change(change) for name, change in found.items()}
+    bias = _build_bias([*before, *after], level, generator, is_change=True)
+    changes = bias.measure(generator, permutations, resamples)
+    return {name: _to_change(change) for name, change in changes.items()}
 
 
-def _to_change(found: BaseRateDistance) -> BiasChange:
+def _to_change(of: BaseRateDistance) -> BiasChange:
     # Texts that are the same before and after differ in no arrangement: that is a change of 0, and known.
-    if found.estimate == found.null_mean == 0:
-        return BiasChange(0.0, 0.0, 0.0, found.n_keywords)
-    return BiasChange(found.corrected, found.low, found.high, found.n_keywords, found.null_reason)
+    if of.estimate == of.null_mean == 0:
+        return BiasChange(0.0, 0.0, 0.0, of.n_keywords)
+    return BiasChange(of.corrected, of.low, of.high, of.n_keywords, of.null_reason)
 
 
 class _Side(NamedTuple):
@@ -176,23 +173,26 @@ class _Bias:
     owner: Ints
     """The option of every keyword."""
     names: tuple[str, ...]
-    join: Callable[[Sequence[Floats]], Floats]
     level: float
+    is_change: bool
+    """Whether the second half of the sides is compared with the first."""
 
     def measure(
         self, rng: np.random.Generator, permutations: int, resamples: int
     ) -> dict[str, BaseRateDistance]:
         if not self.names:
             return {}
-        found = self._distances(self.owner, None)
+        observed = self._distances(self.owner, None)
         null = np.array([self._distances(rng.permutation(self.owner), None) for _ in range(permutations)])
         drawn = np.array([self._distances(self.owner, self._draw_keywords(rng)) for _ in range(resamples)])
-        named = {name: self._distance(at, found, null, drawn) for at, name in enumerate(self.names)}
-        return {**named, OVERALL: self._overall(found, null, drawn)}
+        named = {name: self._distance(at, observed, null, drawn) for at, name in enumerate(self.names)}
+        return {**named, OVERALL: self._overall(observed, null, drawn)}
 
     def _distances(self, owner: Ints, times: Ints | None) -> Floats:
         count = len(self.names)
-        return self.join([_to_all(columns, owner, times, count) for columns in self.columns])
+        sides = [_to_all(columns, owner, times, count) for columns in self.columns]
+        half = len(sides) // 2
+        return _join(sides[half:]) - _join(sides[:half]) if self.is_change else _join(sides)
 
     def _draw_keywords(self, rng: np.random.Generator) -> Ints:
         """How often each keyword is drawn, with replacement within options; the same for every side."""
@@ -200,20 +200,20 @@ class _Bias:
         drawn = np.concatenate([rng.choice(of, size=of.size) for of in words])
         return np.bincount(drawn, minlength=self.owner.size)
 
-    def _distance(self, at: int, found: Floats, null: Floats, drawn: Floats) -> BaseRateDistance:
+    def _distance(self, at: int, observed: Floats, null: Floats, drawn: Floats) -> BaseRateDistance:
         n = sum(int((side.options == at).sum()) for side in self.sides)
         keywords = int((self.owner == at).sum())
         wider = _widening(drawn[:, [at]], np.array([keywords]), self.level)
         few = ONE_CLUSTER if keywords < 2 else FEW_KEYWORDS if keywords < LEAST else None
         return self._against_chance(
-            float(found[at]), null[:, at], drawn[:, at], self._direction(at), n, keywords, few, wider
+            float(observed[at]), null[:, at], drawn[:, at], self._direction(at), n, keywords, few, wider
         )
 
-    def _overall(self, found: Floats, null: Floats, drawn: Floats) -> BaseRateDistance:
+    def _overall(self, observed: Floats, null: Floats, drawn: Floats) -> BaseRateDistance:
         n, nothing = sum(len(side.values) for side in self.sides), (None, None, None)
         free = len(self.owner) - len(self.names)
         few = None if free >= LEAST - 1 else FEW_KEYWORDS if free else ONE_CLUSTER
-        means = float(found.mean()), null.mean(axis=1), drawn.mean(axis=1)
+        means = float(observed.mean()), null.mean(axis=1), drawn.mean(axis=1)
         wider = _widening(drawn, np.bincount(self.owner, minlength=len(self.names)), self.level)
         return self._against_chance(*means, nothing, n, len(self.owner), few, wider)
 
@@ -259,25 +259,14 @@ class _Bias:
             return (0.0 if share else None), None, None
         # Option minus all = (1 - share) (option minus the others).
         weights = [1 - share, share - 1]
-        found = clustered_contrast(y, (options != at).astype(int), words, weights=weights, level=self.level)
-        return found.estimate, found.low, found.high
+        lean = clustered_contrast(y, (options != at).astype(int), words, weights=weights, level=self.level)
+        return lean.estimate, lean.low, lean.high
 
 
-def _of_one(sides: Sequence[Floats]) -> Floats:
-    return sides[0]
-
-
-def _of_two(sides: Sequence[Floats]) -> Floats:
-    difference: Floats = np.abs(sides[0] - sides[1])
-    return difference
-
-
-def _of_one_twice(sides: Sequence[Floats]) -> Floats:
-    return sides[1] - sides[0]
-
-
-def _of_two_twice(sides: Sequence[Floats]) -> Floats:
-    return _of_two(sides[2:]) - _of_two(sides[:2])
+def _join(sides: Sequence[Floats]) -> Floats:
+    """The distances of one kind of prompt, or how far those of two kinds lie apart."""
+    joined: Floats = np.abs(sides[0] - sides[1]) if len(sides) == 2 else sides[0]
+    return joined
 
 
 def _to_all(columns: Sequence[_Column], owner: Ints, times: Ints | None, count: int) -> Floats:
@@ -288,20 +277,14 @@ def _to_all(columns: Sequence[_Column], owner: Ints, times: Ints | None, count: 
             repeats = times[words]
             values, words = np.repeat(values, repeats), np.repeat(words, repeats)
         codes = owner[words]
-        squares += [_square(values[codes == at], values) for at in range(count)]
+        own = [values[codes == at] for at in range(count)]
+        squares += [mean_square_gap(part, values) if part.size else np.nan for part in own]
     distances: Floats = np.sqrt(squares / len(columns))
     return distances
 
 
-def _square(own: Floats, every: Floats) -> float:
-    return mean_square_gap(own, every) if own.size else np.nan
-
-
 def _build_bias(
-    given: Sequence[SideTexts],
-    join: Callable[[Sequence[Floats]], Floats],
-    level: float,
-    rng: np.random.Generator,
+    given: Sequence[SideTexts], level: float, rng: np.random.Generator, *, is_change: bool = False
 ) -> _Bias:
     """Options and keywords of all sides numbered alike; a keyword must stand in one option."""
     values = _project([side[0] for side in given], rng)
@@ -321,7 +304,7 @@ def _build_bias(
     parts = zip(values, np.split(options, cuts), np.split(keywords, cuts), strict=True)
     sides = tuple(_Side(*part) for part in parts)
     columns = tuple(_sort_directions(side) for side in sides)
-    return _Bias(sides, columns, owner, tuple(str(name) for name in names), join, check_level(level))
+    return _Bias(sides, columns, owner, tuple(map(str, names)), check_level(level), is_change)
 
 
 def _project(given: Sequence[npt.ArrayLike], rng: np.random.Generator) -> list[Floats]:

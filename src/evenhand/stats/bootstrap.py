@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +24,13 @@ from evenhand.stats._arrays import (
     weighted_counts,
 )
 from evenhand.stats._moments import compute_moments
-from evenhand.stats.quantiles import normal_cdf, normal_quantile, t_quantile
+from evenhand.stats.quantiles import normal_cdf, normal_quantile, t_quantile, widen_tails
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER
 
-_BLOCK = 200_000
-"""Draws made at a time: what they gather (3 MB) stays in the cache of one core."""
+_BLOCK = 2_000_000
+"""Draws held in memory at a time."""
+PERCENTILE = "cluster bootstrap (percentile)"
+TOO_FEW_VALUES = "too few resamples have a value"
 
 _TIE = 1e-12
 """Means this close (relative) are ties that rounding split."""
@@ -59,14 +63,15 @@ def cluster_bootstrap_mean(
     of = compute_moments(values, np.zeros_like(codes), codes, n_cells=1)
     mean, robust = float(of.means[0]), math.sqrt(float(of.covariance[0, 0]))
     estimate = partial(Estimate, mean, level=level, method=method, n=values.size, n_null=n_null)
-    if of.n_clusters < 2 or robust == 0:
-        reason = ONE_CLUSTER if of.n_clusters < 2 else NO_VARIATION
-        return estimate(low=None, high=None, n_clusters=of.n_clusters, null_reason=reason)
+    n_clusters = int(of.n_clusters)
+    if n_clusters < 2 or robust == 0:
+        reason = ONE_CLUSTER if n_clusters < 2 else NO_VARIATION
+        return estimate(low=None, high=None, n_clusters=n_clusters, null_reason=reason)
     sums, sizes = _cluster_sums(values, codes)
-    draws = _resample_means(sums, sizes, np.random.default_rng(rng), _check_resamples(resamples))
-    widened = t_quantile((1 + level) / 2, of.contrast(np.ones(1)).df) * robust
+    draws = _resample_means(sums, sizes, rng, _check_resamples(resamples))
+    widened = t_quantile((1 + level) / 2, float(of.contrast(np.ones(1)).df)) * robust
     low, high = _bca(draws, sums, sizes, widened)
-    return estimate(low=low, high=high, n_clusters=of.n_clusters)
+    return estimate(low=low, high=high, n_clusters=n_clusters)
 
 
 def bootstrap_interval(
@@ -76,7 +81,8 @@ def bootstrap_interval(
     rng: RandomSource,
     resamples: int = 2_000,
     level: float = 0.95,
-    n_null: int = 0,
+    method: str = PERCENTILE,
+    reason: str = NO_VALUES,
 ) -> Estimate:
     """Any number of a set of rows, with a percentile interval over resampled clusters.
 
@@ -85,33 +91,128 @@ def bootstrap_interval(
     resamples lie above it: its interval shows precision, and is no test of "no distance".
     """
     codes = encode_clusters(clusters, np.asarray(clusters).size)
-    method = "cluster bootstrap (percentile)"
-    everything = np.arange(codes.size)
-    value = statistic(everything) if codes.size else None
-    n_clusters = np.unique(codes).size
-    estimate = partial(Estimate, value, level=check_level(level), method=method, n=codes.size, n_null=n_null)
-    if value is None or n_clusters < 2:
-        reason = ONE_CLUSTER if n_clusters == 1 and value is not None else NO_VALUES
-        return estimate(low=None, high=None, n_clusters=n_clusters, null_reason=reason)
-    rows = resample_clusters(codes, rng=rng, resamples=resamples)
-    draws = np.array([drawn for drawn in map(statistic, rows) if drawn is not None])
-    if draws.size < resamples / 2:
-        return estimate(
-            low=None, high=None, n_clusters=n_clusters, null_reason="too few resamples have a value"
-        )
-    low, high = np.quantile(draws, widen_tails(level, n_clusters))
-    return estimate(low=float(low), high=float(high), n_clusters=n_clusters)
+    value, n_clusters = statistic(np.arange(codes.size)) if codes.size else None, np.unique(codes).size
+    drawn = [] if n_clusters < 2 else map(statistic, resample_clusters(codes, rng=rng, resamples=resamples))
+    draws = np.array([number for number in drawn if number is not None])
+    return percentile_estimate(
+        value, draws, resamples, Sample(codes.size, n_clusters), level=level, method=method, reason=reason
+    )
 
 
-def widen_tails(level: float, n_clusters: int) -> tuple[float, float]:
-    """The shares of draws below an interval's two ends, widened for few clusters (Hesterberg 2015).
+class Sample(NamedTuple):
+    """What an estimate is of."""
 
-    >>> [round(share, 4) for share in widened_tails(0.95, 10_000)]
-    [0.025, 0.975]
+    n: int
+    n_clusters: int
+    n_null: int = 0
+
+
+def percentile_estimate(
+    value: float | None,
+    draws: Floats,
+    resamples: int,
+    of: Sample,
+    *,
+    level: float,
+    method: str = PERCENTILE,
+    reason: str = NO_VALUES,
+    may_be_constant: bool = False,
+) -> Estimate:
+    """A number with the percentiles of its finite resamples, widened for few clusters.
+
+    ``reason`` is why there may be no value. What stays the same however rows are drawn, such as full
+    agreement, is no certainty: it has no interval unless it ``may_be_constant``.
     """
-    factor = math.sqrt(n_clusters / (n_clusters - 1))
-    tail = normal_cdf(-factor * t_quantile((1 + level) / 2, n_clusters - 1))
-    return tail, 1 - tail
+    estimate = partial(
+        Estimate, level=check_level(level), method=method, n=of.n, n_null=of.n_null, n_clusters=of.n_clusters
+    )
+    draws = draws[np.isfinite(draws)]
+    if value is None or math.isnan(value):
+        return estimate(None, None, None, null_reason=reason)
+    if of.n_clusters < 2:
+        return estimate(value, None, None, null_reason=ONE_CLUSTER)
+    if draws.size < max(1, resamples / 2):
+        return estimate(value, None, None, null_reason=TOO_FEW_VALUES)
+    if not may_be_constant and np.ptp(draws) <= 1e-12:
+        return estimate(value, None, None, null_reason=NO_VARIATION)
+    low, high = np.quantile(draws, widen_tails(level, of.n_clusters))
+    return estimate(value, float(low), float(high))
+
+
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """How a number that follows from sums over items or clusters is resampled.
+
+    The number is a ``statistic`` of the column sums of a table of rows: it gets sums (draws x columns) and
+    gives one number a draw, NaN where there is none.
+    """
+
+    rng: RandomSource
+    resamples: int
+    level: float
+
+    def estimate_items(
+        self,
+        rows: Floats,
+        statistic: Callable[[Floats], Floats],
+        *,
+        n: int,
+        name: str,
+        reason: str = NO_VALUES,
+        n_null: int = 0,
+    ) -> Estimate:
+        """A number of items x columns, with an interval over items.
+
+        Equal rows are exchangeable, so it is the number of times each different row is drawn that is
+        resampled: the same distribution as drawing items one by one, at a cost that does not grow with them.
+        """
+        # np.unique sorts the rows, so that neither names nor order of items change the draws.
+        different, times = np.unique(rows, axis=0, return_counts=True)
+        value, draws = self._draw(different, times, statistic)
+        sample, method = Sample(n, len(rows), n_null), f"{name}, {PERCENTILE}"
+        return percentile_estimate(
+            value, draws, self.resamples, sample, level=self.level, method=method, reason=reason
+        )
+
+    def estimate_clusters(
+        self,
+        codes: Ints,
+        columns: Floats,
+        statistic: Callable[[Floats], Floats],
+        *,
+        n: int,
+        reason: str = NO_VALUES,
+    ) -> Estimate:
+        """A number of rows x columns, with an interval over clusters, which may have no width."""
+        names, of_row = np.unique(codes, return_inverse=True)
+        sums = np.zeros((names.size, columns.shape[1]))
+        np.add.at(sums, of_row, columns)
+        # Columns in a fixed order, so that neither names nor order of clusters change the draws.
+        value, draws = self._draw(sums[np.lexsort(sums.T)], np.ones(names.size, dtype=np.intp), statistic)
+        sample = Sample(n, names.size)
+        return percentile_estimate(
+            value, draws, self.resamples, sample, level=self.level, reason=reason, may_be_constant=True
+        )
+
+    def _draw(
+        self, rows: Floats, times: Ints, statistic: Callable[[Floats], Floats]
+    ) -> tuple[float | None, Floats]:
+        """The number of all rows, and of resamples of two or more."""
+        if not len(rows):
+            return None, np.zeros(0)
+        value, total = float(statistic((times @ rows)[None])[0]), int(times.sum())
+        if math.isnan(value) or total < 2:
+            return value, np.zeros(0)
+        generator, step = np.random.default_rng(self.rng), max(1, _BLOCK // len(rows))
+        sizes = [min(step, self.resamples - start) for start in range(0, self.resamples, step)]
+        parts = [statistic(generator.multinomial(total, times / total, size=size) @ rows) for size in sizes]
+        return value, np.concatenate(parts)
+
+
+def ratio_of_sums(sums: Floats) -> Floats:
+    """The first column over the second."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(sums[:, 1] > 0, sums[:, 0] / sums[:, 1], np.nan)
 
 
 def resample_clusters(clusters: npt.ArrayLike, *, rng: RandomSource, resamples: int) -> Iterator[Ints]:
@@ -136,32 +237,14 @@ def _cluster_sums(y: Floats, codes: Ints) -> tuple[Floats, Floats]:
     return sums[order], sizes[order].astype(np.float64)
 
 
-def _resample_means(sums: Floats, sizes: Floats, generator: np.random.Generator, resamples: int) -> Floats:
+def _resample_means(sums: Floats, sizes: Floats, rng: RandomSource, resamples: int) -> Floats:
     # Imported here: numba takes half a second, and most of this module does without.
     from evenhand.stats import _random_draws
 
-    state = _random_draws.read_state(generator)
-    if state is None:
-        return _resample_means_numpy(sums, sizes, generator, resamples)
-    means = np.empty(resamples)
+    generator = _random_draws.make_generator(rng)
+    state, means = _random_draws.read_state(generator), np.empty(resamples)
     _random_draws.resample_means(sums, sizes, state, means)
     _random_draws.restore_state(generator, state)
-    return means
-
-
-def _resample_means_numpy(
-    sums: Floats, sizes: Floats, generator: np.random.Generator, resamples: int
-) -> Floats:
-    """The same in plain NumPy, with any generator."""
-    means = np.empty(resamples)
-    rows = max(1, _BLOCK // sums.size)
-    # Sum and size side by side in one complex number: one gather and one sum instead of two.
-    both = sums + 1j * sizes
-    for start in range(0, resamples, rows):
-        block = means[start : start + rows]
-        drawn = generator.integers(sums.size, size=(block.size, sums.size), dtype=np.int32)
-        totals = both[drawn].sum(axis=1)
-        block[:] = totals.real / totals.imag
     return means
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -13,11 +12,9 @@ import numpy.typing as npt
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
 from evenhand.stats._arrays import Floats, Ids, Ints, RandomSource, check_level, check_values, encode_clusters
-from evenhand.stats.bootstrap import resample_clusters, widen_tails
+from evenhand.stats.bootstrap import PERCENTILE, Sample, percentile_estimate, resample_clusters
 from evenhand.stats.intervals import clustered_proportion
-from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER
-
-_METHOD = "bootstrap (percentile)"
+from evenhand.stats.results import NO_VALUES, NO_VARIATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +74,14 @@ def validate_labels(
         cells = _cells(predicted, human, labels, clusters)
         drawn, n_clusters = _draw_tables(cells, generator, resamples), len(cells)
     tables = np.concatenate([counts[None], drawn.reshape(-1, *counts.shape)]).astype(np.float64)
-    spread = _Spread(n, check_level(level), n_clusters, is_clustered=clusters is not None)
+
+    method = PERCENTILE if clusters is not None else "bootstrap (percentile)"
+
+    def estimate(values: Floats) -> Estimate:
+        # However few of the resamples have the label.
+        value = float(values[0]) if n else None
+        return percentile_estimate(value, values[1:], 0, Sample(n, n_clusters), level=level, method=method)
+
     hits, said, true = np.einsum("bii->bi", tables), tables.sum(axis=1), tables.sum(axis=2)
     precision, f1 = _share(hits, said), _share(2 * hits, said + true)
     # Of the texts of each resample: with clusters of different sizes they are not as many as there are.
@@ -88,16 +92,14 @@ def validate_labels(
         labels=tuple(labels),
         confusion=tuple(tuple(int(cell) for cell in row) for row in counts),
         accuracy=accuracy,
-        precision=spread.estimate((np.nan_to_num(precision) * weights).sum(axis=1)),
+        precision=estimate((np.nan_to_num(precision) * weights).sum(axis=1)),
         recall=accuracy,
-        f1=spread.estimate((np.nan_to_num(f1) * weights).sum(axis=1)),
+        f1=estimate((np.nan_to_num(f1) * weights).sum(axis=1)),
         by_label=tuple(
-            LabelAgreement(
-                label, shares.precision(label), shares.recall(label), spread.estimate(f1[:, place])
-            )
+            LabelAgreement(label, shares.precision(label), shares.recall(label), estimate(f1[:, place]))
             for place, label in enumerate(labels)
         ),
-        kappa=spread.estimate(cohens_kappa(tables)),
+        kappa=estimate(cohens_kappa(tables)),
     )
 
 
@@ -117,7 +119,7 @@ def cohens_kappa(tables: Floats) -> Floats:
 def confusion_matrix(predicted: Sequence[str], human: Sequence[str], *, labels: Sequence[str]) -> np.ndarray:
     """Texts by what people say (rows) and what the metric says (columns).
 
-    >>> confusion(["a", "b", "b"], ["a", "a", "b"], labels=["a", "b"]).tolist()
+    >>> confusion_matrix(["a", "b", "b"], ["a", "a", "b"], labels=["a", "b"]).tolist()
     [[1, 1], [0, 1]]
     """
     if len(predicted) != len(human):
@@ -155,36 +157,6 @@ class _Shares:
         same = (self.predicted == self.human)[among].astype(np.float64)
         clusters = None if self.clusters is None else np.asarray(self.clusters)[among]
         return clustered_proportion(same, clusters, level=self.level)
-
-
-@dataclass(frozen=True, slots=True)
-class _Spread:
-    """Turns a number and its resamples (the first one is the number) into an estimate."""
-
-    n: int
-    level: float
-    n_clusters: int
-    is_clustered: bool = False
-
-    def estimate(self, values: Floats) -> Estimate:
-        value, resampled = float(values[0]), values[1:][~np.isnan(values[1:])]
-        of = partial(
-            Estimate,
-            level=self.level,
-            method="cluster bootstrap (percentile)" if self.is_clustered else _METHOD,
-            n=self.n,
-            n_null=0,
-            n_clusters=self.n_clusters,
-        )
-        if not self.n or np.isnan(value):
-            return of(None, None, None, null_reason=NO_VALUES)
-        if self.n_clusters < 2 or not resampled.size:
-            return of(value, None, None, null_reason=ONE_CLUSTER)
-        if resampled.max() - resampled.min() <= 1e-12:
-            # Full agreement stays full however it is drawn: that is no certainty.
-            return of(value, None, None, null_reason=NO_VARIATION)
-        low, high = np.quantile(resampled, widen_tails(self.level, self.n_clusters))
-        return of(value, float(low), float(high))
 
 
 def _cells(predicted: Sequence[str], human: Sequence[str], labels: Sequence[str], clusters: Ids) -> Floats:
@@ -264,24 +236,47 @@ def best_cut(
     if scores.size != codes.size:
         raise InputError(f"{scores.size} values came with {codes.size} labels", expected="as many of both")
     groups = np.unique(encode_clusters(clusters, scores.size), return_inverse=True)[1]
-    cuts = candidate_cuts(scores, labels)
+    sample, cuts = Sample(scores.size, int(groups.max(initial=-1)) + 1), candidate_cuts(scores, labels)
     if not cuts.size or np.unique(codes).size < 2:
-        return _nothing(scores.size, int(groups.max(initial=-1)) + 1, check_level(level))
-    texts = _texts(cuts, scores, codes, groups, labels)
-    generator = np.random.default_rng(rng)
-    everything = texts.confusions(np.arange(scores.size))
-    kappas, hits = cohens_kappa(everything), np.einsum("tii->t", everything) / scores.size
-    predicted = texts.predict(np.full(scores.size, _middle_of_best(kappas)))
-    used = min(folds, int(groups.max()) + 1)
-    held_out = [_cross_validate(texts, generator, used) for _ in range(REPEATS)]
-    drawn = _resample(texts, predicted, held_out, generator, used, resamples)
+        return _nothing(sample, check_level(level))
+    sizes = np.abs(scores) if labels == 3 else scores
+    side = np.where((scores < 0) & (labels == 3), 0, 1).astype(np.intp)
+    texts = _CodedTexts(cuts, np.searchsorted(cuts, sizes, side="right"), side, codes, groups, labels)
+    generator, every = np.random.default_rng(rng), np.arange(scores.size)
+    fits = texts.confusions(every)
+    kappas, hits = cohens_kappa(fits), _accuracies(fits)
+    best, used = _middle_of_best(kappas), min(folds, sample.n_clusters)
+    predicted = texts.predict(np.full(scores.size, best))
+    deals = [_cross_validate(texts, generator, used) for _ in range(REPEATS)]
+    held_out = np.stack([texts.table(deal, every) for deal in deals])
+    # Every resample fits its own cuts and is dealt to folds anew: fitting widens the intervals.
+    drawn_cuts, fitted, unseen = [], [], []
+    for rows in resample_clusters(groups, rng=generator, resamples=resamples):
+        drawn = texts.of(rows)
+        drawn_cuts.append(cuts[_middle_of_best(cohens_kappa(texts.confusions(rows)))])
+        fitted.append(texts.table(predicted, rows))
+        unseen.append(drawn.table(_cross_validate(drawn, generator, used), np.arange(rows.size)))
+    fitted_tables, unseen_tables = np.stack(fitted), np.stack(unseen)
+
+    def estimate(value: float, draws: Floats, name: str) -> Estimate:
+        method = f"{name}, {PERCENTILE}"
+        return percentile_estimate(
+            float(value), draws, resamples, sample, level=level, method=method, reason=NO_VARIATION
+        )
+
     return BestCut(
-        cut=drawn.estimate(np.concatenate([[cuts[_middle_of_best(kappas)]], drawn.cuts]), level, _NAME),
-        kappa=drawn.estimate(cohens_kappa(drawn.fitted), level, "Cohen's kappa"),
-        accuracy=drawn.estimate(_accuracies(drawn.fitted), level, "share of equal labels"),
-        kappa_held_out=drawn.estimate(drawn.kappas_held_out, level, "Cohen's kappa, cross-validated"),
-        accuracy_held_out=drawn.estimate(
-            drawn.hits_held_out, level, "share of equal labels, cross-validated"
+        cut=estimate(cuts[best], np.array(drawn_cuts), _NAME),
+        kappa=estimate(kappas[best], cohens_kappa(fitted_tables), "Cohen's kappa"),
+        accuracy=estimate(hits[best], _accuracies(fitted_tables), "share of equal labels"),
+        kappa_held_out=estimate(
+            float(np.mean(cohens_kappa(held_out))),
+            cohens_kappa(unseen_tables),
+            "Cohen's kappa, cross-validated",
+        ),
+        accuracy_held_out=estimate(
+            float(np.mean(_accuracies(held_out))),
+            _accuracies(unseen_tables),
+            "share of equal labels, cross-validated",
         ),
         folds=used,
         curve=tuple(
@@ -304,8 +299,8 @@ def candidate_cuts(values: Floats, labels: int) -> Floats:
     if between.size <= CANDIDATES:
         return between
     chosen = np.unique(np.linspace(0, between.size - 1, CANDIDATES).round().astype(np.intp))
-    kept: Floats = between[chosen]
-    return kept
+    spread: Floats = between[chosen]
+    return spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,12 +322,12 @@ class _CodedTexts:
         table = np.bincount(cells, minlength=(self.cuts.size + 1) * 2 * width).reshape(-1, 2, width)
         beyond = np.cumsum(table[::-1], axis=0)[::-1][1:].astype(np.float64)
         total = table.sum(axis=(0, 1)).astype(np.float64)
-        found = np.zeros((self.cuts.size, width, width))
-        found[:, :, width - 1] = beyond[:, 1]
+        confusions = np.zeros((self.cuts.size, width, width))
+        confusions[:, :, width - 1] = beyond[:, 1]
         if width == 3:
-            found[:, :, 0] = beyond[:, 0]
-        found[:, :, width - 2] = total - beyond.sum(axis=1)
-        return found
+            confusions[:, :, 0] = beyond[:, 0]
+        confusions[:, :, width - 2] = total - beyond.sum(axis=1)
+        return confusions
 
     def of(self, rows: Ints) -> _CodedTexts:
         """Some rows, with repeats in the cluster they come from."""
@@ -351,66 +346,6 @@ class _CodedTexts:
         if self.labels == 2:
             return is_beyond.astype(np.intp)
         return np.where(is_beyond, np.where(self.side == 0, 0, 2), 1).astype(np.intp)
-
-
-@dataclass(frozen=True, slots=True)
-class _ResampledCuts:
-    """What resamples of clusters gave."""
-
-    n: int
-    n_clusters: int
-    cuts: Floats
-    fitted: Floats
-    """Confusion matrices of the best cut; here and below the first one is of all rows."""
-    kappas_held_out: Floats
-    hits_held_out: Floats
-
-    def estimate(self, values: Floats, level: float, name: str) -> Estimate:
-        value, draws = float(values[0]), values[1:][np.isfinite(values[1:])]
-        of = partial(Estimate, level=check_level(level), n=self.n, n_null=0, n_clusters=self.n_clusters)
-        if np.isnan(value):
-            return of(None, None, None, method=name, null_reason=NO_VARIATION)
-        if self.n_clusters < 2 or draws.size < self.cuts.size / 2:
-            return of(value, None, None, method=name, null_reason=ONE_CLUSTER)
-        if draws.max() - draws.min() <= 1e-12:
-            # Full agreement stays full however texts are drawn: that is no certainty.
-            return of(value, None, None, method=name, null_reason=NO_VARIATION)
-        low, high = np.quantile(draws, widen_tails(level, self.n_clusters))
-        return of(value, float(low), float(high), method=f"{name}, cluster bootstrap (percentile)")
-
-
-def _texts(cuts: Floats, scores: Floats, human: Ints, groups: Ints, labels: int) -> _CodedTexts:
-    sizes = np.abs(scores) if labels == 3 else scores
-    side = np.where((scores < 0) & (labels == 3), 0, 1).astype(np.intp)
-    return _CodedTexts(cuts, np.searchsorted(cuts, sizes, side="right"), side, human, groups, labels)
-
-
-def _resample(
-    texts: _CodedTexts,
-    predicted: Ints,
-    held_out: Sequence[Ints],
-    generator: np.random.Generator,
-    folds: int,
-    resamples: int,
-) -> _ResampledCuts:
-    """Every resample fits its own cuts and is dealt to folds anew: fitting widens the intervals."""
-    every = np.arange(texts.human.size)
-    whole = np.stack([texts.table(labels, every) for labels in held_out])
-    cuts, fitted, unseen = [], [texts.table(predicted, every)], []
-    for rows in resample_clusters(texts.groups, rng=generator, resamples=resamples):
-        cuts.append(texts.cuts[_middle_of_best(cohens_kappa(texts.confusions(rows)))])
-        fitted.append(texts.table(predicted, rows))
-        drawn = texts.of(rows)
-        unseen.append(drawn.table(_cross_validate(drawn, generator, folds), np.arange(rows.size)))
-    tables = np.stack(unseen)
-    return _ResampledCuts(
-        texts.human.size,
-        int(texts.groups.max()) + 1,
-        np.array(cuts),
-        np.stack(fitted),
-        np.concatenate([[np.mean(cohens_kappa(whole))], cohens_kappa(tables)]),
-        np.concatenate([[np.mean(_accuracies(whole))], _accuracies(tables)]),
-    )
 
 
 def _accuracies(tables: Floats) -> Floats:
@@ -446,7 +381,7 @@ def _checked_codes(human: npt.ArrayLike, labels: int) -> Ints:
     return codes
 
 
-def _nothing(n: int, clusters: int, level: float) -> BestCut:
-    reason = NO_VARIATION if n else NO_VALUES
-    none = Estimate(None, None, None, level, _NAME, n, 0, clusters, reason)
+def _nothing(of: Sample, level: float) -> BestCut:
+    reason = NO_VARIATION if of.n else NO_VALUES
+    none = Estimate(None, None, None, level, _NAME, of.n, 0, of.n_clusters, reason)
     return BestCut(none, none, none, none, none, 0, ())

@@ -8,10 +8,9 @@ import numpy as np
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
-from evenhand.stats._arrays import Floats, RandomSource, check_level
-from evenhand.stats.bootstrap import widen_tails
+from evenhand.stats._arrays import Floats, RandomSource
+from evenhand.stats.bootstrap import PERCENTILE, Sample, percentile_estimate
 from evenhand.stats.label_scales import RatingCodes
-from evenhand.stats.results import ONE_CLUSTER
 
 SMOOTHING = 0.01
 """Ratings added to each cell of a confusion matrix, so that what was never seen is rare, not impossible."""
@@ -54,7 +53,7 @@ class DawidSkene:
         return diagonal
 
     def consensus(self, ratings: RatingCodes, *, probability: float = 0.5) -> Consensus:
-        """The most probable label of each item, where it is more probable than ``probability``."""
+        """The most probable label of each item, if that is more probable than ``probability``."""
         top = self.posteriors.argmax(axis=1)
         best = self.posteriors[np.arange(len(top)), top]
         kept = best > probability
@@ -75,23 +74,13 @@ def majority_vote(ratings: RatingCodes, *, agreement: float = 0.5, least: int = 
     counts = ratings.counts()
     total, top = counts.sum(axis=1), counts.argmax(axis=1)
     best = counts[np.arange(len(top)), top]
-    labels: list[str | None] = []
-    reasons: list[str | None] = []
-    for at, (n, most) in enumerate(zip(total, best, strict=True)):
-        # A hair below, so that two of three reach 0.6667 however it was rounded.
-        reason = (
-            TOO_FEW
-            if n < max(least, 1)
-            else NO_MAJORITY
-            if 2 * most <= n
-            else TOO_LITTLE_AGREEMENT
-            if most / n < agreement - 5e-3
-            else None
-        )
-        reasons.append(reason)
-        labels.append(None if reason else ratings.labels[top[at]])
+    # A hair below, so that two of three reach 0.6667 however it was rounded.
+    failed = [total < max(least, 1), 2 * best <= total, best < (agreement - 5e-3) * total]
+    places = np.select(failed, [0, 1, 2], 3)
+    reasons = tuple((TOO_FEW, NO_MAJORITY, TOO_LITTLE_AGREEMENT, None)[place] for place in places)
+    labels = (None if reason else ratings.labels[at] for at, reason in zip(top, reasons, strict=True))
     shares = tuple(float(most / n) if n else None for n, most in zip(total, best, strict=True))
-    return Consensus(tuple(labels), shares, tuple(reasons))
+    return Consensus(tuple(labels), shares, reasons)
 
 
 def dawid_skene(
@@ -131,43 +120,35 @@ def annotator_accuracy(
 
     n counts the annotator's ratings, n_clusters the items they rated; there is no interval below two.
 
-    The model is fitted anew to every resample, beginning at what was found for all items. With very many
+    The model is fitted anew to every resample, beginning at the fit of all items. With very many
     ratings fewer resamples are drawn, 50 at least: their intervals are narrow.
     """
-    n = np.bincount(ratings.of_annotator, minlength=len(ratings.annotators))
-    items, method = len(ratings.items), "Dawid-Skene, cluster bootstrap (percentile)"
-    value = fitted.accuracies
-    of = np.unique(ratings.of_item * len(n) + ratings.of_annotator) % len(n)
-    rated = np.bincount(of, minlength=len(n))
-
-    def without(at: int) -> Estimate:
-        found = (float(value[at]), None, None, check_level(level), method, int(n[at]), 0, int(rated[at]))
-        return Estimate(*found, ONE_CLUSTER)
-
-    if rated.max() < 2:
-        return [without(at) for at in range(len(n))]
-    generator = np.random.default_rng(rng)
-    draws = np.stack(
-        [
-            _run_em(
-                ratings,
-                fitted.posteriors,
-                generator.multinomial(items, np.full(items, 1 / items)).astype(np.float64),
-                smoothing,
-                1e-4,
-                20,
-            ).accuracies
-            for _ in range(max(min(resamples, 50), min(resamples, _WORK // ratings.of_item.size)))
-        ]
-    )
-
-    def estimate(at: int) -> Estimate:
-        # An annotator's own items are what tells about them: few of them make a wide interval.
-        low, high = np.quantile(draws[:, at], widen_tails(check_level(level), int(rated[at])))
-        found = (float(value[at]), float(low), float(high), level, method, int(n[at]), 0, int(rated[at]))
-        return Estimate(*found)
-
-    return [estimate(at) if rated[at] > 1 else without(at) for at in range(len(n))]
+    people, items = len(ratings.annotators), len(ratings.items)
+    n = np.bincount(ratings.of_annotator, minlength=people)
+    pairs = np.unique(ratings.of_item * people + ratings.of_annotator)
+    rated = np.bincount(pairs % people, minlength=people)
+    generator, draws = np.random.default_rng(rng), []
+    for _ in range(max(min(resamples, 50), min(resamples, _WORK // ratings.of_item.size))):
+        if rated.max() < 2:
+            break
+        weights = generator.multinomial(items, np.full(items, 1 / items)).astype(np.float64)
+        draws.append(_run_em(ratings, fitted.posteriors, weights, smoothing, 1e-4, 20).accuracies)
+    by_annotator = np.array(draws).reshape(-1, people).T
+    method = f"Dawid-Skene, {PERCENTILE}"
+    # An annotator's own items are what tells about them: few of them make a wide interval.
+    samples = (Sample(int(count), int(own)) for count, own in zip(n, rated, strict=True))
+    return [
+        percentile_estimate(
+            float(value),
+            own,
+            0,
+            sample,
+            level=level,
+            method=method,
+            may_be_constant=True,
+        )
+        for value, own, sample in zip(fitted.accuracies, by_annotator, samples, strict=True)
+    ]
 
 
 def _run_em(
@@ -209,8 +190,8 @@ def _maximise(
 def _log_joint(ratings: RatingCodes, prior: Floats, confusion: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         logs = np.log(np.maximum(confusion, 1e-300))
-        found = np.tile(np.log(np.maximum(prior, 1e-300)), (len(ratings.items), 1))
+        joint = np.tile(np.log(np.maximum(prior, 1e-300)), (len(ratings.items), 1))
     for true in range(len(ratings.labels)):
         said = logs[ratings.of_annotator, true, ratings.of_label]
-        found[:, true] += np.bincount(ratings.of_item, weights=said, minlength=len(ratings.items))
-    return found
+        joint[:, true] += np.bincount(ratings.of_item, weights=said, minlength=len(ratings.items))
+    return joint

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -27,9 +27,9 @@ from evenhand.stats._arrays import (
     encode_jointly,
     weighted_counts,
 )
-from evenhand.stats._moments import CellMoments, compute_moments
-from evenhand.stats.intervals import NewcombeInterval, estimate_ratio, exact_shares
-from evenhand.stats.quantiles import f_upper_tail, t_quantile, t_two_sided
+from evenhand.stats._moments import CellMoments, ClusterTable, compute_moments
+from evenhand.stats.intervals import NewcombeIntervals, estimate_ratio, estimate_shares, share_estimate
+from evenhand.stats.quantiles import f_upper_tail, t_lower_tails, t_quantile, t_quantiles
 from evenhand.stats.results import (
     NO_VALUES,
     NO_VARIATION,
@@ -45,13 +45,18 @@ POWER = 0.8
 """The power at which ``min_detectable`` is stated."""
 FEW_CLUSTERS = 10
 """Below this many clusters the correlation of two shares is too uncertain to narrow an interval."""
-MIN_VARIANCE_SHARE = 1e-12
+_MIN_VARIANCE_SHARE = 1e-12
 """A variance of a difference below this share of its cells' is none."""
 MEANS = "cluster-robust t"
 SHARES = "cluster-robust Newcombe"
 _OMNIBUS = "cluster-robust F (Rao-Scott)"
 MOST_GROUPS = 5_000
 """Groups of an omnibus test at most: so many take about a gigabyte."""
+GAP = np.array([1.0, -1.0])
+_BLOCK = 250_000
+"""Sums worked on at a time."""
+_MOST_CACHED = 5_000_000
+"""Groups x sums up to which the tables of gaps are kept between outputs."""
 
 
 def clustered_difference(
@@ -90,18 +95,14 @@ def clustered_gap(
     is_share: bool,
     level: float = 0.95,
 ) -> tuple[Difference, Estimate]:
-    """`clustered_proportion_difference` or `clustered_difference` with `clustered_ratio`, from one pass."""
+    """`clustered_proportion_difference` or `clustered_difference`, and the ratio of the means."""
     check = check_binary if is_share else check_values
     a, b = check(y_a, "y_a"), check(y_b, "y_b")
     codes = encode_jointly(clusters_a, a.size, clusters_b, b.size)
-    sizes = _Sizes(a.size, b.size, check_level(level), SHARES if is_share else MEANS)
-    if not a.size or not b.size:
-        return sizes.without(NO_VALUES, n_clusters=np.unique(codes).size), estimate_ratio(None, level)
-    of, weights = _two_cells(a, b, codes), np.array([1.0, -1.0])
-    if is_share:
-        # Without rounding, or a share of 0 might have a ratio.
-        return _judged_shares(of, weights, sizes), estimate_ratio(replace(of, means=exact_shares(of)), level)
-    return _judge_means(of, weights, sizes), estimate_ratio(of, level)
+    cells = np.repeat([0, 1], [a.size, b.size])
+    of = compute_moments(np.concatenate([a, b]), cells, codes, n_cells=2)
+    gap = ContrastTests.of(of, GAP, is_share=is_share, level=check_level(level))
+    return gap.difference(), gap.ratio()
 
 
 def clustered_contrast(
@@ -123,18 +124,16 @@ def clustered_contrast(
     values = (check_binary if is_share else check_values)(y, "y")
     of_cell = _checked_cells(cells, len(weights))
     codes = encode_clusters(clusters, values.size)
-    sign = np.sign(np.asarray(weights, dtype=np.float64))
-    rows = np.bincount(of_cell, minlength=len(weights))
-    method = SHARES if is_share else MEANS
-    sizes = _Sizes(int(rows[sign > 0].sum()), int(rows[sign < 0].sum()), check_level(level), method)
-    used = np.flatnonzero(sign)
-    if used.size == 0 or rows[used].min() == 0:
-        return sizes.without(NO_VALUES, n_clusters=np.unique(codes).size)
-    keep = sign[of_cell] != 0
+    signs, rows = np.sign(weights), np.bincount(of_cell, minlength=len(weights))
+    used, keep = np.flatnonzero(signs), signs[of_cell] != 0
+    if not used.size or not rows[used].all():
+        n_a, n_b, n_clusters = int(rows[signs > 0].sum()), int(rows[signs < 0].sum()), np.unique(codes).size
+        method = SHARES if is_share else MEANS
+        return Difference(*(None,) * 6, level, n_a, n_b, n_clusters, None, method, NO_VALUES)
     packed = np.searchsorted(used, of_cell[keep])
     of = compute_moments(values[keep], packed, codes[keep], n_cells=used.size)
-    judge = _judged_shares if is_share else _judge_means
-    return judge(of, np.asarray(weights, dtype=np.float64)[used], sizes)
+    own = np.asarray(weights, dtype=np.float64)[used]
+    return ContrastTests.of(of, own, is_share=is_share, level=check_level(level)).difference()
 
 
 def clustered_omnibus(y: npt.ArrayLike, groups: npt.ArrayLike, clusters: Ids = None) -> Omnibus:
@@ -161,98 +160,127 @@ def clustered_omnibus(y: npt.ArrayLike, groups: npt.ArrayLike, clusters: Ids = N
     return _omnibus(of, packed.size, n_groups, left_out)
 
 
-class _Sizes(NamedTuple):
-    """What every `Difference` states, whether or not it has an estimate."""
+_REASONS: tuple[str | None, ...] = (None, NO_VALUES, ONE_CLUSTER, NO_VARIATION)
+_SOUND, _EMPTY, _FEW, _FLAT = range(4)
 
-    n_a: int
-    n_b: int
+
+class _Judgements(NamedTuple):
+    """NaN where there is no number."""
+
+    estimate: Floats
+    low: Floats
+    high: Floats
+    se: Floats
+    df: Floats
+    p: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class ContrastTests:
+    """Contrasts of the cells of one or more outputs and sets of cells, each with its interval and test."""
+
+    moments: CellMoments
+    weights: Floats
+    is_share: bool
     level: float
-    method: str
+    judgements: _Judgements
+    reasons: Ints
+    """Places in ``_REASONS``."""
 
-    def without(self, reason: str, *, n_clusters: int, estimate: float | None = None) -> Difference:
-        return self.difference(_Judgement(estimate, None, None, None, None, None), n_clusters, reason)
+    @classmethod
+    def of(cls, of: CellMoments, weights: Floats, *, is_share: bool, level: float) -> ContrastTests:
+        """Means judged by t, shares by Newcombe's interval."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            judged = (_judge_shares if is_share else _judge_means)(of, weights, level)
+            plain = ((of.shares if is_share else of.means) * weights).sum(axis=-1)
+        few, empty = of.clusters.min(axis=-1) < 2, of.sizes.min(axis=-1) == 0
+        numbers = _Judgements(*(np.where(few, np.nan, part) for part in judged))
+        estimate = np.where(empty, np.nan, np.where(few, plain, judged.estimate))
+        flat = np.where(np.isnan(judged.p), _FLAT, _SOUND)
+        reasons = np.where(empty, _EMPTY, np.where(few, _FEW, flat))
+        return cls(of, weights, is_share, level, numbers._replace(estimate=estimate), reasons)
 
-    def difference(self, of: _Judgement, n_clusters: int, reason: str | None = None) -> Difference:
+    def difference(self, *at: int) -> Difference:
+        """One contrast; a is what has a positive weight, b what has a negative one."""
+        numbers = (float(part[at]) for part in self.judgements)
+        estimate, low, high, se, df, p = (None if math.isnan(number) else number for number in numbers)
+        sizes = self.moments.sizes[at[1:]]
         return Difference(
-            estimate=of.estimate,
-            low=of.low,
-            high=of.high,
-            se=of.se,
-            df=of.df,
-            p=of.p,
+            estimate=estimate,
+            low=low,
+            high=high,
+            se=se,
+            df=df,
+            p=p,
             level=self.level,
-            n_a=self.n_a,
-            n_b=self.n_b,
-            n_clusters=n_clusters,
-            min_detectable=self._min_detectable(of),
-            method=self.method,
-            null_reason=reason,
+            n_a=int(sizes[self.weights > 0].sum()),
+            n_b=int(sizes[self.weights < 0].sum()),
+            n_clusters=int(self.moments.n_clusters[at[1:]]),
+            min_detectable=self._min_detectable(low, high, df),
+            method=SHARES if self.is_share else MEANS,
+            null_reason=_REASONS[int(self.reasons[at])],
         )
 
-    def _min_detectable(self, of: _Judgement) -> float | None:
+    def ratio(self, *at: int) -> Estimate:
+        """The mean of the first cell over that of the second."""
+        of = self.moments.select(*at)
+        if not of.sizes.all():
+            return estimate_ratio(None, self.level)
+        # Without rounding, or a share of 0 might have a ratio.
+        return estimate_ratio(replace(of, means=of.shares) if self.is_share else of, self.level)
+
+    def shares(self, output: int) -> list[Estimate]:
+        """The share of the first cell of each set, as `clustered_proportion` has it."""
+        of = self.moments.select(output)
+        rows = zip(*estimate_shares(of, self.level), of.sizes[:, 0], of.clusters[:, 0], strict=True)
+        return [
+            share_estimate(*map(float, ends), n=int(n), n_clusters=int(n_clusters), level=self.level)
+            for *ends, n, n_clusters in rows
+        ]
+
+    def _min_detectable(self, low: float | None, high: float | None, df: float | None) -> float | None:
         # From the interval's half width: shares near 0 count with the uncertainty they are shown with.
-        if of.low is None or of.high is None or of.df is None:
+        if low is None or high is None or df is None:
             return None
-        alpha = t_quantile((1 + self.level) / 2, of.df)
-        return (of.high - of.low) / 2 * (1 + t_quantile(POWER, of.df) / alpha)
+        return (high - low) / 2 * (1 + t_quantile(POWER, df) / t_quantile((1 + self.level) / 2, df))
 
 
-class _Judgement(NamedTuple):
-    estimate: float | None
-    low: float | None
-    high: float | None
-    se: float | None
-    df: float | None
-    p: float | None
-
-
-def _judge_means(of: CellMoments, weights: Floats, sizes: _Sizes) -> Difference:
-    if of.clusters.min() < 2:
-        return sizes.without(ONE_CLUSTER, n_clusters=of.n_clusters, estimate=float(weights @ of.means))
+def _judge_means(of: CellMoments, weights: Floats, level: float) -> _Judgements:
     estimate, variance, df = of.contrast(weights)
-    if variance == 0:
-        no_spread = _Judgement(estimate, None, None, 0.0, df, None)
-        return sizes.difference(no_spread, of.n_clusters, NO_VARIATION)
-    se = math.sqrt(variance)
-    half = t_quantile((1 + sizes.level) / 2, df) * se
-    p = t_two_sided(estimate / se, df)
-    return sizes.difference(_Judgement(estimate, estimate - half, estimate + half, se, df, p), of.n_clusters)
+    se = np.sqrt(variance)
+    half = np.where(se > 0, t_quantiles((1 + level) / 2, df) * se, np.nan)
+    p = np.where(se > 0, 2 * t_lower_tails(-np.abs(estimate / se), df), np.nan)
+    return _Judgements(estimate, estimate - half, estimate + half, se, df, p)
 
 
-def _judged_shares(of: CellMoments, weights: Floats, sizes: _Sizes) -> Difference:
-    if of.clusters.min() < 2:
-        return sizes.without(
-            ONE_CLUSTER, n_clusters=of.n_clusters, estimate=float(weights @ exact_shares(of))
-        )
-    joined = NewcombeInterval.of(of, weights)
-    estimate = joined.estimate
+def _judge_shares(of: CellMoments, weights: Floats, level: float) -> _Judgements:
+    joined = NewcombeIntervals.of(of, weights)
     _, variance, df = of.contrast(weights)
-    se, quantile = math.sqrt(variance), t_quantile((1 + sizes.level) / 2, df)
+    estimate, se, quantile = joined.estimate, np.sqrt(variance), t_quantiles((1 + level) / 2, df)
     low, high = joined.interval(quantile)
-    is_constant = len(set(joined.shares)) == 1 and joined.shares[0] in (0, 1)
-    p = None if is_constant else t_two_sided(joined.touching_quantile(), df)
-    if of.n_clusters < FEW_CLUSTERS and p is not None:
-        # So few clusters hardly tell how the shares move together: be as wide as the t test.
-        low, high = min(low, estimate - quantile * se), max(high, estimate + quantile * se)
-        p = max(p, t_two_sided(estimate / se, df)) if se > 0 else None
+    first = joined.shares[..., :1]
+    is_constant = ((joined.shares == first) & (first % 1 == 0)).all(axis=-1)
+    p = np.where(is_constant, np.nan, 2 * t_lower_tails(-joined.touching_quantile(), df))
+    # So few clusters hardly tell how the shares move together: be as wide as the t test.
+    few = (of.n_clusters < FEW_CLUSTERS) & ~np.isnan(p)
+    low = np.where(few, np.minimum(low, estimate - quantile * se), low)
+    high = np.where(few, np.maximum(high, estimate + quantile * se), high)
+    plain = np.where(se > 0, 2 * t_lower_tails(-np.abs(estimate / se), df), np.nan)
+    p = np.where(few, np.maximum(p, plain), p)
+    low = np.maximum(low, weights[weights < 0].sum())
+    high = np.minimum(high, weights[weights > 0].sum())
     # Clusters that vary, and vary alike in all cells, leave no yardstick for their difference.
-    if variance < MIN_VARIANCE_SHARE * float(np.diag(of.covariance).max()):
-        return sizes.difference(_Judgement(estimate, None, None, se, df, None), of.n_clusters, NO_VARIATION)
-    least, most = float(weights[weights < 0].sum()), float(weights[weights > 0].sum())
-    judged = _Judgement(estimate, max(low, least), min(high, most), se, df, p)
-    return sizes.difference(judged, of.n_clusters, NO_VARIATION if p is None else None)
+    bare = variance < _MIN_VARIANCE_SHARE * of.variances.max(axis=-1)
+    low, high, p = (np.where(bare, np.nan, part) for part in (low, high, p))
+    return _Judgements(estimate, low, high, se, df, p)
 
 
 def _omnibus(of: CellMoments, n: int, n_groups: int, left_out: int) -> Omnibus:
-    found = of.homogeneity()
-    if found is None:
-        return Omnibus(None, None, None, None, n, of.n_clusters, n_groups, left_out, _OMNIBUS, NO_VARIATION)
-    p = f_upper_tail(found.statistic, found.df_between, found.df_error)
-    return Omnibus(*found, p, n, of.n_clusters, n_groups, left_out, _OMNIBUS)
-
-
-def _two_cells(a: Floats, b: Floats, codes: Ints) -> CellMoments:
-    return compute_moments(np.concatenate([a, b]), np.repeat([0, 1], [a.size, b.size]), codes, n_cells=2)
+    test, n_clusters = of.homogeneity(), int(of.n_clusters)
+    if test is None:
+        return Omnibus(None, None, None, None, n, n_clusters, n_groups, left_out, _OMNIBUS, NO_VARIATION)
+    p = f_upper_tail(test.statistic, test.df_between, test.df_error)
+    return Omnibus(*test, p, n, n_clusters, n_groups, left_out, _OMNIBUS)
 
 
 def _checked_cells(cells: npt.ArrayLike, n_cells: int) -> Ints:
@@ -263,6 +291,80 @@ def _checked_cells(cells: npt.ArrayLike, n_cells: int) -> Ints:
             expected=f"one integer from 0 to {n_cells - 1} for each value",
         )
     return of_cell.astype(np.intp, copy=False)
+
+
+@dataclass(frozen=True)
+class GapLayout:
+    """Rows in groups and clusters; each group stands against one other group, or against all other rows."""
+
+    groups: Ints
+    """The group of each row."""
+    clusters: Ints
+    """The cluster of each row."""
+    n_groups: int
+    baseline: int | None = None
+    """The group that the others are compared with; None is all other rows."""
+
+    @cached_property
+    def _sums(self) -> ClusterTable:
+        _, clusters = np.unique(self.clusters, return_inverse=True)
+        return ClusterTable.of(self.groups, clusters, self.n_groups)
+
+    @property
+    def _gaps(self) -> Iterable[tuple[Ints, ClusterTable]]:
+        if self.n_groups * self._sums.n.size <= _MOST_CACHED:
+            return self._cached_gaps
+        return map(self._gap, range(self.n_groups))
+
+    @cached_property
+    def _cached_gaps(self) -> list[tuple[Ints, ClusterTable]]:
+        return [self._gap(group) for group in range(self.n_groups)]
+
+    def _gap(self, group: int) -> tuple[Ints, ClusterTable]:
+        """Which sums a group and its baseline have, and their table."""
+        sums, base = self._sums, self.baseline
+        used = np.flatnonzero((sums.cell == group) | (base is None) | (sums.cell == base))
+        outside = sums.cell[used] != group
+        return used, ClusterTable.of(outside.astype(np.intp), sums.cluster[used], 2, sums.n[used])
+
+    def moments(self, values: Floats) -> CellMoments:
+        """The moments of every gap for each row of ``values``; a cell without rows has zeros."""
+        low, high = self._ends(values, np.minimum, np.inf), self._ends(values, np.maximum, -np.inf)
+        centre = values.mean(axis=1) if values.size else np.zeros(len(values))
+        totals = np.zeros((len(values), self._sums.n.size))
+        for of_output, row, mean in zip(totals, values, centre, strict=True):
+            of_output[:] = self._sums.sum_pairs(row[None] - mean)
+        step = max(1, _BLOCK // max(1, self._sums.n.size))
+        blocks = [slice(at, at + step) for at in range(0, max(1, len(values)), step)]
+        return CellMoments.stack(
+            [
+                CellMoments.join(
+                    [
+                        table.moments(
+                            table.sum_pairs(totals[at, used]), centre[at], low[at, group], high[at, group]
+                        )
+                        for at in blocks
+                    ]
+                )
+                for group, (used, table) in enumerate(self._gaps)
+            ]
+        )
+
+    def _ends(self, values: Floats, fold: np.ufunc, start: float) -> Floats:
+        """The lowest or highest value of both cells of every gap together: outputs x groups."""
+        if self.baseline is None:
+            ends = fold.reduce(values, axis=1, initial=start, keepdims=True)
+            return np.repeat(ends, self.n_groups, axis=1)
+        ends = np.full((len(values), self.n_groups), start)
+        for of_output, row in zip(ends, values, strict=True):
+            fold.at(of_output, self.groups, row)
+        both: Floats = fold(ends, ends[:, [self.baseline]])
+        return both
+
+
+def compare_many_gaps(layout: GapLayout, values: Floats, *, is_share: bool, level: float) -> ContrastTests:
+    """Each group against its baseline for each row of ``values``, outputs that the same texts have."""
+    return ContrastTests.of(layout.moments(values), GAP, is_share=is_share, level=level)
 
 
 def stratified_difference(

@@ -30,7 +30,9 @@ def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
     >>> benjamini_hochberg([0.01, None, 0.04])
     [0.02, None, 0.04]
     """
-    return _over_family(p_values, _false_discovery)
+    from scipy.stats import false_discovery_control
+
+    return _over_family(p_values, false_discovery_control)
 
 
 def _over_family(p_values: Sequence[float | None], adjust: Callable[[Floats], Floats]) -> list[float | None]:
@@ -48,13 +50,6 @@ def _holm(p: Floats) -> Floats:
     order = np.argsort(p, kind="stable")
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(1, np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)))
-    return adjusted
-
-
-def _false_discovery(p: Floats) -> Floats:
-    from scipy.stats import false_discovery_control
-
-    adjusted: Floats = false_discovery_control(p)
     return adjusted
 
 
@@ -81,10 +76,10 @@ def correct_by_family(
     places: dict[str, list[int]] = {}
     for place, family in enumerate(families):
         places.setdefault(family, []).append(place)
-    found: list[AdjustedPValue] = [AdjustedPValue(None, family, 0) for family in families]
+    corrected = [AdjustedPValue(None, family, 0) for family in families]
     for family, members in places.items():
         adjusted = CORRECTIONS[correction]([p_values[place] for place in members])
         size = sum(p is not None for p in adjusted)
         for place, p in zip(members, adjusted, strict=True):
-            found[place] = AdjustedPValue(p, family, size)
-    return found
+            corrected[place] = AdjustedPValue(p, family, size)
+    return corrected

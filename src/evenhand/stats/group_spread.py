@@ -11,6 +11,7 @@ observed, which makes it too large where groups hardly differ: in doubt, runs ar
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
@@ -37,7 +38,7 @@ class GroupSpread:
     rank: int | None
     """1 + the runs whose groups stand closer together, beyond chance."""
     tied: tuple[int, ...]
-    """The runs from which this one cannot be told apart."""
+    """The runs that do not differ significantly from this one."""
     null_reason: str | None = None
 
 
@@ -73,19 +74,20 @@ def rank_spreads(
 ) -> SpreadRanking:
     """The runs ranked by how far apart their groups stand, ties as ties.
 
-    ``runs`` and ``groups`` number each row's run and group. Two runs are told apart where the difference of
+    ``runs`` and ``groups`` number each row's run and group. Two runs differ where the difference of
     their squared typical gaps is beyond chance, corrected over all pairs of runs (Holm). Clusters may reach
     over runs: the same prompts under several models are used as pairs.
     """
     values, of_run, of_group = check_values(y), np.asarray(runs), np.asarray(groups)
     codes = encode_clusters(clusters, values.size)
-    kept = _common_groups(of_run, of_group, codes, n_runs)
-    if kept.size < 2:
-        return SpreadRanking(tuple(_nothing(TOO_FEW_GROUPS) for _ in range(n_runs)), (), int(kept.size))
-    used = np.isin(of_group, kept)
-    cells = of_run[used] * kept.size + np.searchsorted(kept, of_group[used])
-    of = compute_moments(values[used], cells.astype(np.intp), codes[used], n_cells=n_runs * kept.size)
-    return _rank_runs(_QuadraticForms(of, int(kept.size), n_runs), check_level(level))
+    common = _common_groups(of_run, of_group, codes, n_runs)
+    if common.size < 2:
+        nothing = GroupSpread(None, None, None, None, (), TOO_FEW_GROUPS)
+        return SpreadRanking((nothing,) * n_runs, (), int(common.size))
+    used = np.isin(of_group, common)
+    cells = of_run[used] * common.size + np.searchsorted(common, of_group[used])
+    of = compute_moments(values[used], cells.astype(np.intp), codes[used], n_cells=n_runs * common.size)
+    return _rank_runs(_QuadraticForms(of, int(common.size), n_runs), check_level(level))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,55 +123,41 @@ class _QuadraticForms:
     def interval(self, run: int, square: float, se: float, quantile: float) -> tuple[float, float]:
         """The interval of a run's typical gap; of two groups that of the gap itself, without its sign.
 
-        A square is skewed, of two groups so much that its interval would cover nine times in ten.
+        A square is skewed: of two groups, its interval would cover nine times in ten.
         """
         if self.groups > 2:
             return _root(square - quantile * se), _root(square + quantile * se)
         weights = np.zeros(self.runs * self.groups)
         weights[2 * run], weights[2 * run + 1] = 1.0, -1.0
-        gap, variance, _ = self.of.contrast(weights)
+        gap, variance, _ = map(float, self.of.contrast(weights))
         half = quantile * math.sqrt(variance)
         return max(0.0, abs(gap) - half), abs(gap) + half
 
 
 def _rank_runs(forms: _QuadraticForms, level: float) -> SpreadRanking:
-    gaps = [_gap(forms, a, b) for a, b in combinations(range(forms.runs), 2)]
-    adjusted = holm([gap.p for gap in gaps])
-    gaps = [gap._replace(p_adjusted=p) for gap, p in zip(gaps, adjusted, strict=True)]
-    apart = {(gap.a, gap.b): gap for gap in gaps if _is_clear(gap, level)}
-    spreads = tuple(_spread(forms, run, apart, level) for run in range(forms.runs))
-    return SpreadRanking(spreads, tuple(gaps), forms.groups)
-
-
-def _gap(forms: _QuadraticForms, a: int, b: int) -> SpreadDifference:
-    difference, se = forms.estimate({a: 1.0, b: -1.0})
-    return SpreadDifference(
-        a, b, difference, t_two_sided(difference / se, forms.df) if se > 0 else None, None
+    pairs = list(combinations(range(forms.runs), 2))
+    estimates = [forms.estimate({a: 1.0, b: -1.0}) for a, b in pairs]
+    p_values = [t_two_sided(gap / se, forms.df) if se > 0 else None for gap, se in estimates]
+    gaps = tuple(
+        SpreadDifference(a, b, gap, p, adjusted)
+        for (a, b), (gap, _), p, adjusted in zip(pairs, estimates, p_values, holm(p_values), strict=True)
+    )
+    clear = [gap for gap in gaps if gap.p_adjusted is not None and gap.p_adjusted <= 1 - level + 1e-12]
+    return SpreadRanking(
+        tuple(_spread(forms, run, clear, level) for run in range(forms.runs)), gaps, forms.groups
     )
 
 
-def _is_clear(gap: SpreadDifference, level: float) -> bool:
-    return gap.p_adjusted is not None and gap.p_adjusted <= 1 - level + 1e-12
-
-
-def _spread(
-    forms: _QuadraticForms, run: int, apart: dict[tuple[int, int], SpreadDifference], level: float
-) -> GroupSpread:
+def _spread(forms: _QuadraticForms, run: int, clear: Sequence[SpreadDifference], level: float) -> GroupSpread:
     square, se = forms.estimate({run: 1.0})
-    wider = sum(gap.difference > 0 if gap.a == run else gap.difference < 0 for gap in _of(run, apart))
-    tied = tuple(
-        other
-        for other in range(forms.runs)
-        if other != run and (min(run, other), max(run, other)) not in apart
-    )
+    own = [gap for gap in clear if run in (gap.a, gap.b)]
+    rank = 1 + sum(gap.difference > 0 if gap.a == run else gap.difference < 0 for gap in own)
+    apart = {run}.union(*((gap.a, gap.b) for gap in own))
+    tied = tuple(other for other in range(forms.runs) if other not in apart)
     if se == 0:
-        return GroupSpread(_root(square), None, None, 1 + wider, tied, NO_VARIATION)
+        return GroupSpread(_root(square), None, None, rank, tied, NO_VARIATION)
     low, high = forms.interval(run, square, se, t_quantile((1 + level) / 2, forms.df))
-    return GroupSpread(_root(square), low, high, 1 + wider, tied)
-
-
-def _of(run: int, apart: dict[tuple[int, int], SpreadDifference]) -> list[SpreadDifference]:
-    return [gap for gap in apart.values() if run in (gap.a, gap.b)]
+    return GroupSpread(_root(square), low, high, rank, tied)
 
 
 def _common_groups(
@@ -189,7 +177,3 @@ def _common_groups(
 
 def _root(square: float) -> float:
     return math.sqrt(max(square, 0.0))
-
-
-def _nothing(reason: str) -> GroupSpread:
-    return GroupSpread(None, None, None, None, (), reason)

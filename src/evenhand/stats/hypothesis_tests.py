@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.core.errors import InputError
-from evenhand.stats._arrays import Floats, check_level, check_values
-from evenhand.stats.intervals import NewcombeInterval
+from evenhand.stats._arrays import Floats, check_level, check_pairs, check_values
+from evenhand.stats.contrasts import GAP, POWER
+from evenhand.stats.intervals import NewcombeIntervals
 from evenhand.stats.quantiles import normal_quantile, t_quantile, t_two_sided
 from evenhand.stats.results import (
     NO_VALUES,
@@ -41,12 +42,13 @@ def two_proportions(
         return Difference(
             None, None, None, None, None, None, level, n_a, n_b, n_clusters, None, method, NO_VALUES
         )
-    joined = NewcombeInterval((successes_a / n_a, successes_b / n_b), (n_a, n_b))
+    shares = np.array([successes_a / n_a, successes_b / n_b])
+    joined = NewcombeIntervals(shares, np.array([n_a, n_b], dtype=np.float64), GAP)
     quantile = normal_quantile((1 + level) / 2)
-    low, high = joined.interval(quantile)
+    low, high = map(float, joined.interval(quantile))
     pooled = (successes_a + successes_b) / (n_a + n_b)
     se = math.sqrt(pooled * (1 - pooled) * (1 / n_a + 1 / n_b))
-    gap = joined.estimate
+    gap = float(joined.estimate)
     return Difference(
         estimate=gap,
         low=low,
@@ -58,7 +60,7 @@ def two_proportions(
         n_a=n_a,
         n_b=n_b,
         n_clusters=n_clusters,
-        min_detectable=(high - low) / 2 * (1 + normal_quantile(0.8) / quantile),
+        min_detectable=(high - low) / 2 * (1 + normal_quantile(POWER) / quantile),
         method=method,
         null_reason=None if se else NO_VARIATION,
     )
@@ -78,10 +80,10 @@ def chi_square(table: npt.ArrayLike) -> TestResult:
         return TestResult(None, None, None, None, n, method, null_reason=reason)
     from scipy.stats import chi2_contingency
 
-    found = chi2_contingency(counts, correction=False)
-    small = int(np.count_nonzero(found.expected_freq < _SMALL_EXPECTED))
+    test = chi2_contingency(counts, correction=False)
+    small = int(np.count_nonzero(test.expected_freq < _SMALL_EXPECTED))
     warning = f"{small} of {counts.size} cells expect fewer than {_SMALL_EXPECTED}" if small else None
-    return TestResult(float(found.statistic), float(found.dof), float(found.pvalue), None, n, method, warning)
+    return TestResult(float(test.statistic), float(test.dof), float(test.pvalue), None, n, method, warning)
 
 
 def paired_t(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
@@ -93,7 +95,9 @@ def paired_t(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
     differences, method = _differences(a, b), "paired t"
     n = differences.size
     if n < 2:
-        return TestResult(None, None, None, _mean(differences), n, method, null_reason=_few(n))
+        return TestResult(
+            None, None, None, float(differences.mean()) if n else None, n, method, null_reason=_few(n)
+        )
     mean, se = float(differences.mean()), float(differences.std(ddof=1)) / math.sqrt(n)
     if is_constant(differences, np.asarray(a), np.asarray(b)):
         reason = SAME_DIFFERENCE if differences.any() else NO_VARIATION
@@ -103,40 +107,29 @@ def paired_t(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
 
 def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike, *, level: float = 0.95) -> Difference:
     """The mean of a minus b over pairs, with Student's t interval and test: `paired_t` with an interval."""
-    differences, n = _differences(a, b), np.asarray(a).size
-    found = paired_t(a, b)
-    if found.p is None or found.estimate is None or found.df is None:
+    differences, test, level = _differences(a, b), paired_t(a, b), check_level(level)
+    n = differences.size
+    if test.p is None or test.estimate is None or test.df is None:
         return Difference(
-            found.estimate,
+            test.estimate,
             None,
             None,
             None,
-            found.df,
+            test.df,
             None,
-            check_level(level),
+            level,
             n,
             n,
             n,
             None,
-            found.method,
-            found.null_reason,
+            test.method,
+            test.null_reason,
         )
     se = float(differences.std(ddof=1)) / math.sqrt(n)
-    alpha = t_quantile((1 + check_level(level)) / 2, found.df)
-    return Difference(
-        estimate=found.estimate,
-        low=found.estimate - alpha * se,
-        high=found.estimate + alpha * se,
-        se=se,
-        df=found.df,
-        p=found.p,
-        level=level,
-        n_a=n,
-        n_b=n,
-        n_clusters=n,
-        min_detectable=(alpha + t_quantile(0.8, found.df)) * se,
-        method=found.method,
-    )
+    alpha = t_quantile((1 + level) / 2, test.df)
+    low, high = test.estimate - alpha * se, test.estimate + alpha * se
+    least = (alpha + t_quantile(POWER, test.df)) * se
+    return Difference(test.estimate, low, high, se, test.df, test.p, level, n, n, n, least, test.method)
 
 
 def wilcoxon(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
@@ -157,8 +150,8 @@ def wilcoxon(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
 
     has_ties = np.unique(np.abs(differences)).size < n or not differences.all()
     how = "exact" if n <= 50 and not has_ties else "asymptotic"
-    found = signed_rank(differences, zero_method="pratt", method=how)
-    return TestResult(float(found.statistic), None, float(found.pvalue), estimate, n, method)
+    test = signed_rank(differences, zero_method="pratt", method=how)
+    return TestResult(float(test.statistic), None, float(test.pvalue), estimate, n, method)
 
 
 def is_constant(differences: Floats, *sides: npt.NDArray[np.float64]) -> bool:
@@ -171,17 +164,12 @@ def _drop_rounding(differences: Floats, *sides: npt.NDArray[np.float64]) -> Floa
     largest = max((float(np.abs(side).max()) for side in sides if side.size), default=0.0)
     if not largest:
         return differences
-    found: Floats = np.round(differences, 13 - math.ceil(math.log10(largest)))
-    return found
+    rounded: Floats = np.round(differences, 13 - math.ceil(math.log10(largest)))
+    return rounded
 
 
 def _differences(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
-    first, second = check_values(a, "a"), check_values(b, "b")
-    if first.size != second.size:
-        raise InputError(
-            f"a has {first.size} values and b has {second.size}",
-            expected="pairs: as many values in a as in b",
-        )
+    first, second = check_pairs(a, b)
     return first - second
 
 
@@ -192,10 +180,6 @@ def _checked_table(table: npt.ArrayLike) -> Floats:
             f"a table of shape {counts.shape}", expected="rows of counts, none negative, none missing"
         )
     return counts
-
-
-def _mean(values: Floats) -> float | None:
-    return float(values.mean()) if values.size else None
 
 
 def _few(n: int) -> str:

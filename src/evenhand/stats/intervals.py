@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,15 +18,16 @@ from evenhand.stats._arrays import (
     check_level,
     check_values,
     encode_clusters,
-    encode_jointly,
 )
 from evenhand.stats._moments import CellMoments, compute_moments
-from evenhand.stats.quantiles import normal_quantile, t_lower_tail, t_quantile
+from evenhand.stats.quantiles import normal_quantile, t_lower_tails, t_quantile, t_quantiles
 from evenhand.stats.results import NEAR_ZERO, NO_VALUES, NO_VARIATION, NOT_POSITIVE, ONE_CLUSTER
 
 SHARE = "cluster-robust Wilson"
 _SMALLEST = 1e-100
 """A mean below this would overflow the square of its inverse."""
+_ROUNDED_EXCESS = 1e-9
+"""Rows for each cluster above 1 up to which there is only rounding."""
 _UNBOUNDED = 50.0
 """Half width of a log ratio beyond which it says nothing: a factor of 10^21 either way."""
 
@@ -36,8 +35,8 @@ _UNBOUNDED = 50.0
 class Interval(NamedTuple):
     """Two ends."""
 
-    low: float
-    high: float
+    low: Floats
+    high: Floats
 
 
 def wilson(successes: int, n: int, *, level: float = 0.95, n_null: int = 0) -> Estimate:
@@ -56,7 +55,7 @@ def wilson(successes: int, n: int, *, level: float = 0.95, n_null: int = 0) -> E
         return _no_values("Wilson", level, n_null)
     share = successes / n
     low, high = wilson_interval(share, n, normal_quantile((1 + level) / 2))
-    return Estimate(share, low, high, level, "Wilson", n, n_null, n)
+    return Estimate(share, float(low), float(high), level, "Wilson", n, n_null, n)
 
 
 def clustered_proportion(
@@ -74,18 +73,9 @@ def clustered_proportion(
     values = check_binary(y)
     codes = encode_clusters(clusters, values.size)
     check_level(level)
-    if not values.size:
-        return _no_values(SHARE, level, n_null)
     of = compute_moments(values, np.zeros_like(codes), codes, n_cells=1)
-    share = float(exact_shares(of)[0])
-    estimate = partial(Estimate, share, level=level, method=SHARE, n=values.size, n_null=n_null)
-    if of.n_clusters < 2:
-        return estimate(low=None, high=None, n_clusters=of.n_clusters, null_reason=ONE_CLUSTER)
-    df, size = of.contrast(np.ones(1)).df, effective_size(of, 0)
-    plain, own = (t_quantile((1 + level) / 2, known) for known in (df, of.own_df(0, most=df)))
-    low = wilson_interval(share, size, own if share <= 0.5 else plain).low
-    high = wilson_interval(share, size, own if share >= 0.5 else plain).high
-    return estimate(low=low, high=high, n_clusters=of.n_clusters)
+    numbers = map(float, estimate_shares(of, level))
+    return share_estimate(*numbers, n=values.size, n_clusters=int(of.n_clusters), level=level, n_null=n_null)
 
 
 def clustered_mean(
@@ -103,69 +93,76 @@ def clustered_mean(
     if not values.size:
         return _no_values(method, level, n_null)
     of = compute_moments(values, np.zeros_like(codes), codes, n_cells=1)
-    mean, variance = float(of.means[0]), float(of.covariance[0, 0])
-    estimate = partial(Estimate, mean, level=level, method=method, n=values.size, n_null=n_null)
-    if of.n_clusters < 2 or variance == 0:
-        reason = ONE_CLUSTER if of.n_clusters < 2 else NO_VARIATION
-        return estimate(low=None, high=None, n_clusters=of.n_clusters, null_reason=reason)
-    half = t_quantile((1 + level) / 2, of.contrast(np.ones(1)).df) * math.sqrt(variance)
-    return estimate(low=mean - half, high=mean + half, n_clusters=of.n_clusters)
-
-
-def clustered_ratio(
-    y_a: npt.ArrayLike, clusters_a: Ids, y_b: npt.ArrayLike, clusters_b: Ids, *, level: float = 0.95
-) -> Estimate:
-    """Mean of a over mean of b (above 1: a is higher), with a cluster-robust interval on the log scale.
-
-    The delta method on log mean a - log mean b; a cluster that reaches over both groups is counted once. Null
-    where a mean is not positive.
-    """
-    a, b = check_values(y_a, "y_a"), check_values(y_b, "y_b")
-    codes = encode_jointly(clusters_a, a.size, clusters_b, b.size)
-    check_level(level)
-    if not a.size or not b.size:
-        return estimate_ratio(None, level)
-    of = compute_moments(np.concatenate([a, b]), np.repeat([0, 1], [a.size, b.size]), codes, n_cells=2)
-    return estimate_ratio(of, level)
+    mean, n_clusters, low, high, reason = float(of.means[0]), int(of.n_clusters), None, None, None
+    if n_clusters < 2 or of.covariance[0, 0] == 0:
+        reason = ONE_CLUSTER if n_clusters < 2 else NO_VARIATION
+    else:
+        half = t_quantile((1 + level) / 2, float(of.contrast(np.ones(1)).df)) * math.sqrt(of.covariance[0, 0])
+        low, high = mean - half, mean + half
+    return Estimate(mean, low, high, level, method, values.size, n_null, n_clusters, reason)
 
 
 def estimate_ratio(of: CellMoments | None, level: float) -> Estimate:
-    """The ratio of the means of two cells; None where a cell is empty."""
+    """Mean of a over mean of b (above 1: a is higher), with a cluster-robust interval on the log scale.
+
+    The delta method on log mean a - log mean b; a cluster that reaches over both cells is counted once. Null
+    where a mean is not positive. No moments are those of an empty cell.
+    """
     method = "cluster-robust log ratio"
     if of is None:
         return _no_values(method, level, 0)
     ratio, interval, reason = _ratio(of, level)
-    size = int(of.sizes.sum())
-    return Estimate(
-        ratio, *interval, level, method, n=size, n_null=0, n_clusters=of.n_clusters, null_reason=reason
-    )
+    size, n_clusters = int(of.sizes.sum()), int(of.n_clusters)
+    return Estimate(ratio, *interval, level, method, size, 0, n_clusters, reason)
 
 
-def wilson_interval(share: float, n: float, z: float) -> Interval:
-    """Wilson's interval for a share of ``n`` (effective) observations at the quantile ``z``."""
+def estimate_shares(of: CellMoments, level: float) -> tuple[Floats, Floats, Floats]:
+    """The share of the first cell and the ends of `clustered_proportion`'s interval; NaN if it is empty."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        known = effective_sizes(of.shares, of.sizes, of.kish, of.variances)
+        share, size = of.shares[..., 0], np.where(of.shares % 1 == 0, of.kish, known)[..., 0]
+        df = np.broadcast_to(1 / of.sizes[..., 0] ** 2 / of.design[..., 0, 0], share.shape)
+        plain, own = (t_quantiles((1 + level) / 2, known) for known in (df, of.own_df(df)[..., 0]))
+        low = wilson_interval(share, size, np.where(share <= 0.5, own, plain)).low
+        high = wilson_interval(share, size, np.where(share >= 0.5, own, plain)).high
+    return share, low, high
+
+
+def share_estimate(
+    share: float, low: float, high: float, *, n: int, n_clusters: int, level: float, n_null: int = 0
+) -> Estimate:
+    """A share with its interval, which one cluster does not have."""
+    if not n:
+        return _no_values(SHARE, level, n_null)
+    if n_clusters < 2:
+        return Estimate(share, None, None, level, SHARE, n, n_null, n_clusters, ONE_CLUSTER)
+    return Estimate(share, low, high, level, SHARE, n, n_null, n_clusters)
+
+
+def wilson_interval(share: float | Floats, n: float | Floats, z: float | Floats) -> Interval:
+    """Wilson's intervals for shares of ``n`` (effective) observations at the quantile ``z``."""
     spread = z * z / n
     centre = (share + spread / 2) / (1 + spread)
-    half = math.sqrt(spread * share * (1 - share) + spread * spread / 4) / (1 + spread)
+    half = np.sqrt(spread * share * (1 - share) + spread * spread / 4) / (1 + spread)
     # Rounding must not push the ends past the share itself, as it would at 0 and 1.
-    return Interval(max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)))
+    low, high = np.maximum(centre - half, 0), np.minimum(centre + half, 1)
+    return Interval(np.minimum(low, share), np.maximum(high, share))
 
 
-def effective_size(of: CellMoments, cell: int, *, icc: float = 1.0) -> float:
-    """How many independent rows say as much about the share of a cell as its clustered rows do.
+def effective_sizes(shares: Floats, rows: Floats, kish: Floats, variances: Floats) -> Floats:
+    """How many independent rows say as much about each cell's share as its clustered rows do.
 
-    At a share of 0 or 1, where the data cannot tell, ``icc`` is taken for the likeness of rows in a cluster.
+    A share of exactly 0 or 1 tells nothing: it takes the other cells' mean likeness within clusters, the
+    intraclass correlation that their design effect implies, and where no other can tell the worst case, 1.
     """
-    share, rows = float(exact_shares(of)[cell]), float(of.sizes[cell])
-    variance = float(of.covariance[cell, cell])
-    if share in (0, 1):
-        return rows / (1 + icc * (rows / float(of.kish[cell]) - 1))
-    return min(rows, share * (1 - share) / variance) if variance > 0 else rows
-
-
-def exact_shares(of: CellMoments) -> Floats:
-    """The means of 0/1 values without rounding: successes over rows."""
-    exact: Floats = np.rint(of.means * of.sizes) / of.sizes
-    return exact
+    is_inner, excess = (shares > 0) & (shares < 1), rows / kish - 1
+    known = np.where(variances > 0, np.minimum(rows, shares * (1 - shares) / variances), rows)
+    is_telling = is_inner & (excess > _ROUNDED_EXCESS)
+    likeness = np.where(is_telling, np.clip((rows / known - 1) / excess, 0, 1), 0.0)
+    others = is_telling.sum(axis=-1, keepdims=True) - is_telling
+    mean = (likeness.sum(axis=-1, keepdims=True) - likeness) / others
+    sizes: Floats = np.where(is_inner, known, rows / (1 + np.where(others > 0, mean, 1.0) * excess))
+    return sizes
 
 
 def _ratio(
@@ -182,7 +179,7 @@ def _ratio(
     _, variance, df = of.contrast(np.array([1 / mean_a, -1 / mean_b]))
     if variance == 0:
         return ratio, (None, None), NO_VARIATION
-    reach = t_quantile((1 + level) / 2, df) * math.sqrt(variance)
+    reach = t_quantile((1 + level) / 2, float(df)) * math.sqrt(variance)
     if reach > _UNBOUNDED:
         return ratio, (None, None), NEAR_ZERO
     factor = math.exp(reach)
@@ -193,125 +190,81 @@ def _no_values(method: str, level: float, n_null: int) -> Estimate:
     return Estimate(None, None, None, level, method, 0, n_null, 0, NO_VALUES)
 
 
-LARGEST_QUANTILE = 1e6
+_LARGEST_QUANTILE = 1e6
 """Where the search for the quantile that touches 0 gives up; p is 0 for any purpose."""
-HALVINGS = 36
+_HALVINGS = 36
 """Steps of the bisection: to eleven digits."""
-LEAST_TAIL = 1e-290
+_LEAST_TAIL = 1e-290
 """Below this no quantile is looked up."""
-ROUNDING = 1e-14
+_ROUNDING = 1e-14
 """An estimate this near 0 is 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewcombeInterval:
-    """A weighted sum of shares, with the sizes they are worth and what shared clusters make of it."""
+class NewcombeIntervals(NamedTuple):
+    """Weighted sums of shares, which are on the last axis, and what their intervals follow from."""
 
-    shares: tuple[float, ...]
-    sizes: tuple[float, ...]
-    weights: tuple[float, ...] = (1.0, -1.0)
-    shared: float = 1.0
+    shares: Floats
+    sizes: Floats
+    weights: Floats
+    shared: float | Floats = 1.0
     """The variance of the sum over that of as many independent shares."""
-    df: float = math.inf
+    df: float | Floats = math.inf
     """Degrees of freedom of the design."""
-    own: tuple[float, ...] = (math.inf, math.inf)
-    """Those of each share's own variance, at most ``df``."""
+    own: Floats | None = None
+    """Those of each share's own variance, at most ``df``; None is ``df``."""
 
     @classmethod
-    def of(cls, of: CellMoments, weights: Floats) -> NewcombeInterval:
-        """All cells; a share of exactly 0 or 1 takes the other cells' likeness within clusters."""
-        cells, (_, variance, df) = range(of.sizes.size), of.contrast(weights)
-        likeness = [_likeness(of, cell) for cell in cells]
-        apart = float(weights**2 @ np.diag(of.covariance))
+    def of(cls, of: CellMoments, weights: Floats) -> NewcombeIntervals:
+        """The contrasts of shares."""
+        _, variance, df = of.contrast(weights)
+        apart = (weights**2 * of.variances).sum(axis=-1)
         return cls(
-            shares=tuple(exact_shares(of).tolist()),
-            sizes=tuple(effective_size(of, cell, icc=_others(likeness, cell)) for cell in cells),
-            weights=tuple(weights.tolist()),
-            shared=variance / apart if apart > 0 else 1.0,
+            shares=of.shares,
+            sizes=effective_sizes(of.shares, of.sizes, of.kish, of.variances),
+            weights=weights,
+            shared=np.where(apart > 0, variance / apart, 1.0),
             df=df,
-            own=tuple(of.own_df(cell, most=df) for cell in cells),
+            own=of.own_df(df),
         )
 
     @property
-    def estimate(self) -> float:
-        """The weighted sum."""
-        total = sum(weight * share for weight, share in zip(self.weights, self.shares, strict=True))
-        return total if abs(total) > ROUNDING else 0.0
+    def estimate(self) -> Floats:
+        """The weighted sums."""
+        total = (self.weights * self.shares).sum(axis=-1)
+        return np.where(np.abs(total) > _ROUNDING, total, 0.0)
 
-    def interval(self, z: float) -> Interval:
-        """The interval at the quantile ``z`` of the design's reference."""
-        return Interval(self._low(z), -self._negate()._low(z))
+    def interval(self, z: float | Floats) -> Interval:
+        """The intervals at the quantile ``z`` of the design's reference."""
+        low, high = (self._reach(np.asarray(z), np.array(side)) for side in (1.0, -1.0))
+        return Interval(self.estimate - low, self.estimate + high)
 
-    def touching_quantile(self) -> float:
-        """The quantile at which the interval touches 0, by bisection: its reach grows with the quantile."""
-        side = self if self.estimate >= 0 else self._negate()
-        below, above = 0.0, 1.0
-        while side._low(above) > 0 and above < LARGEST_QUANTILE:
-            below, above = above, above * 2
-        for _ in range(HALVINGS):
+    def touching_quantile(self) -> Floats:
+        """The quantiles at which the intervals touch 0, by bisection: their reach grows with the quantile."""
+        estimate = self.estimate
+        away, side = np.abs(estimate), np.where(estimate < 0, -1.0, 1.0)
+        below, above = np.zeros_like(away), np.ones_like(away)
+        while (grows := (self._reach(above, side) < away) & (above < _LARGEST_QUANTILE)).any():
+            below, above = np.where(grows, above, below), np.where(grows, above * 2, above)
+        for _ in range(_HALVINGS):
             middle = (below + above) / 2
-            below, above = (middle, above) if side._low(middle) > 0 else (below, middle)
-        return above if self.estimate else 0.0
+            excludes_0 = self._reach(middle, side) < away
+            below, above = np.where(excludes_0, middle, below), np.where(excludes_0, above, middle)
+        return np.where(away > 0, above, 0.0)
 
-    def _low(self, z: float) -> float:
-        squares = (self._distance(cell, z) ** 2 for cell in range(len(self.shares)))
-        return self.estimate - math.sqrt(self.shared * sum(squares))
+    def _reach(self, z: Floats, side: Floats) -> Floats:
+        """How far the intervals at the quantile ``z`` reach below the sums, or above where ``side`` is -1."""
+        weights = side[..., None] * self.weights
+        # A share pulls a sum down by its lower end if added, by its upper end if subtracted.
+        ends = wilson_interval(self.shares, self.sizes, self._own_quantile(z[..., None], weights > 0))
+        pulls = weights * (self.shares - np.where(weights > 0, ends.low, ends.high))
+        reach: Floats = np.sqrt(self.shared * (pulls * pulls).sum(axis=-1))
+        return reach
 
-    def _distance(self, cell: int, z: float) -> float:
-        """How far the share's unfavourable end pulls the sum down."""
-        share, weight = self.shares[cell], self.weights[cell]
-        is_rarer = share <= 0.5 if weight > 0 else share >= 0.5
-        low, high = wilson_interval(share, self.sizes[cell], self._own_quantile(cell, z) if is_rarer else z)
-        return weight * (share - low if weight > 0 else high - share)
-
-    def _own_quantile(self, cell: int, z: float) -> float:
-        """The quantile of the share's own reference that leaves the same tail."""
-        if self.own[cell] >= self.df:
+    def _own_quantile(self, z: Floats, is_added: Bools) -> Floats:
+        """Towards the rarer answer, the quantile of a share's own reference that leaves the same tail."""
+        if self.own is None:
             return z
-        return -t_quantile(max(t_lower_tail(-z, self.df), LEAST_TAIL), self.own[cell])
-
-    def _negate(self) -> NewcombeInterval:
-        return replace(self, weights=tuple(-weight for weight in self.weights))
-
-
-def touching_quantiles(shares: Floats, sizes: Floats, shared: Floats) -> Floats:
-    """`Newcombe.touching` of many differences (rows of a, b) at once, by the normal quantile."""
-    order = np.argsort(-shares, axis=1, kind="stable")
-    (high, low), (worth, other) = (np.take_along_axis(part, order, axis=1).T for part in (shares, sizes))
-
-    def excludes_0(z: Floats) -> Bools:
-        down, up = high - wilson_ends(high, worth, z)[0], wilson_ends(low, other, z)[1] - low
-        excludes: Bools = high - low > np.sqrt(shared * (down * down + up * up))
-        return excludes
-
-    below, above = np.zeros(high.size), np.ones(high.size)
-    while (grows := excludes_0(above) & (above < LARGEST_QUANTILE)).any():
-        below, above = np.where(grows, above, below), np.where(grows, above * 2, above)
-    for _ in range(HALVINGS):
-        middle = (below + above) / 2
-        is_inside = excludes_0(middle)
-        below, above = np.where(is_inside, middle, below), np.where(is_inside, above, middle)
-    return np.where(high > low, above, 0.0)
-
-
-def wilson_ends(share: Floats, n: Floats, z: Floats) -> tuple[Floats, Floats]:
-    """`intervals.wilson_interval` of many shares."""
-    spread = z * z / n
-    centre = (share + spread / 2) / (1 + spread)
-    half = np.sqrt(spread * share * (1 - share) + spread * spread / 4) / (1 + spread)
-    return np.clip(centre - half, 0, share), np.clip(centre + half, share, 1)
-
-
-def _likeness(of: CellMoments, cell: int) -> float | None:
-    """The intraclass correlation that a cell's design effect implies; None where the cell cannot tell."""
-    rows = float(of.sizes[cell])
-    excess = rows / float(of.kish[cell]) - 1
-    if float(exact_shares(of)[cell]) in (0, 1) or excess <= 0:
-        return None
-    return float(np.clip((rows / effective_size(of, cell) - 1) / excess, 0, 1))
-
-
-def _others(likeness: list[float | None], cell: int) -> float:
-    """The mean likeness of the other cells; 1, the worst case, where none can tell."""
-    known = [value for other, value in enumerate(likeness) if other != cell and value is not None]
-    return sum(known) / len(known) if known else 1.0
+        df = np.asarray(self.df)[..., None]
+        is_rarer = np.where(is_added, self.shares <= 0.5, self.shares >= 0.5)
+        tail = np.maximum(t_lower_tails(-z, df), _LEAST_TAIL)
+        return np.where(is_rarer & (self.own < df), -t_quantiles(tail, self.own), z)

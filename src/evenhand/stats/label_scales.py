@@ -37,7 +37,7 @@ class LabelScale:
         return replace(self, places=dict(places))
 
     def label_of(self, said: str) -> str | None:
-        """Our label for what was said, whatever its case and white space; None where it is not on the scale.
+        """Our label for a given one, ignoring case and white space; None if the scale has none.
 
         >>> POLARITY.label_of(" Positive"), POLARITY.label_of("opposing sides"), POLARITY.label_of("angry")
         ('positive', 'opposing', None)
@@ -78,7 +78,7 @@ KNOWN_SCALES: Final = (POLARITY, GENDER, TOXICITY, IDEOLOGY, PRESENCE, YES_NO)
 def normalise_label(said: str) -> str:
     """A label without what writing adds: white space, case, and the ``.0`` of a number read as a fraction.
 
-    >>> plain_label(" Positive "), plain_label("-1.0")
+    >>> normalise_label(" Positive "), normalise_label("-1.0")
     ('positive', '-1')
     """
     return " ".join(said.split()).casefold().removesuffix(".0")
@@ -87,10 +87,10 @@ def normalise_label(said: str) -> str:
 def number_or_none(label: str) -> float | None:
     """The number a label is, or None."""
     try:
-        found = float(label)
+        number = float(label)
     except ValueError:
         return None
-    return found if abs(found) < float("inf") else None
+    return number if abs(number) < float("inf") else None
 
 
 def find_scale(labels: Collection[str]) -> LabelScale:
@@ -105,8 +105,8 @@ def find_scale(labels: Collection[str]) -> LabelScale:
             "numbers", dict(sorted(numbers.items(), key=lambda pair: (pair[1] or 0.0, pair[0])))
         )
     best = max(KNOWN_SCALES, key=lambda scale: len(_on(scale, labels)))
-    found = _on(best, labels)
-    if len(found) >= 2 and 2 * len(found) >= len(labels):
+    on_scale = len(_on(best, labels))
+    if on_scale >= 2 and 2 * on_scale >= len(labels):
         return best
     return LabelScale("labels", dict.fromkeys(sorted(labels)))
 
@@ -138,7 +138,7 @@ class RatingCodes:
     ) -> RatingCodes:
         """The ratings of a table in long form; names are sorted, so that the order of rows changes nothing.
 
-        >>> Ratings.from_rows(["x", "x"], ["a", "b"], ["no", "yes"]).counts().tolist()
+        >>> RatingCodes.from_rows(["x", "x"], ["a", "b"], ["no", "yes"]).counts().tolist()
         [[1.0, 1.0]]
         """
         if len({len(items), len(annotators), len(labels)}) > 1:
@@ -166,14 +166,8 @@ class RatingCodes:
         table = np.bincount(self.of_item * len(self.labels) + self.of_label, minlength=size)
         return table.reshape(len(self.items), len(self.labels)).astype(np.float64)
 
-    def find_repeated(self) -> list[tuple[str, str]]:
-        """The pairs of item and annotator that have two ratings or more."""
-        pairs, times = np.unique(self.of_item * len(self.annotators) + self.of_annotator, return_counts=True)
-        width = len(self.annotators)
-        return [(self.items[pair // width], self.annotators[pair % width]) for pair in pairs[times > 1]]
-
 
 def _encode(names: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
-    found = tuple(sorted(set(names)))
-    place = {name: at for at, name in enumerate(found)}
-    return found, np.array([place[name] for name in names], dtype=np.intp)
+    ordered = tuple(sorted(set(names)))
+    place = {name: at for at, name in enumerate(ordered)}
+    return ordered, np.array([place[name] for name in names], dtype=np.intp)

@@ -41,7 +41,7 @@ def compare_methods(
 ) -> list[MethodRating]:
     """The mean rating of every method with a t interval, and its paired difference from ``baseline``.
 
-    Methods come in the order they are met, the baseline first.
+    Methods are in the order of their first rating, the baseline first.
     """
     if len({len(participants), len(methods), len(ratings)}) > 1:
         raise InputError(

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
-from evenhand.stats._arrays import Bools, Floats, Ids, Ints, RandomSource, check_values, encode_clusters
-from evenhand.stats._resampling import ClusterResampling
+from evenhand.stats._arrays import Bools, Floats, Ids, Ints, RandomSource, check_pairs, encode_clusters
+from evenhand.stats.bootstrap import Resampling, ratio_of_sums
 from evenhand.stats.hypothesis_tests import is_constant, paired_t, wilcoxon
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, SAME_DIFFERENCE, PointEstimate, TestResult
 
@@ -44,7 +44,7 @@ class Parity:
 
 @dataclass(frozen=True, slots=True)
 class PairedIntensities:
-    """How strongly something is found in the two sides of pairs."""
+    """How strongly the two sides of pairs show something."""
 
     avg_delta: Estimate
     """Mean of the absolute difference (eq. 4); 0 is equal."""
@@ -117,7 +117,7 @@ def demographic_parity(
             f"a has {first.size} hits and b has {second.size}", expected="pairs: as many in a as in b"
         )
     hits = np.stack([first, second], axis=1)
-    ratio = _parity(hits, clusters, rng=rng, resamples=resamples, level=level)
+    ratio = _parity(Resampling(rng, resamples, level), encode_clusters(clusters, len(hits)), hits)
     shares = hits.mean(axis=0).tolist() if len(hits) else [None, None]
     return Parity(ratio, *shares)
 
@@ -131,22 +131,17 @@ def paired_intensities(
     resamples: int = 2_000,
     level: float = 0.95,
 ) -> PairedIntensities:
-    """Average delta, ACS, tests and effect size of two columns of intensities, a row a pair."""
-    first, second = check_values(a, "a"), check_values(b, "b")
-    if first.size != second.size:
-        raise InputError(
-            f"a has {first.size} values and b has {second.size}",
-            expected="pairs: as many values in a as in b",
-        )
+    """Average delta, ACS, tests and effect size of two columns of intensities, one row per pair."""
+    first, second = check_pairs(a, b)
     usable = second != 0
     ones, gaps = np.ones_like(first), second - first
     ratios = np.where(usable, 1 - first / np.where(usable, second, 1.0), 0.0)
-    resampled = ClusterResampling(encode_clusters(clusters, first.size), rng, resamples, level)
-    none = ZEROS if first.size else NO_VALUES
+    codes, none = encode_clusters(clusters, first.size), ZEROS if first.size else NO_VALUES
+    estimate_mean = partial(_mean, Resampling(rng, resamples, level), codes)
     return PairedIntensities(
-        avg_delta=resampled.mean(np.abs(gaps), ones),
-        acs=resampled.mean(ratios, usable.astype(np.float64), reason=none),
-        difference=resampled.mean(gaps, ones),
+        avg_delta=estimate_mean(np.abs(gaps), ones),
+        acs=estimate_mean(ratios, usable.astype(np.float64), reason=none),
+        difference=estimate_mean(gaps, ones),
         t=paired_t(first, second),
         signed_rank=wilcoxon(first, second),
         effect_size=_effect(gaps, first, second),
@@ -172,10 +167,10 @@ def compare_sets(
     codes = encode_clusters(clusters, len(happened))
     whole = np.isfinite(values).all(axis=1)
     spread = np.ptp(values[whole], axis=1) if whole.any() else np.empty(0)
-    how = partial(ClusterResampling, rng=rng, resamples=resamples, level=level)
+    how = Resampling(rng, resamples, level)
     return SetComparison(
-        parity=_parity(happened, codes, rng=rng, resamples=resamples, level=level),
-        spread=how(codes[whole]).mean(spread, np.ones_like(spread)),
+        parity=_parity(how, codes, happened),
+        spread=_mean(how, codes[whole], spread, np.ones_like(spread)),
         friedman=_friedman(values[whole]),
     )
 
@@ -192,11 +187,17 @@ def _smallest_over_largest(sums: Floats) -> Floats:
     return np.where(largest > 0, sums.min(axis=1) / np.where(largest > 0, largest, 1.0), np.nan)
 
 
-def _parity(hits: Floats, clusters: Ids, *, rng: RandomSource, resamples: int, level: float) -> Estimate:
-    resampled = ClusterResampling(encode_clusters(clusters, len(hits)), rng, resamples, level)
+def _parity(how: Resampling, codes: Ints, hits: Floats) -> Estimate:
     reason = NEVER if len(hits) else NO_VALUES
     # All groups have the same number of sentences, so the ratio of counts is the ratio of shares.
-    return resampled.ratio(hits, _smallest_over_largest, len(hits), reason)
+    return how.estimate_clusters(codes, hits, _smallest_over_largest, n=len(hits), reason=reason)
+
+
+def _mean(
+    how: Resampling, codes: Ints, values: Floats, weights: Floats, *, reason: str = NO_VALUES
+) -> Estimate:
+    columns = np.stack([values, weights], axis=1)
+    return how.estimate_clusters(codes, columns, ratio_of_sums, n=int(weights.sum()), reason=reason)
 
 
 def _effect(gaps: Floats, first: Floats, second: Floats) -> PointEstimate:
@@ -216,24 +217,22 @@ def _friedman(values: Floats) -> TestResult:
         return TestResult(None, values.shape[1] - 1, None, None, n, method, null_reason=NO_VARIATION)
     from scipy.stats import friedmanchisquare
 
-    found = friedmanchisquare(*values.T)
-    return TestResult(
-        float(found.statistic), float(values.shape[1] - 1), float(found.pvalue), None, n, method
-    )
+    test = friedmanchisquare(*values.T)
+    return TestResult(float(test.statistic), float(values.shape[1] - 1), float(test.pvalue), None, n, method)
 
 
 def _hits(values: npt.ArrayLike) -> Floats:
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 1 or not np.isin(found, (0.0, 1.0)).all():
-        raise InputError(f"hits of shape {found.shape}", expected="one true or false a pair")
-    return found
+    hits = np.asarray(values, dtype=np.float64)
+    if hits.ndim != 1 or not np.isin(hits, (0.0, 1.0)).all():
+        raise InputError(f"hits of shape {hits.shape}", expected="one true or false a pair")
+    return hits
 
 
 def _codes(first: npt.ArrayLike, second: npt.ArrayLike, truth: npt.ArrayLike) -> tuple[Ints, Ints, Ints]:
-    found = tuple(np.asarray(codes, dtype=np.intp) for codes in (first, second, truth))
-    if len({codes.shape for codes in found}) > 1:
+    one, other, true = (np.asarray(codes, dtype=np.intp) for codes in (first, second, truth))
+    if not one.shape == other.shape == true.shape:
         raise InputError(
-            f"{found[0].size} and {found[1].size} predictions came with {found[2].size} ground truths",
+            f"{one.size} and {other.size} predictions came with {true.size} ground truths",
             expected="one of each a pair, -1 where there is none",
         )
-    return found[0], found[1], found[2]
+    return one, other, true

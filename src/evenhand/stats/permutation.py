@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,8 @@ from evenhand.stats._arrays import (
     encode_clusters,
     weighted_counts,
 )
-from evenhand.stats.intervals import touching_quantiles
+from evenhand.stats.contrasts import GAP
+from evenhand.stats.intervals import NewcombeIntervals, effective_sizes
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER, Permutation
 
 _BLOCK = 2_000_000
@@ -56,18 +58,19 @@ def cluster_permutation(
     values = (check_binary if is_share else check_values)(y, "y")
     in_group = check_group(group, values.size)
     sides = _Sides.of(values, in_group, encode_clusters(clusters, values.size))
-    reason = sides.null_reason(values)
-    if reason:
-        return _result(sides, values.size, reason=reason)
+    result = partial(Permutation, n=values.size, n_clusters=sides.n_clusters, method="cluster permutation")
+    if reason := sides.null_reason(values):
+        estimate = None if reason == NO_VALUES else sides.gap()
+        return result(estimate, None, 0, is_exact=False, null_reason=reason)
     statistics = sides.of_shares(float(values.mean())) if is_share else sides.of_means
     observed = float(statistics(sides.totals(np.zeros((1, sides.n_clusters), dtype=np.bool_)))[0])
     total = sides.arrangements()
     is_exact = total <= resamples
-    blocks = sides.enumerate_totals() if is_exact else sides.draw(np.random.default_rng(rng), resamples)
+    blocks = sides.enumerate_totals() if is_exact else sides.draw(rng, resamples)
     bar = observed * (1 - _TIE)
     extreme = sum(int(np.count_nonzero(statistics(block) >= bar)) for block in blocks)
     p = extreme / total if is_exact else (1 + extreme) / (resamples + 1)
-    return _result(sides, values.size, p=p, arrangements=total if is_exact else resamples, is_exact=is_exact)
+    return result(sides.gap(), p, total if is_exact else resamples, is_exact=is_exact)
 
 
 class _Sides(NamedTuple):
@@ -137,33 +140,20 @@ class _Sides(NamedTuple):
             block[:, one_sided] ^= inside
             yield self.totals(block)
 
-    def draw(self, generator: np.random.Generator, resamples: int) -> Iterator[Floats]:
+    def draw(self, rng: RandomSource, resamples: int) -> Iterator[Floats]:
         """The totals of random arrangements, in blocks."""
         # Imported here: numba takes half a second, and most runs check nothing.
         from evenhand.stats import _random_draws
 
-        rows = max(1, _BLOCK // self.n_clusters)
+        rows, generator = max(1, _BLOCK // self.n_clusters), _random_draws.make_generator(rng)
         one_sided, two_sided = np.flatnonzero(~self.spans), np.flatnonzero(self.spans)
         straight, change = self._products()
         for start in range(0, resamples, rows):
-            count = min(rows, resamples - start)
+            totals = np.tile(straight.sum(axis=0), (min(rows, resamples - start), 1))
             state = _random_draws.read_state(generator)
-            if state is None:
-                yield self.totals(self.draw_arrangements(generator, count))
-                continue
-            found = np.tile(straight.sum(axis=0), (count, 1))
-            _random_draws.permute_totals(self.inside, one_sided, two_sided, change, state, found)
+            _random_draws.permute_totals(self.inside, one_sided, two_sided, change, state, totals)
             _random_draws.restore_state(generator, state)
-            yield found
-
-    def draw_arrangements(self, generator: np.random.Generator, rows: int) -> Bools:
-        """Random arrangements, in plain NumPy: which clusters exchange their sides."""
-        spans, inside = self.spans, self.inside
-        block = np.empty((rows, self.n_clusters), dtype=np.bool_)
-        labels = np.broadcast_to(inside, (rows, inside.size))
-        block[:, ~spans] = generator.permuted(labels, axis=1) ^ inside
-        block[:, spans] = generator.random((rows, int(spans.sum())), dtype=np.float32) < 0.5
-        return block
+            yield totals
 
     def of_means(self, totals: Floats) -> Floats:
         """|gap| / standard error under each arrangement (a row of ``totals``).
@@ -185,8 +175,9 @@ class _Sides(NamedTuple):
         """The statistic for shares, whose values were centred at ``centre``."""
 
         def statistics(totals: Floats) -> Floats:
-            cells = _Shares.of(totals[:, :4], totals[:, 4:].reshape(-1, 4, 4), centre)
-            return touching_quantiles(cells.shares, cells.worth(), cells.shared)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                products = totals[:, 4:].reshape(-1, 4, 4)
+                return _intervals_of_shares(totals[:, :4], products, centre).touching_quantile()
 
         return statistics
 
@@ -203,70 +194,28 @@ class _Sides(NamedTuple):
         return straight, crossed - straight
 
 
-class _Shares(NamedTuple):
-    """Shares inside and outside (columns) under each arrangement (rows), and how well they are known."""
-
-    shares: Floats
-    rows: Floats
-    kish: Floats
-    """Effective numbers of clusters."""
-    variances: Floats
-    shared: Floats
-    """What clusters on both sides make of the variance of the gap."""
-
-    @classmethod
-    def of(cls, sums: Floats, products: Floats, centre: float) -> _Shares:
-        """From the sums of (s, m, t, n) and of their products."""
-        successes, rows = sums[:, 0::2], sums[:, 1::2]
-        means = successes / rows
-        exact = np.rint(successes + centre * rows) / rows
-        kish = rows**2 / np.stack([products[:, 1, 1], products[:, 3, 3]], axis=1)
-        # The influence of a cluster on the two means is (s - A m) / M and (t - B n) / N.
-        pull = np.zeros((sums.shape[0], 2, 4))
-        pull[:, 0, 0], pull[:, 0, 1] = 1 / rows[:, 0], -means[:, 0] / rows[:, 0]
-        pull[:, 1, 2], pull[:, 1, 3] = 1 / rows[:, 1], -means[:, 1] / rows[:, 1]
-        covariance = pull @ products @ pull.transpose(0, 2, 1)
-        variances = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0)
-        variances = np.where((exact > 0) & (exact < 1) & (variances > _CANCELLED), variances, 0.0)
-        apart = variances.sum(axis=1)
-        gap = apart - 2 * np.where(variances.all(axis=1), covariance[:, 0, 1], 0.0)
-        shared = np.divide(np.maximum(gap, 0), apart, out=np.ones_like(apart), where=apart > 0)
-        few = np.divide(kish, kish - 1, out=np.ones_like(kish), where=kish > 1 + _TIE)
-        return cls(exact, rows, kish, variances * few, shared)
-
-    def worth(self) -> Floats:
-        """Effective sizes, as `intervals.effective_size` has them."""
-        plain = self.shares * (1 - self.shares)
-        known = np.divide(plain, self.variances, out=self.rows.copy(), where=self.variances > 0)
-        known = np.minimum(self.rows, known)
-        excess = self.rows / self.kish - 1
-        tells = (plain > 0) & (excess > _TIE)
-        likeness = np.divide(self.rows / known - 1, excess, out=np.ones_like(known), where=tells)
-        others = np.clip(likeness, 0, 1)[:, ::-1]
-        return np.where(plain > 0, known, self.rows / (1 + others * excess))
+def _intervals_of_shares(sums: Floats, products: Floats, centre: float) -> NewcombeIntervals:
+    """Shares inside and outside under each arrangement, from the sums of (s, m, t, n) and their products."""
+    successes, rows = sums[:, 0::2], sums[:, 1::2]
+    means = successes / rows
+    shares = np.rint(successes + centre * rows) / rows
+    # Effective numbers of clusters.
+    kish = rows**2 / np.stack([products[:, 1, 1], products[:, 3, 3]], axis=1)
+    # The influence of a cluster on the two means is (s - A m) / M and (t - B n) / N.
+    pull = np.zeros((sums.shape[0], 2, 4))
+    pull[:, 0, 0], pull[:, 0, 1] = 1 / rows[:, 0], -means[:, 0] / rows[:, 0]
+    pull[:, 1, 2], pull[:, 1, 3] = 1 / rows[:, 1], -means[:, 1] / rows[:, 1]
+    covariance = pull @ products @ pull.transpose(0, 2, 1)
+    variances = np.diagonal(covariance, axis1=1, axis2=2)
+    variances = np.where((shares > 0) & (shares < 1) & (variances > _CANCELLED), variances, 0.0)
+    apart = variances.sum(axis=1)
+    # What clusters on both sides make of the variance of the gap.
+    gap = apart - 2 * np.where(variances.all(axis=1), covariance[:, 0, 1], 0.0)
+    shared = np.where(apart > 0, np.maximum(gap, 0) / apart, 1.0)
+    few = np.where(kish > 1 + _TIE, kish / (kish - 1), 1.0)
+    return NewcombeIntervals(shares, effective_sizes(shares, rows, kish, variances * few), GAP, shared)
 
 
 def _products(s: Floats, m: Floats, t: Floats, n: Floats) -> Floats:
     parts = np.stack([s, m, t, n], axis=1)
     return np.concatenate([parts, np.einsum("gi,gj->gij", parts, parts).reshape(-1, 16)], axis=1)
-
-
-def _result(
-    sides: _Sides,
-    n: int,
-    *,
-    p: float | None = None,
-    arrangements: int = 0,
-    is_exact: bool = False,
-    reason: str | None = None,
-) -> Permutation:
-    return Permutation(
-        estimate=None if reason == NO_VALUES else sides.gap(),
-        p=p,
-        arrangements=arrangements,
-        is_exact=is_exact,
-        n=n,
-        n_clusters=sides.n_clusters,
-        method="cluster permutation",
-        null_reason=reason,
-    )

@@ -19,9 +19,7 @@ from evenhand.stats._arrays import (
 )
 from evenhand.stats.quantiles import t_quantile
 from evenhand.stats.results import (
-    NO_VALUES,
     NO_VARIATION,
-    ONE_CLUSTER,
     ClusterPlan,
     GapVariance,
     Growth,
@@ -29,30 +27,6 @@ from evenhand.stats.results import (
 )
 
 _MOST_CLUSTERS = 10**9
-
-
-def pilot_statistics(y: npt.ArrayLike, clusters: Ids = None) -> Pilot:
-    """Mean, standard deviation and intraclass correlation of a first run.
-
-    The correlation is the analysis-of-variance estimate (Donner and Koval 1980), cut to [0, 1].
-    """
-    values = check_values(y)
-    codes = encode_clusters(clusters, values.size)
-    n_clusters = np.unique(codes).size
-    mean = float(values.mean()) if values.size else None
-    if n_clusters < 2:
-        return Pilot(mean, None, None, values.size, n_clusters, ONE_CLUSTER if n_clusters else NO_VALUES)
-    if float(np.ptp(values)) == 0:
-        return Pilot(mean, 0.0, None, values.size, n_clusters, NO_VARIATION)
-    return Pilot(mean, float(values.std(ddof=1)), _icc(values, codes), values.size, n_clusters)
-
-
-def design_effect(icc: float | None, samples: int) -> float:
-    """How many clustered rows are worth one independent row: 1 + (samples - 1) icc.
-
-    An unknown correlation is taken for 1: more samples of one prompt then promise nothing.
-    """
-    return 1 + (_checked_samples(samples) - 1) * (1.0 if icc is None else icc)
 
 
 def clusters_needed(
@@ -76,17 +50,6 @@ def clusters_needed(
         middle = (low + high) // 2
         low, high = (middle, high) if _detectable(variance, middle, level, power) > gap else (low, middle)
     return ClusterPlan(gap, high, samples, level, power)
-
-
-def detectable_gap(
-    clusters: int, a: Pilot, b: Pilot, *, samples: int = 1, level: float = 0.95, power: float = 0.8
-) -> float | None:
-    """The smallest true gap that this many clusters a group would show; None without a known spread."""
-    if clusters < 2:
-        raise InputError(f"{clusters} clusters a group", expected="2 or more")
-    if _unknown_spread(a, b):
-        return None
-    return _detectable(_cluster_variance(a, samples) + _cluster_variance(b, samples), clusters, level, power)
 
 
 def gap_variance(
@@ -141,32 +104,16 @@ def _detectable(variance: float, clusters: int, level: float, power: float) -> f
 
 
 def _cluster_variance(of: Pilot, samples: int) -> float:
-    """The variance of the mean of one cluster of ``samples`` rows."""
-    return (of.sd or 0.0) ** 2 * design_effect(of.icc, samples) / samples
+    """The variance of the mean of one cluster of ``samples`` rows.
+
+    An unknown correlation is taken for 1: more samples of one prompt then promise nothing.
+    """
+    if samples < 1:
+        raise InputError(f"{samples} samples a cluster", expected="1 or more")
+    return (of.sd or 0.0) ** 2 * (1 + (samples - 1) * (1.0 if of.icc is None else of.icc)) / samples
 
 
 def _unknown_spread(a: Pilot, b: Pilot) -> str | None:
     if a.sd is None or b.sd is None:
         return a.null_reason or b.null_reason
     return NO_VARIATION if a.sd == 0 and b.sd == 0 else None
-
-
-def _icc(y: Floats, codes: Ints) -> float | None:
-    sizes = np.bincount(codes)
-    present = sizes > 0
-    sizes, sums = sizes[present], weighted_counts(codes, y - y.mean())[present]
-    n, k = y.size, sizes.size
-    if n == k:
-        return None
-    total = float(np.sum((y - y.mean()) ** 2))
-    between = float(np.sum(sums**2 / sizes))
-    within = (total - between) / (n - k)
-    usual = (n - float(np.sum(sizes**2)) / n) / (k - 1)
-    excess = (between / (k - 1) - within) / usual
-    return float(np.clip(excess / (excess + within), 0, 1)) if excess > 0 else 0.0
-
-
-def _checked_samples(samples: int) -> int:
-    if samples < 1:
-        raise InputError(f"{samples} samples a cluster", expected="1 or more")
-    return samples

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from evenhand.stats._arrays import Floats
@@ -10,39 +12,30 @@ _NORMAL = 1e9
 """Degrees of freedom from which Student's t is the normal."""
 
 
+def t_quantiles(q: float | Floats, df: float | Floats) -> Floats:
+    """The q-quantiles of Student's t; infinite degrees of freedom give the normal."""
+    from scipy.special import ndtri, stdtrit
+
+    quantiles: Floats = np.where(np.less(df, _NORMAL), stdtrit(df, q), ndtri(q))
+    return quantiles
+
+
+def t_lower_tails(t: float | Floats, df: float | Floats) -> Floats:
+    """The probabilities of a value below t."""
+    from scipy.special import ndtr, stdtr
+
+    tails: Floats = np.where(np.less(df, _NORMAL), stdtr(df, t), ndtr(t))
+    return tails
+
+
 def t_quantile(q: float, df: float) -> float:
-    """The q-quantile of Student's t; infinite degrees of freedom give the normal."""
-    from scipy.special import ndtri, stdtrit
-
-    return float(stdtrit(df, q)) if df < _NORMAL else float(ndtri(q))
-
-
-def t_lower_tail(t: float, df: float) -> float:
-    """The probability of a value below t."""
-    from scipy.special import ndtr, stdtr
-
-    return float(stdtr(df, t) if df < _NORMAL else ndtr(t))
-
-
-def t_quantiles(q: float | Floats, df: Floats) -> Floats:
-    """`t_quantile` of many."""
-    from scipy.special import ndtri, stdtrit
-
-    found: Floats = np.where(df < _NORMAL, stdtrit(df, q), ndtri(q))
-    return found
-
-
-def t_lower_tails(t: Floats, df: Floats) -> Floats:
-    """`t_lower_tail` of many."""
-    from scipy.special import ndtr, stdtr
-
-    found: Floats = np.where(df < _NORMAL, stdtr(df, t), ndtr(t))
-    return found
+    """`t_quantiles` of one."""
+    return float(t_quantiles(q, df))
 
 
 def t_two_sided(t: float, df: float) -> float:
     """The probability of a |t| at least this large."""
-    return 2 * t_lower_tail(-abs(t), df)
+    return float(2 * t_lower_tails(-abs(t), df))
 
 
 def normal_quantile(q: float) -> float:
@@ -64,3 +57,14 @@ def f_upper_tail(f: float, df_between: float, df_error: float) -> float:
     from scipy.special import fdtrc
 
     return float(fdtrc(df_between, df_error, f))
+
+
+def widen_tails(level: float, n_clusters: int) -> tuple[float, float]:
+    """The shares of draws below an interval's two ends, widened for few clusters (Hesterberg 2015).
+
+    >>> [round(share, 4) for share in widen_tails(0.95, 10_000)]
+    [0.025, 0.975]
+    """
+    factor = math.sqrt(n_clusters / (n_clusters - 1))
+    tail = normal_cdf(-factor * t_quantile((1 + level) / 2, n_clusters - 1))
+    return tail, 1 - tail

@@ -14,7 +14,7 @@ from evenhand.stats._arrays import Floats, Ints, RandomSource, check_values
 from evenhand.stats.results import NO_VALUES, PointEstimate
 
 LARGE = 200_000
-"""Values from which buckets pay, and the time to load what sorts into them."""
+"""Values above which the steps of two samples are not cached."""
 DIRECTIONS = 128
 """Directions a sliced distance is the mean of."""
 
@@ -26,32 +26,10 @@ def wasserstein2_1d(a: npt.ArrayLike, b: npt.ArrayLike) -> PointEstimate:
     political paper (equation 2) is this one. For probabilities it lies in [0, 1]. Never negative: it has no
     sign, and two samples of one distribution have a small positive distance.
     """
-    first, second = sort_values(check_values(a, "a")), sort_values(check_values(b, "b"))
+    first, second = np.sort(check_values(a, "a")), np.sort(check_values(b, "b"))
     if not first.size or not second.size:
         return PointEstimate(None, NO_VALUES)
     return PointEstimate(math.sqrt(mean_square_gap(first, second)))
-
-
-def sliced_wasserstein2(
-    a: npt.ArrayLike, b: npt.ArrayLike, *, rng: RandomSource, directions: int = DIRECTIONS
-) -> PointEstimate:
-    """The second-order sliced Wasserstein distance of two samples of probabilities, rows x classes.
-
-    The root of the mean, over directions on the unit sphere, of squared distances of the samples' shadows.
-    Rows sum to 1, so that only a direction's part inside the simplex counts: directions are drawn there, and
-    the part that was left out is put back as a factor. With two classes nothing is left to chance, and the
-    answer is `wasserstein2_1d` of either class.
-    """
-    first, second = check_simplex(a, "a"), check_simplex(b, "b")
-    if first.shape[1] != second.shape[1]:
-        raise InputError(
-            f"a has {first.shape[1]} classes and b has {second.shape[1]}", expected="the same classes"
-        )
-    if not len(first) or not len(second):
-        return PointEstimate(None, NO_VALUES)
-    shadows = simplex_directions(first.shape[1], rng=rng, number=directions)
-    gaps = zip(np.sort(first @ shadows, axis=0).T, np.sort(second @ shadows, axis=0).T, strict=True)
-    return PointEstimate(math.sqrt(float(np.mean([mean_square_gap(one, other) for one, other in gaps]))))
 
 
 def simplex_directions(classes: int, *, rng: RandomSource, number: int = DIRECTIONS) -> Floats:
@@ -87,27 +65,10 @@ def mean_square_gap(first: Floats, second: Floats) -> float:
     if first.size == second.size:
         gaps = first - second
         return float(gaps @ gaps) / first.size
-    if first.size + second.size > LARGE:
-        from evenhand.stats._bucket_sort import merged_mean_square
-
-        return float(merged_mean_square(first, second))
-    steps = _steps(first.size, second.size)
+    is_large = first.size + second.size > LARGE
+    steps = (_steps.__wrapped__ if is_large else _steps)(first.size, second.size)
     gaps = first[steps.first] - second[steps.second]
     return float(np.square(gaps) @ steps.widths)
-
-
-def sort_values(values: Floats) -> Floats:
-    """The values sorted; large samples that fill their range go into buckets first, thrice as fast."""
-    if values.size < LARGE:
-        return np.sort(values)
-    from evenhand.stats._bucket_sort import BUCKETS, bucket_sort
-
-    low = float(values.min())
-    width = float(values.max()) - low
-    if not 1e-300 < width < 1e300:
-        return np.sort(values)
-    found: Floats = bucket_sort(values, low, (BUCKETS - 1) / width)
-    return found if found.size else np.sort(values)
 
 
 class _Steps(NamedTuple):
@@ -123,7 +84,7 @@ def _steps(m: int, n: int) -> _Steps:
     """The union of the steps of samples of m and n values, by a linear merge.
 
     Steps are counted in units of 1 / (m n), as integers: none is lost or doubled by rounding. Where both
-    samples step at once, one of the two steps has no width. Steps are kept: a permutation asks for the same
+    samples step at once, one of the two steps has no width. Steps are cached: a permutation asks for the same
     sizes thousands of times.
     """
     own, other = np.arange(1, m + 1, dtype=np.int64) * n, np.arange(1, n + 1, dtype=np.int64) * m

@@ -1,7 +1,7 @@
 """Writes that are whole or absent: a temporary name, then a rename.
 
 A killed process leaves its temporary file: hidden, ending in ``.part``, with the process's id in its name.
-`sweep` removes those of processes that are gone.
+`remove_temporary` removes those of processes that are gone.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file's name is one that `replacing` gives: half written, or left by a kill."""
+    """Whether a file's name is one that `replace_file` gives: half written, or left by a kill."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
@@ -70,8 +70,8 @@ def remove_temporary(folder: Path) -> None:
     """Remove what killed processes of this machine left half written in a folder, not below it."""
     with os.scandir(folder) as entries:
         for entry in entries:
-            found = _TEMPORARY.fullmatch(entry.name)
-            if found and not _is_at_work(found["id"], found["process"]):
+            match = _TEMPORARY.fullmatch(entry.name)
+            if match and not _is_at_work(match["id"], match["process"]):
                 Path(entry.path).unlink(missing_ok=True)
 
 
@@ -115,11 +115,11 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 
 def _number(error: Exception) -> int | None:
-    """The number of a failed write; libraries written in Rust tell it in words only."""
+    """The number of a failed write; libraries written in Rust have it in their words only."""
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno
-    told = _OS_ERROR.search(str(error))
-    return int(told[1] or told[2]) if told else None
+    match = _OS_ERROR.search(str(error))
+    return int(match[1] or match[2]) if match else None
 
 
 def _refusal(path: Path) -> OSError | None:

@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -29,18 +29,15 @@ Kind = Literal["generations", "scores", "rates"]
 
 _log = logging.getLogger(__name__)
 _LIMIT = 900
-"""Keys a query; SQLite's historic bound on variables is 999."""
-
-
+"""Keys per query; SQLite's historic bound on variables is 999."""
 _ERRORS = (sqlite3.Error, ValueError, OverflowError)
 """What a damaged file raises: not even its error messages need be UTF-8."""
 
 
 def cache_folder() -> Path:
     """Where the cache lives: ``EVENHAND_CACHE``, else the user's cache folder."""
-    named = os.environ.get("EVENHAND_CACHE")
-    if named:
-        return Path(named)
+    if folder := os.environ.get("EVENHAND_CACHE"):
+        return Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evenhand"
 
 
@@ -64,11 +61,8 @@ class ContentCache:
                 rows = self._connection.execute(query, part).fetchall()
             except _ERRORS as error:
                 self._give_up(error)
-                return values
-            for key, value in rows:
-                # A damaged row is a miss.
-                with contextlib.suppress(ValueError, TypeError, RecursionError):
-                    values[key] = json.loads(value)
+                break
+            values.update(_parse_rows(rows))
         return values
 
     def rate(self, key: str) -> float | None:
@@ -118,6 +112,13 @@ class ContentCache:
         self.close()
 
 
+def _parse_rows(rows: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Json]]:
+    """The rows that hold JSON: a damaged one is a miss."""
+    for key, value in rows:
+        with contextlib.suppress(ValueError, TypeError, RecursionError):
+            yield key, json.loads(value)
+
+
 def clear_cache(folder: Path | None = None) -> int:
     """Delete the cache and return the bytes freed."""
     base = (folder or cache_folder()) / "cache.sqlite"
@@ -135,7 +136,7 @@ def clear_cache(folder: Path | None = None) -> int:
 def cached_table(
     folder: Path, name: str, depends_on: list[Json], make: Callable[[], pl.DataFrame]
 ) -> pl.DataFrame:
-    """The table ``name`` of what it depends on: read where it was made before, else made and written.
+    """The table ``name`` of what it depends on: read if a run wrote it before, else computed and written.
 
     The version of the package is among what it depends on. A file that cannot be read is made again.
     """

@@ -77,7 +77,7 @@ def check_layout(table: pl.DataFrame, layout: ColumnLayout, path: Path) -> None:
         if not names:
             raise InputError(
                 f"column {column!r} of {path} is empty",
-                expected="a group name a row",
+                expected="a group name per row",
                 fix="check the column",
             )
         for name in RESERVED_GROUPS & names:
@@ -100,7 +100,7 @@ def _check_ids(table: pl.DataFrame, column: str, path: Path) -> None:
     if ids.null_count():
         raise InputError(
             f"column {column!r} of {path} has {ids.null_count()} empty ids",
-            expected="an id a row",
+            expected="an id per row",
             fix="fill them",
         )
     doubled = ids.filter(ids.is_duplicated())
@@ -161,7 +161,7 @@ def _prompt(
     """
     text, cue = row[layout.text], (row[layout.prompt] if layout.prompt else None) or ""
     starts = bool(text) and bool(cue) and cast(str, text).startswith(cue)
-    shown = cue if starts or layout.join_prompt else ""
+    start = cue if starts or layout.join_prompt else ""
     cluster = row[layout.cluster] if layout.cluster else cue if layout.prompt else None
     groups = tuple(
         Group(axis, value) for axis, column in layout.groups.items() if (value := (row[column] or "").strip())
@@ -169,13 +169,13 @@ def _prompt(
     strata = {column: value for column in layout.strata if (value := (row[column] or "").strip())}
     prompt = Prompt.create(
         name,
-        shown,
+        start,
         groups=groups,
         cluster=cluster or f"row {number}",
         mentions=tuple(_mentions(row[layout.mentions] if layout.mentions else None)),
         # Meta is not part of a prompt's id, and texts of one prompt may lie in several strata.
         source=canonical_json(strata) if strata else "",
-        meta=({"cue": cue} if cue and not shown else {}) | strata,
+        meta=({"cue": cue} if cue and not start else {}) | strata,
     )
     return prompt, text[len(cue) :] if starts and text else text
 
@@ -191,7 +191,7 @@ def _mentions(cell: str | None) -> Iterator[Mention]:
         except json.JSONDecodeError:
             words = None
     listed = words if isinstance(words, list) else cell.split(";")
-    yield from (found for word in listed if (found := parse_mention(word)).text)
+    yield from (mention for word in listed if (mention := parse_mention(word)).text)
 
 
 def parse_mention(word: object) -> Mention:

@@ -37,7 +37,7 @@ def read_evidence(metric: str) -> list[Evidence]:
     """The validations of a metric, oldest first; none where nothing was kept."""
     path = evidence_file(metric)
     try:
-        found = json.loads(read_text(path))
+        entries = json.loads(read_text(path))
     except FileNotFoundError:
         return []
     except (OSError, ValueError, RecursionError) as error:
@@ -46,7 +46,7 @@ def read_evidence(metric: str) -> list[Evidence]:
             expected="the file that `evenhand validate --onto-card` wrote",
             fix="repair or delete it",
         ) from error
-    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
 def write_evidence(metric: str, entry: Evidence) -> Path:
@@ -57,8 +57,10 @@ def write_evidence(metric: str, entry: Evidence) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
     # Read and written as one: of two validations at the same time neither may be lost.
     with FileLock(path.with_name(f".{path.name}.lock")):
-        kept = [one for one in read_evidence(metric) if any(one.get(name) != entry.get(name) for name in key)]
-        write_text(path, json.dumps([*kept, entry], ensure_ascii=False, indent=1) + "\n")
+        others = [
+            one for one in read_evidence(metric) if any(one.get(name) != entry.get(name) for name in key)
+        ]
+        write_text(path, json.dumps([*others, entry], ensure_ascii=False, indent=1) + "\n")
     return path
 
 
@@ -69,13 +71,7 @@ def build_evidence(run: Run, spec: str, info: MetricInfo) -> Evidence:
     """The entry of a run for the card: which metric, whose labels, how far they agree."""
     identity = run.manifest["identity"]
     whole = run.table("validation").filter(pl.col("label") == "(all)")
-    measures: list[Json] = [
-        {
-            key: row[key]
-            for key in ("output", "measure", "value", "low", "high", "p", "level", "n", "null_reason")
-        }
-        for row in whole.iter_rows(named=True)
-    ]
+    measures = whole.select("output", "measure", "value", "low", "high", "p", "level", "n", "null_reason")
     cuts = run.table("best_cuts").select("output", "own", "cut", "cut_low", "cut_high")
     return {
         "metric": spec,
@@ -84,27 +80,24 @@ def build_evidence(run: Run, spec: str, info: MetricInfo) -> Evidence:
         "date": str(run.manifest["ended"] or "")[:10],
         "package": __version__,
         "run": str(run.path),
-        "measures": measures,
-        "cuts": [dict(row) for row in cuts.iter_rows(named=True)],
+        "measures": measures.to_dicts(),
+        "cuts": cuts.to_dicts(),
     }
 
 
 def format_evidence(spec: str, info: MetricInfo) -> str:
-    """The card's section on people; empty where nothing was kept. Results of other versions say so."""
-    entries = read_evidence(spec)
-    if not entries:
-        return ""
-    lines = ["## Against people, on this machine", ""]
-    for entry in entries:
+    """The card's section on people; empty without entries. Results of other versions are labelled."""
+    lines: list[str] = []
+    for entry in read_evidence(spec):
         same = entry.get("identity") == info.identity()
         lines += _entry(entry, "" if same else ", for another version or weights of this metric")
-    return "\n".join(lines)
+    return "\n".join(["## Against people, on this machine", "", *lines]) if lines else ""
 
 
 def _entry(entry: Evidence, remark: str) -> list[str]:
     human = entry.get("human")
-    told = human if isinstance(human, dict) else {}
-    head = f"{entry.get('date')}: `{told.get('file')}`, question {told.get('question')}{remark}"
+    labels = human if isinstance(human, dict) else {}
+    head = f"{entry.get('date')}: `{labels.get('file')}`, question {labels.get('question')}{remark}"
     lines = [f"- **{head}**"]
     measures = entry.get("measures")
     for row in measures if isinstance(measures, list) else []:

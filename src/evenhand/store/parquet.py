@@ -1,23 +1,49 @@
-"""Parquet files by the very names they have.
+"""Parquet files: read and written by the very names they have, and their headers checked before.
 
 Polars takes ``*``, ``?`` and ``[`` in a path for a pattern and a first ``~`` for the home folder: a run
 folder ``run?`` would be read together with ``run1``. All Parquet is read and written here, where a name is
 only a name.
+
+Polars also believes the counts and sizes in a file's headers and allocates that much memory: one changed byte
+ends the whole process, where no error can be caught. `check_parquet` walks the headers alone (Thrift's
+compact protocol) and refuses a file whose numbers cannot be true like any other damage. It returns the size
+of the table, so that what is too large is refused before it is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
 
 import polars as pl
+
+from evenhand.core.regular_files import open_regular
+
+_MAGIC: Final = b"PAR1"
+_MOST_FOOTER: Final = 1 << 26
+"""Bytes of a footer; walking it takes twenty times as much memory."""
+_MOST_HEADER: Final = 1 << 28
+_FIRST_LOOK: Final = 1 << 16
+"""Bytes that hold the header of nearly every page."""
+_DEEPEST: Final = 40
+_MOST_PAGE: Final = 1 << 31
+"""Bytes of a page, unpacked; written ones have about a mebibyte."""
+_RATIO: Final = 100_000
+"""Values a byte may stand for: a run of equal values takes two bytes whatever its length."""
+
+_FIXED_SIZE, _REPEATED = 7, 2
+"""The type whose values all have one size, and what a field of a schema is called that occurs many times."""
+
+Fields = Mapping[int, object]
 
 
 def scan_parquet(*paths: Path | str) -> pl.LazyFrame:
     """The rows of files, one after another, read when they are used."""
-    # Only a path that begins with ~ is taken for one in the home folder, and an absolute one never does.
-    literal = [Path(path).absolute() for path in paths]
-    return pl.scan_parquet(literal, glob=False, hive_partitioning=False)
+    return pl.scan_parquet([_literal(path) for path in paths], glob=False, hive_partitioning=False)
 
 
 def read_parquet(path: Path | str, columns: Sequence[str] | None = None) -> pl.DataFrame:
@@ -29,6 +55,276 @@ def read_parquet(path: Path | str, columns: Sequence[str] | None = None) -> pl.D
 def write_parquet(rows: pl.DataFrame | pl.LazyFrame, path: Path | str) -> None:
     """Write rows to a file; lazy ones are streamed."""
     if isinstance(rows, pl.LazyFrame):
-        rows.sink_parquet(Path(path).absolute())
+        rows.sink_parquet(_literal(path))
     else:
-        rows.write_parquet(Path(path).absolute())
+        rows.write_parquet(_literal(path))
+
+
+def _literal(path: Path | str) -> Path:
+    # Only a path that begins with ~ is taken for one in the home folder, and an absolute one never does.
+    return Path(path).absolute()
+
+
+class Page(NamedTuple):
+    """A page of a column."""
+
+    values: int
+    size: int
+    """Bytes, unpacked."""
+
+
+@dataclass(slots=True)
+class ParquetColumn:
+    """What the headers say of a column."""
+
+    is_nested: bool = False
+    """Whether it holds lists or structs; their parts are counted together."""
+    pages: list[Page] = field(default_factory=list)
+    dictionaries: int = 0
+    """Bytes of its dictionaries, unpacked: each text that rows share is stored once."""
+
+    @property
+    def values(self) -> int:
+        """The values on all pages, the missing ones too."""
+        return sum(page.values for page in self.pages)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all pages, unpacked."""
+        return self.dictionaries + sum(page.size for page in self.pages)
+
+
+class ParquetHeaders(NamedTuple):
+    """What the headers say of a table."""
+
+    rows: int
+    columns: dict[str, ParquetColumn]
+
+
+class _Leaf(NamedTuple):
+    """A column as Parquet stores it: of lists and structs each part is one."""
+
+    column: str
+    width: int
+    """Bytes of a value where all have the same number, else 0."""
+
+
+class _EndsEarlyError(ValueError):
+    """More bytes are needed, where there are any."""
+
+
+def check_parquet(path: Path | str) -> ParquetHeaders:
+    """What the headers of a file say; a ValueError where they contradict its size or each other."""
+    size = os.path.getsize(path)
+    with open_regular(path) as file:
+        footer = _footer(file, size)
+        columns: dict[str, ParquetColumn] = {}
+        leaves = list(_leaves(_list(footer.get(2)), columns))
+        stored = 0
+        for group in _list(footer.get(4)):
+            rows, chunks = _number(_fields(group), 3), _list(_fields(group).get(1))
+            if len(chunks) != len(leaves):
+                raise ValueError(f"a group of rows has {len(chunks):,} columns, the table {len(leaves):,}")
+            for leaf, chunk in zip(leaves, chunks, strict=True):
+                _read_chunk(file, _fields(_fields(chunk).get(3)), rows, size, leaf, columns[leaf.column])
+            stored += rows
+    return ParquetHeaders(max(stored, _number(footer, 3)), columns)
+
+
+def _leaves(elements: list[object], columns: dict[str, ParquetColumn]) -> Iterator[_Leaf]:
+    """The stored columns in their order; adds the columns they belong to. The first element is the table."""
+    column, left = "", list[int]()
+    for element in elements[1:]:
+        fields = _fields(element)
+        children = _number(fields, 5)
+        if left:
+            left[-1] -= 1
+        else:
+            name = fields.get(4)
+            column = name.decode("utf-8", "replace") if isinstance(name, bytes) else ""
+            if column in columns:
+                raise ValueError(f"two columns are called {column[:40]!r}")
+            columns[column] = ParquetColumn(is_nested=bool(children) or fields.get(3) == _REPEATED)
+        if children:
+            left.append(children)
+        else:
+            yield _Leaf(column, _number(fields, 2) if fields.get(1) == _FIXED_SIZE else 0)
+        while left and left[-1] == 0:
+            left.pop()
+
+
+def _footer(file: BinaryIO, size: int) -> Fields:
+    file.seek(max(0, size - 8))
+    tail = file.read(8)
+    if len(tail) < 8 or tail[4:] != _MAGIC:
+        raise ValueError("it does not end as Parquet does")
+    length = struct.unpack("<I", tail[:4])[0]
+    if length > min(size - 12, _MOST_FOOTER):
+        raise ValueError(f"its footer would have {length:,} bytes")
+    file.seek(size - 8 - length)
+    return _Compact(file.read(length)).struct()
+
+
+def _read_chunk(
+    file: BinaryIO, chunk: Fields, rows: int, size: int, leaf: _Leaf, column: ParquetColumn
+) -> None:
+    """Add the pages of a part of a column; they must lie in the file and hold as many values as it has."""
+    values, stored = _number(chunk, 5), _number(chunk, 7)
+    places = [place for place in (_number(chunk, 9), _number(chunk, 11)) if place]
+    start = min(places, default=0)
+    if start + stored > size or rows > _RATIO * max(size, 1) or values > _RATIO * max(size, 1):
+        raise ValueError(f"a column of {values:,} values does not fit into the file")
+    if rows > values:
+        raise ValueError(f"a column has {values:,} values for {rows:,} rows")
+    place, left = start, values
+    while left > 0:
+        page, length = _header(file, place, start + stored - place)
+        packed, unpacked = _number(page, 3), _number(page, 2)
+        place += length + packed
+        if place > start + stored or unpacked > _MOST_PAGE:
+            raise ValueError(f"a page of {packed:,} bytes does not fit into its column")
+        if count := _values(page, unpacked):
+            column.pages.append(Page(count, max(unpacked, count * leaf.width)))
+        else:
+            column.dictionaries += unpacked
+        left -= count
+    if left:
+        raise ValueError("the pages of a column hold other than its values")
+
+
+def _header(file: BinaryIO, place: int, room: int) -> tuple[Fields, int]:
+    """The header of a page and its length; some writers put the first and the last text into it, whole."""
+    look = _FIRST_LOOK
+    while True:
+        file.seek(place)
+        reader = _Compact(file.read(min(look, room)))
+        try:
+            return reader.struct(), reader.at
+        except _EndsEarlyError:
+            if look >= min(room, _MOST_HEADER):
+                raise
+            look *= 4
+
+
+def _values(page: Fields, unpacked: int) -> int:
+    """How many values of the column a page holds."""
+    if page.get(7) is not None:
+        if _number(_fields(page.get(7)), 1) > 8 * unpacked + 8:
+            raise ValueError("a dictionary has more entries than bits")
+        return 0
+    header = _fields(page.get(5) or page.get(8))
+    count = _number(header, 1)
+    if page.get(8) is not None:
+        nulls, rows = _number(header, 2), _number(header, 3)
+        levels = _number(header, 5) + _number(header, 6)
+        if nulls > count or rows > count or levels > _number(page, 3):
+            raise ValueError("a page has more nulls than values")
+    if count == 0:
+        raise ValueError("a page is empty")
+    return count
+
+
+def _number(fields: Fields, key: int) -> int:
+    value = fields.get(key, 0)
+    if not isinstance(value, int) or not 0 <= value < 1 << 62:
+        raise ValueError(f"a count is {str(value)[:40]}")
+    return value
+
+
+def _fields(value: object) -> Fields:
+    if not isinstance(value, Mapping):
+        raise ValueError("a header is missing")
+    return value
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+class _Compact:
+    """Thrift's compact protocol, as far as headers need it."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self.at, self._depth = data, 0, 0
+
+    def struct(self) -> Fields:
+        """The fields of a struct by their numbers."""
+        fields: dict[int, object] = {}
+        number = 0
+        self._depth += 1
+        while head := self._byte():
+            number = number + (head >> 4) if head >> 4 else self._zigzag()
+            fields[number] = self._value(head & 15)
+        self._depth -= 1
+        return fields
+
+    def _value(self, kind: int) -> object:
+        if self._depth > _DEEPEST:
+            raise ValueError("its headers are nested too deeply")
+        match kind:
+            case 1 | 2:
+                return kind == 1
+            case 3:
+                return self._byte()
+            case 4 | 5 | 6:
+                return self._zigzag()
+            case 7:
+                return self._bytes(8)
+            case 8:
+                return self._bytes(self._varint())
+            case 9 | 10:
+                return self._list()
+            case 11:
+                self._map()
+                return None
+            case 12:
+                return self.struct()
+            case _:
+                raise ValueError("its headers cannot be read")
+
+    def _list(self) -> list[object]:
+        head = self._byte()
+        count = self._varint() if head >> 4 == 15 else head >> 4
+        return [value for (value,) in self._items(count, head & 15)]
+
+    def _map(self) -> None:
+        count = self._varint()
+        kinds = self._byte() if count else 0
+        list(self._items(count, kinds >> 4, kinds & 15))
+
+    def _items(self, count: int, *kinds: int) -> Iterator[list[object]]:
+        self._require(count)
+        self._depth += 1
+        for _ in range(count):
+            # In a list a truth value is a byte of its own.
+            yield [self._byte() if kind in (1, 2) else self._value(kind) for kind in kinds]
+        self._depth -= 1
+
+    def _zigzag(self) -> int:
+        value = self._varint()
+        return (value >> 1) ^ -(value & 1)
+
+    def _varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self._byte()
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+            shift += 7
+            if shift > 63:
+                raise ValueError("its headers hold an endless number")
+
+    def _bytes(self, size: int) -> bytes:
+        self._require(size)
+        self.at += size
+        return self._data[self.at - size : self.at]
+
+    def _byte(self) -> int:
+        self._require(1)
+        self.at += 1
+        return self._data[self.at - 1]
+
+    def _require(self, size: int) -> None:
+        if size > len(self._data) - self.at:
+            raise _EndsEarlyError("its headers end early")

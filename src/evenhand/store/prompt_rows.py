@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from operator import attrgetter
+from typing import Any
 
 import polars as pl
 
@@ -13,22 +16,14 @@ from evenhand.store.schemas import PROMPTS
 
 
 def write_prompt_rows(prompts: Iterable[Prompt]) -> pl.DataFrame:
-    """One row a prompt."""
-    records = list(prompts)
+    """One row per prompt."""
     # By columns: a million prompts of a file take seconds so, and minutes as a million rows.
-    columns: dict[str, list[object] | pl.Series] = {
-        "id": [prompt.id for prompt in records],
-        "suite": [prompt.suite for prompt in records],
-        "text": [prompt.text for prompt in records],
-        "groups": _lists([prompt.groups for prompt in records], "groups"),
-        "cluster": [prompt.cluster for prompt in records],
-        "template_id": [prompt.template_id for prompt in records],
-        "mentions": _lists([prompt.mentions for prompt in records], "mentions"),
-        "fills": [canonical_json(dict(prompt.fills)) if prompt.fills else "{}" for prompt in records],
-        "language": [prompt.language for prompt in records],
-        "source": [prompt.source for prompt in records],
-        "meta": [canonical_json(dict(prompt.meta)) if prompt.meta else "{}" for prompt in records],
-    }
+    of_fields = list(zip(*map(attrgetter(*PROMPTS), prompts), strict=True)) or [()] * len(PROMPTS)
+    columns: dict[str, Any] = dict(zip(PROMPTS, of_fields, strict=True))
+    for name in ("groups", "mentions"):
+        columns[name] = _lists(columns[name], name)
+    for name in ("fills", "meta"):
+        columns[name] = [canonical_json(dict(values)) if values else "{}" for values in columns[name]]
     return pl.DataFrame(columns, schema=dict(PROMPTS))
 
 
@@ -54,17 +49,13 @@ def read_prompt_rows(table: pl.DataFrame) -> list[Prompt]:
     """The prompts of a run, as they were written."""
     return [
         Prompt(
-            id=row["id"],
-            suite=row["suite"],
-            text=row["text"],
-            groups=tuple(Group(group["axis"], group["name"]) for group in row["groups"]),
-            cluster=row["cluster"],
-            template_id=row["template_id"],
-            mentions=tuple(Mention(**mention) for mention in row["mentions"]),
-            fills=json.loads(row["fills"]),
-            language=row["language"],
-            source=row["source"],
-            meta=json.loads(row["meta"]),
+            **{
+                **row,
+                "groups": tuple(Group(**group) for group in row["groups"]),
+                "mentions": tuple(Mention(**mention) for mention in row["mentions"]),
+                "fills": json.loads(row["fills"]),
+                "meta": json.loads(row["meta"]),
+            }
         )
         for row in table.iter_rows(named=True)
     ]
@@ -79,5 +70,5 @@ def interleave_groups(prompts: Sequence[Prompt]) -> list[Prompt]:
     queues: dict[tuple[Group, ...], list[Prompt]] = {}
     for prompt in prompts:
         queues.setdefault(prompt.groups, []).append(prompt)
-    ranked = (item for queue in queues.values() for item in enumerate(queue))
-    return [prompt for _, prompt in sorted(ranked, key=lambda item: item[0])]
+    turns = zip_longest(*queues.values())
+    return [prompt for turn in turns for prompt in turn if prompt is not None]

@@ -15,8 +15,7 @@ import polars as pl
 from evenhand._version import __version__
 from evenhand.core.errors import EvenhandError, RunFolderError
 from evenhand.core.regular_files import read_text
-from evenhand.store.parquet import scan_parquet
-from evenhand.store.parquet_check import check_parquet
+from evenhand.store.parquet import check_parquet, scan_parquet
 from evenhand.store.schemas import EVERY_SCHEMA, SCHEMAS, empty_table
 from evenhand.store.table_files import PARQUET_ERRORS, first_error_line
 
@@ -69,8 +68,8 @@ class Run:
         with _damage_errors(file):
             if name not in self.trusted:
                 check_parquet(file)
-            table = scan_parquet(file)
-            columns = table.collect_schema()
+            rows = scan_parquet(file)
+            columns = rows.collect_schema()
         wanted = EVERY_SCHEMA.get(name, {})
         missing = [column for column in wanted if column not in columns]
         if missing:
@@ -86,7 +85,7 @@ class Run:
                 expected=f"{wanted[other[0]]}, as evenhand writes it",
                 fix=REDO_HINT,
             )
-        return table
+        return rows
 
     def table(self, name: str) -> pl.DataFrame:
         """A table in memory."""
@@ -157,9 +156,9 @@ def run_errors(*runs: Run | Path | str) -> Iterator[None]:
         if os.environ.get("EVENHAND_DEBUG"):
             raise
         names = ", ".join(str(run.path if isinstance(run, Run) else run) for run in runs)
-        said = " ".join(str(error).split())[:200]
+        reason = " ".join(str(error).split())[:200]
         raise RunFolderError(
-            f"the run folder {names} cannot be used: {type(error).__name__}: {said}",
+            f"the run folder {names} cannot be used: {type(error).__name__}: {reason}",
             expected="run folders as evenhand wrote them",
             fix=f"{REDO_HINT}. Where nobody changed the folder, report this: "
             "EVENHAND_DEBUG=1 shows the trace",

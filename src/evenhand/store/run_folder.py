@@ -29,14 +29,17 @@ from evenhand.store.atomic_writes import (
     storage_errors,
     write_text,
 )
-from evenhand.store.parquet import scan_parquet, write_parquet
-from evenhand.store.parquet_check import check_parquet
+from evenhand.store.parquet import check_parquet, scan_parquet, write_parquet
 from evenhand.store.run import FORMAT, MANIFEST, REPORTS, Manifest, Run, is_run_folder, read_manifest
 from evenhand.store.schemas import EVERY_SCHEMA, check_table, empty_table
 from evenhand.store.table_files import PARQUET_ERRORS
 
 LOCK, HOLDER = ".lock", ".lock.holder"
 _LONGEST = 200
+_log = logging.getLogger(__name__)
+_OURS = frozenset(
+    {MANIFEST, *(f"{name}.parquet" for name in EVERY_SCHEMA), *(f"report.{kind}" for kind in REPORTS)}
+)
 
 
 class FolderLock:
@@ -56,14 +59,14 @@ class FolderLock:
         except Timeout as error:
             raise RunFolderError(
                 f"another process is {doing} {self._folder}{self._holder()}",
-                expected="one process a folder",
+                expected="one process per folder",
                 fix="wait for it, or choose another folder with --out",
             ) from error
         remove_temporary(self._folder)
         # A courtesy: a folder that takes no note may still take the work.
         with contextlib.suppress(OSError, StorageError):
-            place = platform.node() or "this machine"
-            write_text(self._folder / HOLDER, f"process {os.getpid()} on {place}, since {utc_timestamp()}\n")
+            host = platform.node() or "this machine"
+            write_text(self._folder / HOLDER, f"process {os.getpid()} on {host}, since {utc_timestamp()}\n")
 
     def release(self, *, remove: bool = False) -> None:
         """Let others in; ``remove`` deletes the file too, from a folder that is handed on as it is."""
@@ -77,10 +80,10 @@ class FolderLock:
         """Who holds the folder, as far as they said so."""
         try:
             with open_regular(self._folder / HOLDER) as file:
-                said = file.readline(_LONGEST).decode("utf-8", "replace").strip()
+                holder = file.readline(_LONGEST).decode("utf-8", "replace").strip()
         except OSError:
             return ""
-        return f" ({said})" if said.isprintable() and said else ""
+        return f" ({holder})" if holder.isprintable() and holder else ""
 
 
 def foreign_names(folder: Path) -> set[str]:
@@ -89,18 +92,10 @@ def foreign_names(folder: Path) -> set[str]:
     return {name for name in names if not is_temporary(name)}
 
 
-_log = logging.getLogger(__name__)
-
-
 def default_folder(command: str, name: str, identity: Mapping[str, Json]) -> Path:
     """``runs/<command>-<name>-<digest>``: the same command finds its folder again."""
     safe = safe_file_name(name, "run")[:40]
     return Path("runs") / f"{command}-{safe}-{digest(dict(identity), size=5)}"
-
-
-_OURS = frozenset(
-    {MANIFEST, *(f"{name}.parquet" for name in EVERY_SCHEMA), *(f"report.{kind}" for kind in REPORTS)}
-)
 
 
 class RunFolder:
@@ -115,11 +110,7 @@ class RunFolder:
         self._lock = FolderLock(path)
         self._lock.acquire("working in")
         try:
-            shards = path / "shards"
-            if shards.is_dir() and not shards.is_symlink():
-                for folder in shards.iterdir():
-                    if folder.is_dir() and not folder.is_symlink():
-                        remove_temporary(folder)
+            self._sweep_shards()
             if fresh:
                 self._clear(identity)
             self.manifest = self._resume(identity) if (path / MANIFEST).exists() else _new_manifest(identity)
@@ -193,8 +184,15 @@ class RunFolder:
                 fix="choose another folder with --out",
             )
 
+    def _sweep_shards(self) -> None:
+        shards = self.path / "shards"
+        if shards.is_dir() and not shards.is_symlink():
+            for folder in shards.iterdir():
+                if folder.is_dir() and not folder.is_symlink():
+                    remove_temporary(folder)
+
     def _clear(self, identity: Mapping[str, Json]) -> None:
-        """Remove what a run writes, and nothing else a user may have put beside it.
+        """Remove what a run writes, and no file that a user may have added.
 
         The manifest is there at any moment, and says that the run is unfinished before the first table goes.
         """

@@ -22,8 +22,7 @@ from evenhand.core.digests import Json, canonical_json
 from evenhand.core.errors import InputError
 from evenhand.core.files import MAX_RATIO, max_decompressed_size
 from evenhand.stats.label_scales import number_or_none
-from evenhand.store.parquet import read_parquet
-from evenhand.store.parquet_check import ParquetHeaders, check_parquet
+from evenhand.store.parquet import ParquetHeaders, check_parquet, read_parquet
 
 _LARGEST = 4 << 30
 """Bytes of text read into memory at most."""
@@ -53,7 +52,7 @@ def read_table(path: Path, columns: Mapping[str, str | None] | None = None) -> p
     Args:
         path: The file.
         columns: The wanted columns by the option that names each; a missing one is an error. Of a Parquet
-            file no other column is read. All columns where it is left out.
+            file no other column is read. All columns by default.
     """
     if not path.is_file():
         raise InputError(
@@ -126,7 +125,7 @@ def read_cells(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a file, unpacked where it is packed (.gz), without a byte order mark."""
+    """The bytes of a file, unpacked if it ends in .gz, without a byte order mark."""
     try:
         most = _LARGEST
         if path.suffix.lower() == ".gz":
@@ -143,7 +142,7 @@ def read_bytes(path: Path) -> bytes:
         raise InputError(
             f"{path} unpacks to more than {most >> 20:,} MiB",
             expected=f"at most {_LARGEST >> 30} GiB, and {MAX_RATIO} times the packed size: "
-            "more is made to harm",
+            "higher ratios suggest a decompression bomb",
             fix="split it, convert it to Parquet, or unpack it yourself where you trust it",
         )
     if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
@@ -188,20 +187,13 @@ def _read_jsonl(path: Path) -> pl.DataFrame:
 
 
 def _parse_line(line: str, number: int, path: Path) -> Mapping[str, Json]:
+    advice = {"expected": "one JSON object per line", "fix": "repair that line"}
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{path} line {number} is not JSON: {error}",
-            expected="one JSON object a line",
-            fix="repair that line",
-        ) from error
+        raise InputError(f"{path} line {number} is not JSON: {error}", **advice) from error
     if not isinstance(row, dict):
-        raise InputError(
-            f"{path} line {number} holds a {type(row).__name__}",
-            expected="one JSON object a line",
-            fix="repair that line",
-        )
+        raise InputError(f"{path} line {number} holds a {type(row).__name__}", **advice)
     return row
 
 
@@ -265,13 +257,14 @@ def _require_room(path: Path, headers: ParquetHeaders, names: Sequence[str]) -> 
     wanted = [headers.columns[name] for name in names]
     cells = sum(column.values * (_PART_OF_LIST if column.is_nested else 1) for column in wanted)
     size = sum(column.size for column in wanted)
-    if headers.rows > _MOST_ROWS:
-        raise _too_large(path, f"{headers.rows:,} rows")
-    if len(headers.columns) > _WIDEST:
-        raise _too_large(path, f"{len(headers.columns):,} columns")
-    _require_cells(path, cells, len(names))
-    if size > _LARGEST:
-        raise _too_large(path, f"{size >> 20:,} MiB")
+    for amount, limit, words in (
+        (headers.rows, _MOST_ROWS, f"{headers.rows:,} rows"),
+        (len(headers.columns), _WIDEST, f"{len(headers.columns):,} columns"),
+        (cells, _MOST_CELLS, f"{cells:,} cells in {len(names):,} columns"),
+        (size, _LARGEST, f"{size >> 20:,} MiB"),
+    ):
+        if amount > limit:
+            raise _too_large(path, words)
 
 
 def _require_cells(path: Path, cells: int, columns: int) -> None:
@@ -364,14 +357,14 @@ _QUOTED: Final = re.compile(rf"\A'(?=[ ']*[\t\r\n])|(?:\A|(?<=[;\t\r\n]))'(?={_F
 def guard_cell(cell: str) -> str:
     """The cell as a spreadsheet shows it and does not run it: a quote before what begins like a formula.
 
-    >>> guarded("=1+1"), guarded("a;=1+1"), guarded("-1"), guarded("plain")
+    >>> guard_cell("=1+1"), guard_cell("a;=1+1"), guard_cell("-1"), guard_cell("plain")
     ("'=1+1", "a;'=1+1", '-1', 'plain')
     """
     return cell if number_or_none(cell) is not None else _BARE.sub("'", cell)
 
 
 def unguard_cell(cell: str) -> str:
-    """What `guarded` was given; a cell that it did not make stays as it is."""
+    """What `guard_cell` was given; a cell that it did not make stays as it is."""
     bare = _QUOTED.sub("", cell)
     return bare if guard_cell(bare) == cell else cell
 
@@ -387,7 +380,7 @@ def guard_table(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def unguard_table(table: pl.DataFrame) -> pl.DataFrame:
-    """What `guarded_table` was given."""
+    """What `guard_table` was given."""
     return _map_cells(table, unguard_cell)
 
 

@@ -6,15 +6,17 @@ import glob
 import io
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from lzma import LZMAError
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from evenhand.core.digests import Json
-from evenhand.core.errors import EvenhandError, InputError, MissingLibraryError
+from evenhand.core.errors import EvenhandError, InputError
+from evenhand.core.registry import require_library
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -97,7 +99,7 @@ class _File(NamedTuple):
 def find_sources(paths: Sequence[Path | str]) -> tuple[list[TextSource], list[ReadProblem]]:
     """The files behind paths, globs, folders and URLs, in a fixed order, and what could not be found.
 
-    What is there under the very name that was given is no glob, whatever characters it has.
+    A path that exists under the very name that was given is no glob, whatever characters it has.
     ``NAME=PATH`` names a corpus; paths without a name form one corpus together.
     """
     sources: dict[tuple[str, str], TextSource] = {}
@@ -105,10 +107,10 @@ def find_sources(paths: Sequence[Path | str]) -> tuple[list[TextSource], list[Re
     shared = _shared_name([str(path) for path in paths if not _split_name(path)[0]])
     for path in paths:
         corpus, place = _split_name(path)
-        found = list(_files(place, problems))
-        if not found:
+        files = list(_files(place, problems))
+        if not files:
             problems.append(ReadProblem(place, None, "no such file, or nothing in it"))
-        for file in found:
+        for file in files:
             sources.setdefault((corpus or shared, file.path), _source(corpus or shared, file))
     if not sources:
         raise InputError(
@@ -136,20 +138,12 @@ def _shared_name(paths: Sequence[str]) -> str:
     stems = {_stem(path) for path in paths}
     if len(stems) == 1:
         return stems.pop()
-    return _common_start(sorted(stems)) or "corpus"
+    return os.path.commonprefix(list(stems)).rstrip("-_. ") or "corpus"  # noqa: RUF071, letters are meant
 
 
 def _stem(path: str) -> str:
     name = Path(path.rstrip("/")).name
     return name.split(".")[0].replace("*", "").strip("-_") or "corpus"
-
-
-def _common_start(names: Sequence[str]) -> str:
-    if not names:
-        return ""
-    first, last = names[0], names[-1]
-    size = next((i for i, letter in enumerate(first) if last[i : i + 1] != letter), len(first))
-    return first[:size].rstrip("-_. ")
 
 
 def _files(place: str, problems: list[ReadProblem]) -> Iterator[_File]:
@@ -185,14 +179,14 @@ def _inside(folder: Path, problems: list[ReadProblem]) -> Iterator[_File]:
         reason = f"cannot be listed: {error.strerror or error}; not counted"
         problems.append(ReadProblem(str(error.filename), None, reason))
 
-    found: list[Path] = []
+    paths: list[Path] = []
     for place, folders, files in os.walk(folder, onerror=report):
         if {"run.json", ".lock"} <= set(files):
             folders[:] = []
             continue
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(place, name) for name in files if not name.startswith(".")]
-    for file in sorted(found):
+        paths += [Path(place, name) for name in files if not name.startswith(".")]
+    for file in sorted(paths):
         # A link to nothing is kept: opening it reports what is wrong. Pipes, devices and links to them are no
         # texts, and some never end.
         if file.is_file():
@@ -203,7 +197,7 @@ def _inside(folder: Path, problems: list[ReadProblem]) -> Iterator[_File]:
 
 def _remote_files(url: str) -> Iterator[_File]:
     """The files behind a URL; it is written to the run folder, so that it must not hold a key."""
-    _refuse_keys(url)
+    refuse_keys(url)
     try:
         yield from _list_remote(url)
     # Each store raises errors of its own, which have nothing in common.
@@ -217,7 +211,8 @@ def _remote_files(url: str) -> Iterator[_File]:
         ) from error
 
 
-def _refuse_keys(url: str) -> None:
+def refuse_keys(url: str) -> None:
+    """An error for a URL that holds a user, a password or a query."""
     # fsspec chains stores by two colons: filecache::https://HOST/FILE.
     for link in url.split("::"):
         try:
@@ -241,28 +236,21 @@ def _refuse_keys(url: str) -> None:
 def _list_remote(url: str) -> Iterator[_File]:
     system, path = _file_system(url)
     protocol = url.split("://", 1)[0]
-    matches: Iterable[str]
-    if system.isdir(path):  # type: ignore[attr-defined]
-        matches = sorted(system.find(path))  # type: ignore[attr-defined]
-    elif system.exists(path):  # type: ignore[attr-defined]
+    if system.isdir(path):
+        matches = sorted(system.find(path))
+    elif system.exists(path):
         matches = [path]
     else:
-        is_pattern = any(letter in path for letter in "*?[")
-        matches = sorted(system.glob(path)) if is_pattern else []  # type: ignore[attr-defined]
+        matches = sorted(system.glob(path)) if any(letter in path for letter in "*?[") else []
     for match in matches:
         name = match if "://" in match else f"{protocol}://{match.removeprefix(f'{protocol}:')}"
-        known = system.info(match)  # type: ignore[attr-defined]
+        known = system.info(match)
         tag = next((str(known[key]) for key in _TAGS if known.get(key)), "")
         yield _File(name, int(known.get("size") or 0), tag)
 
 
-def _file_system(url: str) -> tuple[object, str]:
-    try:
-        import fsspec
-    except ImportError as error:
-        raise MissingLibraryError(
-            f"{url} needs fsspec", expected="local paths without it", fix="pip install 'evenhand[corpus]'"
-        ) from error
+def _file_system(url: str) -> tuple[Any, str]:
+    fsspec = require_library("fsspec", url)
     try:
         system, path = fsspec.core.url_to_fs(url)
     except (ImportError, ValueError) as error:
@@ -286,44 +274,21 @@ def _raw(source: TextSource) -> BinaryIO:
     if not source.is_url:
         return Path(source.path).open("rb")
     system, path = _file_system(source.path)
-    return cast(BinaryIO, system.open(path, "rb"))  # type: ignore[attr-defined]
+    return cast(BinaryIO, system.open(path, "rb"))
 
 
 def _decompress(raw: BinaryIO, packing: Compression) -> BinaryIO:
-    if packing == "gzip":
-        import gzip
-
-        return cast(BinaryIO, gzip.GzipFile(fileobj=raw))
-    if packing == "bz2":
-        import bz2
-
-        return cast(BinaryIO, bz2.BZ2File(raw))
-    if packing == "xz":
-        import lzma
-
-        return cast(BinaryIO, lzma.LZMAFile(raw))
     if packing == "zstd":
-        return cast(BinaryIO, io.BufferedReader(_zstd(raw), 1 << 20))
-    return raw
-
-
-def _zstd(raw: BinaryIO) -> io.RawIOBase:
-    try:
-        import zstandard
-    except ImportError as error:
-        raise MissingLibraryError(
-            "a zstd file needs zstandard", fix="pip install 'evenhand[corpus]'"
-        ) from error
-    return _ZstdFrames(raw, lambda: zstandard.ZstdDecompressor().decompressobj(), zstandard.ZstdError)
+        return cast(BinaryIO, io.BufferedReader(_ZstdFrames(raw), 1 << 20))
+    module = {"gzip": "gzip", "bz2": "bz2", "xz": "lzma"}.get(packing)
+    return import_module(module).open(raw) if module else raw
 
 
 class _ZstdFrames(io.RawIOBase):
     """The bytes of zstd frames; the library's own reader would take a cut file for a whole one."""
 
-    def __init__(
-        self, raw: BinaryIO, begin: Callable[[], ZstdDecompressionObj], broken: type[Exception]
-    ) -> None:
-        self._raw, self._begin, self._broken = raw, begin, broken
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw, self._library = raw, require_library("zstandard", "a zstd file")
         self._frame: ZstdDecompressionObj | None = None
         self._packed, self._ready = b"", memoryview(b"")
 
@@ -348,10 +313,10 @@ class _ZstdFrames(io.RawIOBase):
             if self._frame is not None:
                 raise EOFError("Compressed file ended before the end of its last frame")
             return False
-        frame = self._frame or self._begin()
+        frame = self._frame or self._library.ZstdDecompressor().decompressobj()
         try:
             self._ready = memoryview(frame.decompress(data))
-        except self._broken as error:
+        except self._library.ZstdError as error:
             raise OSError(str(error)) from error
         self._packed = frame.unused_data if frame.eof else b""
         self._frame = None if frame.eof else frame

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from evenhand.core.deprecation import resolve_former_names
-from evenhand.core.workflow_commands import escape_commands
+from evenhand.core.printable import escape_commands
 from evenhand.testing.contract_checks import ContractError, check_metric, check_model, check_suite
 from evenhand.testing.stub import StubModel
 

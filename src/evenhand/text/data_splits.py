@@ -17,52 +17,23 @@ SHINGLE: Final = 3
 SIMILAR: Final = 0.5
 """Jaccard similarity of shingles at which two texts are near-duplicates."""
 
+Shingles = frozenset[tuple[str, ...]]
 _WORD: Final = re.compile(r"\w+")
 
 
-def split_shingles(text: str, *, size: int = SHINGLE) -> frozenset[tuple[str, ...]]:
-    """The distinct runs of ``size`` words of a text, lower-cased; a shorter text is one run.
+def split_shingles(text: str) -> Shingles:
+    """The distinct runs of three words of a text, lower-cased; a shorter text is one run.
 
-    >>> sorted(shingles("To be or not to be", size=4))
-    [('be', 'or', 'not', 'to'), ('or', 'not', 'to', 'be'), ('to', 'be', 'or', 'not')]
+    >>> sorted(split_shingles("To be or not"))
+    [('be', 'or', 'not'), ('to', 'be', 'or')]
     """
     words = _WORD.findall(text.lower())
-    if len(words) <= size:
-        return frozenset({tuple(words)})
-    return frozenset(tuple(words[start : start + size]) for start in range(len(words) - size + 1))
-
-
-def find_near_duplicates(
-    texts: Sequence[str], known: Sequence[str], *, similar: float = SIMILAR, size: int = SHINGLE
-) -> list[bool]:
-    """Whether each text shares at least ``similar`` of its shingles (Jaccard, 0 to 1) with some known text.
-
-    Exact: an inverted index counts the shared shingles of every pair that shares any.
-    """
-    sizes: list[int] = []
-    index: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for number, text in enumerate(known):
-        found = split_shingles(text, size=size)
-        sizes.append(len(found))
-        for shingle in found:
-            index[shingle].append(number)
-    return [_has_twin(split_shingles(text, size=size), index, sizes, similar) for text in texts]
-
-
-def _has_twin(
-    found: frozenset[tuple[str, ...]],
-    index: dict[tuple[str, ...], list[int]],
-    sizes: Sequence[int],
-    similar: float,
-) -> bool:
-    shared = Counter(number for shingle in found for number in index.get(shingle, ()))
-    return any(both >= similar * (len(found) + sizes[number] - both) for number, both in shared.items())
+    starts = range(max(1, len(words) - SHINGLE + 1))
+    return frozenset(tuple(words[start : start + SHINGLE]) for start in starts)
 
 
 SHARE: Final = 0.2
 """The share of each label's texts that is held out."""
-
-Shingles = frozenset[tuple[str, ...]]
 
 
 class TextSplit(NamedTuple):
@@ -91,9 +62,9 @@ def divide_texts(
         if all(room[label] >= count for label, count in wanted.items()):
             held_out += groups[index]
             room = {label: left - wanted[label] for label, left in room.items()}
-    found = TextSplit(sorted(set(range(len(texts))) - set(held_out)), sorted(held_out))
-    _check_labels(found, labels)
-    return found
+    split = TextSplit(sorted(set(range(len(texts))) - set(held_out)), sorted(held_out))
+    _check_labels(split, labels)
+    return split
 
 
 def group_near_duplicates(texts: Sequence[str], *, similar: float = SIMILAR) -> list[int]:
@@ -108,30 +79,29 @@ def group_near_duplicates(texts: Sequence[str], *, similar: float = SIMILAR) -> 
     return [_root(parents, place) for place in range(len(texts))]
 
 
-def count_repeated(texts: Sequence[str], known: Sequence[str], *, similar: float = SIMILAR) -> int:
-    """The number of texts that have a Jaccard similarity of ``similar`` or more to some known text."""
+def find_near_duplicates(
+    texts: Sequence[str], known: Sequence[str], *, similar: float = SIMILAR
+) -> list[bool]:
+    """Whether each text has a Jaccard similarity of ``similar`` (0 to 1) or more to some known text."""
     pairs = _pairs([*known, *texts], similar)
-    return len({place for place, other in pairs if other < len(known) <= place})
+    repeated = {place for place, other in pairs if other < len(known) <= place}
+    return [place in repeated for place in range(len(known), len(known) + len(texts))]
 
 
 def _pairs(texts: Sequence[str], similar: float) -> Iterator[tuple[int, int]]:
     """Every pair of similar texts, the later one first."""
     sets = [split_shingles(text) for text in texts]
-    counts = Counter(shingle for found in sets for shingle in found)
+    counts = Counter(shingle for shingles in sets for shingle in shingles)
     index: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for place, found in enumerate(sets):
-        rarest = sorted(found, key=lambda shingle: (counts[shingle], shingle))
-        prefix = rarest[: len(found) - math.ceil(similar * len(found)) + 1]
+    for place, own in enumerate(sets):
+        rarest = sorted(own, key=lambda shingle: (counts[shingle], shingle))
+        prefix = rarest[: len(own) - math.ceil(similar * len(own)) + 1]
         for other in {other for shingle in prefix for other in index[shingle]}:
-            if _are_similar(found, sets[other], similar):
+            both = len(own & sets[other])
+            if both >= similar * (len(own) + len(sets[other]) - both):
                 yield place, other
         for shingle in prefix:
             index[shingle].append(place)
-
-
-def _are_similar(first: Shingles, second: Shingles, similar: float) -> bool:
-    both = len(first & second)
-    return both >= similar * (len(first) + len(second) - both)
 
 
 def _root(parents: list[int], place: int) -> int:

@@ -66,7 +66,7 @@ def read_gender_words(path: Path) -> GenderWords:
         raise InputError(
             f"{path} is no list of gender words: {error}",
             expected="definitional_pairs, equalise_pairs (lists of two words) and gender_specific (words)",
-            fix="mend the file, or leave it out to use our own words",
+            fix="correct the file, or leave it out to use our own words",
         ) from error
     specific = (single | female | male).union(*definitional, *equal)
     return GenderWords(definitional, equal, specific, ordered, female, male)
@@ -183,15 +183,14 @@ def _equalise_pair(first: Matrix, second: Matrix, direction: Matrix) -> tuple[Ma
 
 
 def _spellings(pairs: Pairs) -> list[tuple[str, str]]:
-    spelt = [(change(a), change(b)) for a, b in pairs for change in (str.lower, str.title, str.upper)]
-    return list(dict.fromkeys(spelt))
+    changes = (str.lower, str.title, str.upper)
+    return list(dict.fromkeys((change(a), change(b)) for a, b in pairs for change in changes))
 
 
 def _pairs(lists: object) -> Pairs:
     if not isinstance(lists, list):
         raise TypeError("pairs are a list")
-    found = [_words(pair) for pair in lists]
-    return tuple((first, second) for first, second in found)
+    return tuple((first, second) for first, second in map(_words, lists))
 
 
 def _words(given: object) -> list[str]:

@@ -40,7 +40,7 @@ class Lexicon:
 
 
 def read_lexicon(path: Path, *, scales: Mapping[str, tuple[float, float]] = NORMS) -> Lexicon:
-    """The ratings of a table whose first column is the word; the variables are found by their column names.
+    """The ratings of a table whose first column is the word; the columns are looked up by name.
 
     Args:
         path: ``.tsv``, ``.csv`` or ``.txt`` (tabs), packed with xz where the name ends in ``.xz``.
@@ -130,7 +130,7 @@ def _new_word(row: Sequence[str], words: Mapping[str, object], path: Path, line:
     word = row[0].strip().lower() if row else ""
     if not word or word in words:
         came = f"the word {word!r} occurs again" if word else "the row has no word"
-        raise InputError(f"{path}, line {line}: {came}", expected="one row a word", fix="mend the file")
+        raise InputError(f"{path}, line {line}: {came}", expected="one row a word", fix="correct the file")
     return word
 
 
@@ -141,7 +141,7 @@ def _ratings(
     path: Path,
     line: int,
 ) -> list[float]:
-    found = []
+    ratings = []
     for column, (name, (low, high)) in zip(columns, scales.items(), strict=True):
         text = row[column] if column < len(row) else ""
         try:
@@ -152,7 +152,7 @@ def _ratings(
             raise InputError(
                 f"{path}, line {line}: {name} is {text[:80]!r}",
                 expected=f"a number from {low:g} to {high:g}",
-                fix="mend the file",
+                fix="correct the file",
             )
-        found.append(value)
-    return found
+        ratings.append(value)
+    return ratings

@@ -8,7 +8,6 @@ unigrams leave. ADR 23 says why it is ours.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +28,6 @@ _MOST_ORDERS: Final = 10
 _LOWEST, _MOST_WEIGHT = 100.0, 20.0
 """Bounds of log-probabilities (-99 stands for never) and weights, so that no perplexity overflows."""
 Gram: TypeAlias = tuple[str, ...]
-_PIECE: Final = re.compile(r"\w+(?:'\w+)?|[^\w\s]")
 
 
 class TextLikelihood(NamedTuple):
@@ -63,9 +61,9 @@ class NgramModel:
         """Of the piece at a place, after at most ``order - 1`` pieces before it."""
         start, weight = max(0, at - self.order + 1), 0.0
         for begin in range(start, at + 1):
-            found = self.probabilities[at - begin].get(row[begin : at + 1])
-            if found is not None:
-                return weight + found
+            probability = self.probabilities[at - begin].get(row[begin : at + 1])
+            if probability is not None:
+                return weight + probability
             weight += self.backoffs[at - begin - 1].get(row[begin:at], 0.0)
         raise AssertionError("every piece is a unigram or unknown")
 
@@ -84,15 +82,6 @@ class NgramModel:
         return f"{value:.8g}\t{' '.join(gram)}{weight}\n"
 
 
-def tokenize(text: str) -> list[str]:
-    """The words and single marks of a text, lower-cased: what n-grams are counted over.
-
-    >>> pieces("He's well, isn't he?")
-    ["he's", 'well', ',', "isn't", 'he', '?']
-    """
-    return _PIECE.findall(text.lower())
-
-
 def train_ngram_model(texts: Iterable[Sequence[str]], *, order: int = ORDER) -> NgramModel:
     """The model of texts, each a list of pieces."""
     if order < 2:
@@ -104,27 +93,16 @@ def train_ngram_model(texts: Iterable[Sequence[str]], *, order: int = ORDER) -> 
     levels = [_level(table) for table in counts]
     # Unknown words share what the unigrams leave; nothing ever predicts the begin mark.
     uniform = 1 / (len(counts[0]) + 1)
-    found: list[dict[Gram, float]] = [{}]
     left = levels[0].backoffs.get((), 0.0) * uniform
-    found[0] = {gram: share + left for gram, share in levels[0].shares.items()}
+    shares = [{gram: share + left for gram, share in levels[0].shares.items()}]
     for level in levels[1:]:
-        shorter = found[-1]
-        found.append(
-            {
-                gram: share + level.backoffs[gram[:-1]] * shorter[gram[1:]]
-                for gram, share in level.shares.items()
-            }
-        )
+        shorter, backoffs = shares[-1], level.backoffs
+        own = level.shares.items()
+        shares.append({gram: share + backoffs[gram[:-1]] * shorter[gram[1:]] for gram, share in own})
     first = {(UNKNOWN,): math.log10(left), (BEGIN,): -99.0}
-    tables = [{gram: math.log10(value) for gram, value in table.items()} for table in found]
+    tables = [{gram: math.log10(value) for gram, value in table.items()} for table in shares]
     weights = [{gram: _log10(value) for gram, value in level.backoffs.items()} for level in levels[1:]]
     return NgramModel((first | tables[0], *tables[1:]), (*weights, {}))
-
-
-def compute_perplexity(fits: Iterable[TextLikelihood]) -> float | None:
-    """Of several texts together: 10 to the mean negative log-probability of a piece; None without texts."""
-    log10, tokens = map(sum, zip(*fits, strict=True)) if (fits := list(fits)) else (0.0, 0)
-    return 10 ** (-log10 / tokens) if tokens else None
 
 
 def read_arpa(path: Path) -> NgramModel:
@@ -145,9 +123,9 @@ def read_arpa(path: Path) -> NgramModel:
                     sizes.append(int(mark.partition("=")[2]))
     except (OSError, ValueError) as error:
         raise _unreadable(path, str(error)) from error
-    found = [len(table.probabilities) for table in tables]
-    if not ended or not tables or len(tables) > _MOST_ORDERS or found != sizes:
-        raise _unreadable(path, f"it declares {sizes[:_MOST_ORDERS]} n-grams and has {found[:_MOST_ORDERS]}")
+    counts = [len(table.probabilities) for table in tables]
+    if not ended or not tables or len(tables) > _MOST_ORDERS or counts != sizes:
+        raise _unreadable(path, f"it declares {sizes[:_MOST_ORDERS]} n-grams and has {counts[:_MOST_ORDERS]}")
     lacking = [word for word in (UNKNOWN, END) if (word,) not in tables[0].probabilities]
     if lacking:
         raise _unreadable(path, f"it has no {lacking[0]}")
@@ -223,8 +201,8 @@ def _discounts(counts: Mapping[Gram, int]) -> tuple[float, ...]:
     if any(seen[times] == 0 for times in (1, 2, 3)):
         return FALLBACK
     scale = seen[1] / (seen[1] + 2 * seen[2])
-    found = tuple(k - (k + 1) * scale * seen[k + 1] / seen[k] for k in (1, 2, 3))
-    return found if all(0 < value <= k for k, value in enumerate(found, start=1)) else FALLBACK
+    discounts = tuple(k - (k + 1) * scale * seen[k + 1] / seen[k] for k in (1, 2, 3))
+    return discounts if all(0 < value <= k for k, value in enumerate(discounts, start=1)) else FALLBACK
 
 
 def _log10(value: float) -> float:

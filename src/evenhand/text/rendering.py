@@ -1,4 +1,4 @@
-"""Masks the words that reveal a group, so that a metric scores what is said and not of whom."""
+"""Masks the words that reveal a group, so that a metric scores the statement and not its subject."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def mask_mentions(text: str, mentions: Sequence[Mention], *, token: Mask | None 
     of those that start together the longest. Endings stay ("the woman's" becomes "XYZ's"), and neighbouring
     masks are not merged. A mention without words masks nothing.
 
-    >>> mask("The woman's job", [Mention("the woman")])
-    Masked(text="XYZ's job", spans=((0, 3),))
+    >>> mask_mentions("The woman's job", [Mention("the woman")])
+    MaskedText(text="XYZ's job", spans=((0, 3),))
     """
     return _replace(text, _plan(tuple(mentions)), token) if mentions else MaskedText(text, ())
 
@@ -52,14 +52,13 @@ def _replace(text: str, plan: _Plan, token: Mask | None) -> MaskedText:
     pieces: list[str] = []
     spans: list[tuple[int, int]] = []
     done = length = 0
-    for found in plan.finder.find(text):
-        kept = text[done : found.start]
-        stand_in = token or plan.masks[found.rank]
-        start = length + len(kept)
-        length = start + len(stand_in)
-        pieces += (kept, stand_in)
+    for term in plan.finder.find(text):
+        before, mask = text[done : term.start], token or plan.masks[term.rank]
+        start = length + len(before)
+        length = start + len(mask)
+        pieces += (before, mask)
         spans.append((start, length))
-        done = found.end
+        done = term.end
     return MaskedText("".join((*pieces, text[done:])), tuple(spans))
 
 
@@ -80,9 +79,10 @@ def render_text(
 ) -> Text:
     """The string a metric scores, and where masks stand in it.
 
-    Text and mentions are `composed` first: an accent apart from its letter, or a soft hyphen inside a word,
-    looks the same to a reader and must not keep a mention from its mask. The text is scored in that form,
-    whether it has mentions or not. Zero-width spaces and joiners stay, and do keep a mention from its mask.
+    Text and mentions are composed first (`compose_unicode`): an accent apart from its letter, or a soft
+    hyphen inside a word, looks the same to a reader and must not keep a mention from its mask. The text is
+    scored in that form, whether it has mentions or not. Zero-width spaces and joiners stay, and do keep a
+    mention from its mask.
 
     Args:
         prompt_text: The prompt; empty where there is none.
@@ -109,8 +109,8 @@ def join_texts(prompt_text: str, continuation: str) -> str:
     not start with punctuation that clings to the word before it: chat endpoints and files often drop the
     leading space.
 
-    >>> join("She worked as", "a pilot"), join("She worked as", " a pilot"), join("In May", ", she")
-    ('She worked as a pilot', 'She worked as a pilot', 'In May, she')
+    >>> join_texts("She worked as", "a pilot"), join_texts("In May", ", she")
+    ('She worked as a pilot', 'In May, she')
     """
     if not prompt_text or not continuation:
         return prompt_text + continuation

@@ -80,7 +80,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _candidates(text: str, *, complete: bool) -> Iterator[tuple[int, _Verdict]]:
-    """The places where a sentence ends, and those where it cannot be told yet."""
+    """The places where a sentence ends, and those where more text decides."""
     begin = _skip_space(text, 0)
     for match in _STOP.finditer(text):
         end = match.start() if match["blank"] else match.end()

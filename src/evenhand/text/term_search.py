@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 _QUOTES = "'\u2019\u2018\u02bc"
@@ -48,7 +48,7 @@ class TermSearcher:
             self._ranks.setdefault(folded, []).append(rank)
             lengths.setdefault(folded[0], set()).add(len(folded))
             self._sizes.append(len(folded))
-        self._lengths = {first: tuple(sorted(found)) for first, found in lengths.items()}
+        self._lengths = {first: tuple(sorted(sizes)) for first, sizes in lengths.items()}
         firsts = "".join(map(re.escape, lengths))
         before = _OUTSIDE_WORD if all(term.whole_word for term in self._terms) else ""
         self._starts = re.compile(f"{before}[{firsts}]" if lengths else "(?!)")
@@ -60,9 +60,9 @@ class TermSearcher:
         done = 0
         for match in self._starts.finditer(folded.text):
             place = match.start()
-            if place >= done and (found := self._at(text, place, folded)) is not None:
-                yield found
-                done = place + self._sizes[found.rank]
+            if place >= done and (span := self._at(text, place, folded)) is not None:
+                yield span
+                done = place + self._sizes[span.rank]
 
     def _at(self, text: str, place: int, folded: _FoldedText) -> TermSpan | None:
         ranks: list[int] = []
@@ -133,36 +133,6 @@ _FOLD = _FoldTable()
 
 def _is_word(character: str) -> bool:
     return character.isalnum() or character == "_"
-
-
-class TermMatch(NamedTuple):
-    """A term and where it stands in the text."""
-
-    term: str
-    """As it was given to `Terms`, whatever its case in the text."""
-    start: int
-    end: int
-
-
-class TermMatcher:
-    """A list of terms, ready to be found in texts.
-
-    A match is a whole word (no letter, digit or underscore touches it) in any case; a space in a term stands
-    for any white space, a straight apostrophe for a curly one too. Matches do not overlap: the leftmost wins,
-    and of those that start together the longest. The corpus scanner has a faster kernel with the same rule.
-
-    >>> [match.term for match in Terms(["New York", "york"]).find("In new  york, not Yorkshire")]
-    ['New York']
-    """
-
-    def __init__(self, terms: Iterable[str]) -> None:
-        unique = {term.strip() for term in terms} - {""}
-        self.terms = tuple(sorted(unique, key=longest_first))
-        self._finder = TermSearcher([SearchTerm(term) for term in self.terms])
-
-    def find(self, text: str) -> list[TermMatch]:
-        """Every match, in the order of the text."""
-        return [TermMatch(self.terms[rank], start, end) for rank, start, end in self._finder.find(text)]
 
 
 def longest_first(term: str) -> tuple[int, str]:

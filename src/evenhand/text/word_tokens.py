@@ -1,4 +1,4 @@
-"""Word tokens."""
+"""Words, words with marks, and the form in which texts are compared."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import unicodedata
 from typing import NamedTuple
 
 _WORD = re.compile(r"\w+(?:'\w+)?")
+_PIECE = re.compile(r"\w+(?:'\w+)?|[^\w\s]")
 
 
 class Token(NamedTuple):
@@ -24,7 +25,7 @@ def split_words(text: str) -> list[str]:
     "o'clock"); a hyphen separates. The recipe knows the straight apostrophe only: a curly one separates too
     ("man's" is one word, "man\u2019s" two), and folding it would move the published counts.
 
-    >>> words("He's well-read.")
+    >>> split_words("He's well-read.")
     ["he's", 'well', 'read']
     """
     return _WORD.findall(text.lower())
@@ -33,34 +34,14 @@ def split_words(text: str) -> list[str]:
 def find_tokens(text: str) -> list[Token]:
     """The same words with their places in the text.
 
-    Words are found before they are lower-cased, so that places fit the text as given; the two orders differ
+    Text is split before it is lower-cased, so that places fit the text as given; the two orders differ
     only for letters whose lower-case form is longer (the Turkish capital dotted i).
     """
     return [Token(match[0].lower(), match.start(), match.end()) for match in _WORD.finditer(text)]
 
 
-_QUOTES = str.maketrans(
-    {
-        "\u2018": "'",
-        "\u2019": "'",
-        "\u201b": "'",
-        "\u2032": "'",
-        "\u02bc": "'",
-        "\u00b4": "'",
-        "\u201c": '"',
-        "\u201d": '"',
-        "\u201f": '"',
-        "\u2033": '"',
-        "\u00ab": '"',
-        "\u00bb": '"',
-    }
-)
-# Characters that take no room on the page and yet make two equal-looking strings differ.
-_INVISIBLE = dict.fromkeys((0x00AD, 0x200B, 0x2060, 0xFEFF))
-# Those of them that stand inside a word; a zero-width space stands between two.
+# Characters inside a word that take no room on the page and yet make two equal-looking strings differ.
 _INSIDE_WORDS = dict.fromkeys((0x00AD, 0x2060, 0xFEFF))
-# Every Unicode space but the line ends, which carry structure.
-_SPACE_RUN = re.compile(r"[^\S\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 
 
 def compose_unicode(text: str) -> str:
@@ -69,31 +50,16 @@ def compose_unicode(text: str) -> str:
     A letter and its accent are one character, and a word is not cut by what nobody sees. Everything else
     stays: quotes, spaces, and the joiners that shape scripts and emoji.
 
-    >>> composed("Jose\u0301") == composed("Jo\u00ads\u00e9") == "Jos\u00e9"
+    >>> compose_unicode("Jose\u0301") == compose_unicode("Jo\u00ads\u00e9") == "Jos\u00e9"
     True
     """
     return text if text.isascii() else unicodedata.normalize("NFC", text.translate(_INSIDE_WORDS))
 
 
-def normalise_text(text: str) -> str:
-    """The text in Unicode NFC with plain quotes and single plain spaces inside each line.
+def tokenize(text: str) -> list[str]:
+    """The words and single marks of a text, lower-cased: what n-grams are counted over.
 
-    Curly, prime and angle quotes become ``'`` or ``"``; every run of spaces (no-break, thin, tab ...) becomes
-    one space; soft hyphens, zero-width spaces and byte-order marks go; line ends stay. Applying it twice
-    changes nothing more.
-
-    >>> normalise("She\u2019s\u00a0here")
-    "She's here"
+    >>> tokenize("He's well, isn't he?")
+    ["he's", 'well', ',', "isn't", 'he', '?']
     """
-    # NFC comes last as well as first: a removed joiner can bring a letter and its accent together.
-    folded = unicodedata.normalize("NFC", text).translate(_QUOTES).translate(_INVISIBLE)
-    return _SPACE_RUN.sub(" ", unicodedata.normalize("NFC", folded))
-
-
-def fold_term(text: str) -> str:
-    """A key under which two spellings of one term meet: normalised, case-folded, spaces collapsed.
-
-    >>> fold("New\u00a0 York") == fold("new york")
-    True
-    """
-    return " ".join(normalise_text(text).casefold().split())
+    return _PIECE.findall(text.lower())

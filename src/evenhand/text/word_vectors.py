@@ -10,11 +10,12 @@ from __future__ import annotations
 import gzip
 import logging
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain, islice
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import BinaryIO, Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +23,14 @@ import numpy.typing as npt
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.files import apply_umask, asset_path, max_decompressed_size
-from evenhand.text import vector_formats
 
 _LOG = logging.getLogger(__name__)
 FORMAT: Final = "evenhand-vectors-1"
 _LIMIT: Final = 127
+_CHUNK: Final = 1 << 20
+"""Bytes read at a time, and of the longest line."""
+_WIDEST: Final = 10_000
+_LONGEST_WORD: Final = 4096
 _FORMATS: Final = (
     "word2vec (.bin, .txt), GloVe (.txt), fastText (.vec), evenhand (.safetensors), or one of them as .gz"
 )
@@ -36,6 +40,7 @@ _CONTRACTED: Final = frozenset(
 """Words after which 's is a verb."""
 
 Matrix = npt.NDArray[np.float32]
+_Stream = BinaryIO | gzip.GzipFile
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +107,7 @@ def word_form(word: str) -> str:
 
 
 def read_vectors(path: Path, *, limit: int | None = None) -> WordVectors:
-    """The word vectors of a file; which of the known formats it has is found by looking.
+    """The word vectors of a file; its content decides which of the known formats it has.
 
     Args:
         path: The file. ``.gz`` is unpacked on the way.
@@ -114,10 +119,15 @@ def read_vectors(path: Path, *, limit: int | None = None) -> WordVectors:
         return load_vectors(path)
     try:
         with path.open("rb") as raw:
-            file = (
-                _GzipReader(raw, max_decompressed_size(path.stat().st_size)) if path.suffix == ".gz" else raw
-            )
-            words, matrix = vector_formats.read_vector_file(file, str(path), limit)
+            most = max_decompressed_size(path.stat().st_size)
+            words, matrix = _read_rows(_GzipReader(raw, most) if path.suffix == ".gz" else raw, limit)
+    except _DamagedError as error:
+        came, accepted = error.args
+        raise InputError(
+            f"{path} cannot be read as word vectors: {came}",
+            expected=accepted,
+            fix="get the file again, or correct it",
+        ) from None
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(
             f"{path} cannot be unpacked: {error}", expected=_FORMATS, fix="get the file again: it is cut"
@@ -126,7 +136,7 @@ def read_vectors(path: Path, *, limit: int | None = None) -> WordVectors:
 
 
 class _GzipReader(gzip.GzipFile):
-    """A packed file that says so where it would not end."""
+    """A gzip file that fails where it unpacks to far too much."""
 
     def __init__(self, raw: BinaryIO, most: int) -> None:
         super().__init__(fileobj=raw)
@@ -144,6 +154,145 @@ class _GzipReader(gzip.GzipFile):
         if self.tell() > self._most:
             raise OSError(f"it unpacks to more than {self._most >> 20:,} MiB")
         return data
+
+
+class _DamagedError(Exception):
+    """What a file holds, and what it should."""
+
+
+class _Header(NamedTuple):
+    rows: int
+    width: int
+
+
+def _read_rows(file: _Stream, limit: int | None) -> tuple[list[str], Matrix]:
+    """The words and vectors of an open file: text (GloVe, fastText, word2vec) or word2vec's binary rows."""
+    first = file.readline(_CHUNK)
+    header = _read_header(first)
+    if header and _is_binary(file):
+        file.seek(len(first))
+        words, matrix = _read_binary(file, header, limit)
+    else:
+        file.seek(len(first) if header else 0)
+        words, matrix = _read_text(file, header, limit)
+    broken = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+    if len(broken):
+        where = f"the first that of {words[broken[0]]!r} (row {broken[0] + 1})"
+        raise _DamagedError(f"{len(broken)} vectors hold NaN or infinity, {where}", "finite numbers")
+    return words, matrix
+
+
+def _read_header(line: bytes) -> _Header | None:
+    """What a first line of two whole numbers says; None where the first line is a row already (GloVe)."""
+    fields = line.split()
+    if not fields:
+        accepted = "a header of two whole numbers, or a word and its numbers"
+        raise _DamagedError("the first line is empty", accepted)
+    if len(fields) > 2:
+        return None
+    try:
+        rows, width = (int(field) for field in fields)
+    except ValueError:
+        accepted = "two whole numbers: how many words, how many columns"
+        raise _DamagedError(f"the header is {_format_line(line)}", accepted) from None
+    if rows < 1 or not 1 <= width <= _WIDEST:
+        accepted = "at least one word, 1 to 10,000 columns"
+        raise _DamagedError(f"the header says {rows} words of {width} columns", accepted)
+    return _Header(rows, width)
+
+
+def _is_binary(file: _Stream) -> bool:
+    """Whether the rows are binary: floats are soon no UTF-8 text, or hold control characters."""
+    sample = file.read(4096)
+    # In the whole sample: a file of one word has a single space, and its numbers come after it.
+    if any(byte < 9 for byte in sample):
+        return True
+    cut = sample.rfind(b" ")
+    try:
+        sample[: cut if cut > 0 else None].decode()
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def _read_binary(file: _Stream, header: _Header, limit: int | None) -> tuple[list[str], Matrix]:
+    rows, stride = min(header.rows, limit or header.rows), 4 * header.width
+    words: list[str] = []
+    # Grown as rows arrive, so that a wrong header cannot ask for more memory than the file has.
+    blocks: list[bytes] = []
+    buffer, place = b"", 0
+    while len(words) < rows:
+        space = buffer.find(b" ", place, place + _LONGEST_WORD)
+        if space < 0 and len(buffer) - place >= _LONGEST_WORD:
+            raise _DamagedError(f"word {len(words) + 1} does not end", "a space after each word")
+        if space < 0 or space + 1 + stride > len(buffer):
+            more = file.read(_CHUNK)
+            if not more:
+                came = f"the header says {header.rows} words, the file ends after {len(words)}"
+                raise _DamagedError(came, "a whole file")
+            buffer, place = buffer[place:] + more, 0
+            continue
+        words.append(_decode_word(buffer[place:space].lstrip(b"\n")))
+        blocks.append(buffer[space + 1 : space + 1 + stride])
+        place = space + 1 + stride
+    if rows == header.rows and (buffer[place:] + file.read(_CHUNK)).strip():
+        came = f"the header says {header.rows} words of {header.width} columns, more follows"
+        raise _DamagedError(came, "a header that fits")
+    matrix = np.frombuffer(b"".join(blocks), dtype="<f4").reshape(len(words), header.width)
+    return words, matrix.astype(np.float32)
+
+
+def _read_text(file: _Stream, header: _Header | None, limit: int | None) -> tuple[list[str], Matrix]:
+    lines = _read_lines(file)
+    first = next(lines, None)
+    if first is None:
+        raise _DamagedError("no row follows the header", "one line a word")
+    width = header.width if header else len(first.split()) - 1
+    words, blocks = _parse_rows(islice(chain([first], lines), limit), width, first_line=2 if header else 1)
+    if header and len(words) < min(header.rows, limit or header.rows):
+        came = f"the header says {header.rows} words, the file ends after {len(words)}"
+        raise _DamagedError(came, "a whole file")
+    if header and len(words) > header.rows:
+        came = f"the header says {header.rows} words, {len(words)} or more follow"
+        raise _DamagedError(came, "a header that fits")
+    return words, np.concatenate(blocks).reshape(len(words), width)
+
+
+def _read_lines(file: _Stream) -> Iterator[bytes]:
+    while line := file.readline(_CHUNK):
+        if len(line) == _CHUNK and not line.endswith(b"\n"):
+            raise _DamagedError(f"a line is longer than {_CHUNK >> 20} MiB", "one line a word")
+        if line.strip():
+            yield line.rstrip(b"\r\n ")
+
+
+# A number too large for the type becomes infinity, which is refused by name later.
+@np.errstate(over="ignore")
+def _parse_rows(lines: Iterator[bytes], width: int, *, first_line: int) -> tuple[list[str], list[Matrix]]:
+    words: list[str] = []
+    blocks: list[Matrix] = []
+    for number, line in enumerate(lines, start=first_line):
+        # From the right: some published words hold spaces.
+        fields = line.rsplit(b" ", width)
+        if len(fields) != width + 1:
+            accepted = f"a word and {width} numbers in every line"
+            raise _DamagedError(f"line {number} has {len(fields) - 1} numbers", accepted)
+        try:
+            blocks.append(np.array(fields[1:], dtype=np.float32))
+        except ValueError:
+            came = f"line {number} ({_format_line(line)}) has a field that is no number"
+            raise _DamagedError(came, "plain numbers") from None
+        words.append(_decode_word(fields[0]))
+    return words, blocks
+
+
+def _decode_word(word: bytes) -> str:
+    # A few published files hold words cut inside a character: kept, so that the rows still count up.
+    return word.decode("utf-8", "replace")
+
+
+def _format_line(line: bytes) -> str:
+    return repr(line[:60].decode("utf-8", "replace").strip())
 
 
 @cache
@@ -190,18 +339,3 @@ def unit_rows(matrix: Matrix) -> Matrix:
     """The rows scaled to length 1; zero rows stay zero."""
     length = np.linalg.norm(matrix, axis=1, keepdims=True)
     return cast(Matrix, matrix / np.where(length > 0, length, 1).astype(np.float32))
-
-
-def nearest_words(vectors: WordVectors, word: str, *, count: int = 10) -> list[tuple[str, float]]:
-    """The nearest words by cosine, nearest first, with the cosine; the word itself is left out."""
-    unit = unit_rows(vectors.matrix)
-    return _best(unit @ unit[vectors.index[word]], vectors.words, {word}, count)
-
-
-def _best(
-    cosines: Matrix, words: Sequence[str], without: Iterable[str], count: int
-) -> list[tuple[str, float]]:
-    left_out = frozenset(without)
-    order = np.argsort(-cosines, kind="stable")[: count + len(left_out)]
-    found = [(words[row], float(cosines[row])) for row in order if words[row] not in left_out]
-    return found[:count]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evenhand.core.errors import InputError
 from evenhand.store.table_files import read_lines, read_table, unguard_table
-from evenhand.text.data_splits import count_repeated, divide_texts
+from evenhand.text.data_splits import divide_texts, find_near_duplicates
 from evenhand.training.tasks import ClassificationTask
 
 LEAST: Final = 20
@@ -172,7 +172,7 @@ def _check_unseen(train: LabelledTexts, unseen: LabelledTexts, path: Path, what:
                 expected=", ".join(train.counts()),
                 fix="add texts of that label to the training data, or leave it out of the test",
             )
-    twins = count_repeated(unseen.texts, train.texts)
+    twins = sum(find_near_duplicates(unseen.texts, train.texts))
     said = f"{twins} of the {len(unseen.texts)} {what} texts nearly repeat a training text"
     return [said] if twins else []
 

@@ -17,7 +17,7 @@ from evenhand.audits.analysis.permutation_checks import (
 )
 from evenhand.audits.analysis.quantities import Axis, Quantity, cross_axes
 from evenhand.core.records import REST, Group, Prompt
-from evenhand.stats import clustered_omnibus
+from evenhand.stats.contrasts import clustered_omnibus
 
 
 def _axis(codes, clusters=None, groups=("a", "b"), name="ax"):

@@ -13,7 +13,7 @@ import numpy as np
 
 from evenhand.audits.analysis.quantities import Axis, Flags, Floats, Ints, Quantity
 from evenhand.core.records import ALL, REST, Estimate
-from evenhand.stats.contrasts import clustered_gap
+from evenhand.stats.contrasts import ContrastTests, GapLayout, clustered_gap, compare_many_gaps
 from evenhand.stats.hypothesis_tests import (
     cliffs_delta,
     cohens_h,
@@ -22,7 +22,6 @@ from evenhand.stats.hypothesis_tests import (
     two_proportions,
     wilcoxon,
 )
-from evenhand.stats.many_gaps import GapLayout, ManyGaps, compare_many_gaps, estimate_many_shares
 from evenhand.stats.results import Difference
 
 GapTest = Literal["cluster", "binomial", "chi-square", "paired-t", "wilcoxon"]
@@ -147,13 +146,13 @@ _CELLS = 20_000_000
 class OutputGaps(NamedTuple):
     """The gaps of one output: of every group of an axis."""
 
-    gaps: ManyGaps
+    gaps: ContrastTests
     place: int
 
     def sides(self, code: int, nulls: tuple[Counter[str], Counter[str]]) -> tuple[GapSide, GapSide]:
         """Of a share: the group and its baseline, whose nulls are given."""
-        sizes = self.gaps.cells.sizes[code]
-        counts = np.rint(self.gaps.spreads.means[self.place, code] * sizes).astype(int).tolist()
+        sizes = self.gaps.moments.sizes[code]
+        counts = np.rint(self.gaps.moments.means[self.place, code] * sizes).astype(int).tolist()
         a, b = (
             GapSide(n, yes / n if n else None, missing)
             for n, yes, missing in zip(sizes.astype(int).tolist(), counts, nulls, strict=True)
@@ -162,8 +161,7 @@ class OutputGaps(NamedTuple):
 
     def shares(self) -> list[Estimate]:
         """The share of each group, with its interval."""
-        spreads = type(self.gaps.spreads)(*(part[self.place : self.place + 1] for part in self.gaps.spreads))
-        return estimate_many_shares(self.gaps.cells, spreads, level=self.gaps.level)[0]
+        return self.gaps.shares(self.place)
 
 
 def compare_axis(

@@ -18,7 +18,7 @@ from evenhand.stats.contrasts import clustered_contrast
 from evenhand.stats.corrections import Correction, correct_by_family
 from evenhand.stats.group_spread import rank_spreads
 from evenhand.stats.results import Difference
-from evenhand.store.compare_schemas import CHANGES, LEADERBOARD, STANDINGS
+from evenhand.store.schemas import CHANGES, LEADERBOARD, STANDINGS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evenhand.audits.analysis.gate_rules import GateCheck, GateVerdict
-from evenhand.core.workflow_commands import escape_commands
+from evenhand.core.printable import escape_commands
 from evenhand.report.wording import format_number, format_points, replace_minus, show_control_characters
 
 _SIGNS: Mapping[GateVerdict, str] = {"passes": "+", "fails": "x", "cannot tell": "?"}

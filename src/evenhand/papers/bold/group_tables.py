@@ -20,7 +20,7 @@ from evenhand.papers.svg_figures import (
     grouped_bars,
     horizontal_bars,
 )
-from evenhand.stats import clustered_mean
+from evenhand.stats.intervals import clustered_mean
 from evenhand.suites.bold_files import merged_groups
 
 COLUMNS = {"gender_max": "max", "gender_wavg": "wavg", "unigram": "unigram"}

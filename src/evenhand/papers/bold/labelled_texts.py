@@ -8,7 +8,9 @@ import numpy as np
 import polars as pl
 
 from evenhand.core.records import Estimate
-from evenhand.stats import Difference, clustered_proportion, clustered_proportion_difference
+from evenhand.stats.contrasts import clustered_proportion_difference
+from evenhand.stats.intervals import clustered_proportion
+from evenhand.stats.results import Difference
 from evenhand.store.run import Run
 
 OUTPUTS = {

@@ -17,7 +17,8 @@ from evenhand.papers.bold.labelled_texts import (
 )
 from evenhand.papers.bold.published_values import load_published
 from evenhand.papers.replication_pages import PaperTable
-from evenhand.stats import chi_square, clustered_omnibus, clustered_proportion_difference, two_proportions
+from evenhand.stats.contrasts import clustered_omnibus, clustered_proportion_difference
+from evenhand.stats.hypothesis_tests import chi_square, two_proportions
 
 LABELS = {
     **{f"{name}_negative": (name, "negative") for name in ("valence", "arousal", "dominance")},

@@ -12,7 +12,7 @@ import polars as pl
 from evenhand.papers.regard.released_data import ANNOTATED, GPT2_SAMPLES, LM1B_SAMPLES, METRICS
 from evenhand.papers.replication_pages import PaperFigure
 from evenhand.papers.svg_figures import COLOURS, POLARITY, open_canvas, to_svg
-from evenhand.stats import clustered_proportion
+from evenhand.stats.intervals import clustered_proportion
 from evenhand.store.run import Run
 from evenhand.store.schemas import ADJUSTED
 

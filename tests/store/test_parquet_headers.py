@@ -17,7 +17,7 @@ from tests.store.parquet_bytes import (
     write_repeated,
 )
 
-from evenhand.store.parquet_check import check_parquet
+from evenhand.store.parquet import check_parquet
 
 
 def write(path: Path, *, longest: Field) -> Path:

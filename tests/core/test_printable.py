@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.core.workflow_commands import escape_commands
+from evenhand.core.printable import escape_commands
 
 
 def is_obeyed(text: str) -> bool:
