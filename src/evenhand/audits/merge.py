@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -183,7 +183,7 @@ def _check_complete(runs: Sequence[Run]) -> None:
 def _check_alike(first: Run, other: Run) -> None:
     differing = [] if canonical_json(_identity(first)) == canonical_json(_identity(other)) else ["identity"]
     for key in ("growth", "metrics"):
-        mine, theirs = (json.dumps(run.manifest[key], sort_keys=True) for run in (first, other))
+        mine, theirs = (json.dumps(_comparable(run, key), sort_keys=True) for run in (first, other))
         differing += [key] if mine != theirs else []
     if differing:
         raise InputError(
@@ -191,6 +191,16 @@ def _check_alike(first: Run, other: Run) -> None:
             expected="parts made by one command but for --shard",
             fix="make that part again",
         )
+
+
+def _comparable(run: Run, key: str) -> Json:
+    """A part of the manifest; of metrics what decides their scores, not the words that describe them."""
+    part: Json = run.manifest[key]
+    if not isinstance(part, Mapping):
+        return part
+    names = ("version", "weights", "options")
+    cards = {spec: card for spec, card in part.items() if isinstance(card, Mapping)}
+    return {spec: [card.get(name) for name in names] for spec, card in cards.items()}
 
 
 def _identity(run: Run) -> dict[str, Json]:
