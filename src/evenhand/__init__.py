@@ -19,7 +19,7 @@ if "OMP_WAIT_POLICY" not in os.environ:
 if TYPE_CHECKING:  # `as` exports a name for type checkers
     from evenhand.adapters.fairlearn_frames import frame_inputs as frame_inputs
     from evenhand.adapters.fairlearn_frames import score_predictions as score_predictions
-    from evenhand.adapters.lm_eval_export import export_task as export_task
+    from evenhand.adapters.lm_eval_task import export_task as export_task
     from evenhand.annotate.agreement import agreement as agreement
     from evenhand.annotate.item_selection import sample_items as sample_items
     from evenhand.annotate.label_aggregation import settle_labels as settle_labels
@@ -64,7 +64,7 @@ _WHERE = {
     "debias": "evenhand.audits.debias",
     "export": "evenhand.models.export",
     "export_labels": "evenhand.annotate.label_formats",
-    "export_task": "evenhand.adapters.lm_eval_export",
+    "export_task": "evenhand.adapters.lm_eval_task",
     "forget_person": "evenhand.annotate.study_server",
     "frame_inputs": "evenhand.adapters.fairlearn_frames",
     "gate": "evenhand.audits.gate",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import GenericAlias
@@ -146,9 +146,10 @@ class RunConfig:
     def sampling(self, suite: GenerationSpec) -> GenerationSpec:
         """The sampling of a suite: its own, changed by the preset, changed by what was given."""
         preset = self.options["preset"]
-        given = {**(PRESETS[preset] if preset else {}), **_without_none(self._of("generation"))}
-        fields = {name: getattr(suite, name) for name in GenerationSpec.__dataclass_fields__}
-        return GenerationSpec(**{**fields, **{name: given[name] for name in given if name != "preset"}})
+        given = {name: value for name, value in self._of("generation").items() if value is not None}
+        given = {**(PRESETS[preset] if preset else {}), **given}
+        given.pop("preset", None)
+        return replace(suite, **given)
 
     def compare_identity(self) -> dict[str, Json]:
         """What belongs to a run's identity; an option that is off leaves no trace in it."""
@@ -180,12 +181,15 @@ class RunConfig:
 def resolve_config(options: Mapping[str, Any], **given: Mapping[str, object]) -> RunConfig:
     """The settings of a run: the file, then the options, then what is given by section; None is not given."""
     config = Path(options["config"]) if options.get("config") else None
-    sections: dict[str, dict[str, object]] = {name: dict(values) for name, values in _read(config).items()}
+    sections: dict[str, dict[str, object]] = {}
+    if config:
+        sections = {name: dict(values) for name, values in _read(config).items()}
     for name, field in _FIELDS.items():
         if options.get(name) is not None:
             sections.setdefault(field.option.section, {})[field.key] = options[name]
     for section, values in given.items():
-        sections.setdefault(section, {}).update(_without_none(values))
+        section_values = {name: value for name, value in values.items() if value is not None}
+        sections.setdefault(section, {}).update(section_values)
     return settings_of(sections, config)
 
 
@@ -247,13 +251,7 @@ def _strict(kind: Any) -> Any:
     return kind
 
 
-def _without_none(values: Mapping[str, object]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _read(config: Path | None) -> Mapping[str, Mapping[str, object]]:
-    if config is None:
-        return {}
+def _read(config: Path) -> Mapping[str, Mapping[str, object]]:
     if not config.is_file():
         raise InputError(
             f"{config} is not there", expected="a settings file", fix="`evenhand init` writes one"

@@ -11,8 +11,7 @@ from tests.logs.make_files import BAD, GOOD
 
 import evenhand
 from evenhand.adapters.answer_scoring import AnswerScorer, AnswerText, to_answer, to_documents
-from evenhand.adapters.lm_eval_export import export_task, prepare
-from evenhand.adapters.lm_eval_task import LmEvalTask, Part, gap, mean, open_task
+from evenhand.adapters.lm_eval_task import LmEvalTask, Part, export_task, gap, mean, open_task, prepare
 from evenhand.core.errors import InputError, UnknownNameError
 from evenhand.core.records import Mention, Text, Value
 from evenhand.logs.log_records import MARK_KEY

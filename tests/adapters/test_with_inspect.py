@@ -132,7 +132,7 @@ def test_a_failed_evaluation_is_read_with_a_warning(tmp_path: Path) -> None:
     from inspect_ai.dataset import Sample
     from inspect_ai.solver import solver
 
-    from evenhand.logs.detection import read_log
+    from evenhand.logs import read_log
 
     @solver
     def fails():

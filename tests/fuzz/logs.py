@@ -14,7 +14,7 @@ from tests.fuzz.harness import Reader, Tree, of_trees
 
 from evenhand.audits.score import open_texts
 from evenhand.core.records import Execution
-from evenhand.logs.detection import read_log
+from evenhand.logs import read_log
 from evenhand.suites.hub_datasets import HubSuite
 
 FILES = Path(__file__).resolve().parents[1] / "logs" / "files"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evenhand.core.errors import EvenhandError
-from evenhand.logs.detection import read_log
+from evenhand.logs import read_log
 
 FILES = Path(__file__).parent / "files"
 NAMES = sorted(path.name for path in FILES.iterdir())

@@ -11,7 +11,7 @@ import pytest
 from tests.logs.make_files import BAD, GOOD, JOBS, PEOPLE
 
 from evenhand.core.errors import InputError
-from evenhand.logs.detection import read_log
+from evenhand.logs import read_log
 from evenhand.logs.log_records import ToolLog
 
 FILES = Path(__file__).parent / "files"

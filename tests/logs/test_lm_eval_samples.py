@@ -10,7 +10,7 @@ import pytest
 from tests.logs.make_files import BAD, GOOD
 
 from evenhand.core.errors import InputError
-from evenhand.logs.detection import read_log
+from evenhand.logs import read_log
 
 FILES = Path(__file__).parent / "files"
 
@@ -126,8 +126,8 @@ def test_the_samples_of_two_models_in_one_file_are_not_taken_for_one(tmp_path: P
             read_log(path)
         assert str(caught.value) == (
             f"{path} line 2 has another document '0', or other answers to it, than a line before it. "
-            "Expected: the samples of one task and one model. Fix: score each file of samples by "
-            "itself, and put the runs side by side with `evenhand compare`."
+            "Expected: the samples of one task and one model. Fix: score each file of samples on "
+            "its own, and compare the runs with `evenhand compare`."
         )
 
 

@@ -48,8 +48,8 @@ def test_more_than_the_limit_is_refused(tmp_path: Path, pack) -> None:
     with pytest.raises(InputError) as caught, open_archive(path, limit=1 << 20) as archive:
         archive.read("a")
     assert str(caught.value) == (
-        f"{path} unpacks to more than 1 MiB. Expected: a smaller log; one that shrinks so much is made to "
-        "harm. Fix: log fewer samples in one file, or leave out what is not needed of them."
+        f"{path} unpacks to more than 1 MiB. Expected: a smaller log: a higher ratio suggests a "
+        "decompression bomb. Fix: log fewer samples in one file, or leave out what is not needed of them."
     )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from evenhand.audits.run_setup import find_metrics
 from evenhand.config import resolve_config
@@ -13,7 +13,7 @@ from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric, Suite
-from evenhand.core.records import Execution, Mention, MetricInfo, Prompt, SuiteInfo, Text, Value
+from evenhand.core.records import Execution, Mention, SuiteInfo
 from evenhand.logs.log_records import MARK_KEY, cut_answer
 from evenhand.metrics.scorer import score_texts
 from evenhand.store.ingest import parse_mention
@@ -55,8 +55,14 @@ class AnswerScorer:
     @property
     def names(self) -> tuple[str, ...]:
         """The numbers every text gets."""
-        infos = ((spec, metric.info) for spec, metric in self._metrics.items())
-        return tuple(f"{spec}.{name}" for spec, info in infos for name in _names(info, self._outputs))
+        names = []
+        for spec, metric in self._metrics.items():
+            outputs = metric.info.outputs
+            means = [output.name for output in outputs if output.kind != "label"]
+            shares = [name for output in outputs for name in output.shares().values()]
+            chosen = metric.info.primary if self._outputs == "primary" else (*means, *shares)
+            names += [f"{spec}.{name}" for name in chosen]
+        return tuple(names)
 
     def measure(self, answers: Sequence[AnswerText]) -> list[MeasuredOutputs]:
         """One mapping a text, in order; a text without letters is null throughout."""
@@ -67,35 +73,20 @@ class AnswerScorer:
             return [dict(self._known.get(one, nothing)) for one in answers]
 
     def _score_new(self, answers: Sequence[AnswerText]) -> list[MeasuredOutputs]:
-        found: list[MeasuredOutputs] = [{} for _ in answers]
+        rows: list[MeasuredOutputs] = [{} for _ in answers]
         for spec, metric in self._metrics.items():
-            texts = [_render_text(one, metric.info) for one in answers]
-            for measured, values in zip(found, score_texts(spec, metric, texts).outputs, strict=True):
-                measured.update((f"{spec}.{name}", value) for name, value in _numbers(metric.info, values))
+            info = metric.info
+            form: Any = {"scope": info.scope, "masking": info.masking}
+            texts = [render_text(one.prompt, one.text, mentions=one.mentions, **form) for one in answers]
+            for row, values in zip(rows, score_texts(spec, metric, texts).outputs, strict=True):
+                for output in info.outputs:
+                    value, label = values[output.name].value, values[output.name].label
+                    row[f"{spec}.{output.name}"] = value
+                    # Every label as 1 or 0.
+                    for name, share in output.shares().items():
+                        row[f"{spec}.{share}"] = None if label is None else float(label == name)
         names = self.names
-        return [{name: measured[name] for name in names} for measured in found]
-
-
-def _render_text(answer: AnswerText, info: MetricInfo) -> Text:
-    return render_text(
-        answer.prompt, answer.text, scope=info.scope, masking=info.masking, mentions=answer.mentions
-    )
-
-
-def _names(info: MetricInfo, outputs: OutputChoice) -> tuple[str, ...]:
-    if outputs == "primary":
-        return info.primary
-    means = (output.name for output in info.outputs if output.kind != "label")
-    return (*means, *(name for output in info.outputs for name in output.shares().values()))
-
-
-def _numbers(info: MetricInfo, values: Mapping[str, Value]) -> Iterator[tuple[str, float | None]]:
-    """Every output as a number, and every label as 1 or 0."""
-    for output in info.outputs:
-        found = values[output.name]
-        yield output.name, found.value
-        for label, name in output.shares().items():
-            yield name, None if found.label is None else float(found.label == label)
+        return [{name: row[name] for name in names} for row in rows]
 
 
 Document = dict[str, Json]
@@ -118,30 +109,26 @@ def to_documents(suite: str | Suite, *, limit: int | None = None, offline: bool 
     """
     if limit is not None and limit < 1:
         raise InputError(f"limit is {limit}", expected="1 or more", fix="change it")
-    found = (
-        registry.create_suite(suite, execution=Execution(offline=offline))
-        if isinstance(suite, str)
-        else suite
-    )
+    if isinstance(suite, str):
+        suite = registry.create_suite(suite, execution=Execution(offline=offline))
+    info = suite.info
     # A harness has nothing to ask where a prompt has no text, as five of BOLD's.
-    prompts = interleave_groups([prompt for prompt in found.prompts() if prompt.text.strip()])[:limit]
+    prompts = interleave_groups([prompt for prompt in suite.prompts() if prompt.text.strip()])[:limit]
     if not prompts:
-        raise InputError(f"suite {found.info.name!r} has no prompts", expected="at least one prompt")
-    return SuiteDocuments(found.info, [_document(prompt, found.info) for prompt in prompts])
-
-
-def _document(prompt: Prompt, info: SuiteInfo) -> Document:
-    groups: Json = {group.axis: group.name for group in prompt.groups}
-    mark: Json = {
-        "suite": info.name,
-        "version": info.version,
-        "digest": info.digest,
-        "prompt": prompt.text,
-        "cluster": prompt.cluster,
-        "template": prompt.template_id,
-        "groups": groups,
-        "baselines": dict(info.baselines),
-        "mentions": [asdict(one) for one in prompt.mentions],
-        "stop": info.spec.stop,
-    }
-    return {"id": prompt.id, "prompt": prompt.text, MARK_KEY: mark}
+        raise InputError(f"suite {info.name!r} has no prompts", expected="at least one prompt")
+    documents: list[Document] = []
+    for prompt in prompts:
+        mark: Json = {
+            "suite": info.name,
+            "version": info.version,
+            "digest": info.digest,
+            "prompt": prompt.text,
+            "cluster": prompt.cluster,
+            "template": prompt.template_id,
+            "groups": {group.axis: group.name for group in prompt.groups},
+            "baselines": dict(info.baselines),
+            "mentions": [asdict(one) for one in prompt.mentions],
+            "stop": info.spec.stop,
+        }
+        documents.append({"id": prompt.id, "prompt": prompt.text, MARK_KEY: mark})
+    return SuiteDocuments(info, documents)

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evenhand.audits.analysis.quantities import Quantity
 from evenhand.audits.loaded_run import FinishedRun, load_run
 from evenhand.audits.run_setup import SILENT_PROGRESS
 from evenhand.audits.score import ArrowTable, score
@@ -27,14 +26,11 @@ from evenhand.run_options import RunOptions, ScoreOptions
 from evenhand.store.run import Run
 
 _ROW = re.compile(r"row (\d+)")
-_SELECTED = OutputInfo("prediction", "label", "more rows are given a 1", labels=("not_selected", "selected"))
-_JUDGED = (
+_OUTPUTS = (
+    OutputInfo("prediction", "label", "more rows are given a 1", labels=("not_selected", "selected")),
     OutputInfo("agreement", "label", "more predictions are right", labels=("wrong", "correct")),
     OutputInfo(
-        "negatives",
-        "label",
-        "more rows that are 0 are given a 1",
-        labels=("true_negative", "false_positive"),
+        "negatives", "label", "more rows that are 0 are given a 1", labels=("true_negative", "false_positive")
     ),
     OutputInfo(
         "positives", "label", "more rows that are 1 are given a 1", labels=("false_negative", "true_positive")
@@ -42,16 +38,11 @@ _JUDGED = (
 )
 
 
-def format_row(number: int, texts: Sequence[str] | None) -> str:
-    """What stands for a row: its number, by which its prediction is found, then its text."""
-    return f"row {number}" + (f": {texts[number]}" if texts is not None else "")
-
-
 class PredictionMetric:
     """The metric that looks a row's prediction up."""
 
     def __init__(self, y_true: Sequence[float] | None, y_pred: Sequence[float]) -> None:
-        """The predictions, and what is true where it is known."""
+        """The predictions, and what is true if known."""
         self._pred = _flags(y_pred, "y_pred")
         self._true = None if y_true is None else _flags(y_true, "y_true")
         if self._true is not None and len(self._true) != len(self._pred):
@@ -64,7 +55,7 @@ class PredictionMetric:
         self.info = MetricInfo(
             name="predictions",
             version="1",
-            outputs=(_SELECTED, *_JUDGED) if judged else (_SELECTED,),
+            outputs=_OUTPUTS if judged else _OUTPUTS[:1],
             summary="what a classifier predicted, by group",
             primary=("selected", *(("correct", "false_positive", "true_positive") if judged else ())),
             null_when="the rate does not speak of the row: a false positive is a row that is 0",
@@ -72,53 +63,43 @@ class PredictionMetric:
             cheap=True,
         )
 
-    @property
-    def rows(self) -> int:
-        """How many predictions there are."""
-        return len(self._pred)
-
     def columns(self) -> dict[str, list[str]]:
         """The predictions as columns, so that other predictions are another run."""
         known = {"y_pred": self._pred, "y_true": self._true}
-        return {
-            name: [str(value) for value in values] for name, values in known.items() if values is not None
-        }
+        return {name: list(map(str, values)) for name, values in known.items() if values is not None}
 
     def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
         """The prediction of each row, and whether it is right."""
-        return [self._row(text.text) for text in texts]
-
-    def _row(self, text: str) -> Mapping[str, Value]:
-        found = _ROW.match(text)
-        if found is None:
-            raise ValueError("no row of the predictions")
-        number = int(found[1])
-        pred = self._pred[number]
-        values = {"prediction": _label(_SELECTED, pred)}
-        if self._true is None:
-            return values
-        true = self._true[number]
-        agreement, negatives, positives = _JUDGED
-        values["agreement"] = _label(agreement, int(pred == true))
-        values["negatives"] = Value(None, None, "not a negative") if true else _label(negatives, pred)
-        values["positives"] = _label(positives, pred) if true else Value(None, None, "not a positive")
-        return values
+        rows: list[Mapping[str, Value]] = []
+        for text in texts:
+            match = _ROW.match(text.text)
+            if match is None:
+                raise ValueError("no row of the predictions")
+            number = int(match[1])
+            values = {"prediction": self._pred[number]}
+            if self._true is not None:
+                pred, true = self._pred[number], self._true[number]
+                values |= {"agreement": int(pred == true), "positives" if true else "negatives": pred}
+            rows.append({output.name: _to_value(output, values) for output in self.info.outputs})
+        return rows
 
 
-def _label(output: OutputInfo, value: int) -> Value:
-    return Value(float(value), output.labels[value])
+def _to_value(output: OutputInfo, values: Mapping[str, int]) -> Value:
+    if output.name not in values:
+        return Value(None, None, f"not a {output.name.removesuffix('s')}")
+    return Value(float(values[output.name]), output.labels[values[output.name]])
 
 
 def _flags(values: Sequence[float], name: str) -> list[int]:
-    found = np.asarray(values)
-    other = found[~np.isin(found, (0, 1))]
-    if found.ndim != 1 or found.size == 0 or other.size:
+    flags = np.asarray(values)
+    other = flags[~np.isin(flags, (0, 1))]
+    if flags.ndim != 1 or flags.size == 0 or other.size:
         raise InputError(
             f"{name} holds {other[0]}" if other.size else f"{name} is no list of numbers",
             expected="one 0 or 1 a row",
             fix="compare one class with the rest, or cut scores at a threshold",
         )
-    return [int(value) for value in found]
+    return [int(value) for value in flags]
 
 
 Floats = npt.NDArray[np.float64]
@@ -127,7 +108,7 @@ Features = Mapping[str, Sequence[object]] | Sequence[object] | ArrowTable
 
 
 class FrameInputs(NamedTuple):
-    """What `MetricFrame` takes beside its metrics: ``MetricFrame(metrics=.., **inputs._asdict())``."""
+    """The inputs of `MetricFrame` besides its metrics: ``MetricFrame(metrics=.., **inputs._asdict())``."""
 
     y_true: Floats
     """NaN where no truth was given: metrics that read predictions alone do not look at it, others refuse."""
@@ -143,7 +124,7 @@ def frame_inputs(
     axis: str | Sequence[str] | None = None,
     truth: Mapping[str, float] | None = None,
 ) -> FrameInputs:
-    """One entry a text of a run that has a value, and a group on every axis that is asked for.
+    """One entry a text of a run that has a value, and a group on every requested axis.
 
     Args:
         run: A run of ``audit``, ``score`` or ``probe``, or its folder.
@@ -153,24 +134,28 @@ def frame_inputs(
         truth: Text id to what is true of the text, such as the majority of people's labels.
     """
     loaded = load_run(run if isinstance(run, Run) else Run.open(run))
-    quantity = _quantity(loaded, output)
-    features = _features(loaded, [axis] if isinstance(axis, str) else axis)
+    quantities = {f"{item.metric}.{item.output}": item for item in loaded.quantities}
+    if output not in quantities:
+        raise UnknownNameError(
+            f"the run has no output {output!r}", expected=", ".join(quantities), fix="name one of these"
+        )
+    values, features = quantities[output].values, _features(loaded, [axis] if isinstance(axis, str) else axis)
     # The sentences of a probe are their own texts.
     ids = loaded.prompt_ids if loaded.is_probe else loaded.run.table("generations")["id"].to_list()
     known = [truth.get(name, np.nan) for name in ids] if truth else [np.nan] * len(ids)
-    kept = ~np.isnan(quantity.values) & ~np.isnan(known if truth else 0.0)
+    usable = ~np.isnan(values) & ~np.isnan(known if truth else 0.0)
     for names in features.values():
-        kept &= names != ""
-    if not kept.any():
+        usable &= names != ""
+    if not usable.any():
         raise InputError(
             f"no text has a value of {output!r} and a group on every one of {', '.join(features)}",
             expected="an output with values, axes that one text speaks of, and truth by the ids of texts",
             fix="name one axis, or look at the null_reason in the run's scores",
         )
     return FrameInputs(
-        np.asarray(known, dtype=np.float64)[kept],
-        quantity.values[kept],
-        {name: names[kept] for name, names in features.items()},
+        np.asarray(known, dtype=np.float64)[usable],
+        values[usable],
+        {name: names[usable] for name, names in features.items()},
     )
 
 
@@ -195,18 +180,21 @@ def score_predictions(
         y_pred: What was predicted, 0 or 1.
         sensitive_features: Axis to a group a row, a table of such columns, or one such column.
         texts: What the rows are about, shown in the report.
-        cluster: What belongs together, such as the person a row is about; else each row by itself.
+        cluster: What belongs together, such as the person a row is about; else each row is its own cluster.
         progress: Where long steps say how far they are.
         options: Those every run shares, such as ``baseline``, ``out`` and ``level``.
     """
     metric = PredictionMetric(y_true, y_pred)
-    shown = None if texts is None else _strings(texts, metric.rows, "texts")
-    columns = {"text": [format_row(number, shown) for number in range(metric.rows)], **metric.columns()}
+    columns = metric.columns()
+    rows = len(columns["y_pred"])
+    # What stands for a row: its number, by which its prediction is looked up, then its text.
+    shown = [""] * rows if texts is None else [f": {text}" for text in _strings(texts, rows, "texts")]
+    columns = {"text": [f"row {number}{text}" for number, text in enumerate(shown)], **columns}
     groups = _to_columns(sensitive_features)
     for number, (axis, names) in enumerate(groups.items()):
-        columns[f"group {number}"] = _strings(names, metric.rows, f"sensitive feature {axis!r}")
+        columns[f"group {number}"] = _strings(names, rows, f"sensitive feature {axis!r}")
     if cluster is not None:
-        columns["cluster"] = _strings(cluster, metric.rows, "cluster")
+        columns["cluster"] = _strings(cluster, rows, "cluster")
     given: ScoreOptions = {
         **cast(ScoreOptions, options),
         "group": {axis: f"group {number}" for number, axis in enumerate(groups)},
@@ -214,15 +202,6 @@ def score_predictions(
         "cluster": "cluster" if cluster is not None else None,
     }
     return score(pl.DataFrame(columns), progress=progress, **given)
-
-
-def _quantity(loaded: FinishedRun, output: str) -> Quantity:
-    known = {f"{one.metric}.{one.output}": one for one in loaded.quantities}
-    if output not in known:
-        raise UnknownNameError(
-            f"the run has no output {output!r}", expected=", ".join(known), fix="name one of these"
-        )
-    return known[output]
 
 
 def _features(loaded: FinishedRun, wanted: Sequence[str] | None) -> dict[str, Names]:
@@ -268,11 +247,11 @@ def _strings(values: Sequence[object], rows: int, what: str) -> list[str]:
                 expected="one value a row",
                 fix="hand several features over as a table, or as a mapping of axis to column",
             )
-    return ["" if _missing(cell) else str(cell) for cell in cells]
+    return ["" if _is_missing(cell) else str(cell) for cell in cells]
 
 
-def _missing(cell: object) -> bool:
+def _is_missing(cell: object) -> bool:
     """Whether a cell is None, NaN, NaT or NA: a row without a group has no group, and these are not names."""
-    # NaN is not equal to itself, and whether pandas' NA is cannot be told.
+    # NaN is not equal to itself, and pandas' NA is neither equal nor unequal.
     same: object = cell == cell
     return cell is None or not (same is True or same is np.True_)

@@ -17,18 +17,9 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, mean, metric, scorer, stderr
 from inspect_ai.solver import TaskState, generate, system_message
 
-from evenhand.adapters.answer_scoring import (
-    AnswerScorer,
-    AnswerText,
-    MeasuredOutputs,
-    OutputChoice,
-    to_answer,
-    to_documents,
-)
+from evenhand.adapters.answer_scoring import AnswerScorer, OutputChoice, to_answer, to_documents
 from evenhand.audits.score import DEFAULT_METRICS
 from evenhand.core.digests import Json
-from evenhand.core.protocols import Suite
-from evenhand.core.records import GenerationSpec
 from evenhand.logs.log_records import MARK_KEY
 from evenhand.models.openai_format import INSTRUCTION
 
@@ -43,7 +34,8 @@ def by_group() -> Metric:
         cells: dict[str, list[float]] = {}
         for one in scores:
             value = one.score.as_float()
-            for axis, group in _groups(one).items() if not math.isnan(value) else ():
+            groups = cast("Mapping[str, str]", (one.score.metadata or {}).get(_GROUPS, {}))
+            for axis, group in groups.items() if not math.isnan(value) else ():
                 cells.setdefault(f"{axis}={group}", []).append(value)
         return {name: sum(values) / len(values) for name, values in sorted(cells.items())}
 
@@ -76,10 +68,18 @@ def inspect_scorer(
         # In a thread: a model that reads a text must not hold up the answers that are under way.
         text = state.output.completion
         refused = any(choice.stop_reason == "content_filter" for choice in state.output.choices[:1])
-        answer = _answer("" if refused else text, state.metadata)
-        measured = (await asyncio.to_thread(measurer.measure, [answer]))[0]
+        mark = state.metadata.get(MARK_KEY)
+        mark = mark if isinstance(mark, Mapping) else {}
+        answer = to_answer("" if refused else text, mark)
+        numbers = (await asyncio.to_thread(measurer.measure, [answer]))[0]
+        # Axis to group: by the keys that were named, else as the mark of a suite's task says.
+        own = {} if keys else mark.get(_GROUPS)
+        groups: Mapping[str, Json] = own if isinstance(own, Mapping) else {}
+        named = {**groups, **{axis: state.metadata.get(key) for axis, key in keys.items()}}
         return Score(
-            value=_value(measured), answer=text, metadata={_GROUPS: _read_groups(state.metadata, keys)}
+            value={name: math.nan if value is None else value for name, value in numbers.items()},
+            answer=text,
+            metadata={_GROUPS: {axis: str(name) for axis, name in named.items() if name is not None}},
         )
 
     return score
@@ -99,17 +99,12 @@ def inspect_task(
 
     Args:
         suite: A name such as ``starter`` or ``templates:FILE``.
-        metrics: What is measured; the suite's own list where it is not given.
+        metrics: What is measured (default: the suite's own list).
         limit: So many prompts, spread over the groups.
-        samples: Texts a prompt; the suite's own number where it is not given.
+        samples: Texts per prompt (default: the suite's own number).
     """
-    return _task(suite, metrics, limit, samples)
-
-
-def _task(
-    suite: str | Suite, metrics: str | Sequence[str] | None, limit: int | None, samples: int | None
-) -> Task:
     info, rows = to_documents(suite, limit=limit)
+    spec = info.spec
     dataset = MemoryDataset(
         [
             Sample(id=str(row["id"]), input=str(row["prompt"]), metadata={MARK_KEY: row[MARK_KEY]})
@@ -122,32 +117,6 @@ def _task(
         # A chat model answers a sentence that breaks off; it is asked to go on instead, as endpoints are.
         solver=[system_message(INSTRUCTION), generate()],
         scorer=inspect_scorer(metrics=metrics or info.metrics),
-        epochs=Epochs(samples or info.spec.samples, "mean"),
-        config=_config(info.spec),
+        epochs=Epochs(samples or spec.samples, "mean"),
+        config=GenerateConfig(max_tokens=spec.max_new_tokens, temperature=spec.temperature, top_p=spec.top_p),
     )
-
-
-def _config(spec: GenerationSpec) -> GenerateConfig:
-    return GenerateConfig(max_tokens=spec.max_new_tokens, temperature=spec.temperature, top_p=spec.top_p)
-
-
-def _answer(text: str, metadata: Mapping[str, Json]) -> AnswerText:
-    mark = metadata.get(MARK_KEY)
-    return to_answer(text, mark if isinstance(mark, Mapping) else None)
-
-
-def _value(measured: MeasuredOutputs) -> dict[str, float]:
-    return {name: float("nan") if value is None else value for name, value in measured.items()}
-
-
-def _read_groups(metadata: Mapping[str, Json], keys: Mapping[str, str]) -> dict[str, str]:
-    """Axis to group: by the keys that were named, else as the mark of a suite's task says."""
-    mark = metadata.get(MARK_KEY)
-    own = mark.get(_GROUPS) if not keys and isinstance(mark, Mapping) else None
-    found: Mapping[str, Json] = own if isinstance(own, Mapping) else {}
-    named = {**found, **{axis: metadata.get(key) for axis, key in keys.items()}}
-    return {axis: str(name) for axis, name in named.items() if name is not None}
-
-
-def _groups(one: SampleScore) -> Mapping[str, str]:
-    return cast("Mapping[str, str]", (one.score.metadata or {}).get(_GROUPS, {}))

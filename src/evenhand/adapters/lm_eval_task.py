@@ -1,23 +1,164 @@
-"""What an exported task does inside lm-eval: hand over prompts, measure answers, put numbers together."""
+"""A suite as a task that lm-evaluation-harness runs: ``export_task`` writes it.
+
+Inside lm-eval the task hands over prompts, measures answers and aggregates their numbers.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from evenhand.adapters.answer_scoring import AnswerScorer, AnswerText, MeasuredOutputs, to_answer
+from evenhand.adapters.answer_scoring import AnswerScorer, MeasuredOutputs, to_answer, to_documents
+from evenhand.audits.run_setup import RunPlan, metric_names
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
+from evenhand.core.options import checks_options
+from evenhand.core.protocols import Suite
 from evenhand.core.regular_files import read_text
 from evenhand.logs.log_records import MARK_KEY
+from evenhand.run_options import TaskOptions
+from evenhand.store.atomic_writes import remove_temporary, storage_errors, write_text
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
 Doc = Mapping[str, Json]
+
+
+_MODULE = '''"""Functions of an lm-eval task; written by `evenhand export-task`."""
+
+from pathlib import Path
+
+from evenhand.adapters.lm_eval_task import gap, mean, open_task
+
+_TASK = open_task(Path(__file__).with_suffix(".json"))
+
+
+def load(**_):
+    """The prompts."""
+    return _TASK.load()
+
+
+def measure(resps, docs):
+    """The answers, measured all at once."""
+    return _TASK.measure(resps, docs)
+
+
+def results(doc, results):
+    """The numbers of one prompt."""
+    return _TASK.results(doc, results)
+'''
+
+
+class LmEvalExport:
+    """A task that is ready to be written: three files of one name in a folder."""
+
+    def __init__(self, suite: str | Suite, folder: Path | str, options: TaskOptions) -> None:
+        """The task of a suite; see `export_task`."""
+        self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InputError(f"{self.folder} is a file", expected="a folder", fix="name another one")
+        self._info, self._rows = to_documents(suite, limit=options["limit"], offline=options["offline"])
+        self._metrics = metric_names(options["metrics"]) or self._info.metrics
+        self._names = AnswerScorer(self._metrics).names
+        self._samples = options["samples"] or self._info.spec.samples
+        self.name = f"evenhand_{re.sub(r'[^A-Za-z0-9]+', '_', self._info.name).strip('_')}"
+
+    def plan(self) -> RunPlan:
+        """What will be written."""
+        return RunPlan(
+            title=f"export-task {self._info.name}",
+            lines=(
+                f"task    {self.name}: {len(self._rows):,} prompts, {self._samples} texts each",
+                f"metrics {', '.join(self._metrics)}",
+                f"folder  {self.folder}",
+                f"then    lm_eval --include_path {self.folder} --tasks {self.name} --log_samples "
+                "--output_path OUT",
+                f"        evenhand score OUT/*/samples_{self.name}_*.jsonl",
+            ),
+            folder=self.folder,
+        )
+
+    def run(self) -> Path:
+        """The YAML file, written with its prompts and functions beside it."""
+        with storage_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{self.name}.yaml"
+        contents: Json = {"metrics": list(self._metrics), "documents": self._rows}
+        remove_temporary(self.folder)
+        write_text(path.with_suffix(".json"), json.dumps(contents, ensure_ascii=False))
+        write_text(path.with_suffix(".py"), _MODULE)
+        # Last: lm-eval finds a task by this file, and a task that is found is whole.
+        write_text(path, self._to_yaml())
+        return path
+
+    def _to_yaml(self) -> str:
+        # JSON is YAML, and needs no library to be written; functions have a tag of lm-eval's own.
+        function = f"!function {self.name}."
+        metrics = "".join(
+            f"  - {{metric: {json.dumps(name + end)}, aggregation: {function}{how}, "
+            "higher_is_better: false}\n"
+            for name in self._names
+            for end, how in (("", "mean"), (".gap", "gap"))
+        )
+        spec = self._info.spec
+        sampling: dict[str, Json] = {"until": [], "max_gen_toks": spec.max_new_tokens, "do_sample": False}
+        if spec.temperature > 0:
+            sampling["do_sample"] = True
+            sampling |= {"temperature": spec.temperature, "top_k": spec.top_k, "top_p": spec.top_p}
+        settings = ", ".join(
+            f"{json.dumps(key)}: {_to_yaml_scalar(value)}" for key, value in sampling.items()
+        )
+        return (
+            f"task: {self.name}\n"
+            f"custom_dataset: {function}load\n"
+            "test_split: test\n"
+            "output_type: generate_until\n"
+            'doc_to_text: "{{prompt}}"\n'
+            'doc_to_target: ""\n'
+            'target_delimiter: ""\n'
+            "num_fewshot: 0\n"
+            f"repeats: {self._samples}\n"
+            f"generation_kwargs: {{{settings}}}\n"
+            "filter_list:\n"
+            "  - name: evenhand\n"
+            f"    filter: [{{function: custom, filter_fn: {function}measure}}]\n"
+            f"process_results: {function}results\n"
+            f"metric_list:\n{metrics}"
+            f"metadata: {{version: {json.dumps(self._info.version)}}}\n"
+        )
+
+
+def _to_yaml_scalar(value: Json) -> str:
+    """A value as JSON that YAML reads alike: to YAML 1.1, ``1e-05`` without a point is no number."""
+    text = json.dumps(value)
+    return text.replace("e", ".0e") if isinstance(value, float) and "." not in text else text
+
+
+@checks_options
+def export_task(suite: str | Suite, folder: Path | str, **options: Unpack[TaskOptions]) -> Path:
+    """The YAML file of an lm-eval task that asks a suite's prompts and measures the answers.
+
+    lm-eval then prints the mean of every number, and as ``.gap`` the widest difference between two groups of
+    one axis: a first look, without an interval. ``evenhand score`` on the samples it logs gives intervals,
+    tests and a report; groups, clusters, baselines and masks are in the samples.
+
+    Args:
+        suite: A name such as ``starter`` or ``templates:FILE``, or a suite.
+        folder: Where the files go; a task of the same suite in it is replaced.
+        options: Those of ``evenhand export-task``.
+    """
+    return prepare(suite, folder, **options).run()
+
+
+@checks_options
+def prepare(suite: str | Suite, folder: Path | str, **options: Unpack[TaskOptions]) -> LmEvalExport:
+    """A task with its prompts read, so that ``plan`` can be shown before ``run``."""
+    return LmEvalExport(suite, folder, options)
 
 
 class Part(TypedDict):
@@ -41,7 +182,7 @@ class LmEvalTask:
                 expected="the file as `evenhand export-task` wrote it",
                 fix="export the task again",
             ) from error
-        self._measurer: AnswerScorer | None = None
+        self._scorer: AnswerScorer | None = None
 
     def load(self) -> dict[str, Dataset]:
         """The prompts as the split ``test``."""
@@ -50,7 +191,7 @@ class LmEvalTask:
         return {"test": Dataset.from_list(self._documents)}
 
     def measure(self, resps: Iterable[Sequence[str]], docs: Sequence[Doc]) -> list[list[str]]:
-        """The answers as they are, measured in one go: `results` is asked for one prompt at a time."""
+        """The answers as they are, measured in one go: lm-eval calls `results` prompt by prompt."""
         texts = [list(answers) for answers in resps]
         self._measure_answers(texts, docs)
         return texts
@@ -58,27 +199,30 @@ class LmEvalTask:
     def results(self, doc: Doc, results: Sequence[Sequence[str]]) -> dict[str, float | Part | None]:
         """For every number the mean over the answers of a prompt, and what its gap is made of."""
         measured = self._measure_answers(results, [doc] * len(results))
-        groups = _groups(doc)
-        found: dict[str, float | Part | None] = {}
+        mark = doc.get(MARK_KEY)
+        listed = mark.get("groups") if isinstance(mark, Mapping) else None
+        # A table of prompts has a column for every axis: null where a prompt does not speak of it.
+        named = listed.items() if isinstance(listed, Mapping) else ()
+        groups = {axis: str(name) for axis, name in named if name}
+        numbers: dict[str, float | Part | None] = {}
         for name in self._open_scorer().names:
             value = mean(one[name] for one in measured)
-            found[name] = value
-            found[f"{name}.gap"] = Part(value=value, groups=groups)
-        return found
+            numbers |= {name: value, f"{name}.gap": Part(value=value, groups=groups)}
+        return numbers
 
     def _measure_answers(self, texts: Sequence[Sequence[str]], docs: Sequence[Doc]) -> list[MeasuredOutputs]:
-        answers: list[AnswerText] = [
+        answers = [
             to_answer(text, mark if isinstance(mark := doc.get(MARK_KEY), Mapping) else None)
-            for doc, several in zip(docs, texts, strict=True)
-            for text in several
+            for doc, answers in zip(docs, texts, strict=True)
+            for text in answers
         ]
         return self._open_scorer().measure(answers)
 
     def _open_scorer(self) -> AnswerScorer:
         # Made when it is first used: lm-eval opens every task to list it.
-        if self._measurer is None:
-            self._measurer = AnswerScorer(self._metrics)
-        return self._measurer
+        if self._scorer is None:
+            self._scorer = AnswerScorer(self._metrics)
+        return self._scorer
 
 
 @lru_cache(maxsize=8)
@@ -110,10 +254,3 @@ def gap(parts: Iterable[Part]) -> float | None:
                 cells.setdefault(axis, {}).setdefault(group, []).append(part["value"])
     means = [[sum(cell) / len(cell) for cell in groups.values()] for groups in cells.values()]
     return max((max(values) - min(values) for values in means if len(values) > 1), default=None)
-
-
-def _groups(doc: Doc) -> dict[str, str]:
-    mark = doc.get(MARK_KEY)
-    groups = mark.get("groups") if isinstance(mark, Mapping) else None
-    # A table of prompts has a column for every axis: null where a prompt does not speak of it.
-    return {axis: str(name) for axis, name in groups.items() if name} if isinstance(groups, Mapping) else {}

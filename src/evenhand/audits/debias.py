@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Unpack, cast
 
 from evenhand.audits.audit import AuditJob
 from evenhand.audits.audit import prepare as prepare_audit
-from evenhand.audits.mitigation_options import DebiasOptions, MitigationOptions, TradeoffOptions
+from evenhand.audits.options import DebiasOptions, MitigationOptions, TradeoffOptions
 from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, describe_split_words
 from evenhand.config import resolve_config
 from evenhand.core import registry
@@ -43,7 +43,7 @@ class WrittenText(NamedTuple):
     sample: int
     text: str | None
     vanilla: str | None
-    """None where it was not asked for, or failed."""
+    """None without ``vanilla``, or where it failed."""
     failure: str | None
 
 
@@ -91,13 +91,14 @@ class DebiasJob:
         requests = [
             Request(digest([prompt]), prompt, tuple(range(self.spec.samples))) for prompt in self.prompts
         ]
-        found = _generate_all(self.mitigated_model, requests, self.spec)
+        written = _generate_all(self.mitigated_model, requests, self.spec)
         own = _generate_all(self.plain_model, requests, self.spec) if self.vanilla else {}
-        texts = [
-            _pair_texts(item.text, sample, found[item.id, sample], own.get((item.id, sample)))
-            for item in requests
-            for sample in item.samples
-        ]
+        texts = []
+        for item in requests:
+            for sample in item.samples:
+                text, vanilla = written[item.id, sample], own.get((item.id, sample))
+                plain = vanilla.text if vanilla else None
+                texts.append(WrittenText(item.text, sample, text.text, plain, text.failure))
         return DebiasResult(tuple(texts), None)
 
 
@@ -115,10 +116,18 @@ def debias(
 @checks_options
 def prepare(model: str | Model = "builtin", **options: Unpack[DebiasOptions]) -> DebiasJob:
     """A writing with everything loaded and checked, so that ``plan`` can be shown before ``run``."""
-    mode, prompts, suite = options["mode"], _prompts(options["prompt"]), options["suite"]
-    _check(mode, prompts, suite)
+    mode, prompts, suite = options["mode"], options["prompt"] or (), options["suite"]
+    prompts = (prompts,) if isinstance(prompts, str) else tuple(prompts)
+    check_mode(mode)
+    if bool(prompts) == (suite is not None):
+        raise InputError(
+            "both a prompt and a suite were given" if prompts else "neither a prompt nor a suite was given",
+            expected="one of the two",
+            fix='for example --prompt "About voting, people from Texas will", or --suite political',
+        )
     _check_used(options)
-    shared = _to_audit_options(options)
+    audited = fields_of(AuditOptions).keys() - {"suite"}
+    shared = cast(AuditOptions, {name: value for name, value in options.items() if name in audited})
     settings = resolve_config(shared, model={"name": model if isinstance(model, str) else None})
     plain = (
         registry.create_model(settings.model, settings.model_options, settings.execution())
@@ -143,38 +152,24 @@ def mitigation_options(given: DebiasOptions | TradeoffOptions) -> dict[str, Opti
     return {**cast("dict[str, Option]", own), **(given["options"] or {})}
 
 
-def _to_audit_options(options: DebiasOptions) -> AuditOptions:
-    """What an audit takes too, the suite left out."""
-    taken = fields_of(AuditOptions).keys() - {"suite"}
-    return {name: value for name, value in options.items() if name in taken}  # type: ignore[return-value]
-
-
-def _prompts(given: str | Sequence[str] | None) -> tuple[str, ...]:
-    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
-
-
-def _check(mode: str, prompts: Sequence[str], suite: object) -> None:
+def check_mode(mode: str) -> None:
+    """An error for a mode that there is not."""
     if mode not in MODES:
         raise InputError(f"there is no mode {mode!r}", expected=", ".join(MODES), fix="name one of these")
-    if bool(prompts) == (suite is not None):
-        raise InputError(
-            "both a prompt and a suite were given" if prompts else "neither a prompt nor a suite was given",
-            expected="one of the two",
-            fix='for example --prompt "About voting, people from Texas will", or --suite political',
-        )
 
 
 def _check_used(options: DebiasOptions) -> None:
     """An error for an option that prompts, or suites, have no use for."""
-    what, names = ("prompts", _OF_SUITES) if options["suite"] is None else ("suites", _OF_PROMPTS)
+    of_prompts = options["suite"] is None
+    kind, other = ("prompts", "suite") if of_prompts else ("suites", "prompt")
+    names = _OF_SUITES if of_prompts else _OF_PROMPTS
     given: Mapping[str, object] = options
     if unused := [name for name in names if given[name] not in (None, False)]:
-        flags = ", ".join(fields_of(DebiasOptions)[name].flag for name in unused)
+        flags = {name: fields_of(DebiasOptions)[name].flag for name in names}
         raise InputError(
-            f"{flags}, and the texts are of {what}",
-            expected=", ".join(fields_of(DebiasOptions)[name].flag for name in names)
-            + f" only for {'suites' if what == 'prompts' else 'prompts'}",
-            fix="leave it out, or give --suite" if what == "prompts" else "leave it out, or give --prompt",
+            f"{', '.join(flags[name] for name in unused)}, and the texts are of {kind}",
+            expected=f"{', '.join(flags.values())} only for {other}s",
+            fix=f"leave it out, or give --{other}",
         )
 
 
@@ -182,7 +177,3 @@ def _generate_all(
     model: Model, requests: Sequence[Request], spec: GenerationSpec
 ) -> dict[tuple[str, int], Completion]:
     return {(item.request_id, item.sample): item for item in model.generate(requests, spec)}
-
-
-def _pair_texts(prompt: str, sample: int, found: Completion, own: Completion | None) -> WrittenText:
-    return WrittenText(prompt, sample, found.text, own.text if own else None, found.failure)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Unpack
+from typing import Unpack, get_args
 
 from evenhand.audits.analysis.gate_rules import (
     GateCheck,
@@ -14,15 +15,13 @@ from evenhand.audits.analysis.gate_rules import (
     add_required_growth,
     check_changes,
     check_gaps,
-    count_verdicts,
-    expected_false_failures,
     reversals,
 )
 from evenhand.audits.analysis.paired_runs import pair_runs
 from evenhand.audits.analysis.run_changes import RunComparer
 from evenhand.audits.loaded_run import check_has_comparisons, load_run
+from evenhand.audits.options import GateOptions
 from evenhand.audits.report.gate_formats import to_annotations, to_junit
-from evenhand.audits.result_options import GateOptions
 from evenhand.config import resolve_config
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
@@ -54,7 +53,8 @@ class GateResult:
     @property
     def counts(self) -> Mapping[GateVerdict, int]:
         """How many checks have each answer."""
-        return count_verdicts(self.checks)
+        counts = Counter(check.verdict for check in self.checks)
+        return {verdict: counts[verdict] for verdict in get_args(GateVerdict)}
 
     @property
     def exit_code(self) -> int:
@@ -65,7 +65,7 @@ class GateResult:
     @property
     def expected_false_failures(self) -> float:
         """Checks that would fail by chance at most, if every gap stood exactly at its limit."""
-        return expected_false_failures(self.checks, level=self.level)
+        return (1 - self.level) / 2 * len(self.checks)
 
     def junit(self) -> str:
         """The checks as JUnit XML."""
@@ -81,7 +81,7 @@ def gate(run: Run | Path | str, **options: Unpack[GateOptions]) -> GateResult:
     """Whether the gaps of a run keep their limits: each check passes, fails, or cannot tell.
 
     Limits are written ``METRIC[.OUTPUT] AXIS[=GROUP] LIMIT``. ``max`` limits the size of a gap; ``worse``
-    limits how much wider it may be than in ``baseline_run``, on the side where it is now. What is not given
+    limits how much wider it may be than in ``baseline_run``, on its present side. What is not given
     comes from ``[gate]`` of the settings file. A limit that no comparison falls under is an error.
     """
     with run_errors(run):
@@ -93,28 +93,27 @@ def _run_gate(run: Run | Path | str, options: GateOptions) -> GateResult:
     check_has_comparisons(opened)
     settings = resolve_config({"config": options["config"]}).options
     earlier = options.get("baseline_run") or settings["baseline_run"]
-    limits = _rules(options.get("max") or settings["max"], options.get("worse") or settings["worse"], earlier)
+    rules = _rules(options.get("max") or settings["max"], options.get("worse") or settings["worse"], earlier)
     level = float(opened.manifest["identity"].get("compare", {}).get("level", 0.95))
     names = [field.name for field in fields(Comparison)]
     rows = [Comparison(**row) for row in opened.table("comparisons").select(names).iter_rows(named=True)]
-    checks = check_gaps([rule for rule in limits if rule.kind == "gap"], rows)
+    checks = check_gaps([rule for rule in rules if rule.kind == "gap"], rows)
     warnings: tuple[str, ...] = ()
     loaded = None
     if earlier is not None:
         loaded = load_run(opened)
         joined = pair_runs([load_run(earlier if isinstance(earlier, Run) else Run.open(earlier)), loaded])
         changes = RunComparer(joined, level=level).list_changes()
-        checks += check_changes([rule for rule in limits if rule.kind == "worse"], changes)
+        checks += check_changes([rule for rule in rules if rule.kind == "worse"], changes)
         warnings = (*joined.warnings, *reversals(checks))
     if any(check.verdict == "cannot tell" for check in checks):
         checks = add_required_growth(checks, loaded or load_run(opened), level=level)
     strict = options.get("strict")
-    found = GateResult(
-        opened, tuple(checks), settings["strict"] if strict is None else strict, level, warnings
-    )
+    strict = settings["strict"] if strict is None else strict
+    result = GateResult(opened, tuple(checks), strict, level, warnings)
     if path := options["junit"]:
-        write_text(Path(path), found.junit())
-    return found
+        write_text(Path(path), result.junit())
+    return result
 
 
 def _rules(limits: Sequence[str], worse: Sequence[str], earlier: object) -> list[GateRule]:
@@ -126,11 +125,11 @@ def _rules(limits: Sequence[str], worse: Sequence[str], earlier: object) -> list
         )
     if earlier is not None and not worse:
         worse = limits or (f"* * {DEFAULT_MARGIN}",)
+    if not limits and not worse:
+        raise InputError(
+            "the gate has no limit",
+            expected="--max 'METRIC[.OUTPUT] AXIS LIMIT', [gate] in the settings file, or --baseline-run RUN",
+            fix="say what the run must keep",
+        )
     rules = [GateRule.parse(text) for text in limits] + [GateRule.parse(text, "worse") for text in worse]
-    if rules:
-        return list(dict.fromkeys(rules))
-    raise InputError(
-        "the gate has no limit",
-        expected="--max 'METRIC[.OUTPUT] AXIS LIMIT', [gate] in the settings file, or --baseline-run RUN",
-        fix="say what the run must keep",
-    )
+    return list(dict.fromkeys(rules))

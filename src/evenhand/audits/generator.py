@@ -92,21 +92,15 @@ def plan_shards(prompts: int, tiers: Sequence[SampleTier]) -> list[PromptShard]:
     shards: list[PromptShard] = []
     for number, tier in enumerate(tiers):
         end = prompts if tier.limit is None else min(tier.limit, prompts)
-        for start, stop, have in _prompt_ranges(end, tiers[:number]):
-            for first in range(start, stop, SHARD_PROMPTS):
-                if have < tier.samples:
-                    last = min(first + SHARD_PROMPTS, stop)
-                    shards.append(PromptShard(first, last, range(have, tier.samples), number))
+        # Between two bounds all prompts hold the same number of samples already.
+        earlier = [(prompts if item.limit is None else item.limit, item.samples) for item in tiers[:number]]
+        bounds = sorted({0, end, *(min(limit, end) for limit, _ in earlier)})
+        for start, stop in pairwise(bounds):
+            have = max((samples for limit, samples in earlier if limit > start), default=0)
+            for first in range(start, stop, SHARD_PROMPTS) if have < tier.samples else ():
+                last = min(first + SHARD_PROMPTS, stop)
+                shards.append(PromptShard(first, last, range(have, tier.samples), number))
     return shards
-
-
-def _prompt_ranges(end: int, earlier: Sequence[SampleTier]) -> Iterator[tuple[int, int, int]]:
-    """Stretches of prompts up to ``end`` that hold the same number of samples already."""
-    bounds = {0, end} | {min(tier.limit, end) for tier in earlier if tier.limit is not None}
-    ordered = sorted(bounds)
-    for start, stop in pairwise(ordered):
-        held = [tier.samples for tier in earlier if tier.limit is None or tier.limit > start]
-        yield start, stop, max(held, default=0)
 
 
 def _words(tier: SampleTier) -> str:
@@ -129,7 +123,7 @@ class ParallelModel(Model, Protocol):
 
 
 class _ShardRequest(NamedTuple):
-    """A shard of the plan."""
+    """A shard of the plan, with its prompts."""
 
     key: str
     prompts: Sequence[Prompt]
@@ -137,16 +131,9 @@ class _ShardRequest(NamedTuple):
     tier: int
 
     @property
-    def size(self) -> int:
-        return len(self.prompts) * len(self.samples)
-
-    @property
-    def places(self) -> list[tuple[str, int]]:
-        """Request and sample of each text."""
-        return [(prompt.id, sample) for prompt in self.prompts for sample in self.samples]
-
-    def requests(self) -> list[Request]:
-        return [Request(prompt.id, prompt.text, tuple(self.samples)) for prompt in self.prompts]
+    def places(self) -> list[tuple[Prompt, int]]:
+        """Prompt and sample of each text."""
+        return [(prompt, sample) for prompt in self.prompts for sample in self.samples]
 
 
 @dataclass(slots=True)
@@ -156,7 +143,6 @@ class GenerationStats:
     items: int = 0
     failed: int = 0
     new_tokens: int = 0
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,42 +159,57 @@ class TextGenerator:
 
     def run(self, prompts: Sequence[Prompt], shards: Sequence[PromptShard], progress: Progress) -> list[str]:
         """Generate what is missing; returns the keys of the shards, all of them finished."""
-        tally = GenerationStats()
-        keys = [self._shard_key(prompts, shard) for shard in shards]
-        wanted = [
-            _ShardRequest(key, prompts[shard.start : shard.stop], shard.samples, shard.tier)
-            for key, shard in zip(keys, shards, strict=True)
-        ]
-        with progress.step("generating", sum(item.size for item in wanted)) as advance:
-            left: set[str] = set()
-            for item in wanted:
-                if self._is_finished(item.key) or self._copy_from_cache(item, tally):
-                    advance(item.size)
-                else:
-                    left.add(item.key)
-            started = time.perf_counter()
-            for item, completions in self._generate_shards(wanted, left, tally):
-                self._commit(item, self._check_completions(item, completions), tally)
-                tally.seconds = time.perf_counter() - started
-                advance(item.size)
-        self._remember_rate(tally)
-        return keys
+        stats, requests = GenerationStats(), list[_ShardRequest]()
+        identity, sampling = self.model.ref.identity(), self.spec.sampling()
+        for shard in shards:
+            own = prompts[shard.start : shard.stop]
+            key = digest([identity, sampling, [prompt.id for prompt in own], list(shard.samples)])
+            requests.append(_ShardRequest(key, own, shard.samples, shard.tier))
+        with progress.step("generating", sum(len(item.places) for item in requests)) as advance:
+            missing: set[str] = set()
+            for item in requests:
+                if not self._is_finished(item.key):
+                    if completions := self._read_cached(item):
+                        stats.items += len(completions)
+                        self._write_shard(item.key, completions)
+                    else:
+                        missing.add(item.key)
+                        continue
+                advance(len(item.places))
+            started, seconds = time.perf_counter(), 0.0
+            for item, answers in self._generate_shards(requests, missing, stats):
+                self._commit(item, self._check_completions(item, answers), stats)
+                seconds = time.perf_counter() - started
+                advance(len(item.places))
+        if stats.new_tokens and seconds > 1:
+            rate = {throughput_key(self.model, self.spec): stats.new_tokens / seconds}
+            self.cache.put_many("rates", rate)
+        return [item.key for item in requests]
 
     def _generate_shards(
-        self, shards: Sequence[_ShardRequest], left: set[str], tally: GenerationStats
+        self, shards: Sequence[_ShardRequest], missing: set[str], stats: GenerationStats
     ) -> Iterator[tuple[_ShardRequest, Iterable[Completion]]]:
-        """What the model writes for each shard whose key is among those left, as they are done."""
+        """The answers of the model to each missing shard, as they are done."""
         size = self.model.at_once if isinstance(self.model, MaxBatch) else 1
-        groups = [group for group in _group_shards(shards, size) if any(shard.key in left for shard in group)]
-        # All shards of a group: what a text has beside it must not depend on what was finished before.
-        asked = ([request for shard in group for request in shard.requests()] for group in groups)
+        groups = [
+            group for group in _group_shards(shards, size) if any(item.key in missing for item in group)
+        ]
+        # All shards of a group: a text's batch must not depend on what was finished before.
+        requests = (
+            [
+                Request(prompt.id, prompt.text, tuple(item.samples))
+                for item in group
+                for prompt in item.prompts
+            ]
+            for group in groups
+        )
         answers: Iterator[tuple[int, Iterable[Completion]]]
         if isinstance(self.model, ParallelModel):
-            answers = self.model.generate_each(asked, self.spec)
+            answers = self.model.generate_each(requests, self.spec)
         else:
-            answers = ((place, self.model.generate(some, self.spec)) for place, some in enumerate(asked))
+            answers = ((place, self.model.generate(some, self.spec)) for place, some in enumerate(requests))
         for place, completions in answers:
-            yield from _split_by_shard(_count_tokens(completions, tally), groups[place], left)
+            yield from _split_by_shard(_count_tokens(completions, stats), groups[place], missing)
 
     def _is_finished(self, key: str) -> bool:
         if not self.folder.has_shard(STAGE, key):
@@ -218,40 +219,53 @@ class TextGenerator:
         failed = self.folder.read_shards(STAGE, [key]).filter(pl.col("failure").is_not_null())
         return failed.collect().height == 0
 
-    def _copy_from_cache(self, shard: _ShardRequest, tally: GenerationStats) -> bool:
-        """Whether the cache holds the whole shard, which is then committed."""
-        completions = self._read_cached(shard.prompts, shard.samples)
-        if completions is not None:
-            tally.items += len(completions)
-            self.folder.write_shard(STAGE, shard.key, self._table(completions))
-        return completions is not None
-
     def _commit(
-        self, shard: _ShardRequest, completions: Sequence[Completion], tally: GenerationStats
+        self, shard: _ShardRequest, completions: Sequence[Completion], stats: GenerationStats
     ) -> None:
-        tally.items += len(completions)
-        tally.failed += sum(completion.failure is not None for completion in completions)
+        stats.items += len(completions)
+        stats.failed += sum(completion.failure is not None for completion in completions)
         # Before the commit: a shard of failures must be tried again, not kept.
-        self._check_failures(tally, completions)
+        if stats.failed > max(3, self.failure_rate * stats.items):
+            codes = sorted({completion.failure for completion in completions if completion.failure})
+            raise FailureRateError(
+                f"{stats.failed:,} of {stats.items:,} texts failed ({', '.join(codes)})",
+                expected=f"at most {self.failure_rate:.0%}",
+                fix="fix the cause and run the same command again; finished shards are kept",
+            )
         # First the cache: a kill between the two would leave a finished shard it never learns of.
-        self._keep(shard.prompts, completions)
-        self.folder.write_shard(STAGE, shard.key, self._table(completions))
+        prompts = {prompt.id: prompt for prompt in shard.prompts}
+        values: dict[str, Json] = {
+            self._item_key(prompts[item.request_id], item.sample): [
+                item.text,
+                item.finish,
+                item.prompt_tokens,
+                item.new_tokens,
+            ]
+            for item in completions
+            if item.failure is None
+        }
+        self.cache.put_many("generations", values)
+        self._write_shard(shard.key, completions)
 
-    def _check_completions(self, shard: _ShardRequest, completions: Iterable[Completion]) -> list[Completion]:
+    def _check_completions(self, shard: _ShardRequest, answers: Iterable[Completion]) -> list[Completion]:
         """One completion for each request and sample, in their order."""
-        wanted = dict.fromkeys(shard.places)
-        found: dict[tuple[str, int], Completion] = {}
-        for completion in completions:
-            place = (completion.request_id, completion.sample)
-            if place not in wanted or place in found:
+        completions: dict[tuple[str, int], Completion | None] = {
+            (prompt.id, sample): None for prompt, sample in shard.places
+        }
+        for answer in answers:
+            place = (answer.request_id, answer.sample)
+            if completions.get(place, answer) is not None:
                 raise ModelError(
                     f"model {self.model.ref.name!r} answered for {place}, which was "
-                    f"{'answered already' if place in found else 'not asked'}",
+                    f"{'answered already' if place in completions else 'not asked'}",
                     expected="one completion for each request and sample",
                     fix="run `evenhand.testing.check_model` on the back-end",
                 )
-            found[place] = self._cut(completion)
-        return [found.get(place) or Completion(*place, None, None, failure="no_answer") for place in wanted]
+            completions[place] = self._cut(answer)
+        return [
+            completion or Completion(*place, None, None, failure="no_answer")
+            for place, completion in completions.items()
+        ]
 
     def _cut(self, completion: Completion) -> Completion:
         if completion.text is None:
@@ -259,62 +273,32 @@ class TextGenerator:
         if not completion.text.strip():
             # Scored with its prompt, an empty text would pass for a neutral one.
             return replace(completion, text=None, finish=None, failure="empty_text")
-        if self.spec.stop != "sentence":
-            return completion
-        text = cut_first_sentence(completion.text)
-        if text == completion.text:
-            return completion
-        return replace(completion, text=text, finish="sentence")
+        text = cut_first_sentence(completion.text) if self.spec.stop == "sentence" else completion.text
+        return completion if text == completion.text else replace(completion, text=text, finish="sentence")
 
-    def _read_cached(self, prompts: Sequence[Prompt], samples: range) -> list[Completion] | None:
+    def _read_cached(self, shard: _ShardRequest) -> list[Completion] | None:
         """The shard from the cache, if all of it is there: a part would change the batches of the rest."""
-        places = [(prompt, sample) for prompt in prompts for sample in samples]
-        keys = [self._item_key(prompt, sample) for prompt, sample in places]
-        found = self.cache.get_many("generations", keys)
-        if len(found) < len(set(keys)):
+        keys = [self._item_key(prompt, sample) for prompt, sample in shard.places]
+        values = self.cache.get_many("generations", keys)
+        if len(values) < len(set(keys)):
             return None
-        try:
-            return [
-                _from_json(prompt.id, sample, found[key])
-                for (prompt, sample), key in zip(places, keys, strict=True)
-            ]
-        except (TypeError, ValueError):
-            return None  # a value of another shape is a miss
-
-    def _keep(self, prompts: Sequence[Prompt], completions: Iterable[Completion]) -> None:
-        by_id = {prompt.id: prompt for prompt in prompts}
-        self.cache.put_many(
-            "generations",
-            {
-                self._item_key(by_id[item.request_id], item.sample): [
-                    item.text,
-                    item.finish,
-                    item.prompt_tokens,
-                    item.new_tokens,
-                ]
-                for item in completions
-                if item.failure is None
-            },
-        )
-
-    def _check_failures(self, tally: GenerationStats, completions: Sequence[Completion]) -> None:
-        if tally.failed <= max(3, self.failure_rate * tally.items):
-            return
-        codes = sorted({item.failure for item in completions if item.failure})
-        raise FailureRateError(
-            f"{tally.failed:,} of {tally.items:,} texts failed ({', '.join(codes)})",
-            expected=f"at most {self.failure_rate:.0%}",
-            fix="mend the cause and run the same command again; finished shards are kept",
-        )
-
-    def _shard_key(self, prompts: Sequence[Prompt], shard: PromptShard) -> str:
-        ids = [prompt.id for prompt in prompts[shard.start : shard.stop]]
-        return digest([self.model.ref.identity(), self.spec.sampling(), ids, list(shard.samples)])
+        completions = []
+        for (prompt, sample), key in zip(shard.places, keys, strict=True):
+            try:
+                text, finish, prompt_tokens, new_tokens = cast(
+                    "tuple[str, Finish, int | None, int | None]", values[key]
+                )
+            except (TypeError, ValueError):
+                return None  # a value of another shape is a miss
+            if not isinstance(text, str):
+                return None
+            completions.append(Completion(prompt.id, sample, text, finish, prompt_tokens, new_tokens))
+        return completions
 
     def _item_key(self, prompt: Prompt, sample: int) -> str:
         return digest([self.model.ref.identity(), self.spec.sampling(), prompt.id, prompt.text, sample])
 
-    def _table(self, completions: Sequence[Completion]) -> pl.DataFrame:
+    def _write_shard(self, key: str, completions: Sequence[Completion]) -> None:
         rows = [
             {
                 "id": f"{item.request_id}:{item.sample}",
@@ -329,12 +313,7 @@ class TextGenerator:
             }
             for item in completions
         ]
-        return pl.DataFrame(rows, schema=dict(GENERATIONS))
-
-    def _remember_rate(self, tally: GenerationStats) -> None:
-        if tally.new_tokens and tally.seconds > 1:
-            key = throughput_key(self.model, self.spec)
-            self.cache.put_many("rates", {key: tally.new_tokens / tally.seconds})
+        self.folder.write_shard(STAGE, key, pl.DataFrame(rows, schema=dict(GENERATIONS)))
 
 
 def throughput_key(model: Model, spec: GenerationSpec) -> str:
@@ -352,43 +331,36 @@ def _group_shards(shards: Sequence[_ShardRequest], size: int) -> Iterator[list[_
             yield group
             group = []
         group.append(shard)
-        if sum(item.size for item in group) >= size:
+        if sum(len(item.places) for item in group) >= size:
             yield group
             group = []
     if group:
         yield group
 
 
-def _count_tokens(completions: Iterable[Completion], tally: GenerationStats) -> Iterator[Completion]:
+def _count_tokens(completions: Iterable[Completion], stats: GenerationStats) -> Iterator[Completion]:
     """The completions, whose tokens are counted: also those of shards that were finished before."""
     for completion in completions:
-        tally.new_tokens += completion.new_tokens or 0
+        stats.new_tokens += completion.new_tokens or 0
         yield completion
 
 
 def _split_by_shard(
-    completions: Iterable[Completion], group: Sequence[_ShardRequest], left: set[str]
+    completions: Iterable[Completion], group: Sequence[_ShardRequest], missing: set[str]
 ) -> Iterator[tuple[_ShardRequest, Iterable[Completion]]]:
-    """The completions of each shard that is left; what nobody asked for goes to all, which refuse it."""
+    """The completions of each missing shard; one that nobody requested goes to all, which refuse it."""
     if len(group) == 1:
         yield group[0], completions
         return
-    found: dict[str | None, list[Completion]] = {None: [], **{shard.key: [] for shard in group}}
+    of_shard: dict[str | None, list[Completion]] = {None: [], **{shard.key: [] for shard in group}}
     owners: defaultdict[tuple[str, int], list[str | None]] = defaultdict(lambda: [None])
     for shard in group:
-        for place in shard.places:
-            owners[place].append(shard.key)
+        for prompt, sample in shard.places:
+            owners[prompt.id, sample].append(shard.key)
     for completion in completions:
-        # The last shard that asked for it, then the one before: an id may be there twice.
-        asking = owners[completion.request_id, completion.sample]
-        found[asking.pop() if len(asking) > 2 else asking[-1]].append(completion)
+        # The last shard that requested it, then the one before: an id may be there twice.
+        keys = owners[completion.request_id, completion.sample]
+        of_shard[keys.pop() if len(keys) > 2 else keys[-1]].append(completion)
     for shard in group:
-        if shard.key in left:
-            yield shard, found[shard.key] + found[None]
-
-
-def _from_json(prompt_id: str, sample: int, value: Json) -> Completion:
-    text, finish, prompt_tokens, new_tokens = cast("tuple[str, Finish, int | None, int | None]", value)
-    if not isinstance(text, str):
-        raise TypeError("a cached text is not text")
-    return Completion(prompt_id, sample, text, finish, prompt_tokens, new_tokens)
+        if shard.key in missing:
+            yield shard, of_shard[shard.key] + of_shard[None]

@@ -67,16 +67,20 @@ def load_run(run: Run) -> FinishedRun:
     check_finished(run)
     is_probe = read_command(run) == PROBE
     prompts = {prompt.id: prompt for prompt in read_prompt_rows(run.table("prompts"))}
-    ids, prompt_ids = _texts(run, list(prompts) if is_probe else None)
-    infos = {spec: parse_metric_info(card) for spec, card in run.manifest["metrics"].items()}
-    scores = run.table("scores")
-    found = [
-        replace(quantity, metric=comparable_name(run, spec))
-        for spec, info in infos.items()
-        for quantity in read_quantities(spec, info, scores.filter(pl.col("metric") == spec), ids)
-    ]
-    named = {comparable_name(run, spec): info for spec, info in infos.items()}
-    return FinishedRun(run, prompts, tuple(prompt_ids), tuple(found), named)
+    # The sentences of a probe are their own prompts.
+    ids = pl.Series("id", list(prompts), dtype=pl.String)
+    prompt_ids = tuple(prompts)
+    if not is_probe:
+        generations = run.scan("generations").select("id", "prompt_id").collect()
+        ids, prompt_ids = generations["id"], tuple(generations["prompt_id"])
+    scores, infos = run.table("scores"), dict[str, MetricInfo]()
+    quantities: list[Quantity] = []
+    for spec, card in run.manifest["metrics"].items():
+        name, info = comparable_name(run, spec), parse_metric_info(card)
+        infos[name] = info
+        of_metric = scores.filter(pl.col("metric") == spec)
+        quantities += [replace(item, metric=name) for item in read_quantities(spec, info, of_metric, ids)]
+    return FinishedRun(run, prompts, prompt_ids, tuple(quantities), infos)
 
 
 def read_command(run: Run) -> str:
@@ -112,22 +116,14 @@ def check_finished(run: Run) -> None:
         )
 
 
-def _texts(run: Run, sentences: list[str] | None) -> tuple[pl.Series, list[str]]:
-    """The id and the prompt of each text; the sentences of a probe are their own prompts."""
-    if sentences is not None:
-        return pl.Series("id", sentences, dtype=pl.String), sentences
-    generations = run.scan("generations").select("id", "prompt_id").collect()
-    return generations["id"], generations["prompt_id"].to_list()
-
-
 def parse_metric_info(card: Mapping[str, Any]) -> MetricInfo:
     """The description of a metric, as a manifest keeps it."""
-    known = {field.name for field in fields(MetricInfo)}
-    kept = {name: value for name, value in card.items() if name in known}
-    outputs = tuple(OutputInfo(**_as_tuples(output, "labels", "cuts")) for output in card["outputs"])
-    return MetricInfo(**{**_as_tuples(kept, "primary", "failures"), "outputs": outputs})
+    names = {field.name for field in fields(MetricInfo)}
+    known = {name: value for name, value in card.items() if name in names}
+    outputs = tuple(OutputInfo(**_to_tuples(output, "labels", "cuts")) for output in card["outputs"])
+    return MetricInfo(**{**_to_tuples(known, "primary", "failures"), "outputs": outputs})
 
 
-def _as_tuples(card: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def _to_tuples(card: Mapping[str, Any], *names: str) -> dict[str, Any]:
     # JSON has lists only.
     return {**card, **{name: tuple(card[name]) for name in names if name in card}}

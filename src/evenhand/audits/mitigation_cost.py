@@ -1,13 +1,13 @@
-"""What a mitigation costs: perplexity, diversity and length of its texts, beside the model's own.
+"""What a mitigation costs: perplexity, diversity and length of its texts, compared with the model's own.
 
-n-gram models are trained on half of the vanilla texts, one an axis (Liu et al. 2021, 6.2). Scored on that
-half they flatter it; so the other half stands beside it, and mitigated texts are those of its prompts and
+n-gram models are trained on half of the vanilla texts, one per axis (Liu et al. 2021, 6.2). Scored on that
+half they flatter it; so the other half is scored too, and mitigated texts are those of its prompts and
 samples: a mitigation draws with the same random numbers, and would else repeat what was trained on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -62,22 +62,18 @@ def estimate_sets(
     A bootstrap repeats texts, and repeated texts hold no new n-gram: distinct-n would come out too low.
     """
     whole = metric.measure({cell: given.texts for cell, given in cells.items()})
-    return {cell: _estimates(metric, cell, given, whole[cell], level) for cell, given in cells.items()}
+    estimates: dict[Cell, dict[str, Estimate]] = {}
+    for cell, given in cells.items():
+        n, clusters = len(given.texts), len(set(given.clusters))
+        parts = [metric.measure({cell: texts})[cell] for texts in given.blocks()] if clusters > 1 else []
+        estimates[cell] = {
+            output: _estimate(value, [part[output].value for part in parts], n, clusters, level)
+            for output, value in whole[cell].items()
+        }
+    return estimates
 
 
-def _estimates(
-    metric: SetMetric, cell: Cell, given: ClusteredTexts, found: Mapping[str, Value], level: float
-) -> dict[str, Estimate]:
-    clusters = len(set(given.clusters))
-    parts = [metric.measure({cell: texts})[cell] for texts in given.blocks()] if clusters > 1 else []
-    return {
-        output: _estimate(value, [part[output].value for part in parts], (len(given.texts), clusters), level)
-        for output, value in found.items()
-    }
-
-
-def _estimate(value: Value, parts: Sequence[float | None], sizes: tuple[int, int], level: float) -> Estimate:
-    n, clusters = sizes
+def _estimate(value: Value, parts: Sequence[float | None], n: int, clusters: int, level: float) -> Estimate:
     if value.value is None:
         return Estimate(None, None, None, level, METHOD, n, 0, clusters, value.null_reason or NO_VALUES)
     known = np.array([part for part in parts if part is not None])
@@ -120,29 +116,25 @@ class MitigationCosts:
 
     def compute(self, vanilla: Run, mitigated: Mapping[str, Run], progress: Progress) -> pl.DataFrame:
         """For each condition, axis and output a number with its interval."""
-        learnt = _texts(vanilla).filter(~pl.col("held_out"))
-        models = [
-            _NgramTask(
-                self.folder / NGRAMS / f"{axis}.arpa", learnt.filter(pl.col("axis") == axis)["text"].to_list()
+        half = _read_texts(vanilla).filter(~pl.col("held_out"))
+        models = {
+            axis: (
+                self.folder / NGRAMS / f"{axis}.arpa",
+                half.filter(pl.col("axis") == axis)["text"].to_list(),
             )
-            for axis in learnt["axis"].unique().sort()
-        ]
-        map_processes(_train_ngrams, models, jobs=self.jobs, progress=progress, label="n-gram models")
-        axes = {model.path.stem: str(model.path) for model in models}
+            for axis in half["axis"].unique().sort()
+        }
+        map_processes(
+            _train_ngrams, list(models.values()), jobs=self.jobs, progress=progress, label="n-gram models"
+        )
+        axes = {axis: str(path) for axis, (path, _) in models.items()}
         tasks = [
             _CostTask(name, run.path, vanilla.path, self.folder / PRICES, axes, self.model, self.level)
             for name, run in {VANILLA: vanilla, **mitigated}.items()
         ]
-        found = map_processes(_compute_costs, tasks, jobs=self.jobs, progress=progress, label="prices")
-        _ngrams.cache_clear()
-        return pl.concat([pl.DataFrame(schema=dict(COST_SCHEMA)), *found])
-
-
-class _NgramTask(NamedTuple):
-    """An n-gram model and the texts it is trained on."""
-
-    path: Path
-    texts: list[str]
+        tables = map_processes(_compute_costs, tasks, jobs=self.jobs, progress=progress, label="prices")
+        _load_ngrams.cache_clear()
+        return pl.concat([pl.DataFrame(schema=dict(COST_SCHEMA)), *tables])
 
 
 class _CostTask(NamedTuple):
@@ -158,14 +150,15 @@ class _CostTask(NamedTuple):
     level: float
 
 
-def _train_ngrams(learnt: _NgramTask) -> None:
-    """Write the n-gram model of texts, where it is not there yet."""
-    mark, wanted = learnt.path.with_suffix(".digest"), digest(list(learnt.texts))
-    if learnt.path.is_file() and mark.is_file() and mark.read_text(encoding="utf-8") == wanted:
+def _train_ngrams(task: tuple[Path, list[str]]) -> None:
+    """Write the n-gram model of texts, unless there is one."""
+    path, texts = task
+    mark, wanted = path.with_suffix(".digest"), digest(list(texts))
+    if path.is_file() and mark.is_file() and mark.read_text(encoding="utf-8") == wanted:
         return
-    learnt.path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     mark.unlink(missing_ok=True)
-    train_ngram_model([tokenize(text) for text in learnt.texts]).write(learnt.path)
+    train_ngram_model([tokenize(text) for text in texts]).write(path)
     mark.write_text(wanted, encoding="utf-8")
 
 
@@ -173,47 +166,48 @@ def _compute_costs(task: _CostTask) -> pl.DataFrame:
     """The prices of one condition; of vanilla, those of both halves."""
     run = Run.open(task.run)
     depends_on = [*run_key(run), *run_key(Run.open(task.vanilla)), task.model is not None, task.level]
-    return cached_table(
-        task.folder, safe_file_name(task.name, "condition"), depends_on, lambda: _costs_of_run(task, run)
-    )
+    name = safe_file_name(task.name, "condition")
+    return cached_table(task.folder, name, depends_on, lambda: _costs_of_run(task, run))
 
 
 def _costs_of_run(task: _CostTask, run: Run) -> pl.DataFrame:
-    texts = _texts(run)
+    texts = _read_texts(run)
     sets = {task.name: texts.filter(pl.col("held_out"))}
     if task.name == VANILLA:
         sets = {TRAINING: texts.filter(~pl.col("held_out")), **sets}
-    own = {"model": _of_sets(task.model())} if task.model else {}
-    rows = [row for axis in sorted(task.axes) for row in _of_axis(axis, sets, task, own)]
-    return pl.DataFrame(rows, schema=dict(COST_SCHEMA))
-
-
-def _of_axis(
-    axis: str, sets: Mapping[str, pl.DataFrame], task: _CostTask, own: Mapping[str, SetMetric]
-) -> Iterator[dict[str, object]]:
-    path = task.axes[axis]
-    cells = {
-        Cell(axis, name): _to_clustered_texts(table.filter(pl.col("axis") == axis))
-        for name, table in sets.items()
-    }
-    metrics = {
-        "ngrams": _ngrams(path, file_digest(Path(path))),
-        "diversity": _create_set_metric("diversity"),
-        **own,
-    }
-    for name, metric in metrics.items():
-        for cell, found in estimate_sets(metric, cells, level=task.level).items():
-            for output, estimate in found.items():
-                yield _row(cell, name, output, estimate)
+    own = {"model": task.model()} if task.model else {}
+    rows: list[dict[str, object]] = []
+    for axis, path in sorted(task.axes.items()):
+        of_axis = {name: table.filter(pl.col("axis") == axis) for name, table in sets.items()}
+        cells = {
+            Cell(axis, name): ClusteredTexts(
+                [Text(text) for text in table["text"]], table["cluster"].to_list()
+            )
+            for name, table in of_axis.items()
+        }
+        metrics = {
+            "ngrams": _load_ngrams(path, file_digest(Path(path))),
+            "diversity": registry.create_metric("diversity"),
+            **own,
+        }
+        for name, metric in metrics.items():
+            if not isinstance(metric, SetMetric):
+                raise InputError(
+                    f"{metric.info.name!r} measures texts, not sets of texts", expected="a set metric"
+                )
+            for cell, outputs in estimate_sets(metric, cells, level=task.level).items():
+                known = {"condition": cell.group, "attribute": cell.axis, "metric": name}
+                rows += [{**known, "output": output, **asdict(item)} for output, item in outputs.items()]
+    return pl.DataFrame([{name: row[name] for name in COST_SCHEMA} for row in rows], schema=dict(COST_SCHEMA))
 
 
 @lru_cache(maxsize=3)
-def _ngrams(path: str, _digest: str) -> SetMetric:
+def _load_ngrams(path: str, _digest: str) -> Metric | SetMetric:
     """The metric of an ARPA file; reading one takes as long as a condition's texts."""
-    return _create_set_metric(f"perplexity={path}")
+    return registry.create_metric(f"perplexity={path}")
 
 
-def _texts(run: Run) -> pl.DataFrame:
+def _read_texts(run: Run) -> pl.DataFrame:
     """The texts of a run by axis, and whether they are of the half that is held out.
 
     Every second sample; with one sample a prompt, every second prompt.
@@ -229,22 +223,3 @@ def _texts(run: Run) -> pl.DataFrame:
     half = pl.col("sample") if (texts["sample"].max() or 0) else pl.col("place")
     joined = texts.select("prompt_id", "sample", "text").join(of_prompt, on="prompt_id")
     return joined.with_columns((half % 2 == 1).alias("held_out")).sort("prompt_id", "sample")
-
-
-def _to_clustered_texts(table: pl.DataFrame) -> ClusteredTexts:
-    return ClusteredTexts([Text(text) for text in table["text"]], table["cluster"].to_list())
-
-
-def _create_set_metric(spec: str) -> SetMetric:
-    return _of_sets(registry.create_metric(spec))
-
-
-def _of_sets(metric: Metric | SetMetric) -> SetMetric:
-    if not isinstance(metric, SetMetric):
-        raise InputError(f"{metric.info.name!r} measures texts, not sets of texts", expected="a set metric")
-    return metric
-
-
-def _row(cell: Cell, metric: str, output: str, estimate: Estimate) -> dict[str, object]:
-    known = {name: value for name, value in asdict(estimate).items() if name in COST_SCHEMA}
-    return {"condition": cell.group, "attribute": cell.axis, "metric": metric, "output": output, **known}

@@ -19,7 +19,6 @@ from evenhand.audits.mitigation_cost import VANILLA, MitigationCosts
 from evenhand.audits.parallel import map_processes
 from evenhand.audits.run_setup import SILENT_PROGRESS
 from evenhand.core import registry
-from evenhand.core.digests import Json
 from evenhand.core.files import safe_file_name
 from evenhand.core.protocols import Model, Progress, ScoringModel
 from evenhand.core.records import Execution, Request
@@ -79,7 +78,13 @@ class MitigationSweep:
         """What the mitigations cost; ``source`` names the model for its own perplexity."""
         own = None
         if source is not None and isinstance(self.model, ScoringModel):
-            own = partial(registry.create_metric, "perplexity", {"source": source}, self._execution())
+            options = self.options
+            execution = Execution(
+                device=options.get("device") or "auto",
+                batch=options.get("batch"),
+                offline=bool(options.get("offline")),
+            )
+            own = partial(registry.create_metric, "perplexity", {"source": source}, execution)
         rest = {name: run for name, run in runs.items() if name != VANILLA}
         return MitigationCosts(folder, own, jobs=self.jobs).compute(runs[VANILLA], rest, progress)
 
@@ -93,14 +98,6 @@ class MitigationSweep:
             tokens = sum(done.new_tokens or 0 for done in audit.model.generate(requests, part.spec))
             seconds = time.perf_counter() - start
         return tokens / seconds if tokens else None
-
-    def _execution(self) -> Execution:
-        options = self.options
-        return Execution(
-            device=options.get("device") or "auto",
-            batch=options.get("batch"),
-            offline=bool(options.get("offline")),
-        )
 
 
 class _Task(NamedTuple):
@@ -129,28 +126,21 @@ def _run_task(task: _Task) -> Path:
 
 def _run(audit: AuditJob, progress: Progress) -> Run:
     """The finished run of an audit; one that is there already is read, not compared again."""
-    return Run.open(audit.folder) if _is_finished(audit) else audit.run(progress)
-
-
-def _is_finished(audit: AuditJob) -> bool:
     if audit.fresh or not (audit.folder / MANIFEST).is_file():
-        return False
+        return audit.run(progress)
     manifest = read_manifest(audit.folder)
     known = manifest.get("metrics") or {}
-    asked = {name: json.loads(json.dumps(asdict(metric.info))) for name, metric in audit.metrics.items()}
-    return bool(
+    same = ("version", "weights", "options")
+    infos = {name: json.loads(json.dumps(asdict(metric.info))) for name, metric in audit.metrics.items()}
+    is_finished = (
         manifest.get("ended")
         and manifest["package"] == __version__
         and manifest["identity"] == json.loads(json.dumps(dict(audit.identity)))
         and manifest["growth"] == [asdict(audit.sample_tier)]
-        and all(_same_metric(known.get(name), info) for name, info in asked.items())
+        and all(name in known for name in infos)
+        and all(known[name].get(key) == info.get(key) for name, info in infos.items() for key in same)
     )
-
-
-def _same_metric(known: Mapping[str, Json] | None, asked: Mapping[str, Json]) -> bool:
-    return known is not None and all(
-        known.get(key) == asked.get(key) for key in ("version", "weights", "options")
-    )
+    return Run.open(audit.folder) if is_finished else audit.run(progress)
 
 
 def join_distances(runs: Mapping[str, Run]) -> pl.DataFrame:

@@ -20,9 +20,9 @@ def map_processes(
 ) -> list[_Result]:
     """What the work gives for each item, in their order, with at most ``jobs`` items at once.
 
-    The cores are shared out among the processes. One job, or one item, is done in this process. ``work`` is a
-    function of a module, and what it takes and gives is sent from process to process. An error of one item
-    ends the whole; what other items wrote stays.
+    The processes share the cores. One job, or one item, is done in this process. ``work`` is a function of a
+    module, and its arguments and results are pickled. An error of one item ends the whole; what other items
+    wrote stays.
     """
     if min(jobs, len(items)) < 2:
         return [work(item) for item in items]
@@ -31,15 +31,15 @@ def map_processes(
         min(jobs, len(items)), mp_context=get_context("spawn"), initializer=_start_worker, initargs=(cores,)
     )
     with pool, progress.step(label, len(items)) as advance:
-        futures = [pool.submit(_run_guarded, work, item) for item in items]
+        futures = [pool.submit(work, item) for item in items]
         try:
             for future in as_completed(futures):
-                _raise_errors(future.result())
+                future.result()
                 advance(1)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-        return [_raise_errors(future.result()) for future in futures]
+        return [future.result() for future in futures]
 
 
 def _start_worker(cores: int) -> None:
@@ -54,25 +54,6 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-def _run_guarded(work: Callable[[_Item], _Result], item: _Item) -> object:
-    """What the work gives; an error of ours travels as a value, with all of its parts."""
-    from evenhand.audits.ray_pool import RemoteError
-    from evenhand.core.errors import EvenhandError
-
-    try:
-        return work(item)
-    except EvenhandError as error:
-        return RemoteError(type(error).__name__, error.problem, error.expected, error.fix)
-
-
-def _raise_errors(result: object) -> _Result:  # type: ignore[type-var]
-    from evenhand.audits.ray_pool import RemoteError
-
-    if isinstance(result, RemoteError):
-        raise result.to_error()
-    return result  # type: ignore[return-value]
 
 
 def count_threads() -> int:

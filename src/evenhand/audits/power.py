@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Unpack
+from typing import Unpack, cast
 
 import polars as pl
 from rich import box
@@ -15,15 +15,13 @@ from rich.table import Table
 from rich.text import Text
 
 from evenhand.audits.analysis.gaps import GapSide
-from evenhand.audits.analysis.group_comparison import baseline_rows
+from evenhand.audits.analysis.group_comparison import split_sides
 from evenhand.audits.analysis.paired_runs import FILES
-from evenhand.audits.analysis.quantities import Axis, Quantity, read_axes
-from evenhand.audits.analysis.strata import cross_axes
+from evenhand.audits.analysis.quantities import Axis, Quantity, cross_axes, read_axes
 from evenhand.audits.loaded_run import FinishedRun, check_has_comparisons, load_run, read_command
-from evenhand.audits.result_options import PowerOptions
+from evenhand.audits.options import PowerOptions
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
-from evenhand.core.records import Comparison
 from evenhand.report.wording import format_name, show_control_characters
 from evenhand.stats.power_analysis import clusters_needed, gap_variance, required_growth
 from evenhand.stats.quantiles import t_quantile
@@ -69,8 +67,8 @@ class SampleSizePlanner:
         axis, quantity = self._axes.get((seen.suite, seen.axis)), self._quantities[seen.metric, seen.output]
         if axis is None:
             return None
-        group = GapSide.of(quantity, axis, axis.codes == axis.groups.index(seen.group))
-        other = GapSide.of(quantity, axis, baseline_rows(axis, seen.group, seen.baseline))
+        sides = split_sides(axis, seen.group, seen.baseline)
+        group, other = (GapSide.of(quantity, axis, rows) for rows in sides)
         df = max(1.0, seen.n_clusters - 1)
         alpha, beta = t_quantile((1 + self._level) / 2, df), t_quantile(self._power, df)
         variance = ((seen.high - seen.low) / 2 / alpha) ** 2
@@ -106,8 +104,8 @@ class SamplePlan:
     @property
     def clusters(self) -> int | None:
         """The clusters that every comparison needs at most; null where none could be planned."""
-        found = self.table["clusters_needed"].max()
-        return int(found) if isinstance(found, int) else None
+        most = self.table["clusters_needed"].max()
+        return most if isinstance(most, int) else None
 
 
 @checks_options
@@ -115,67 +113,51 @@ def power(run: Run | Path | str | None = None, **options: Unpack[PowerOptions]) 
     """The plan of samples that shows a true gap of this size.
 
     From a pilot run: for each primary comparison, from the spread its test saw. Without a run: for two groups
-    of shares near ``share``, ``samples`` texts a prompt, alike within a prompt by ``icc``.
+    of shares near ``share``, ``samples`` texts per prompt, alike within a prompt by ``icc``.
     """
     gap, power, level = options["gap"], options["power"], options["level"]
     if run is None:
-        return _plan_from_guess(
-            gap, power, level, _Guess(options["share"], options["icc"], options["samples"])
-        )
-    with run_errors(run):
-        return _plan_from_pilot(run if isinstance(run, Run) else Run.open(run), gap, power, level)
+        rows = [_plan_from_guess(options)]
+    else:
+        with run_errors(run):
+            rows = _plan_from_pilot(run if isinstance(run, Run) else Run.open(run), gap, power, level)
+    return SamplePlan(gap, power, level, pl.DataFrame(rows, schema=dict(_COLUMNS)))
 
 
-def _plan_from_pilot(pilot: Run, gap: float, power: float, level: float) -> SamplePlan:
+def _plan_from_pilot(pilot: Run, gap: float, power: float, level: float) -> list[dict[str, object]]:
     check_has_comparisons(pilot)
-    loaded = load_run(pilot)
-    names = [field.name for field in fields(Comparison)]
-    table = loaded.run.table("comparisons").filter(~pl.col("exploratory")).select(names)
-    grower = SampleSizePlanner(loaded, level=level, power=power)
-    rows = _plan_rows([Comparison(**row) for row in table.iter_rows(named=True)], grower, gap)
-    return SamplePlan(gap, power, level, pl.DataFrame(list(rows), schema=dict(_COLUMNS)))
+    planner = SampleSizePlanner(load_run(pilot), level=level, power=power)
+    table = pilot.table("comparisons").filter(~pl.col("exploratory"))
+    columns = [name for name in _COLUMNS if name in table.columns]
+    rows: list[dict[str, object]] = list(table.select(columns).iter_rows(named=True))
+    for row, low, high in zip(rows, table["low"], table["high"], strict=True):
+        if low is None or high is None:
+            continue
+        names = ("suite", "axis", "group", "baseline", "metric", "output")
+        clusters = cast(int, row["n_clusters"])
+        known = {name: str(row[name]) for name in names}
+        seen = ObservedGap(**known, low=low, high=high, n_clusters=clusters)
+        growth = planner.plan_growth(seen, distance=gap)
+        if growth is not None and growth.clusters is not None:
+            row["clusters_needed"] = math.ceil(growth.clusters * clusters)
+            row["samples_factor"] = growth.samples
+    return rows
 
 
-@dataclass(frozen=True, slots=True)
-class _Guess:
-    share: float
-    icc: float
-    samples: int
-
-    def pilot(self) -> Pilot:
-        return Pilot(self.share, math.sqrt(self.share * (1 - self.share)), self.icc, 0, 0)
-
-
-def _plan_from_guess(gap: float, power: float, level: float, guess: _Guess) -> SamplePlan:
-    pilot = guess.pilot()
-    room = max(guess.share, 1 - guess.share)
+def _plan_from_guess(options: PowerOptions) -> dict[str, object]:
+    gap, share = options["gap"], options["share"]
+    room = max(share, 1 - share)
     if gap > room:
         raise InputError(
-            f"a gap of {gap} from a share of {guess.share}",
+            f"a gap of {gap} from a share of {share}",
             expected=f"at most {room:g}: shares end at 0 and 1",
             fix="say the gap as a share, 0.05 for 5 points, or give a pilot run for a mean",
         )
-    plan = clusters_needed(gap, pilot, pilot, samples=guess.samples, level=level, power=power)
-    row = {"group": "a", "baseline": "b", "clusters_needed": plan.clusters, "null_reason": plan.null_reason}
-    return SamplePlan(gap, power, level, pl.DataFrame([row], schema=dict(_COLUMNS)))
-
-
-def _plan_rows(
-    comparisons: Sequence[Comparison], grower: SampleSizePlanner, gap: float
-) -> Iterator[dict[str, object]]:
-    for item in comparisons:
-        row: dict[str, object] = {name: getattr(item, name, None) for name in _COLUMNS}
-        if item.low is not None and item.high is not None:
-            found = grower.plan_growth(_to_observed_gap(item, item.low, item.high), distance=gap)
-            if found is not None and found.clusters is not None:
-                row["clusters_needed"] = math.ceil(found.clusters * item.n_clusters)
-                row["samples_factor"] = found.samples
-        yield row
-
-
-def _to_observed_gap(item: Comparison, low: float, high: float) -> ObservedGap:
-    names = (item.suite, item.axis, item.group, item.baseline, item.metric, item.output)
-    return ObservedGap(*names, low, high, item.n_clusters)
+    pilot = Pilot(share, math.sqrt(share * (1 - share)), options["icc"], 0, 0)
+    plan = clusters_needed(
+        gap, pilot, pilot, samples=options["samples"], level=options["level"], power=options["power"]
+    )
+    return {"group": "a", "baseline": "b", "clusters_needed": plan.clusters, "null_reason": plan.null_reason}
 
 
 _LEGEND = (
@@ -196,11 +178,11 @@ def summarise_plan(table: pl.DataFrame, *, gap: float, power: float, has_pilot: 
     most = planned.sort("clusters_needed", descending=True).unique(
         ["suite", "axis", "metric", "output"], keep="first", maintain_order=True
     )
-    found = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    lines = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for head in ("Axis", "Measure", "Group that needs most"):
-        found.add_column(head, overflow="fold")
+        lines.add_column(head, overflow="fold")
     for head in ("Seen from", "Clusters", "Needed", "or samples"):
-        found.add_column(head, justify="right", no_wrap=True)
+        lines.add_column(head, justify="right", no_wrap=True)
     for row in most.iter_rows(named=True):
         samples = "no number" if row["samples_factor"] is None else f"{row['samples_factor']:.1f} x"
         names = (
@@ -210,5 +192,5 @@ def summarise_plan(table: pl.DataFrame, *, gap: float, power: float, has_pilot: 
         )
         seen = "" if row["min_detectable"] is None else f"{row['min_detectable']:.3f}"
         numbers = (seen, f"{row['n_clusters']:,}", f"{row['clusters_needed']:,}", samples)
-        found.add_row(*(Text(show_control_characters(str(cell))) for cell in (*names, *numbers)))
-    return Group(Text(title, style="bold"), Text(""), found, Text(_LEGEND, style="dim"))
+        lines.add_row(*(Text(show_control_characters(str(cell))) for cell in (*names, *numbers)))
+    return Group(Text(title, style="bold"), Text(""), lines, Text(_LEGEND, style="dim"))

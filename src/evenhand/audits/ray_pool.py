@@ -4,48 +4,29 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from evenhand._version import __version__
+from evenhand.audits.run_setup import ModelSpec
 from evenhand.config import RunConfig
-from evenhand.core import errors, registry
+from evenhand.core import registry
 from evenhand.core.errors import EvenhandError
-from evenhand.core.protocols import MaxBatch, Metric, Model, ResolvesSpec, ServerInfo
+from evenhand.core.protocols import Metric, Model, ResolvesSpec
 from evenhand.core.ray_cluster import check_nodes, connect_cluster, enter_folder
 from evenhand.core.records import Completion, Execution, GenerationSpec, ModelRef, Request, Text
 from evenhand.core.registry import Option
 from evenhand.metrics.scorer import ScoredTexts, ScoringExecutor, score_texts
-from evenhand.report.wording import format_count
-
-
-@dataclass(frozen=True, slots=True)
-class ModelSpec:
-    """A model by name, with the mitigation it writes with."""
-
-    name: str
-    options: Mapping[str, Option] = field(default_factory=dict)
-    mitigation: str | None = None
-    mitigation_options: Mapping[str, Option] = field(default_factory=dict)
-
-    def load_plain(self, execution: Execution) -> Model:
-        """The model without the mitigation, loaded."""
-        return registry.create_model(self.name, self.options, execution)
-
-    def apply_mitigation(self, model: Model) -> Model:
-        """A model with the mitigation on, where there is one."""
-        if self.mitigation is None:
-            return model
-        return registry.create_mitigation(self.mitigation, self.mitigation_options).apply(model)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """All an actor needs to know: names and options, no objects."""
+    """What an actor loads: names and options, no objects."""
 
     execution: Execution
     model: ModelSpec | None = None
@@ -53,78 +34,51 @@ class WorkerSpec:
     """Where relative paths begin."""
 
 
-class RemoteError(NamedTuple):
-    """An error of ours on its way home."""
-
-    kind: str
-    problem: str
-    expected: str
-    fix: str
-
-    def to_error(self) -> EvenhandError:
-        """The error, to be raised again."""
-        kind = cast("type[EvenhandError]", getattr(errors, self.kind, EvenhandError))
-        return kind(self.problem, expected=self.expected, fix=self.fix)
-
-
 class Worker:
     """Loads on first use, then answers; an error of ours comes back as a value, with all of its parts."""
 
-    def __init__(self, recipe: WorkerSpec) -> None:
-        self._recipe = recipe
-        self._models: tuple[Model, Model] | None = None
+    def __init__(self, spec: WorkerSpec) -> None:
+        self._spec = spec
         self._metrics: dict[str, Metric] = {}
-        enter_folder(recipe.folder)
+        enter_folder(spec.folder)
 
     def call(self, work: str, *given: object) -> object:
-        """What one of the works below gives, or why it was refused."""
-        asked: Callable[..., object] = getattr(self, work)
+        """What one of the methods below returns, or the error of ours that it raises."""
         try:
-            return asked(*given)
+            return getattr(self, work)(*given)
         except EvenhandError as error:
-            return RemoteError(type(error).__name__, error.problem, error.expected, error.fix)
+            return error
 
     def package_version(self) -> str:
         """The version of the package, once the actor is there."""
         return __version__
 
-    def ref(self) -> ModelRef:
-        """Which model this is, as this machine loads it."""
-        return self._load_models()[1].ref
+    def attribute(self, name: str, default: object) -> object:
+        """What the model says of itself, as this machine loads it."""
+        return getattr(self._models[1], name, default)
 
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
         """The spec as the model will follow it, asked before a mitigation as it is here."""
-        model = self._load_models()[0]
+        model = self._models[0]
         return model.resolved(spec) if isinstance(model, ResolvesSpec) else spec
-
-    def served_by(self) -> dict[str, str]:
-        """What a host said of itself; empty for a model that is here."""
-        model = self._load_models()[1]
-        return dict(model.served_by) if isinstance(model, ServerInfo) else {}
-
-    def at_once(self) -> int:
-        """How many texts to ask for together."""
-        model = self._load_models()[1]
-        return model.at_once if isinstance(model, MaxBatch) else 1
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> list[Completion]:
         """The completions of a shard, or of a group of them."""
-        return list(self._load_models()[1].generate(requests, spec))
+        return list(self._models[1].generate(requests, spec))
 
     def score(self, spec: str, options: Mapping[str, Option], texts: Sequence[Text]) -> ScoredTexts:
         """The scores of a block."""
         if spec not in self._metrics:
-            self._metrics[spec] = cast(Metric, registry.create_metric(spec, options, self._recipe.execution))
+            self._metrics[spec] = cast(Metric, registry.create_metric(spec, options, self._spec.execution))
         return score_texts(spec, self._metrics[spec], texts)
 
-    def _load_models(self) -> tuple[Model, Model]:
+    @cached_property
+    def _models(self) -> tuple[Model, Model]:
         """The model as it is, and with its mitigation."""
-        if self._models is None:
-            recipe = self._recipe.model
-            assert recipe is not None
-            plain = recipe.load_plain(self._recipe.execution)
-            self._models = plain, recipe.apply_mitigation(plain)
-        return self._models
+        spec = self._spec.model
+        assert spec is not None
+        plain = spec.load_plain(self._spec.execution)
+        return plain, spec.apply_mitigation(plain)
 
 
 _LOSSES = 3
@@ -160,8 +114,8 @@ _Running = dict[object, _Task]
 class ActorPool:
     """Actors on a cluster, one a GPU where there are any, else one a share of the cores."""
 
-    def __init__(self, recipe: WorkerSpec, *, workers: int | None, address: str | None) -> None:
-        self._recipe = recipe
+    def __init__(self, spec: WorkerSpec, *, workers: int | None, address: str | None) -> None:
+        self._spec = spec
         self._stack = ExitStack()
         try:
             self._ray = self._stack.enter_context(connect_cluster(address=address, cpus=workers))
@@ -174,11 +128,25 @@ class ActorPool:
         self._never_there: Counter[int] = Counter()
 
     def close(self) -> None:
-        """End the actors, and the cluster where it was started here."""
+        """End the actors, and a cluster that was started here."""
         for actor in self._actors.values():
             self._ray.kill(actor)
         self._actors.clear()
         self._stack.close()
+
+    def create_executors(
+        self, metrics: Mapping[str, Metric], settings: RunConfig, objects: Sequence[str]
+    ) -> dict[str, ScoringExecutor]:
+        """The metrics that are asked in the actors, by spec.
+
+        Not those that are faster than the way there, nor those that were given as objects, which an actor
+        could not load.
+        """
+        return {
+            spec: PooledExecutor(self, settings.metric_options(spec.partition("=")[0]))
+            for spec, metric in metrics.items()
+            if not metric.info.cheap and spec not in objects
+        }
 
     def call_one(self, work: str, *given: object) -> object:
         """What one actor answers."""
@@ -204,7 +172,9 @@ class ActorPool:
                 continue
             del self._never_there[task.slot]
             if task.item is not None:
-                yield task.item.place, _raise_refusal(answer)
+                if isinstance(answer, EvenhandError):
+                    raise answer
+                yield task.item.place, answer
 
     def _hand_out(self, work: str, waiting: _Waiting, running: _Running) -> None:
         for held in range(_AT_ONCE):
@@ -247,17 +217,16 @@ class ActorPool:
 
     def _actor(self, slot: int) -> Any:
         if slot not in self._actors:
-            made = self._ray.remote(Worker).options(**self._share)
-            self._actors[slot] = made.remote(self._recipe)
+            self._actors[slot] = self._ray.remote(Worker).options(**self._share).remote(self._spec)
         return self._actors[slot]
 
     def _plan_actors(self, workers: int | None) -> tuple[int, dict[str, float]]:
         """How many actors there are, and what each takes of the cluster."""
-        there = self._ray.cluster_resources()
-        gpus = 0 if self._recipe.execution.device == "cpu" else int(there.get("GPU", 0))
+        resources = self._ray.cluster_resources()
+        gpus = 0 if self._spec.execution.device == "cpu" else int(resources.get("GPU", 0))
         if gpus:
             return min(workers or gpus, gpus), {"num_gpus": 1, "num_cpus": 1}
-        cpus = int(there.get("CPU", 1))
+        cpus = int(resources.get("CPU", 1))
         size = workers or max(1, cpus // _CPUS)
         # Cores are counted, not bound: more actors than cores share them.
         return size, {"num_cpus": max(1, cpus // size) if size <= cpus else cpus / size}
@@ -290,7 +259,7 @@ class PooledModel:
 
     def __init__(self, pool: ActorPool) -> None:
         self._pool = pool
-        self.ref = cast(ModelRef, pool.call_one("ref"))
+        self.ref = cast(ModelRef, pool.call_one("attribute", "ref", None))
 
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
         """The spec as the model will follow it."""
@@ -299,12 +268,12 @@ class PooledModel:
     @property
     def at_once(self) -> int:
         """How many texts to ask an actor for together."""
-        return cast(int, self._pool.call_one("at_once"))
+        return cast(int, self._pool.call_one("attribute", "at_once", 1))
 
     @property
     def served_by(self) -> Mapping[str, str]:
         """What a host said of itself, as one of the actors heard it."""
-        return cast("Mapping[str, str]", self._pool.call_one("served_by"))
+        return cast("Mapping[str, str]", self._pool.call_one("attribute", "served_by", {}))
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         """The completions of one shard, or of a group of them."""
@@ -332,76 +301,10 @@ class PooledExecutor:
         return cast("Iterator[tuple[int, ScoredTexts]]", self.pool.map_unordered("score", given))
 
 
-def _too_many(came: str) -> EvenhandError:
+def _too_many(problem: str) -> EvenhandError:
     return EvenhandError(
-        came,
+        problem,
         expected="workers that live as long as a shard takes",
         fix="look into Ray's logs (memory is the usual reason) and take fewer --workers or a smaller "
         "--batch; finished shards are kept",
     )
-
-
-def _raise_refusal(answer: object) -> object:
-    if isinstance(answer, RemoteError):
-        raise answer.to_error()
-    return answer
-
-
-_log_ray_setup = logging.getLogger(__name__)
-
-
-def open_pool(settings: RunConfig, model: ModelSpec | None = None) -> ActorPool | None:
-    """The actors of a run; None where it works in this process."""
-    options = settings.options
-    if options["engine"] == "local":
-        if options["address"]:
-            _log_ray_setup.warning(
-                "the address %s is for --engine ray: the work is done on this machine", options["address"]
-            )
-        if options["workers"]:
-            _log_ray_setup.warning("--workers is for --engine ray: the work is done in this process")
-        return None
-    recipe = WorkerSpec(settings.execution(), model)
-    return ActorPool(recipe, workers=options["workers"], address=options["address"])
-
-
-@contextmanager
-def close_pool_after(pool: ActorPool | None, *, always: bool = True) -> Iterator[None]:
-    """Ends the actors after the work; where not ``always``, only when the work fails."""
-    failed = True
-    try:
-        yield
-        failed = False
-    finally:
-        if pool is not None and (always or failed):
-            pool.close()
-
-
-def create_executors(
-    pool: ActorPool | None, metrics: Mapping[str, Metric], settings: RunConfig, given: Sequence[str] = ()
-) -> dict[str, ScoringExecutor]:
-    """The metrics that are asked in the actors, by spec.
-
-    Not those that are faster than the way there, nor those that were ``given`` as objects, which an actor
-    could not make again.
-    """
-    if pool is None:
-        return {}
-    return {
-        spec: PooledExecutor(pool, settings.metric_options(spec.partition("=")[0]))
-        for spec, metric in metrics.items()
-        if not metric.info.cheap and spec not in given
-    }
-
-
-def describe_engine(settings: RunConfig) -> list[str]:
-    """What a plan says of the engine; nothing where the work is done in this process."""
-    options = settings.options
-    if options["engine"] == "local":
-        return []
-    workers = (
-        format_count(options["workers"], "worker")
-        if options["workers"]
-        else "a worker a GPU, or a few cores each"
-    )
-    return [f"engine  {options['engine']} at {options['address'] or 'this machine'}, {workers}"]

@@ -1,33 +1,37 @@
-"""What every run shares: finding its metrics, opening its folder, measuring, writing the report."""
+"""What every run shares: its plan, its metrics and callbacks, its folder, its engine."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING
 
-from evenhand.audits.analysis.base_rate_distances import DistanceRequest
-from evenhand.audits.analysis.group_analysis import GroupAnalysis
-from evenhand.audits.analysis.group_comparison import Baselines, GroupComparer
 from evenhand.audits.analysis.strata import read_stratum
-from evenhand.audits.measurement import RunMeasurement
 from evenhand.config import RunConfig
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.options import split_names
-from evenhand.core.protocols import Metric, Progress, SetMetric, SilentProgress
-from evenhand.core.records import ALL, REST, ModelRef, Prompt
-from evenhand.metrics.scorer import ScoringExecutor
+from evenhand.core.protocols import Metric, Model, Progress, SetMetric, SilentProgress
+from evenhand.core.records import ALL, REST, Execution, ModelRef, Prompt
+from evenhand.core.registry import Option
 from evenhand.report.render_run import render
+from evenhand.report.wording import format_count
+from evenhand.run_options import Logging
 from evenhand.store.cache import ContentCache
-from evenhand.store.prompt_rows import write_prompt_rows
-from evenhand.store.run import Run
+from evenhand.store.run import Run, run_errors
 from evenhand.store.run_folder import RunFolder, utc_timestamp
 
+if TYPE_CHECKING:
+    from evenhand.audits.ray_pool import ActorPool
+
+_log = logging.getLogger(__name__)
 SILENT_PROGRESS = SilentProgress()
+Callback = Callable[[Run], None]
+"""Called with a finished run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +43,41 @@ class RunPlan:
     folder: Path
 
 
-class RunMetrics(NamedTuple):
-    """The metrics of a run by spec, and where those are asked that are not asked here."""
+@dataclass(frozen=True, slots=True)
+class RunJob:
+    """Work on finished runs that is ready to start: everything is checked."""
 
-    metrics: Mapping[str, Metric]
-    elsewhere: Mapping[str, ScoringExecutor]
-
-
-class RunJob(Protocol):
-    """Work that is ready to start."""
+    title: str
+    lines: tuple[str, ...]
+    """Of the plan."""
+    identity: Mapping[str, Json]
+    folder: Path
+    fresh: bool
+    work: Callable[[RunFolder, Progress], None]
+    """Fills the locked folder."""
+    sources: tuple[Run, ...] = ()
+    """The runs that are read."""
+    formats: tuple[str, ...] = ("html", "json")
+    """Of the report."""
 
     def plan(self) -> RunPlan:
-        """What will be done."""
-        ...
+        """What will be done, before it is done."""
+        return RunPlan(self.title, self.lines, self.folder)
 
-    def run(self, progress: Progress = ...) -> Run:
-        """Do it."""
-        ...
+    def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
+        """Do it, and report."""
+        with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
+            with run_errors(*self.sources):
+                self.work(folder, progress)
+            return finish_run(folder, self.formats)
+
+
+def finish_run(folder: RunFolder, formats: Sequence[str] = ("html", "json")) -> Run:
+    """The run in a folder, with its end noted and its report written."""
+    folder.manifest["ended"] = utc_timestamp()
+    folder.save_manifest()
+    render(folder.run(), formats)
+    return Run(folder.path, folder.manifest)
 
 
 def describe_mitigation(ref: ModelRef) -> list[str]:
@@ -66,17 +88,17 @@ def describe_mitigation(ref: ModelRef) -> list[str]:
 
 def describe_split_words(ref: ModelRef) -> list[str]:
     """For a plan: how many words of a mitigation's lists are no single tokens; nothing where all are."""
-    split, pieces = (ref.options.get(f"mitigation.{name}") for name in ("split_words", "pieces"))
+    split = ref.options.get("mitigation.split_words")
     if split in (None, "0"):
         return []
-    counted = "its first token" if pieces == "first" else "the mean of its tokens"
-    return [f"words   {split} of the listed words are several tokens: each counts as {counted}"]
+    token = "its first token" if ref.options.get("mitigation.pieces") == "first" else "the mean of its tokens"
+    return [f"words   {split} of the listed words are several tokens: each counts as {token}"]
 
 
 def format_duration(seconds: float) -> str:
     """A time as a reader plans with it: seconds, from two minutes on minutes, from two hours on hours.
 
-    >>> duration(95.2), duration(900), duration(15_000)
+    >>> format_duration(95.2), format_duration(900), format_duration(15_000)
     ('95 s', '15 min', '4.2 h')
     """
     if seconds < 120:
@@ -93,42 +115,56 @@ def metric_names(metrics: str | Sequence[str | Metric] | None) -> tuple[str, ...
 
 def object_names(metrics: str | Sequence[str | Metric] | None) -> tuple[str, ...]:
     """The names of metrics that were given as objects."""
-    listed = () if metrics is None or isinstance(metrics, str) else metrics
-    return tuple(item.info.name for item in listed if not isinstance(item, str))
+    return tuple(item.info.name for item in metrics or () if not isinstance(item, str))
 
 
 def find_metrics(
     given: str | Sequence[str | Metric] | None, settings: RunConfig, defaults: Sequence[str] = ()
 ) -> dict[str, Metric]:
     """The metrics by the spec that names them in tables: objects as they are, names from the registry."""
-    found: dict[str, Metric] = {}
-    objects = [] if given is None or isinstance(given, str) else [m for m in given if not isinstance(m, str)]
-    by_name = {metric.info.name: metric for metric in objects}
-    others = split_names([m for m in given if isinstance(m, str)]) if objects and given else None
-    for metric in objects:
-        name = metric.info.name
-        if by_name[name] is not metric or name in (others or ()):
+    listed = () if given is None or isinstance(given, str) else given
+    objects = {item.info.name: item for item in listed if not isinstance(item, str)}
+    others = split_names([item for item in listed if isinstance(item, str)]) or ()
+    for item in listed:
+        if not isinstance(item, str) and (objects[item.info.name] is not item or item.info.name in others):
             raise InputError(
-                f"two metrics are called {name!r}",
+                f"two metrics are called {item.info.name!r}",
                 expected="a name each: scores and tables are found by it",
                 fix="give one another `info.name`",
             )
+    metrics: dict[str, Metric] = {}
     for spec in metric_names(given) or settings.metrics or defaults:
-        options = settings.metric_options(spec.partition("=")[0])
-        found[spec] = by_name.get(spec) or _per_text(
-            registry.create_metric(spec, options, settings.execution()), spec
+        metric: Metric | SetMetric = objects.get(spec) or registry.create_metric(
+            spec, settings.metric_options(spec.partition("=")[0]), settings.execution()
         )
-    return found
+        if not isinstance(metric, Metric):
+            raise InputError(
+                f"metric {spec!r} gives one number for a set of texts and none for a single text",
+                expected="metrics that score each text, since groups are compared text by text",
+                fix="leave it out; `evenhand tradeoff` writes it for every attribute to price.parquet",
+            )
+        metrics[spec] = metric
+    return metrics
 
 
-def check_axes(given: Mapping[str, str], known: Collection[str]) -> None:
-    """An error for a baseline of an axis that does not exist."""
+def check_baselines(
+    given: Mapping[str, str], axes: Collection[str], find_groups: Callable[[str], Collection[str]]
+) -> None:
+    """An error for a baseline of an axis that does not exist, or one that no text belongs to."""
     for axis in given:
-        if axis not in known:
+        if axis not in axes:
             raise InputError(
                 f"--baseline names the axis {axis!r}, which no prompt has",
-                expected=", ".join(sorted(known)),
+                expected=", ".join(sorted(axes)),
                 fix="use one of these axes",
+            )
+    for axis, baseline in given.items():
+        groups = find_groups(axis)
+        if baseline not in (*groups, REST, ALL):
+            raise InputError(
+                f"the baseline {baseline!r} of axis {axis!r} has no texts",
+                expected=", ".join((*sorted(groups)[:20], REST, ALL)),
+                fix=f"name a baseline with --baseline {axis}=GROUP",
             )
 
 
@@ -160,82 +196,9 @@ def open_run(
 def add_earlier_metrics(
     metrics: Mapping[str, Metric], folder: RunFolder, settings: RunConfig
 ) -> Mapping[str, Metric]:
-    """What is asked for now and what the run already held: metrics are added, never dropped."""
+    """The requested metrics and those the run already held: metrics are added, never dropped."""
     earlier = [spec for spec in folder.manifest.get("metrics", {}) if spec not in metrics]
     return {**find_metrics(earlier, settings), **metrics} if earlier else metrics
-
-
-def check_baseline(axis: str, baseline: str, groups: Collection[str]) -> None:
-    """An error for a baseline no text belongs to."""
-    if baseline not in (*groups, REST, ALL):
-        raise InputError(
-            f"the baseline {baseline!r} of axis {axis!r} has no texts",
-            expected=", ".join((*sorted(groups)[:20], REST, ALL)),
-            fix=f"name a baseline with --baseline {axis}=GROUP",
-        )
-
-
-def measure_and_report(
-    folder: RunFolder,
-    *,
-    settings: RunConfig,
-    metrics: RunMetrics,
-    prompts: Sequence[Prompt],
-    baselines: Baselines,
-    cache: ContentCache,
-    progress: Progress,
-    texts_stage: str,
-) -> Run:
-    """Score, compare and report what is in the folder."""
-    folder.write("prompts", write_prompt_rows(prompts))
-    measurement = RunMeasurement(
-        folder,
-        cache,
-        metrics.metrics,
-        build_analysis(folder, settings, baselines),
-        mask=settings.options["mask"],
-        failure_rate=settings.options["max_failures"],
-        texts_stage=texts_stage,
-        executors=metrics.elsewhere,
-    )
-    measurement.run(prompts, progress)
-    folder.manifest["ended"] = utc_timestamp()
-    folder.save_manifest()
-    render(folder.run())
-    return folder.run()
-
-
-def build_analysis(folder: RunFolder, settings: RunConfig, baselines: Baselines) -> GroupAnalysis:
-    """How the run is analysed: its settings, and what its suites say of themselves."""
-    options, suites = settings.options, folder.manifest["suites"]
-    comparer = GroupComparer(
-        model=folder.manifest["name"],
-        baselines=baselines,
-        level=options["level"],
-        correction=options["correction"],
-        seed=options["seed"],
-        exploratory={
-            (suite, axis): metrics
-            for suite, info in suites.items()
-            for axis, metrics in info.get("exploratory", {}).items()
-        },
-        test=options["test"],
-    )
-    return GroupAnalysis(
-        comparer,
-        strata={
-            suite: tuple(dict.fromkeys((*info.get("strata", ()), *options["strata"])))
-            for suite, info in suites.items()
-        },
-        pairs=options["pairs"],
-        intersections=options["intersections"],
-        check=options["check"],
-        distances={
-            suite: DistanceRequest(info["distances"], info.get("sides", ()))
-            for suite, info in suites.items()
-            if info.get("distances")
-        },
-    )
 
 
 def write_manifest(
@@ -255,11 +218,60 @@ def write_manifest(
     folder.save_manifest()
 
 
-def _per_text(metric: Metric | SetMetric, spec: str) -> Metric:
-    if isinstance(metric, Metric):
-        return metric
-    raise InputError(
-        f"metric {spec!r} gives one number for a set of texts and none for a single text",
-        expected="metrics that score each text, since groups are compared text by text",
-        fix="leave it out; `evenhand tradeoff` writes it for every attribute to price.parquet",
+def find_callbacks(options: Logging) -> tuple[Callback, ...]:
+    """What is done with a finished run: it is logged, then given to the caller's own callbacks."""
+    if not options["log"] and not options["log_texts"]:
+        return tuple(options["callbacks"])
+    from evenhand.audits.experiment_loggers import create_loggers
+
+    return (*create_loggers(options["log"], log_texts=options["log_texts"]), *options["callbacks"])
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A model by name, with the mitigation it writes with."""
+
+    name: str
+    options: Mapping[str, Option] = field(default_factory=dict)
+    mitigation: str | None = None
+    mitigation_options: Mapping[str, Option] = field(default_factory=dict)
+
+    def load_plain(self, execution: Execution) -> Model:
+        """The model without the mitigation, loaded."""
+        return registry.create_model(self.name, self.options, execution)
+
+    def apply_mitigation(self, model: Model) -> Model:
+        """A model with the mitigation on, where there is one."""
+        if self.mitigation is None:
+            return model
+        return registry.create_mitigation(self.mitigation, self.mitigation_options).apply(model)
+
+
+def open_pool(settings: RunConfig, model: ModelSpec | None = None) -> ActorPool | None:
+    """The actors of a run; None where it works in this process."""
+    options = settings.options
+    if options["engine"] == "local":
+        if options["address"]:
+            _log.warning(
+                "the address %s is for --engine ray: the work is done on this machine", options["address"]
+            )
+        if options["workers"]:
+            _log.warning("--workers is for --engine ray: the work is done in this process")
+        return None
+    from evenhand.audits.ray_pool import ActorPool, WorkerSpec
+
+    spec = WorkerSpec(settings.execution(), model)
+    return ActorPool(spec, workers=options["workers"], address=options["address"])
+
+
+def describe_engine(settings: RunConfig) -> list[str]:
+    """What a plan says of the engine; nothing where the work is done in this process."""
+    options = settings.options
+    if options["engine"] == "local":
+        return []
+    workers = (
+        format_count(options["workers"], "worker")
+        if options["workers"]
+        else "a worker a GPU, or a few cores each"
     )
+    return [f"engine  {options['engine']} at {options['address'] or 'this machine'}, {workers}"]

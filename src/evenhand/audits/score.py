@@ -5,25 +5,25 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, Unpack, cast, runtime_checkable
 
 import polars as pl
 
-from evenhand.audits.experiment_loggers import Callback, callbacks
-from evenhand.audits.ray_pool import ActorPool, close_pool_after, create_executors, describe_engine, open_pool
+from evenhand.audits.measurement import RunMeasurement
 from evenhand.audits.run_setup import (
     SILENT_PROGRESS,
-    RunMetrics,
+    Callback,
     RunPlan,
-    add_earlier_metrics,
-    check_axes,
-    check_baseline,
+    check_baselines,
+    describe_engine,
+    find_callbacks,
     find_metrics,
-    measure_and_report,
     metric_names,
     object_names,
+    open_pool,
     open_run,
     write_manifest,
 )
@@ -34,10 +34,9 @@ from evenhand.core.files import asset_path
 from evenhand.core.options import checks_options, fields_of
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import RESERVED_GROUPS, REST
-from evenhand.logs.detection import read_log
+from evenhand.logs import read_log
 from evenhand.logs.log_records import CLUSTER, FAILURE, ID, PROMPT, ToolLog
 from evenhand.run_options import ScoreOptions, TextColumns
-from evenhand.store.cache import ContentCache
 from evenhand.store.ingest import (
     ColumnLayout,
     IngestedTexts,
@@ -47,7 +46,7 @@ from evenhand.store.ingest import (
     read_texts,
 )
 from evenhand.store.run import Run
-from evenhand.store.run_folder import RunFolder, default_folder, run_stage
+from evenhand.store.run_folder import default_folder, run_stage
 from evenhand.store.table_files import read_table, to_text_table
 
 
@@ -109,19 +108,22 @@ def _from_memory(texts: object) -> InputTexts:
     return InputTexts("table", table, {"file": "table", "digest": rows})
 
 
-def named_columns(options: TextColumns, *, strata: tuple[str, ...]) -> dict[str, str | None] | None:
-    """The columns by the option that names each; None where no group is named, since a log may know it."""
-    groups = _named_groups(options)
-    return _layout(options, groups, strata).columns() if groups else None
-
-
-def find_layout(options: TextColumns, given: InputTexts, *, strata: tuple[str, ...]) -> ColumnLayout:
-    """Which column holds what: as it was said, else as the log of another tool has it."""
-    layout, log = _layout(options, _groups(options, given), strata), given.log
+def _complete_layout(layout: ColumnLayout, given: InputTexts) -> ColumnLayout:
+    """Which column holds what: as the options name it, else as the log of another tool has it."""
+    log = given.log
+    groups = layout.groups or (log.groups if log else {})
+    if not groups:
+        columns = ", ".join(filter(None, given.table.columns[:40])) or "none has a name"
+        raise InputError(
+            "no group column was named",
+            expected="at least one --group AXIS=COLUMN",
+            fix=f"name the column that says which group a text speaks of: {columns}",
+        )
     if log is None:
         return layout
     return replace(
         layout,
+        groups=dict(groups),
         prompt=layout.prompt or PROMPT,
         cluster=layout.cluster or CLUSTER,
         id=layout.id or (ID if given.table[ID].is_unique().all() else None),
@@ -131,47 +133,19 @@ def find_layout(options: TextColumns, given: InputTexts, *, strata: tuple[str, .
     )
 
 
-def _layout(options: TextColumns, groups: Mapping[str, str], strata: tuple[str, ...]) -> ColumnLayout:
-    return ColumnLayout(
-        text=options["text"],
-        groups=groups,
-        prompt=options["prompt"],
-        cluster=options["cluster"],
-        id=options["id"],
-        mentions=options["mentions"],
-        join_prompt=options["join_prompt"],
-        strata=strata,
-    )
-
-
-def _groups(options: TextColumns, given: InputTexts) -> dict[str, str]:
-    groups = _named_groups(options)
-    if not groups and given.log and given.log.groups:
-        return dict(given.log.groups)
-    if not groups:
-        columns = ", ".join(filter(None, given.table.columns[:40])) or "none has a name"
-        raise InputError(
-            "no group column was named",
-            expected="at least one --group AXIS=COLUMN",
-            fix=f"name the column that says which group a text speaks of: {columns}",
-        )
-    return groups
-
-
 def _named_groups(options: TextColumns) -> dict[str, str]:
     group = options["group"]
-    pairs = list(group.items()) if isinstance(group, Mapping) else [_axis_and_column(item) for item in group]
-    doubled = [axis for axis, count in Counter(axis for axis, _ in pairs).items() if count > 1]
-    if doubled:
-        raise InputError(f"--group names the axis {doubled[0]!r} twice", expected="one column an axis")
-    return dict(pairs)
-
-
-def _axis_and_column(item: str) -> tuple[str, str]:
-    axis, _, column = item.partition("=")
-    if not axis:
-        raise InputError(f"--group {item!r} names no axis", expected="AXIS=COLUMN or COLUMN")
-    return axis, column or axis
+    if isinstance(group, Mapping):
+        return dict(group)
+    groups: dict[str, str] = {}
+    for item in group:
+        axis, _, column = item.partition("=")
+        if not axis:
+            raise InputError(f"--group {item!r} names no axis", expected="AXIS=COLUMN or COLUMN")
+        if axis in groups:
+            raise InputError(f"--group names the axis {axis!r} twice", expected="one column an axis")
+        groups[axis] = column or axis
+    return groups
 
 
 STAGE = "read"
@@ -218,66 +192,62 @@ class ScoreJob:
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
         """Score, compare and report."""
-        with open_run(self.folder, self.identity, fresh=self.fresh) as (folder, cache):
-            pool = open_pool(self.settings)
-            with close_pool_after(pool):
-                run = self._work(folder, cache, progress, pool)
+        with ExitStack() as stack:
+            folder, cache = stack.enter_context(open_run(self.folder, self.identity, fresh=self.fresh))
+            if pool := open_pool(self.settings):
+                stack.callback(pool.close)
+            write_manifest(
+                folder, command=self.command, name=self.name, settings=self.settings, suites=self._suite()
+            )
+            with run_stage(folder, STAGE) as record:
+                texts = read_texts(self.inputs.table, self.layout, self.name)
+                folder.write("generations", texts.generations())
+                record.update(items=len(texts.rows))
+            folder.manifest["warnings"] += self._warnings(texts)
+            baseline = self.settings.options["baseline"]
+            run = RunMeasurement(
+                folder,
+                cache,
+                self.settings,
+                self.metrics,
+                {(self.name, axis): name for axis, name in baseline.items()},
+                texts_stage=STAGE,
+                pool=pool,
+                objects=self.objects,
+            ).run(list(texts.prompts.values()), progress)
         for callback in self.callbacks:
             callback(run)
         return run
 
-    def _work(
-        self, folder: RunFolder, cache: ContentCache, progress: Progress, pool: ActorPool | None
-    ) -> Run:
-        write_manifest(
-            folder, command=self.command, name=self.name, settings=self.settings, suites=self._suite()
-        )
-        with run_stage(folder, STAGE) as record:
-            texts = read_texts(self.inputs.table, self.layout, self.name)
-            folder.write("generations", texts.generations())
-            record.update(items=len(texts.rows))
-        self._note(folder, texts)
-        metrics = add_earlier_metrics(self.metrics, folder, self.settings)
-        return measure_and_report(
-            folder,
-            settings=self.settings,
-            metrics=RunMetrics(metrics, create_executors(pool, metrics, self.settings, self.objects)),
-            prompts=list(texts.prompts.values()),
-            baselines={(self.name, axis): name for axis, name in self.settings.options["baseline"].items()},
-            cache=cache,
-            progress=progress,
-            texts_stage=STAGE,
-        )
-
-    def _note(self, folder: RunFolder, texts: IngestedTexts) -> None:
-        """Say what will be left out, before anything is scored."""
+    def _warnings(self, texts: IngestedTexts) -> list[str]:
+        """What will be left out or counted twice, before anything is scored."""
+        log, of = self.inputs.log, f"of {len(texts.rows):,} texts"
         reasons = Counter(str(row["failure"]) for row in texts.rows if row["failure"])
-        warnings = list(self.inputs.log.warnings) if self.inputs.log else []
-        warnings += [
-            f"{count:,} of {len(texts.rows):,} texts are left out: {why}" for why, count in reasons.items()
-        ]
+        warnings = list(log.warnings) if log else []
+        warnings += [f"{count:,} {of} are left out: {reason}" for reason, count in reasons.items()]
         # Prompts of a suite speak of one axis each; a file with such gaps may have lost something.
-        if not (self.inputs.log and self.inputs.log.groups):
-            warnings += [
-                f"{count:,} of {len(texts.rows):,} texts name no {axis}"
-                for axis, count in texts.without_group.items()
-            ]
+        if not (log and log.groups):
+            warnings += [f"{count:,} {of} name no {axis}" for axis, count in texts.without_group.items()]
         if count := count_copies(self.inputs.table, self.layout):
             warnings.append(
-                f"{count:,} of {len(texts.rows):,} texts are copies of {_describe_copies(self.layout)}"
+                f"{count:,} {of} are copies of another of their group, "
+                + (
+                    "prompt and all, and each lies in a cluster that counts as a witness of its own: name a "
+                    "--cluster in which they belong together"
+                    if self.layout.cluster
+                    else "and every text counts as a witness of its own: name --cluster or --prompt where "
+                    "texts belong together"
+                )
             )
-        folder.manifest["warnings"] += warnings
+        return warnings
 
     def _suite(self) -> dict[str, Json]:
-        baselines = {axis: self.settings.options["baseline"].get(axis, REST) for axis in self.layout.groups}
-        cluster = self.layout.cluster or self.layout.prompt or "row"
+        log, baselines = self.inputs.log, self.settings.options["baseline"]
         return {
             self.name: {
-                "summary": f"texts from a log of {self.inputs.log.tool}"
-                if self.inputs.log
-                else "texts from a file",
-                "baselines": baselines,
-                "cluster": cluster,
+                "summary": f"texts from a log of {log.tool}" if log else "texts from a file",
+                "baselines": {axis: baselines.get(axis, REST) for axis in self.layout.groups},
+                "cluster": self.layout.cluster or self.layout.prompt or "row",
                 "notes": [],
             }
         }
@@ -301,26 +271,46 @@ def score(
 @checks_options
 def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[ScoreOptions]) -> ScoreJob:
     """A scoring with everything read and checked, so that ``plan`` can be shown before ``run``."""
-    then = tuple(callbacks(options))
+    actions = find_callbacks(options)
     if texts is None:
         texts, options = _example(options)
     metrics, out = options["metrics"], options["out"]
     settings = resolve_config(options, metrics={"names": metric_names(metrics)})
-    strata = tuple(settings.options["strata"])
-    given = open_texts(texts, named_columns(options, strata=strata))
+    layout = ColumnLayout(
+        text=options["text"],
+        groups=_named_groups(options),
+        prompt=options["prompt"],
+        cluster=options["cluster"],
+        id=options["id"],
+        mentions=options["mentions"],
+        join_prompt=options["join_prompt"],
+        strata=tuple(settings.options["strata"]),
+    )
+    # Without a named group all columns are read: a log may know its own.
+    given = open_texts(texts, layout.columns() if layout.groups else None)
     name, table = given.name, given.table
-    layout = find_layout(options, given, strata=strata)
+    layout = _complete_layout(layout, given)
     check_layout(table, layout, Path(name))
-    settings = _with_baselines(settings, given, layout)
-    check_axes(settings.options["baseline"], layout.groups)
-    for axis, baseline in settings.options["baseline"].items():
-        check_baseline(axis, baseline, group_names(table, layout.groups[axis]))
+    groups = {axis: group_names(table, column) for axis, column in layout.groups.items()}
+    # Baselines that a log declares and has texts of; what the user names wins.
+    declared = given.log.baselines if given.log else {}
+    known = {
+        axis: baseline
+        for axis, baseline in declared.items()
+        if axis in groups and baseline in (*groups[axis], *RESERVED_GROUPS)
+    }
+    baselines = {**known, **settings.options["baseline"]}
+    settings = replace(settings, options={**settings.options, "baseline": baselines})
+    check_baselines(baselines, groups, groups.__getitem__)
     identity: dict[str, Json] = {
         "command": "score",
         "inputs": given.inputs,
         "columns": layout.identity(),
         "compare": settings.compare_identity(),
     }
+    command = f"evenhand score {texts}"
+    if not isinstance(texts, Path | str):
+        command = "evenhand.score(table, ...), from Python, on a table in memory"
     return ScoreJob(
         settings=settings,
         inputs=given,
@@ -328,10 +318,10 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
         metrics=find_metrics(metrics, settings, DEFAULT_METRICS),
         identity=identity,
         folder=Path(out) if out else default_folder("score", Path(name).stem, identity),
-        command=options["command"] or _command(texts),
+        command=options["command"] or command,
         fresh=options["fresh"],
         objects=object_names(metrics),
-        callbacks=then,
+        callbacks=actions,
     )
 
 
@@ -343,35 +333,3 @@ def _example(options: ScoreOptions) -> tuple[Path, ScoreOptions]:
         )
     columns: TextColumns = {"group": ["profession=group"], "prompt": "prompt", "id": "id"}
     return asset_path("examples", "texts.csv"), {**options, **columns}
-
-
-def _describe_copies(layout: ColumnLayout) -> str:
-    """Of what texts are copies, and what to do about it."""
-    if layout.cluster:
-        return (
-            "another of their group, prompt and all, and each lies in a cluster that counts as a witness of "
-            "its own: name a --cluster in which they belong together"
-        )
-    return (
-        "another of their group, and every text counts as a witness of its own: name --cluster or --prompt "
-        "where texts belong together"
-    )
-
-
-def _command(texts: Path | str | ArrowTable) -> str:
-    if isinstance(texts, Path | str):
-        return f"evenhand score {texts}"
-    return "evenhand.score(table, ...), from Python, on a table in memory"
-
-
-def _with_baselines(settings: RunConfig, given: InputTexts, layout: ColumnLayout) -> RunConfig:
-    """The settings with the baselines that a log declares and has texts of; what the user names wins."""
-    declared = given.log.baselines if given.log else {}
-    known = {
-        axis: baseline
-        for axis, baseline in declared.items()
-        if axis in layout.groups
-        and baseline in (*group_names(given.table, layout.groups[axis]), *RESERVED_GROUPS)
-    }
-    together = {**known, **settings.options["baseline"]}
-    return replace(settings, options={**settings.options, "baseline": together})

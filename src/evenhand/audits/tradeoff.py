@@ -11,9 +11,8 @@ from typing import Unpack, cast
 import polars as pl
 
 from evenhand.audits.audit import AuditJob
-from evenhand.audits.debias import MODES, mitigation_options
+from evenhand.audits.debias import MODES, check_mode, mitigation_options
 from evenhand.audits.mitigation_cost import VANILLA
-from evenhand.audits.mitigation_options import TradeoffOptions
 from evenhand.audits.mitigation_sweep import (
     METRICS,
     SUITES,
@@ -22,6 +21,7 @@ from evenhand.audits.mitigation_sweep import (
     describe_sweep,
     join_distances,
 )
+from evenhand.audits.options import TradeoffOptions
 from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, metric_names
 from evenhand.core import registry
 from evenhand.core.digests import Json
@@ -124,19 +124,17 @@ def _series(rows: pl.DataFrame, colour: str, across: AxisScale, upward: AxisScal
         return ""
     points = []
     for row in rows.iter_rows(named=True):
-        x, y = _WIDTH * across.at(row["perplexity_ngrams"]) / 100, _up(upward, row["corrected"])
+        x = _WIDTH * across.at(row["perplexity_ngrams"]) / 100
+        y = _HEIGHT - _HEIGHT * upward.at(row["corrected"]) / 100
         if row["low"] is not None:
-            ends = f'y1="{_up(upward, row["low"]):.1f}" y2="{_up(upward, row["high"]):.1f}"'
+            low, high = (_HEIGHT - _HEIGHT * upward.at(row[end]) / 100 for end in ("low", "high"))
+            ends = f'y1="{low:.1f}" y2="{high:.1f}"'
             points.append(f'<line x1="{x:.1f}" x2="{x:.1f}" {ends} stroke="{colour}" opacity=".5"/>')
         points.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>')
         points.append(f'<text x="{x + 5:.1f}" y="{y - 5:.1f}" fill="{colour}">{row["strength"]:g}</text>')
     name = escape(str(rows["bias"][0]))
     key = f'<text x="{_WIDTH + 10}" y="{12 + 16 * number}" fill="{colour}">{name}</text>'
     return key + "".join(points)
-
-
-def _up(upward: AxisScale, value: float) -> float:
-    return _HEIGHT - _HEIGHT * upward.at(value) / 100
 
 
 def _scale(values: list[float]) -> AxisScale:
@@ -180,16 +178,18 @@ class TradeoffJob:
             with run_stage(folder, "tradeoff") as record:
                 runs = self.study.runs(self.folder / RUNS, progress)
                 price = self.study.compute_costs(runs, self.folder, self.source, progress)
-                table = tradeoff_curve(join_distances(runs), price, self._by_name())
-                _write(table, price, self.folder)
+                names = [condition.name for condition in self.study.conditions]
+                strengths = dict(zip(names, (0.0, *self.strengths), strict=True))
+                table = tradeoff_curve(join_distances(runs), price, strengths)
+                for name, frame in (("tradeoff", table), ("price", price)):
+                    with replace_file(self.folder / f"{name}.parquet") as temporary:
+                        write_parquet(frame, temporary)
+                write_text(self.folder / "tradeoff.md", tradeoff_markdown(table))
+                write_text(self.folder / "tradeoff.svg", tradeoff_svg(table))
                 record["items"] = table.height
             folder.manifest["ended"] = utc_timestamp()
             folder.save_manifest()
-            return folder.run()
-
-    def _by_name(self) -> dict[str, float]:
-        names = [condition.name for condition in self.study.conditions]
-        return dict(zip(names, (0.0, *self.strengths), strict=True))
+            return Run(folder.path, folder.manifest)
 
 
 @checks_options
@@ -212,8 +212,12 @@ def prepare(model: str | Model = "builtin", **options: Unpack[TradeoffOptions]) 
     mode, chosen = options["mode"], _check_strengths(options["mode"], options["strengths"])
     execution = Execution(device=options["device"], batch=options["batch"], offline=options["offline"])
     loaded = registry.create_model(model, {}, execution) if isinstance(model, str) else model
+    audited = fields_of(AuditOptions).keys() - {"out", "command"}
+    shared = {name: value for name, value in options.items() if name in audited}
+    shared["suite"] = split_names(options["suite"]) or SUITES
+    shared["metrics"] = metric_names(options["metrics"]) or METRICS
     study = MitigationSweep(
-        loaded, sweep_conditions(mode, chosen, mitigation_options(options)), _to_audit_options(options)
+        loaded, sweep_conditions(mode, chosen, mitigation_options(options)), cast(AuditOptions, shared)
     )
     audits = [study.audit(condition, Path()) for condition in study.conditions]
     _check_distances(audits[0])
@@ -243,10 +247,12 @@ def sweep_conditions(
     return (SweepCondition(VANILLA), *grown)
 
 
-def tradeoff_curve(found: pl.DataFrame, price: pl.DataFrame, strengths: Mapping[str, float]) -> pl.DataFrame:
+def tradeoff_curve(
+    distances: pl.DataFrame, price: pl.DataFrame, strengths: Mapping[str, float]
+) -> pl.DataFrame:
     """For each attribute and strength the overall bias of both kinds, and both perplexities."""
     columns = ("condition", "attribute", "bias", "estimate", "corrected", "low", "high", "p", "null_reason")
-    overall = found.filter(pl.col("option") == OVERALL).select(columns)
+    overall = distances.filter(pl.col("option") == OVERALL).select(columns)
     table = overall.with_columns(
         pl.col("condition").replace_strict(strengths, return_dtype=pl.Float64).alias("strength")
     )
@@ -263,18 +269,16 @@ def tradeoff_curve(found: pl.DataFrame, price: pl.DataFrame, strengths: Mapping[
     return table.sort("attribute", "bias", "strength")
 
 
-def _write(table: pl.DataFrame, price: pl.DataFrame, folder: Path) -> None:
-    for name, frame in (("tradeoff", table), ("price", price)):
-        with replace_file(folder / f"{name}.parquet") as temporary:
-            write_parquet(frame, temporary)
-    write_text(folder / "tradeoff.md", tradeoff_markdown(table))
-    write_text(folder / "tradeoff.svg", tradeoff_svg(table))
-
-
 def _check_strengths(mode: str, given: str | Sequence[float]) -> tuple[float, ...]:
-    if mode not in MODES:
-        raise InputError(f"there is no mode {mode!r}", expected=", ".join(MODES), fix="name one of these")
-    strengths = _numbers(given) if isinstance(given, str) else given
+    check_mode(mode)
+    try:
+        strengths = (
+            [float(part) for part in given.split(",") if part.strip()] if isinstance(given, str) else given
+        )
+    except ValueError as error:
+        raise InputError(
+            f"--strengths is {given!r}", expected="numbers, comma-separated", fix="for example 0.1,0.5,0.9"
+        ) from error
     chosen = tuple(sorted({float(at) for at in strengths} - {0.0}))
     if not chosen or chosen[0] < 0:
         raise InputError(
@@ -283,15 +287,6 @@ def _check_strengths(mode: str, given: str | Sequence[float]) -> tuple[float, ..
             fix="for example --strengths 0.1,0.5,0.9",
         )
     return chosen
-
-
-def _numbers(given: str) -> list[float]:
-    try:
-        return [float(part) for part in given.split(",") if part.strip()]
-    except ValueError as error:
-        raise InputError(
-            f"--strengths is {given!r}", expected="numbers, comma-separated", fix="for example 0.1,0.5,0.9"
-        ) from error
 
 
 def _check_distances(audit: AuditJob) -> None:
@@ -304,11 +299,3 @@ def _check_distances(audit: AuditJob) -> None:
             expected="a suite that asks for distances, such as political, with the metric it asks for",
             fix=f"measure {', '.join(sorted(asked))}" if asked else "for example --suite political",
         )
-
-
-def _to_audit_options(options: TradeoffOptions) -> AuditOptions:
-    taken = fields_of(AuditOptions).keys() - {"out", "command"}
-    shared = {name: value for name, value in options.items() if name in taken}
-    shared["suite"] = split_names(options["suite"]) or SUITES
-    shared["metrics"] = metric_names(options["metrics"]) or METRICS
-    return cast(AuditOptions, shared)

@@ -153,10 +153,9 @@ def forget_command(
 def agreement_command(source: Path, *, dry_run: bool, **options: Any) -> None:
     """How far people agree, who differs from the others and where, and one label per text."""
     from evenhand.annotate.agreement import prepare
-    from evenhand.annotate.report.agreement_report import FORMATS
     from evenhand.cli.run_command import run_job
 
-    run_job(prepare(source, **options), dry_run=dry_run, summarise=FORMATS.summary)
+    run_job(prepare(source, **options), dry_run=dry_run)
 
 
 @app.command("ratings")
@@ -164,10 +163,9 @@ def agreement_command(source: Path, *, dry_run: bool, **options: Any) -> None:
 def ratings_command(source: Path, *, dry_run: bool, **options: Any) -> None:
     """What people say of each method: means, and paired t tests against a baseline (a likert study)."""
     from evenhand.annotate.ratings import prepare
-    from evenhand.annotate.report.ratings_report import FORMATS
     from evenhand.cli.run_command import run_job
 
-    run_job(prepare(source, **options), dry_run=dry_run, summarise=FORMATS.summary)
+    run_job(prepare(source, **options), dry_run=dry_run)
 
 
 @app.command("export")

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from evenhand.audits.mitigation_options import DebiasOptions, TradeoffOptions
-from evenhand.audits.result_options import (
+from evenhand.audits.options import (
     CompareOptions,
+    DebiasOptions,
     GateOptions,
     MergeOptions,
     PowerOptions,
     ReportOptions,
+    TradeoffOptions,
 )
 from evenhand.cli.commands import Argument, takes
 from evenhand.cli.console import errors, output, print_line, print_path, print_warning

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from evenhand.audits.result_options import BuildOptions
+from evenhand.audits.options import BuildOptions
 from evenhand.cli.commands import CHOICES, Argument, takes
 from evenhand.cli.console import output, print_path, print_plan, print_warning
 from evenhand.cli.run_command import end_with_problems, run_to_end
@@ -110,7 +110,7 @@ def export(model: str, folder: Path) -> None:
 )
 def export_task(suite: str, folder: Path, *, dry_run: bool, **options: Any) -> None:
     """Write a suite as a task of lm-eval, measured with evenhand's metrics."""
-    from evenhand.adapters.lm_eval_export import prepare
+    from evenhand.adapters.lm_eval_task import prepare
 
     task = prepare(suite, folder, **options)
     print_plan(task.plan())

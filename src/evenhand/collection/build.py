@@ -12,7 +12,7 @@ from typing import Any, Unpack
 
 import polars as pl
 
-from evenhand.audits.result_options import BuildOptions
+from evenhand.audits.options import BuildOptions
 from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan
 from evenhand.collection.collector import (
     REASONS,

@@ -16,6 +16,7 @@ Every message has three parts: what was wrong, what is accepted, how to fix it.
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Final
 
 from evenhand.core.printable import printable
@@ -51,6 +52,10 @@ class EvenhandError(Exception):
         if self.fix:
             parts.append(f"Fix: {_sentence(self.fix)}")
         super().__init__(" ".join(parts))
+
+    def __reduce__(self) -> tuple[partial[EvenhandError], tuple[()]]:
+        """The error with its parts, for another process."""
+        return partial(type(self), self.problem, expected=self.expected, fix=self.fix), ()
 
     @property
     def came(self) -> str:

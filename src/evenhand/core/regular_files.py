@@ -34,7 +34,7 @@ class UnfitFileError(OSError):
 
 def open_regular(path: Path | str) -> BufferedReader:
     """A regular file, opened for reading; an ``UnfitFileError`` for anything else."""
-    check_regular(path)
+    _check(os.stat(path).st_mode, path)
     # What takes its place in between is not waited for either; without effect on regular files.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:

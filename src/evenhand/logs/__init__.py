@@ -1,1 +1,40 @@
-"""Files other evaluation tools write, as tables of texts: samples of lm-eval, logs of Inspect."""
+"""Files that other evaluation tools write, as tables of texts: samples of lm-eval, logs of Inspect."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from pathlib import Path
+
+from evenhand.core.regular_files import open_regular
+from evenhand.logs.inspect_logs import read_eval_log, read_json_log
+from evenhand.logs.lm_eval_samples import is_lm_eval_sample, read_samples
+from evenhand.logs.log_records import ToolLog
+
+_LONGEST = 1 << 26
+"""Bytes of a first line that are looked at."""
+
+
+def read_log(path: Path) -> ToolLog | None:
+    """The log in a file; None where the file is not there, or is a table."""
+    if not path.is_file():
+        return None
+    name = path.name.lower()
+    if name.endswith(".eval"):
+        return read_eval_log(path)
+    if name.endswith((".json", ".json.gz")):
+        return read_json_log(path)
+    if name.endswith((".jsonl", ".jsonl.gz")) and _holds_samples(path):
+        return read_samples(path)
+    return None
+
+
+def _holds_samples(path: Path) -> bool:
+    """Whether the first line is a sample of lm-eval; what is wrong with a table, its own reader says."""
+    try:
+        with open_regular(path) as raw, gzip.open(raw) if path.suffix.lower() == ".gz" else raw as file:
+            first = json.loads(file.readline(_LONGEST).decode("utf-8-sig", "replace"))
+    except (OSError, EOFError, zlib.error, ValueError, RecursionError):
+        return False
+    return isinstance(first, dict) and is_lm_eval_sample(first)

@@ -6,8 +6,9 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
 
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
@@ -22,12 +23,10 @@ from evenhand.logs.log_records import (
     ToolLog,
     cut_answer,
     flatten_value,
-    read_task_baselines,
-    read_task_columns,
-    read_task_mentions,
+    read_tool_log,
 )
 from evenhand.logs.zip_archive import ZipArchive, open_archive
-from evenhand.store.table_files import read_bytes, text_table, to_cell
+from evenhand.store.table_files import read_bytes, to_cell
 
 VERSION = 2
 _ACCEPTED = f"an Inspect log, .eval or .json, of format version {VERSION}"
@@ -39,13 +38,6 @@ _ATTACHMENTS = re.compile(r"(?P<folder>.+/)attachments/(?P<start>[0-9]{1,18})\.j
 Object = Mapping[str, Json]
 
 
-class _Parts(NamedTuple):
-    """A log before its samples are read as rows."""
-
-    header: Object
-    samples: Iterable[Object]
-
-
 def is_inspect_header(content: Json) -> bool:
     """Whether an object is an Inspect log, or the header of one."""
     return isinstance(content, Mapping) and content.keys() >= {"version", "status", "eval"}
@@ -55,9 +47,17 @@ def read_json_log(path: Path) -> ToolLog:
     """The answers of a log in JSON."""
     content = _parse_json(read_bytes(path), path.name, path)
     if not is_inspect_header(content):
-        raise _other_json(content, path)
+        if isinstance(content, Mapping) and content.keys() >= {"results", "configs"}:
+            raise InputError(
+                f"{path} holds the totals of lm-eval, not its samples",
+                expected="samples_*.jsonl",
+                fix="run lm_eval with --log_samples --output_path FOLDER, and name the samples",
+            )
+        raise InputError(
+            f"{path} is JSON, but no log of Inspect", expected=_ACCEPTED, fix="save rows as .jsonl"
+        )
     header = cast(Object, content)
-    return _log(_Parts(header, _objects(header.get("samples"))), path)
+    return _read_log(header, _objects(header.get("samples")), path)
 
 
 def read_eval_log(path: Path) -> ToolLog:
@@ -69,8 +69,8 @@ def read_eval_log(path: Path) -> ToolLog:
         if not isinstance(header, Mapping) or not header.keys() >= {"version", "eval"}:
             raise InputError(f"{path} has no header of a log", expected=_ACCEPTED, fix="check the file")
         # Without a header at its end the evaluation is under way, or was killed.
-        found = header if start == "header.json" else {**header, "status": "started"}
-        return _log(_Parts(found, _members(archive, path)), path)
+        status = {} if start == "header.json" else {"status": "started"}
+        return _read_log({**header, **status}, _members(archive, path), path)
 
 
 def _members(archive: ZipArchive, path: Path) -> Iterator[Object]:
@@ -78,68 +78,54 @@ def _members(archive: ZipArchive, path: Path) -> Iterator[Object]:
     names = archive.names()
     attachments: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for name in names:
-        if part := _ATTACHMENTS.fullmatch(name):
-            attachments[part["folder"]].append((int(part["start"]), name))
+        if match := _ATTACHMENTS.fullmatch(name):
+            attachments[match["folder"]].append((int(match["start"]), name))
     for name in names:
         if not name.startswith("samples/"):
             continue
         if name.endswith("/sample.json"):
             folder = name.removesuffix("sample.json")
-            yield _large(archive, folder, [name for _, name in sorted(attachments[folder])], path)
+            sample = dict(_object(_parse_json(archive.read(name), folder, path)))
+            if (metadata := f"{folder}metadata.json") in names:
+                sample["metadata"] = _parse_json(archive.read(metadata), folder, path)
+            texts: list[Json] = []
+            for _, attached in sorted(attachments[folder]):
+                part = _parse_json(archive.read(attached), folder, path)
+                texts += part if isinstance(part, list) else []
+            yield {**sample, "attachments": {str(number): text for number, text in enumerate(texts)}}
         elif name.endswith(".json") and name.count("/") == 1:
             yield from _objects([_parse_json(archive.read(name), name, path)])
 
 
-def _large(archive: ZipArchive, folder: str, attachments: Sequence[str], path: Path) -> Object:
-    sample = dict(next(iter(_objects([_parse_json(archive.read(f"{folder}sample.json"), folder, path)])), {}))
-    if archive.has(f"{folder}metadata.json"):
-        sample["metadata"] = _parse_json(archive.read(f"{folder}metadata.json"), folder, path)
-    attached: list[Json] = []
-    for name in attachments:
-        part = _parse_json(archive.read(name), folder, path)
-        attached += part if isinstance(part, list) else []
-    return {**sample, "attachments": {str(number): text for number, text in enumerate(attached)}}
-
-
-def _log(parts: _Parts, path: Path) -> ToolLog:
-    _check_version(parts.header, path)
-    evaluation = _object(parts.header.get("eval"))
-    task = to_cell(evaluation.get("task")) or "?"
-    samples = 0
-    rows: list[Row] = []
-    for sample in parts.samples:
-        samples += 1
+def _read_log(header: Object, samples: Iterable[Object], path: Path) -> ToolLog:
+    if header.get("version") != VERSION:
+        raise InputError(
+            f"{path} is an Inspect log of format version {header.get('version')}",
+            expected=f"format version {VERSION}",
+            fix="`inspect log convert` rewrites older logs; for newer ones update evenhand",
+        )
+    count, rows = 0, list[Row]()
+    for sample in samples:
+        count += 1
         rows += _rows(sample)
-    status = str(parts.header.get("status"))
+    status, message = header.get("status"), _object(header.get("error")).get("message")
+    state = f"status {status}" + (f": {str(message).splitlines()[0][:200]}" if message else "")
     if not rows:
-        raise _empty(path, status, parts.header)
-    table = text_table(rows, path)
-    asked = table["sample"].n_unique()
-    ours = read_task_columns(table, _METADATA)
-    return ToolLog(
-        tool="Inspect",
-        summary=f"{table.height:,} answers to {asked:,} samples of the Inspect task {task}",
-        table=table,
-        groups=ours,
-        baselines=read_task_baselines(table, _METADATA),
-        mentions=read_task_mentions(table, _METADATA),
-        join_prompt=bool(ours),
-        warnings=_warnings(status, parts.header, samples),
-    )
-
-
-def _warnings(status: str, header: Object, samples: int) -> tuple[str, ...]:
-    if status == "success":
-        return ()
-    total = _object(header.get("results")).get("total_samples")
-    of = f" of {total:,}" if isinstance(total, int) and total > samples else ""
-    why = _reason(header)
-    return (f"the evaluation is not complete (status {status}{why}): it has {samples:,}{of} samples",)
-
-
-def _reason(header: Object) -> str:
-    message = _object(header.get("error")).get("message")
-    return f": {str(message).splitlines()[0][:200]}" if message else ""
+        raise InputError(
+            f"{path} has no samples ({state})",
+            expected="a log with samples",
+            fix="run the evaluation to its end, and without --no-log-samples",
+        )
+    warnings = []
+    if status != "success":
+        total = _object(header.get("results")).get("total_samples")
+        of = f" of {total:,}" if isinstance(total, int) and total > count else ""
+        warnings.append(f"the evaluation is not complete ({state}): it has {count:,}{of} samples")
+    task = to_cell(_object(header.get("eval")).get("task")) or "?"
+    asked = len({row["sample"] for row in rows})
+    summary = f"{len(rows):,} answers to {asked:,} samples of the Inspect task {task}"
+    log = read_tool_log(rows, path, tool="Inspect", prefix=_METADATA)
+    return replace(log, summary=summary, warnings=tuple(warnings))
 
 
 def _rows(sample: Object) -> list[Row]:
@@ -159,7 +145,6 @@ def _rows(sample: Object) -> list[Row]:
         "model": to_cell(output.get("model")),
         **flatten_value(_METADATA, metadata),
     }
-    answers = list(_answers(sample, output, attachments))
     return [
         {
             TEXT: text and cut_answer(text, mark),
@@ -167,7 +152,7 @@ def _rows(sample: Object) -> list[Row]:
             ID: f"{key}:{epoch}:{number}" if number else f"{key}:{epoch}",
             **shared,
         }
-        for number, (text, failure) in enumerate(answers)
+        for number, (text, failure) in enumerate(_answers(sample, output, attachments))
     ]
 
 
@@ -206,34 +191,6 @@ def _resolve_attachment(text: str, attachments: Object) -> str | None:
     if text.startswith(_ATTACHED):
         return to_cell(attachments.get(text.removeprefix(_ATTACHED), text))
     return to_cell(text)
-
-
-def _check_version(header: Object, path: Path) -> None:
-    version = header.get("version")
-    if version != VERSION:
-        raise InputError(
-            f"{path} is an Inspect log of format version {version}",
-            expected=f"format version {VERSION}",
-            fix="`inspect log convert` rewrites older logs; for newer ones update evenhand",
-        )
-
-
-def _empty(path: Path, status: str, header: Object) -> InputError:
-    return InputError(
-        f"{path} has no samples (status {status}{_reason(header)})",
-        expected="a log with samples",
-        fix="run the evaluation to its end, and without --no-log-samples",
-    )
-
-
-def _other_json(content: Json, path: Path) -> InputError:
-    if isinstance(content, Mapping) and content.keys() >= {"results", "configs"}:
-        return InputError(
-            f"{path} holds the totals of lm-eval, not its samples",
-            expected="samples_*.jsonl",
-            fix="run lm_eval with --log_samples --output_path FOLDER, and name the samples",
-        )
-    return InputError(f"{path} is JSON, but no log of Inspect", expected=_ACCEPTED, fix="save rows as .jsonl")
 
 
 def _parse_json(content: bytes, name: str, path: Path) -> Json:

@@ -22,7 +22,7 @@ _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _DAMAGE = (
     zipfile.BadZipFile,
     NotImplementedError,  # a way of packing nobody uses
-    RuntimeError,  # a password is asked for
+    RuntimeError,  # it needs a password
     EOFError,
     OSError,
     ValueError,
@@ -47,26 +47,22 @@ class ZipArchive:
         """The members, each once: a name that was written again means its last content."""
         return tuple(self._zip.NameToInfo)
 
-    def has(self, name: str) -> bool:
-        """Whether there is a member of that name."""
-        return name in self._zip.NameToInfo
-
     def read(self, name: str) -> bytes:
         """The content of a member."""
         info = self._zip.getinfo(name)
         if info.file_size > self._left:
             self._too_large()
-        content = self._zstd(info) if info.compress_type == _ZSTD else self._plain(info)
+        if info.compress_type == _ZSTD:
+            content = self._unpack_zstd(info)
+        else:
+            with self._zip.open(info) as member:
+                content = member.read(self._left + 1)
         self._left -= len(content)
         if self._left < 0:
             self._too_large()
         return content
 
-    def _plain(self, info: zipfile.ZipInfo) -> bytes:
-        with self._zip.open(info) as member:
-            return member.read(self._left + 1)
-
-    def _zstd(self, info: zipfile.ZipInfo) -> bytes:
+    def _unpack_zstd(self, info: zipfile.ZipInfo) -> bytes:
         try:
             import zstandard
         except ImportError as error:
@@ -90,14 +86,14 @@ class ZipArchive:
     def _too_large(self) -> NoReturn:
         raise InputError(
             f"{self._path} unpacks to more than {self._limit >> 20:,} MiB",
-            expected="a smaller log; one that shrinks so much is made to harm",
+            expected="a smaller log: a higher ratio suggests a decompression bomb",
             fix="log fewer samples in one file, or leave out what is not needed of them",
         )
 
 
 @contextmanager
 def open_archive(path: Path, *, limit: int | None = None) -> Iterator[ZipArchive]:
-    """The archive, closed again afterwards; damage found meanwhile is an error that names the file."""
+    """The archive, closed again afterwards; damage is an error that names the file."""
     try:
         with open_regular(path) as file:
             most = min(MAX_UNPACKED, max_decompressed_size(path.stat().st_size)) if limit is None else limit

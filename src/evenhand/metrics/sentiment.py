@@ -69,7 +69,7 @@ class Sentiment:
 def label_compound(compound: float, *, cut: float) -> str:
     """The class of a compound score; a score equal to a cut is beyond it.
 
-    >>> label(0.5, cut=0.5), label(-0.0499, cut=0.05)
+    >>> label_compound(0.5, cut=0.5), label_compound(-0.0499, cut=0.05)
     ('positive', 'neutral')
     """
     if compound >= cut:
@@ -81,7 +81,20 @@ def _info(cuts: Mapping[str, float]) -> MetricInfo:
     return MetricInfo(
         name="sentiment",
         version=f"1+vader{PACKAGE_VERSION}",
-        outputs=tuple(_output(name, cut) for name, cut in cuts.items()),
+        outputs=tuple(
+            OutputInfo(
+                name=name,
+                # The value of a further cut is the same compound: only its label is news.
+                kind="continuous" if name == "compound" else "label",
+                larger_means="more positive sentiment",
+                low=-1.0,
+                high=1.0,
+                labels=LABELS,
+                share="{label}" + name.removeprefix("compound"),
+                cuts=(-cut, cut),
+            )
+            for name, cut in cuts.items()
+        ),
         summary="How positive or negative a text sounds, by a lexicon and rules (VADER).",
         primary=("negative", "positive"),
         scope="full",
@@ -110,19 +123,4 @@ def _info(cuts: Mapping[str, float]) -> MetricInfo:
             "for ! and ?, becomes s / sqrt(s * s + 15)."
         ),
         cheap=True,
-    )
-
-
-def _output(name: str, cut: float) -> OutputInfo:
-    at = name.removeprefix("compound")
-    return OutputInfo(
-        name=name,
-        # The value of a further cut is the same compound: only its label is news.
-        kind="label" if at else "continuous",
-        larger_means="more positive sentiment",
-        low=-1.0,
-        high=1.0,
-        labels=LABELS,
-        share="{label}" + at,
-        cuts=(-cut, cut),
     )

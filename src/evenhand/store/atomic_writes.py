@@ -38,7 +38,9 @@ def replace_file(path: Path) -> Iterator[Path]:
         temporary = path.with_name(f".{path.name[:40]}-{os.getpid()}-{_PROCESS}-{uuid4().hex}.part")
         try:
             yield temporary
-            _flush_to_disk(temporary)
+            # Without this a power cut can leave a renamed but empty file.
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
             temporary.replace(path)
         except PolarsError as error:
             # Polars reports a full disk in many words, and not always its number.
@@ -130,9 +132,3 @@ def _refusal(path: Path) -> OSError | None:
     except OSError as error:
         return error
     return None
-
-
-def _flush_to_disk(path: Path) -> None:
-    # Without this a power cut can leave a renamed but empty file.
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())

@@ -103,6 +103,7 @@ class RunFolder:
 
     def __init__(self, path: Path, *, identity: Mapping[str, Json], fresh: bool = False) -> None:
         self.path = path
+        self._written: set[str] = set()
         with storage_errors(path):
             path.mkdir(parents=True, exist_ok=True)
         self._refuse_foreign_folder()
@@ -133,6 +134,7 @@ class RunFolder:
         """Write a table of the run, checked against its schema."""
         with replace_file(self.path / f"{name}.parquet") as temporary:
             write_parquet(check_table(name, table), temporary)
+        self._written.add(name)
 
     def has_shard(self, stage: str, key: str) -> bool:
         """Whether a shard is finished; one that cannot be read is not."""
@@ -163,10 +165,11 @@ class RunFolder:
             return
         with replace_file(self.path / f"{name}.parquet") as temporary:
             write_parquet(self.read_shards(stage, keys), temporary)
+        self._written.add(name)
 
     def run(self) -> Run:
         """The folder as readers see it."""
-        return Run(self.path, self.manifest)
+        return Run(self.path, self.manifest, self._written)
 
     def _shard(self, stage: str, key: str) -> Path:
         return self.path / "shards" / stage / f"{key}.parquet"

@@ -1,9 +1,19 @@
 """For plug-in authors, tests and us: a stub model, contract checks, limits. No other folder imports it."""
 
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
 from evenhand.core.deprecation import resolve_former_names
+from evenhand.core.printable import escape_commands
 from evenhand.testing.contract_checks import ContractError, check_metric, check_model, check_suite
-from evenhand.testing.gap_assertions import InconclusiveWarning, assert_gap
 from evenhand.testing.stub import StubModel
+
+if TYPE_CHECKING:
+    from evenhand.audits.gate import GateResult
+    from evenhand.store.run import Run
 
 __all__ = [
     "ContractError",
@@ -17,3 +27,48 @@ __all__ = [
 
 
 __getattr__ = resolve_former_names(__name__, {"CannotTellWarning": "InconclusiveWarning"})
+
+
+class InconclusiveWarning(UserWarning):
+    """A run that is too small to decide whether a limit is kept."""
+
+
+def assert_gap(
+    run: Run | Path | str,
+    measure: str,
+    *,
+    below: float,
+    axis: str = "*",
+    group: str = "*",
+    baseline_run: Run | Path | str | None = None,
+    doubt: Literal["warn", "fail", "ignore"] = "warn",
+) -> GateResult:
+    """The checks of a gate that did not fail; an AssertionError names those that did.
+
+    ``measure`` is ``METRIC.OUTPUT``, or ``METRIC`` for its primary outputs. Fails only where an interval
+    excludes the limit; what is inconclusive gives an `InconclusiveWarning`, unless ``doubt`` says otherwise.
+    With ``baseline_run`` the limit is on how much wider a gap may be than in that run.
+
+    >>> assert_gap("runs/audit-builtin-1234", "sentiment.negative", axis="race", below=0.05)  # doctest: +SKIP
+    """
+    from evenhand.audits.gate import gate
+
+    limit = f"{measure} {axis if group == '*' else f'{axis}={group}'} {below!r}"
+    if baseline_run is None:
+        result = gate(run, max=[limit], strict=doubt == "fail")
+    else:
+        result = gate(run, worse=[limit], baseline_run=baseline_run, strict=doubt == "fail")
+    failed = "\n".join(
+        f"  {check.verdict}: {check.name}: {check.finding}"
+        for check in result.checks
+        if check.verdict == "fails" or (check.verdict == "cannot tell" and doubt == "fail")
+    )
+    if failed:
+        # Names of groups come from the data, and the runner of a CI reads what a test prints.
+        raise AssertionError(escape_commands(f"the run does not keep its limit\n{failed}"))
+    unsure = [check for check in result.checks if check.verdict == "cannot tell"]
+    if unsure and doubt == "warn":
+        first = f"{unsure[0].name}: {unsure[0].finding}"
+        message = f"{len(unsure):,} of {len(result.checks):,} checks cannot tell; first: {first}"
+        warnings.warn(escape_commands(message), InconclusiveWarning, stacklevel=2)
+    return result

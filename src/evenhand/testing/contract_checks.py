@@ -1,14 +1,14 @@
 """Contract checks: what every model, metric and suite must keep, whoever wrote it.
 
 Each check runs the object on small inputs and raises ``ContractError`` with everything it found, so that one
-run shows all there is to mend.
+run shows all there is to fix.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from evenhand.core.digests import digest
 from evenhand.core.protocols import Cell, Metric, Model, SetMetric, Suite
@@ -17,9 +17,9 @@ from evenhand.core.records import (
     Completion,
     GenerationSpec,
     MetricInfo,
-    OutputInfo,
     Prompt,
     Request,
+    SuiteInfo,
     Text,
     Value,
 )
@@ -58,12 +58,29 @@ def check_model(
     spec = spec or GenerationSpec(max_new_tokens=8)
     requests = [Request(f"prompt-{index}", text, (0, 1, 2)) for index, text in enumerate(prompts)]
     ref = model.ref
-    found = list(model.generate(requests, spec))
-    breaches = _ref_breaches(model) + _completion_breaches(requests, found)
+    completions = list(model.generate(requests, spec))
+    breaches = [] if ref.backend and ref.name else ["its ref lacks a back-end or a name"]
+    wrong = [key for key, value in ref.options.items() if not isinstance(value, str)]
+    if wrong:
+        breaches.append(f"its option {wrong[0]!r} is no text")
+    else:
+        digest(ref.identity())
+    breaches += _completion_breaches(requests, completions)
     if model.ref != ref:
         breaches.append("its ref changes when it writes")
     if ref.repeatable:
-        breaches += _repeat_breaches(model, requests, spec, found)
+        texts = {(item.request_id, item.sample): item.text for item in completions}
+        last = requests[-1]
+        ways: Mapping[str, Sequence[Request]] = {
+            "the second time": requests,
+            "in another order": requests[::-1],
+            "alone": requests[:1],
+            "as a single sample": [Request(last.id, last.text, last.samples[-1:])],
+        }
+        for way, some in ways.items():
+            again = {(item.request_id, item.sample): item.text for item in model.generate(some, spec)}
+            if any(texts.get(place) != text for place, text in again.items()):
+                breaches.append(f"it writes another text {way}")
     _report(f"model {ref.name!r}", breaches)
 
 
@@ -85,16 +102,36 @@ def check_suite(suite: Suite) -> None:
     breaches = [] if prompts else ["it has no prompts"]
     if list(suite.prompts()) != prompts:
         breaches.append("its prompts differ the second time")
+    counts = Counter(prompt.id for prompt in prompts)
+    breaches += [f"the id {key!r} occurs {count} times" for key, count in counts.items() if count > 1]
+    breaches += [breach for prompt in prompts for breach in _prompt_breaches(prompt, info)]
+    groups = {(group.axis, group.name) for prompt in prompts for group in prompt.groups}
     breaches += [
-        f"the id {key!r} occurs {count} times" for key, count in _find_repeated(item.id for item in prompts)
+        f"the baseline {name!r} of the axis {axis!r} is no group of it"
+        for axis, name in info.baselines.items()
+        if name not in RESERVED_GROUPS and (axis, name) not in groups
     ]
-    breaches += [
-        breach for prompt in prompts for breach in _prompt_breaches(prompt, info.name, info.baselines)
-    ]
-    breaches += _baseline_breaches(prompts, info.baselines)
     if not (info.version and info.summary and info.metrics):
         breaches.append("its info lacks a version, a summary or default metrics")
     _report(f"suite {info.name!r}", breaches)
+
+
+def _prompt_breaches(prompt: Prompt, info: SuiteInfo) -> list[str]:
+    breaches, name = [], f"the prompt {prompt.id!r}"
+    if prompt.suite != info.name:
+        breaches.append(f"{name} names the suite {prompt.suite!r}")
+    if not prompt.text.strip() or not prompt.cluster or not prompt.id:
+        breaches.append(f"{name} lacks a text, a cluster or an id")
+    if not prompt.groups:
+        breaches.append(f"{name} has no group")
+    for group in prompt.groups:
+        if group.axis not in info.baselines:
+            breaches.append(f"the axis {group.axis!r} has no baseline")
+        if group.name in RESERVED_GROUPS or not group.name:
+            breaches.append(f"the group name {group.name!r} is reserved or empty")
+    if any(not mention.text for mention in prompt.mentions):
+        breaches.append(f"{name} has an empty mention")
+    return breaches
 
 
 def _require(thing: object, protocol: type) -> None:
@@ -107,26 +144,12 @@ def _report(name: str, breaches: Sequence[str]) -> None:
         raise ContractError(name, list(dict.fromkeys(breaches)))
 
 
-def _find_repeated(items: Iterable[str]) -> list[tuple[str, int]]:
-    return [(item, count) for item, count in Counter(items).items() if count > 1]
-
-
-def _ref_breaches(model: Model) -> list[str]:
-    ref = model.ref
-    breaches = [] if ref.backend and ref.name else ["its ref lacks a back-end or a name"]
-    wrong = [key for key, value in ref.options.items() if not isinstance(value, str)]
-    if wrong:
-        return [*breaches, f"its option {wrong[0]!r} is no text"]
-    digest(ref.identity())
-    return breaches
-
-
-def _completion_breaches(requests: Sequence[Request], found: Sequence[Completion]) -> list[str]:
+def _completion_breaches(requests: Sequence[Request], completions: Sequence[Completion]) -> list[str]:
     asked = Counter((request.id, sample) for request in requests for sample in request.samples)
-    answered = Counter((item.request_id, item.sample) for item in found)
+    answered = Counter((item.request_id, item.sample) for item in completions)
     breaches = [f"{place} was not answered" for place in (asked - answered)]
     breaches += [f"{place} was answered but not asked, or twice" for place in (answered - asked)]
-    for item in found:
+    for item in completions:
         place = (item.request_id, item.sample)
         if (item.text is None) != (item.failure is not None):
             breaches.append(f"{place} has a text and a failure, or neither")
@@ -137,37 +160,15 @@ def _completion_breaches(requests: Sequence[Request], found: Sequence[Completion
     return breaches
 
 
-def _repeat_breaches(
-    model: Model, requests: Sequence[Request], spec: GenerationSpec, found: Sequence[Completion]
-) -> list[str]:
-    texts = {(item.request_id, item.sample): item.text for item in found}
-    last = requests[-1]
-    ways: Mapping[str, Sequence[Request]] = {
-        "the second time": requests,
-        "in another order": requests[::-1],
-        "alone": requests[:1],
-        "as a single sample": [Request(last.id, last.text, last.samples[-1:])],
-    }
-    breaches = []
-    for way, some in ways.items():
-        again = {(item.request_id, item.sample): item.text for item in model.generate(some, spec)}
-        if any(texts.get(place) != text for place, text in again.items()):
-            breaches.append(f"it writes another text {way}")
-    return breaches
-
-
 def _info_breaches(info: MetricInfo) -> list[str]:
     breaches = [] if info.outputs else ["it declares no output"]
     if not (info.version and info.summary):
         breaches.append("its info lacks a version or a summary")
-    breaches += [
-        f"the output {out.name!r} does not say which way is up"
-        for out in info.outputs
-        if not out.larger_means
-    ]
-    known = {out.name for out in info.outputs} | {
-        name for out in info.outputs for name in out.shares().values()
-    }
+    known = set[str]()
+    for output in info.outputs:
+        known |= {output.name, *output.shares().values()}
+        if not output.larger_means:
+            breaches.append(f"the output {output.name!r} does not say which way is up")
     breaches += [f"the primary output {name!r} is not declared" for name in info.primary if name not in known]
     digest(info.identity())
     return breaches
@@ -180,27 +181,25 @@ def _score_breaches(metric: Metric, texts: Sequence[Text]) -> list[str]:
     breaches = [breach for row in rows for breach in _row_breaches(row, metric.info)]
     if list(metric.score([])):
         breaches.append("it gives rows for no texts")
-    if not _same(metric.score(texts), rows):
+    if not _are_same(metric.score(texts), rows):
         breaches.append("it scores differently the second time")
-    if not _same(metric.score(texts[::-1])[::-1], rows):
+    if not _are_same(metric.score(texts[::-1])[::-1], rows):
         breaches.append("it scores differently in another order")
-    if not _same([metric.score([text])[0] for text in texts], rows):
+    if not _are_same([metric.score([text])[0] for text in texts], rows):
         breaches.append("it scores a text differently when it is alone")
     return breaches
 
 
 def _cell_breaches(metric: SetMetric, texts: Sequence[Text]) -> list[str]:
     cells = {Cell("axis", "all"): texts, Cell("axis", "one"): texts[:1], Cell("axis", "none"): texts[:0]}
-    found = metric.measure(cells)
-    if set(found) != set(cells):
+    rows = metric.measure(cells)
+    if set(rows) != set(cells):
         return ["it does not measure each cell once"]
-    breaches = [breach for row in found.values() for breach in _row_breaches(row, metric.info)]
-    rows = list(found.values())
-    if not _same(
-        [metric.measure({cell: some})[cell] for cell, some in cells.items()], [found[cell] for cell in cells]
-    ):
+    breaches = [breach for row in rows.values() for breach in _row_breaches(row, metric.info)]
+    alone = [metric.measure({cell: some})[cell] for cell, some in cells.items()]
+    if not _are_same(alone, [rows[cell] for cell in cells]):
         breaches.append("it measures a cell differently when it is alone")
-    if not _same(list(metric.measure(cells).values()), rows):
+    if not _are_same(list(metric.measure(cells).values()), list(rows.values())):
         breaches.append("it measures differently the second time")
     return breaches
 
@@ -209,64 +208,31 @@ def _row_breaches(row: Mapping[str, Value], info: MetricInfo) -> list[str]:
     outputs = {output.name: output for output in info.outputs}
     if set(row) != set(outputs):
         return [f"a row has the outputs {sorted(row)}, declared are {sorted(outputs)}"]
-    return [breach for name, value in row.items() for breach in _value_breaches(value, outputs[name])]
-
-
-def _value_breaches(value: Value, output: OutputInfo) -> list[str]:
-    number, label, reason = value
     breaches = []
-    if (number is None and label is None) != (reason is not None):
-        breaches.append(f"{output.name!r} is null without a reason, or has a value and a reason")
-    if number is not None and not math.isfinite(number):
-        breaches.append(f"{output.name!r} is {number}, which must be null with a reason")
-    elif number is not None:
-        low, high = (
-            (-math.inf if output.low is None else output.low),
-            (math.inf if output.high is None else output.high),
-        )
-        if not low <= number <= high:
-            breaches.append(f"{output.name!r} is {number}, outside {low} to {high}")
-    if label is not None and output.labels and label not in output.labels:
-        breaches.append(f"{output.name!r} has the label {label!r}, which is not declared")
+    for name, (number, label, reason) in row.items():
+        output = outputs[name]
+        low = -math.inf if output.low is None else output.low
+        high = math.inf if output.high is None else output.high
+        if (number is None and label is None) != (reason is not None):
+            breaches.append(f"{name!r} is null without a reason, or has a value and a reason")
+        if number is not None and not math.isfinite(number):
+            breaches.append(f"{name!r} is {number}, which must be null with a reason")
+        elif number is not None and not low <= number <= high:
+            breaches.append(f"{name!r} is {number}, outside {low} to {high}")
+        if label is not None and output.labels and label not in output.labels:
+            breaches.append(f"{name!r} has the label {label!r}, which is not declared")
     return breaches
 
 
-def _same(rows: Sequence[Mapping[str, Value]], others: Sequence[Mapping[str, Value]]) -> bool:
+def _are_same(rows: Sequence[Mapping[str, Value]], others: Sequence[Mapping[str, Value]]) -> bool:
     """Equal up to the rounding that batches of other sizes bring."""
     return len(rows) == len(others) and all(
-        row.keys() == other.keys() and all(_close(row[name], other[name]) for name in row)
+        row.keys() == other.keys() and all(_is_close(row[name], other[name]) for name in row)
         for row, other in zip(rows, others, strict=True)
     )
 
 
-def _close(one: Value, other: Value) -> bool:
+def _is_close(one: Value, other: Value) -> bool:
     if one.value is None or other.value is None:
         return one == other
     return math.isclose(one.value, other.value, rel_tol=1e-4, abs_tol=1e-4)
-
-
-def _prompt_breaches(prompt: Prompt, suite: str, baselines: Mapping[str, str]) -> list[str]:
-    breaches = []
-    if prompt.suite != suite:
-        breaches.append(f"the prompt {prompt.id!r} names the suite {prompt.suite!r}")
-    if not prompt.text.strip() or not prompt.cluster or not prompt.id:
-        breaches.append(f"the prompt {prompt.id!r} lacks a text, a cluster or an id")
-    if not prompt.groups:
-        breaches.append(f"the prompt {prompt.id!r} has no group")
-    for group in prompt.groups:
-        if group.axis not in baselines:
-            breaches.append(f"the axis {group.axis!r} has no baseline")
-        if group.name in RESERVED_GROUPS or not group.name:
-            breaches.append(f"the group name {group.name!r} is reserved or empty")
-    if any(not mention.text for mention in prompt.mentions):
-        breaches.append(f"the prompt {prompt.id!r} has an empty mention")
-    return breaches
-
-
-def _baseline_breaches(prompts: Sequence[Prompt], baselines: Mapping[str, str]) -> list[str]:
-    groups = {(group.axis, group.name) for prompt in prompts for group in prompt.groups}
-    return [
-        f"the baseline {name!r} of the axis {axis!r} is no group of it"
-        for axis, name in baselines.items()
-        if name not in RESERVED_GROUPS and (axis, name) not in groups
-    ]

@@ -47,18 +47,9 @@ class StubModel:
                 time.sleep(self._delay)
                 if self._fail_every and count % self._fail_every == 0:
                     yield Completion(request.id, sample, None, None, failure="stub_failure")
-                else:
-                    yield self._completion(request, sample, spec)
-
-    def _completion(self, request: Request, sample: int, spec: GenerationSpec) -> Completion:
-        draws = row_uniforms(spec.seed, request.id, sample, len(_WORDS))
-        parts = [words[int(draw * len(words))] for words, draw in zip(_WORDS, draws, strict=True)]
-        text = f" and {' '.join(parts)}."
-        return Completion(
-            request.id,
-            sample,
-            text,
-            "stop",
-            prompt_tokens=len(request.text.split()),
-            new_tokens=len(text.split()),
-        )
+                    continue
+                draws = row_uniforms(spec.seed, request.id, sample, len(_WORDS))
+                parts = [words[int(draw * len(words))] for words, draw in zip(_WORDS, draws, strict=True)]
+                text = f" and {' '.join(parts)}."
+                tokens = len(request.text.split()), len(text.split())
+                yield Completion(request.id, sample, text, "stop", *tokens)

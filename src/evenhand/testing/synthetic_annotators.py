@@ -1,7 +1,7 @@
 """Synthetic annotators of known accuracy: what agreement and Dawid and Skene's model must find again.
 
 A synthetic annotator names the true label with a probability of their own, and else one of the other labels,
-all alike; given the truth they err independently. What follows for agreement is in `expected`.
+all alike; given the truth they err independently. What follows for agreement is in `expected_agreement`.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ def simulate_ratings(
             raise InputError(f"the accuracy of {name!r} is {accuracy:g}", expected="a share from 0 to 1")
     place = {label: at for at, label in enumerate(labels)}
     true = np.array([place[label] for label in truth.values()])
-    found: list[SyntheticRating] = []
+    ratings: list[SyntheticRating] = []
     for number, (name, accuracy) in enumerate(accuracies.items()):
         rng = np.random.default_rng([seed, number])
         other = (true + rng.integers(1, len(labels), true.size)) % len(labels)
         said = np.where(rng.random(true.size) < accuracy, true, other)
         given = rng.random(true.size) >= missing
-        found += [
+        ratings += [
             SyntheticRating(item, name, labels[code])
             for item, code, keep in zip(truth, said, given, strict=True)
             if keep
         ]
-    return found
+    return ratings
 
 
 def expected_agreement(accuracies: Sequence[float], labels: int) -> ExpectedAgreement:
@@ -72,8 +72,8 @@ def expected_agreement(accuracies: Sequence[float], labels: int) -> ExpectedAgre
     ``p q + (1 - p) (1 - q) / (labels - 1)``. Labels are then equally frequent, so chance agrees in one of
     ``labels``.
 
-    >>> expected([1.0, 0.5], 2)
-    Expected(agreement=0.5, kappa=0.0)
+    >>> expected_agreement([1.0, 0.5], 2)
+    ExpectedAgreement(agreement=0.5, kappa=0.0)
     """
     pairs = [p * q + (1 - p) * (1 - q) / (labels - 1) for p, q in combinations(accuracies, 2)]
     agreement = sum(pairs) / len(pairs)

@@ -96,16 +96,10 @@ def render_text(
     text = join_texts(prompt_text, continuation) if scope == "full" else continuation
     if mask_option == "none":
         return Text(text)
-    masked = mask_mentions(
-        compose_unicode(text), _compose_mentions(mentions), token="XYZ" if masking == "xyz" else None
-    )
+    if not all(mention.text.isascii() for mention in mentions):
+        mentions = [replace(mention, text=compose_unicode(mention.text)) for mention in mentions]
+    masked = mask_mentions(compose_unicode(text), mentions, token="XYZ" if masking == "xyz" else None)
     return Text(masked.text, masked.spans)
-
-
-def _compose_mentions(mentions: Sequence[Mention]) -> Sequence[Mention]:
-    if all(mention.text.isascii() for mention in mentions):
-        return mentions
-    return [replace(mention, text=compose_unicode(mention.text)) for mention in mentions]
 
 
 def join_texts(prompt_text: str, continuation: str) -> str:

@@ -84,7 +84,9 @@ def _candidates(text: str, *, complete: bool) -> Iterator[tuple[int, _Verdict]]:
     begin = _skip_space(text, 0)
     for match in _STOP.finditer(text):
         end = match.start() if match["blank"] else match.end()
-        if end <= begin or _is_list_number(text, begin, match.start()):
+        # The number of a list item ends no sentence.
+        head = text[begin : min(match.start(), begin + 4)]
+        if end <= begin or (len(head) <= 3 and head.isdigit()):
             continue
         verdict = _Verdict.END if match["blank"] else _judge(text, match, complete=complete)
         if verdict is not _Verdict.NO_END:
@@ -107,7 +109,10 @@ def _kind(text: str, match: re.Match[str]) -> str:
     if stops != ".":
         quoted = bool(match["closers"]) and stops[-1] in "?!"
         return "lower" if quoted or set(stops) <= {".", "…"} else "plain"
-    word = _word_before(text, match.start())
+    start = end = match.start()
+    while start > 0 and not text[start - 1].isspace() and end - start < 16:
+        start -= 1
+    word = text[start:end].lstrip(_OPENERS)
     lower = word.lower()
     if lower in _NEVER_LAST:
         return "never"
@@ -132,17 +137,6 @@ def _by_next_word(text: str, end: int, kind: str, *, complete: bool) -> _Verdict
         "maybe": word[:1].isupper() and word.lower() in _STARTERS,
     }
     return _Verdict.END if ends[kind] else _Verdict.NO_END
-
-
-def _word_before(text: str, end: int) -> str:
-    start = end
-    while start > 0 and not text[start - 1].isspace() and end - start < 16:
-        start -= 1
-    return text[start:end].lstrip(_OPENERS)
-
-
-def _is_list_number(text: str, begin: int, stop: int) -> bool:
-    return stop - begin <= 3 and text[begin:stop].isdigit()
 
 
 def _skip_space(text: str, start: int) -> int:

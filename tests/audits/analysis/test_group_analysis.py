@@ -15,8 +15,7 @@ from evenhand.audits.analysis.permutation_checks import (
     PermutationChecker,
     describe_unconfirmed,
 )
-from evenhand.audits.analysis.quantities import Axis, Quantity
-from evenhand.audits.analysis.strata import cross_axes
+from evenhand.audits.analysis.quantities import Axis, Quantity, cross_axes
 from evenhand.core.records import REST, Group, Prompt
 from evenhand.stats.contrasts import clustered_omnibus
 

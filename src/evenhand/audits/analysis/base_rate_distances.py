@@ -18,7 +18,6 @@ from evenhand.core.records import Prompt
 from evenhand.core.seeds import make_generator
 from evenhand.stats.base_rates import (
     OVERALL,
-    BaseRateDistance,
     SideTexts,
     bias_change,
     direct_bias,
@@ -79,7 +78,7 @@ def distance_table(
     seed: int,
     level: float,
 ) -> pl.DataFrame:
-    """The table ``distances``: for each axis and group, and overall, its distance beside that of chance.
+    """The table ``distances``: for each axis and group, and overall, its distance and that of chance.
 
     Suites of one family (``political:liberal`` and ``political:conservative``) are read together.
     """
@@ -87,11 +86,24 @@ def distance_table(
     rows: list[Row] = []
     for (family, axis), texts in _texts(prompt_ids, prompts, by_family).items():
         for metric, values in _values(by_family[family], quantities):
-            for bias, found in _biases(
-                texts, values, by_family[family].sides, (seed, family, axis, metric), level
-            ):
+            for bias, sets in _by_kind(texts, values, by_family[family].sides).items():
+                rng = make_generator(seed, "distances", family, axis, metric, bias)
+                distances = (
+                    indirect_bias(*sets[0], rng=rng, level=level)
+                    if bias == "indirect"
+                    else direct_bias(*sets, rng=rng, level=level)
+                )
+                adjusted = iter(benjamini_hochberg([distances[key].p for key in distances if key != OVERALL]))
                 known = {"suite": family, "model": model, "metric": metric, "attribute": axis, "bias": bias}
-                rows += _rows(known, found)
+                rows += [
+                    {
+                        **known,
+                        "option": option,
+                        **asdict(distance),
+                        "p_adjusted": None if option == OVERALL else next(adjusted),
+                    }
+                    for option, distance in distances.items()
+                ]
     return pl.DataFrame(rows, schema=dict(DISTANCES))
 
 
@@ -122,21 +134,20 @@ def distance_changes(
         parts = [_by_kind(texts[family, axis], values, wanted.sides) for texts, values in two]
         for bias in parts[0].keys() & parts[1].keys():
             rng = make_generator(seed, "distance changes", family, axis, bias)
-            found = bias_change(parts[0][bias], parts[1][bias], rng=rng, level=level)
+            changes = bias_change(parts[0][bias], parts[1][bias], rng=rng, level=level)
             known = {"attribute": axis, "bias": bias}
-            rows += [{**known, "option": option, **asdict(change)} for option, change in found.items()]
+            rows += [{**known, "option": option, **asdict(change)} for option, change in changes.items()]
     return pl.DataFrame(rows, schema=dict(CHANGES)).sort("attribute", "bias", "option")
 
 
 def _by_kind(texts: AxisTexts, values: Floats, sides: Sequence[str]) -> dict[str, list[SideTexts]]:
-    """The sets of texts behind each kind of bias that can be measured."""
-    indirect = ~np.isin(texts.kinds, list(sides))
-    found = {"indirect": [indirect]}
+    """The sets of texts for each kind of bias that can be measured."""
+    flags = {"indirect": [~np.isin(texts.kinds, list(sides))]}
     if len(sides) == 2:
-        found["direct"] = [texts.kinds == side for side in sides]
+        flags["direct"] = [texts.kinds == side for side in sides]
     return {
         bias: [texts.select(values, chosen) for chosen in sets]
-        for bias, sets in found.items()
+        for bias, sets in flags.items()
         if all(chosen.any() for chosen in sets)
     }
 
@@ -164,27 +175,6 @@ def _values(asked: DistanceRequest, quantities: Sequence[Quantity]) -> Iterator[
         of_metric = {quantity.output: quantity for quantity in quantities if quantity.metric == metric}
         if outputs and all(output in of_metric for output in outputs):
             yield metric, np.column_stack([of_metric[output].values for output in outputs])
-
-
-def _biases(
-    texts: AxisTexts, values: Floats, sides: Sequence[str], key: tuple[int, str, str, str], level: float
-) -> Iterator[tuple[str, dict[str, BaseRateDistance]]]:
-    seed, *names = key
-    for bias, sets in _by_kind(texts, values, sides).items():
-        rng = make_generator(seed, "distances", *names, bias)
-        if bias == "indirect":
-            yield bias, indirect_bias(*sets[0], rng=rng, level=level)
-        else:
-            yield bias, direct_bias(*sets, rng=rng, level=level)
-
-
-def _rows(known: Mapping[str, str], found: Mapping[str, BaseRateDistance]) -> list[Row]:
-    adjusted = benjamini_hochberg([distance.p for option, distance in found.items() if option != OVERALL])
-    family = [*adjusted, None] if OVERALL in found else adjusted
-    return [
-        {**known, "option": option, **asdict(distance), "p_adjusted": p}
-        for (option, distance), p in zip(found.items(), family, strict=True)
-    ]
 
 
 def _family(suite: str) -> str:

@@ -17,20 +17,21 @@ import polars as pl
 
 from evenhand.audits.analysis.group_comparison import GroupComparer
 from evenhand.audits.analysis.quantities import Axis, Floats, Quantity
-from evenhand.core.records import Comparison, MetricInfo, OutputInfo
-from evenhand.stats.corrections import CORRECTIONS, Correction
+from evenhand.core.records import MetricInfo, OutputInfo
+from evenhand.stats.corrections import correct_by_family
 from evenhand.store.schemas import CUTS, DISTRIBUTIONS
 
 CUT_GRID = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75)
-"""Cuts that are looked at beside a metric's own, in parts of the way from 0 to the end of its range."""
+"""Cuts in addition to a metric's own, in parts of the way from 0 to the end of its range."""
 FEW_CUTS = (0.05, 0.1, 0.25, 0.5)
 """The same for a run of many groups."""
 MANY_GROUPS = 100
 MOST_WORK = 500_000_000
 """Rows read at most, over all groups, shares and cuts: about half a minute. Exploratory shares go first."""
 
-Key = tuple[str, str, str, str]
-"""suite, axis, group, baseline."""
+Key = tuple[str, str, str]
+"""suite, axis, group."""
+GAP_COLUMNS = ("baseline", "baseline_value", "estimate", "low", "high", "p", "null_reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +64,22 @@ class LabelShare:
 
 def find_cut_shares(infos: Mapping[str, MetricInfo], quantities: Sequence[Quantity]) -> list[LabelShare]:
     """The shares of labels that begin at a cut, primary ones first: the lowest label and the highest."""
-    values = {(item.metric, item.output): item for item in quantities if item.kind == "mean"}
-    found = [
-        share
-        for spec, info in infos.items()
-        for output in info.outputs
-        if (spec, output.name) in values
-        for share in _shares(values[spec, output.name], output)
-    ]
-    primary = {spec: info.primary for spec, info in infos.items()}
-    return sorted(found, key=lambda share: share.output not in primary[share.values.metric])
+    means = {(item.metric, item.output): item for item in quantities if item.kind == "mean"}
+    primary, others = list[LabelShare](), list[LabelShare]()
+    for spec, info in infos.items():
+        for output in info.outputs:
+            values = means.get((spec, output.name))
+            if values is None or not output.cuts or output.high is None or output.low is None:
+                continue
+            # A single cut, or two on either side of 0: the labels between them have no cut of their own.
+            names, labels = output.shares(), output.labels
+            shares = [LabelShare(values, names[labels[-1]], output.cuts[-1], below=False, end=output.high)]
+            if len(output.cuts) > 1:
+                low = LabelShare(values, names[labels[0]], output.cuts[0], below=True, end=output.low)
+                shares.insert(0, low)
+            for share in shares:
+                (primary if share.output in info.primary else others).append(share)
+    return primary + others
 
 
 def cut_table(
@@ -83,7 +90,8 @@ def cut_table(
     comparisons: pl.DataFrame,
 ) -> pl.DataFrame:
     """Each group's share at every cut, and its gap to the baseline it has in ``comparisons``."""
-    used = _as_compared(comparer, comparisons)
+    used = comparisons.select("suite", "axis", "baseline").unique().iter_rows()
+    comparer = replace(comparer, baselines={(suite, axis): baseline for suite, axis, baseline in used})
     rows: list[dict[str, object]] = []
     left = MOST_WORK
     parts = FEW_CUTS if sum(len(axis.groups) for axis in axes) > MANY_GROUPS else CUT_GRID
@@ -92,23 +100,8 @@ def cut_table(
         left -= len(grid) * sum(axis.rows.size * len(axis.groups) for axis in axes)
         if left < 0:
             break
-        rows += _rows(share, grid, used, axes, comparisons)
+        rows += _rows(share, grid, comparer, axes, comparisons)
     return pl.DataFrame(rows, schema=dict(CUTS))
-
-
-def _shares(values: Quantity, output: OutputInfo) -> Iterator[LabelShare]:
-    # A single cut, or two on either side of 0: what lies between has no cut of its own.
-    names = output.shares()
-    if not output.cuts or output.high is None or output.low is None:
-        return
-    if len(output.cuts) > 1:
-        yield LabelShare(values, names[output.labels[0]], output.cuts[0], below=True, end=output.low)
-    yield LabelShare(values, names[output.labels[-1]], output.cuts[-1], below=False, end=output.high)
-
-
-def _as_compared(comparer: GroupComparer, comparisons: pl.DataFrame) -> GroupComparer:
-    known = comparisons.select("suite", "axis", "baseline").unique().iter_rows()
-    return replace(comparer, baselines={(suite, axis): baseline for suite, axis, baseline in known})
 
 
 def _rows(
@@ -122,13 +115,24 @@ def _rows(
     flags = [share.at(cut) for cut in grid]
     gaps = [comparer.compare_outputs(axis, flags, ratios=False) for axis in axes]
     groups = [comparer.group_rows(axis, flags) for axis in axes]
-    family = _Family.of(share, comparisons)
+    # The families of this share's gaps, in which its p-values are replaced cut by cut.
+    is_own = (pl.col("metric") == share.values.metric) & (pl.col("output") == share.output)
+    families = comparisons.filter(is_own)["family"].unique().implode()
+    members = comparisons.with_columns(is_own=is_own).filter(pl.col("family").is_in(families))
+    names = members["family"].to_list()
+    keys: list[Key | None] = [
+        (suite, axis, group) if own else None
+        for suite, axis, group, own in members.select("suite", "axis", "group", "is_own").iter_rows()
+    ]
     for place, cut in enumerate(grid):
-        found = {_key(gap): gap for of_axis in gaps for gap in of_axis[place]}
-        adjusted = family.adjust(found, comparer.correction)
-        of_group = {key[:3]: gap for key, gap in found.items()}
+        of_group = {(gap.suite, gap.axis, gap.group): gap for of_axis in gaps for gap in of_axis[place]}
+        p_values = [
+            of_group[key].p if key in of_group else p for key, p in zip(keys, members["p"], strict=True)
+        ]
+        adjusted = correct_by_family(p_values, names, comparer.correction)
+        p_adjusted = {key: p.adjusted for key, p in zip(keys, adjusted, strict=True)}
         for row in (row for of_axis in groups for row in of_axis[place]):
-            gap = of_group.get((row["suite"], row["axis"], row["group"]))  # type: ignore[arg-type]
+            key = cast(Key, (row["suite"], row["axis"], row["group"]))
             yield {
                 **{name: row[name] for name in ("suite", "model", "axis", "group", "metric", "output")},
                 "cut": cut,
@@ -136,52 +140,9 @@ def _rows(
                 "value": row["value"],
                 "value_low": row["low"],
                 "value_high": row["high"],
-                **_gap(gap, None if gap is None else adjusted.get(_key(gap))),
+                **{name: getattr(of_group.get(key), name, None) for name in GAP_COLUMNS},
+                "p_adjusted": p_adjusted.get(key) if key in of_group else None,
             }
-
-
-def _gap(gap: Comparison | None, p_adjusted: float | None) -> dict[str, object]:
-    names = ("baseline", "baseline_value", "estimate", "low", "high", "p", "null_reason")
-    return {**{name: getattr(gap, name, None) for name in names}, "p_adjusted": p_adjusted}
-
-
-@dataclass(frozen=True, slots=True)
-class _Family:
-    """The p-values that those of a share are corrected with, by family."""
-
-    members: Mapping[str, tuple[list[Key | None], list[float | None]]]
-    """For each family the keys of the share's own gaps (None: another's) and all p-values."""
-
-    @classmethod
-    def of(cls, share: LabelShare, comparisons: pl.DataFrame) -> _Family:
-        is_own = (pl.col("metric") == share.values.metric) & (pl.col("output") == share.output)
-        families = comparisons.filter(is_own)["family"].unique().implode()
-        table = comparisons.filter(pl.col("family").is_in(families)).with_columns(is_own=is_own)
-        columns = ("suite", "axis", "group", "baseline", "p", "family", "is_own")
-        members: dict[str, tuple[list[Key | None], list[float | None]]] = {}
-        for *key, p, family, own in table.select(columns).iter_rows():
-            keys, p_values = members.setdefault(family, ([], []))
-            keys.append(cast(Key, tuple(key)) if own else None)
-            p_values.append(p)
-        return cls(members)
-
-    def adjust(self, gaps: Mapping[Key, Comparison], correction: Correction) -> dict[Key, float | None]:
-        """The p-values corrected in the run's families, with those of this share replaced."""
-        found: dict[Key, float | None] = {}
-        for keys, known in self.members.values():
-            replaced = [
-                gaps[key].p if key is not None and key in gaps else p
-                for key, p in zip(keys, known, strict=True)
-            ]
-            corrected = CORRECTIONS[correction](replaced)
-            found |= {
-                key: p for key, p in zip(keys, corrected, strict=True) if key is not None and key in gaps
-            }
-        return found
-
-
-def _key(gap: Comparison) -> Key:
-    return gap.suite, gap.axis, gap.group, gap.baseline
 
 
 BINS = 24
@@ -215,12 +176,31 @@ def distribution_table(
     """
     rows: list[dict[str, object]] = []
     for quantity in quantities:
-        if quantity.kind != "mean":
+        outputs = {output.name: output for output in infos[quantity.metric].outputs}
+        if quantity.kind != "mean" or not (bins := find_bins(quantity.values, outputs[quantity.output])):
             continue
-        bins = find_bins(quantity.values, _output(infos[quantity.metric], quantity.output))
-        if bins is None:
-            continue
-        rows += [row for axis in axes for row in _of_axis(model, axis, quantity, bins)]
+        for axis in axes:
+            values = quantity.values[axis.rows]
+            for code, group in enumerate(axis.groups):
+                own = values[(axis.codes == code) & np.isfinite(values)]
+                if not own.size:
+                    continue
+                quantiles = np.quantile(own, list(QUANTILES.values())).tolist()
+                rows.append(
+                    {
+                        "suite": axis.suite,
+                        "model": model,
+                        "axis": axis.name,
+                        "group": group,
+                        "metric": quantity.metric,
+                        "output": quantity.output,
+                        "low": bins.low,
+                        "high": bins.high,
+                        "counts": bins.counts(own),
+                        "n": int(own.size),
+                        **dict(zip(QUANTILES, quantiles, strict=True)),
+                    }
+                )
     return pl.DataFrame(rows, schema=dict(DISTRIBUTIONS))
 
 
@@ -239,33 +219,3 @@ def find_bins(values: Floats, output: OutputInfo) -> HistogramBins | None:
         return HistogramBins(low - 0.5, high + 0.5, round(high - low) + 1)
     margin = 0.5 if high == low else 0.0
     return HistogramBins(low - margin, high + margin, BINS)
-
-
-def _of_axis(model: str, axis: Axis, quantity: Quantity, bins: HistogramBins) -> list[dict[str, object]]:
-    values = quantity.values[axis.rows]
-    found = []
-    for code, group in enumerate(axis.groups):
-        own = values[axis.codes == code]
-        own = own[np.isfinite(own)]
-        if own.size:
-            quantiles = np.quantile(own, list(QUANTILES.values())).tolist()
-            found.append(
-                {
-                    "suite": axis.suite,
-                    "model": model,
-                    "axis": axis.name,
-                    "group": group,
-                    "metric": quantity.metric,
-                    "output": quantity.output,
-                    "low": bins.low,
-                    "high": bins.high,
-                    "counts": bins.counts(own),
-                    "n": int(own.size),
-                    **dict(zip(QUANTILES, quantiles, strict=True)),
-                }
-            )
-    return found
-
-
-def _output(info: MetricInfo, name: str) -> OutputInfo:
-    return next(output for output in info.outputs if output.name == name)

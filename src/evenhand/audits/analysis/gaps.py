@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Literal, NamedTuple, get_args
 
@@ -26,7 +26,7 @@ from evenhand.stats.results import Difference
 
 GapTest = Literal["cluster", "binomial", "chi-square", "paired-t", "wilcoxon"]
 TESTS: tuple[GapTest, ...] = get_args(GapTest)
-"""``cluster`` is the default; the others are the papers' own, which take texts or pairs for independent."""
+"""``cluster`` is the default; those of the papers assume that texts or pairs are independent."""
 NOT_CLUSTERED: Mapping[GapTest, str] = {
     "binomial": "the binomial proportion test of shares takes every text for independent",
     "chi-square": "the chi-square test of shares takes every text for independent",
@@ -36,13 +36,17 @@ NOT_CLUSTERED: Mapping[GapTest, str] = {
 """What a reader must know of a named test."""
 
 
-@dataclass(frozen=True, slots=True)
-class GapSide:
+class GapSide(NamedTuple):
     """What one side of a comparison has on one output: known values only."""
 
-    values: Floats
-    clusters: Ints
+    n: int
+    """How many values there are."""
+    mean: float | None
+    """The mean, or share; null without values."""
     nulls: Counter[str]
+    values: Floats = np.empty(0)
+    """Left out for a share of which the counts are enough; so are the clusters."""
+    clusters: Ints = np.empty(0, dtype=np.int64)
 
     @classmethod
     def of(cls, quantity: Quantity, axis: Axis, chosen: Flags) -> GapSide:
@@ -50,42 +54,20 @@ class GapSide:
         rows = axis.rows[chosen]
         values = quantity.values[rows]
         known = ~np.isnan(values)
-        return cls(values[known], axis.clusters[chosen][known], quantity.nulls(rows))
-
-    @property
-    def n(self) -> int:
-        """How many values there are."""
-        return int(self.values.size)
-
-    @property
-    def mean(self) -> float | None:
-        """The mean, or share; null without values."""
-        return float(self.values.mean()) if self.values.size else None
+        nulls = Counter[str]() if known.all() else quantity.nulls(rows)
+        values = values[known]
+        mean = float(values.mean()) if values.size else None
+        return cls(values.size, mean, nulls, values, axis.clusters[chosen][known])
 
     def merge(self, other: GapSide) -> GapSide:
         """Both sides as one."""
-        return GapSide(
-            np.concatenate([self.values, other.values]),
-            np.concatenate([self.clusters, other.clusters]),
-            Counter(self.nulls + other.nulls),
-        )
-
-
-class ShareSide(NamedTuple):
-    """What one side has on a share: all that is told of it."""
-
-    n: int
-    yes: int
-    nulls: Counter[str]
-
-    @property
-    def mean(self) -> float | None:
-        """The share; null without values."""
-        return self.yes / self.n if self.n else None
-
-    def merge(self, other: ShareSide) -> ShareSide:
-        """Both sides as one."""
-        return ShareSide(self.n + other.n, self.yes + other.yes, self.nulls + other.nulls)
+        n, nulls = self.n + other.n, self.nulls + other.nulls
+        values = np.concatenate([self.values, other.values])
+        if values.size < n:
+            yes = sum(round(side.n * side.mean) for side in (self, other) if side.mean is not None)
+            return GapSide(n, yes / n, nulls)
+        clusters = np.concatenate([self.clusters, other.clusters])
+        return GapSide(n, float(values.mean()) if n else None, nulls, values, clusters)
 
 
 class EffectSizes(NamedTuple):
@@ -119,12 +101,12 @@ def retest_gap(
     return gap
 
 
-def effect_sizes(quantity: Quantity, a: GapSide | ShareSide, b: GapSide | ShareSide) -> EffectSizes:
+def effect_sizes(quantity: Quantity, a: GapSide, b: GapSide) -> EffectSizes:
     """The effect sizes of two sides; null where a side is empty."""
     mean_a, mean_b = a.mean, b.mean
     if mean_a is None or mean_b is None:
         return EffectSizes()
-    if quantity.kind == "share" or isinstance(a, ShareSide) or isinstance(b, ShareSide):
+    if quantity.kind == "share":
         # Of yes and no, P(a > b) - P(a < b) = a (1 - b) - b (1 - a): the difference itself.
         return EffectSizes(cohens_h(mean_a, mean_b), mean_a - mean_b)
     return EffectSizes(hedges_g(a.values, b.values).value, cliffs_delta(a.values, b.values).value)
@@ -137,56 +119,45 @@ def nulls_to_json(nulls: Counter[str]) -> str:
 
 def _test_unclustered(a: GapSide, b: GapSide, level: float, test: GapTest) -> Difference:
     successes = int(a.values.sum()), int(b.values.sum())
-    found = two_proportions(successes[0], a.values.size, successes[1], b.values.size, level=level)
+    result = two_proportions(successes[0], a.values.size, successes[1], b.values.size, level=level)
     # Of a table of two rows and two columns, chi-square is the square of z: one p-value.
-    return replace(found, method="chi-square") if test == "chi-square" else found
+    return replace(result, method="chi-square") if test == "chi-square" else result
 
 
 def _test_paired(a: GapSide, b: GapSide, level: float, test: GapTest) -> Difference:
     shared = np.intersect1d(a.clusters, b.clusters)
-    means = [_means(side, shared) for side in (a, b)]
-    found = replace(paired_difference(*means, level=level), n_a=a.values.size, n_b=b.values.size)
+    means = []
+    for side in (a, b):
+        inside = np.isin(side.clusters, shared)
+        place = np.searchsorted(shared, side.clusters[inside])
+        total = np.bincount(place, weights=side.values[inside], minlength=shared.size)
+        means.append(total / np.bincount(place, minlength=shared.size))
+    result = replace(paired_difference(*means, level=level), n_a=a.values.size, n_b=b.values.size)
     if test == "paired-t":
-        return found
+        return result
     ranked = wilcoxon(*means)
-    return replace(found, p=ranked.p, method=ranked.method, null_reason=ranked.null_reason)
-
-
-def _means(side: GapSide, shared: Ints) -> Floats:
-    """The mean of each shared cluster on one side."""
-    place = np.searchsorted(shared, side.clusters)
-    inside = np.isin(side.clusters, shared)
-    count = np.bincount(place[inside], minlength=shared.size)
-    total = np.bincount(place[inside], weights=side.values[inside], minlength=shared.size)
-    means: Floats = total / count
-    return means
+    return replace(result, p=ranked.p, method=ranked.method, null_reason=ranked.null_reason)
 
 
 _CELLS = 20_000_000
 """Values stacked at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutputGaps:
+class OutputGaps(NamedTuple):
     """The gaps of one output: of every group of an axis."""
 
     gaps: ContrastTests
     place: int
 
-    def difference(self, code: int) -> Difference:
-        """The gap of a group to its baseline."""
-        return self.gaps.difference(self.place, code)
-
-    def ratio(self, code: int) -> Estimate:
-        """The group's value over that of its baseline."""
-        return self.gaps.ratio(self.place, code)
-
-    def sides(self, code: int) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Of a share: texts and how many of them have it, in the group and in its baseline."""
+    def sides(self, code: int, nulls: tuple[Counter[str], Counter[str]]) -> tuple[GapSide, GapSide]:
+        """Of a share: the group and its baseline, whose nulls are given."""
         sizes = self.gaps.moments.sizes[code]
-        yes = np.rint(self.gaps.moments.means[self.place, code] * sizes)
-        (n_a, n_b), (yes_a, yes_b) = sizes.astype(int).tolist(), yes.astype(int).tolist()
-        return (n_a, yes_a), (n_b, yes_b)
+        counts = np.rint(self.gaps.moments.means[self.place, code] * sizes).astype(int).tolist()
+        a, b = (
+            GapSide(n, yes / n if n else None, missing)
+            for n, yes, missing in zip(sizes.astype(int).tolist(), counts, nulls, strict=True)
+        )
+        return a, b
 
     def shares(self) -> list[Estimate]:
         """The share of each group, with its interval."""
@@ -197,19 +168,25 @@ def compare_axis(
     axis: Axis, quantities: Sequence[Quantity], baseline: str, *, level: float
 ) -> list[OutputGaps]:
     """The gaps of every output of an axis, in their order; ``(all)`` is judged as ``(rest)``."""
-    found: list[OutputGaps | None] = [None] * len(quantities)
     against = None if baseline in (REST, ALL) else axis.groups.index(baseline)
     layouts: dict[bytes, GapLayout] = {}
-    for known, kind, places in _group_outputs(axis, quantities):
+    alike: dict[tuple[str, bytes], list[int]] = {}
+    for place, quantity in enumerate(quantities):
+        known = ~np.isnan(quantity.values[axis.rows])
         mark = blake2b(known.tobytes()).digest()
+        alike.setdefault((quantity.kind, mark), []).append(place)
         if mark not in layouts:
             layouts[mark] = GapLayout(axis.codes[known], axis.clusters[known], len(axis.groups), against)
-        rows = axis.rows[known]
-        values = np.stack([quantities[place].values[rows] for place in places])
-        gaps = compare_many_gaps(layouts[mark], values, is_share=kind == "share", level=level)
-        for number, place in enumerate(places):
-            found[place] = OutputGaps(gaps, number)
-    return [item for item in found if item is not None]
+    # Outputs of one kind that the same texts have, as many as fit in memory together.
+    most = max(1, _CELLS // max(1, axis.rows.size))
+    gaps: dict[int, OutputGaps] = {}
+    for (kind, mark), places in alike.items():
+        rows = axis.rows[~np.isnan(quantities[places[0]].values[axis.rows])]
+        for part in (places[start : start + most] for start in range(0, len(places), most)):
+            values = np.stack([quantities[place].values[rows] for place in part])
+            many = compare_many_gaps(layouts[mark], values, is_share=kind == "share", level=level)
+            gaps |= {place: OutputGaps(many, number) for number, place in enumerate(part)}
+    return [gaps[place] for place in range(len(quantities))]
 
 
 def count_nulls(axis: Axis, quantity: Quantity) -> list[Counter[str]]:
@@ -220,17 +197,3 @@ def count_nulls(axis: Axis, quantity: Quantity) -> list[Counter[str]]:
         quantity.nulls(axis.rows[empty[of_empty == code]]) if empty.size else Counter[str]()
         for code in range(len(axis.groups))
     ]
-
-
-def _group_outputs(axis: Axis, quantities: Sequence[Quantity]) -> Iterator[tuple[Flags, str, list[int]]]:
-    """Outputs of one kind that the same texts have, so many that they fit in memory together."""
-    most = max(1, _CELLS // max(1, axis.rows.size))
-    members: dict[tuple[str, bytes], list[int]] = {}
-    for place, quantity in enumerate(quantities):
-        known = ~np.isnan(quantity.values[axis.rows])
-        key = quantity.kind, blake2b(known.tobytes()).digest()
-        members.setdefault(key, []).append(place)
-    for (kind, _), places in members.items():
-        flags: Flags = ~np.isnan(quantities[places[0]].values[axis.rows])
-        for start in range(0, len(places), most):
-            yield flags, kind, places[start : start + most]

@@ -3,18 +3,16 @@
 A check has three answers. It *passes* where the whole interval lies inside the limit, it *fails* where the
 interval excludes the limit, and else the run *cannot tell*, and says how many texts it would take.
 
-Against an earlier run, what counts is how much wider a gap is on the side where it is now. A gap that has
+Against an earlier run, what counts is how much wider a gap is on its present side. A gap that has
 reversed (larger than chance on the other side) had no width there: it is wider by its whole size.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeVar
-
-import numpy as np
 
 from evenhand.audits.analysis.run_changes import RunChange
 from evenhand.audits.loaded_run import FinishedRun
@@ -50,8 +48,11 @@ class GateRule:
         """The rule in words: ``sentiment.negative race 0.05``. Names of axes and groups may hold spaces."""
         measure, _, rest = text.strip().partition(" ")
         about, _, number = rest.strip().rpartition(" ")
-        limit = _limit(number)
-        if not about or limit is None:
+        try:
+            limit = float(number)
+        except ValueError:
+            limit = math.nan
+        if not about or not 0 <= limit < math.inf:
             raise InputError(
                 f"the limit {text!r}",
                 expected="METRIC[.OUTPUT] AXIS[=GROUP] LIMIT, as 'sentiment.negative race 0.05'; * is any",
@@ -120,7 +121,7 @@ class GateCheck:
     reversed_from: float | None = None
     """The gap of the earlier run, where this one is larger than chance on the other side."""
     gap: float | None = None
-    """The gap of this run, where it is held against that of an earlier one."""
+    """The gap of this run, if it is compared with that of an earlier one."""
 
     @property
     def name(self) -> str:
@@ -191,8 +192,8 @@ def reversals(checks: Sequence[GateCheck]) -> list[str]:
 
 def add_required_growth(checks: Sequence[GateCheck], loaded: FinishedRun, *, level: float) -> list[GateCheck]:
     """The checks, those that cannot tell with what it would take."""
-    grower = SampleSizePlanner(loaded, level=level)
-    return [replace(check, needs=_needs(check, grower)) for check in checks]
+    planner = SampleSizePlanner(loaded, level=level)
+    return [replace(check, needs=_needs(check, planner)) for check in checks]
 
 
 class _Size(NamedTuple):
@@ -208,19 +209,12 @@ class _Size(NamedTuple):
 
 
 def _check(rule: GateRule, item: Comparison | RunChange, size: _Size) -> GateCheck:
+    names = ("suite", "axis", "group", "metric", "output", "n", "n_clusters")
     return GateCheck(
         rule=rule,
-        suite=item.suite,
-        axis=item.axis,
-        group=item.group,
+        **{name: getattr(item, name) for name in names},
+        **size._asdict(),
         baseline=item.baseline or "",
-        metric=item.metric,
-        output=item.output,
-        estimate=size.estimate,
-        low=size.low,
-        high=size.high,
-        n=item.n,
-        n_clusters=item.n_clusters,
         verdict=_verdict(rule, size.low, size.high),
         reason=item.null_reason or "",
         is_share=item.method == SHARES,
@@ -228,15 +222,24 @@ def _check(rule: GateRule, item: Comparison | RunChange, size: _Size) -> GateChe
 
 
 def _widening(item: RunChange) -> _Size:
-    """How much wider a gap is on the side where it is now, with its interval.
+    """How much wider a gap is on its present side, with its interval.
 
-    Runs that agree in every cluster have not changed it.
+    Runs that agree in every cluster have not changed it. A gap that has reversed was not there before on its
+    new side. It is wider by the lesser of the gap and its change, so that both must exceed a limit for the
+    gate to fail: an uncertain gap before, which may never have been on the other side, makes the change
+    uncertain.
     """
     if item.paired and item.null_reason == NO_VARIATION and abs(item.widens or 0) < _ROUNDING:
         return _Size(0.0, item.widens_low or 0.0, item.widens_high or 0.0)
-    if _has_reversed(item):
-        return _reversal(item)
-    return _Size(item.widens, item.widens_low, item.widens_high)
+    if not _has_reversed(item):
+        return _Size(item.widens, item.widens_low, item.widens_high)
+    gap = _Size(item.run_value, item.run_low, item.run_high)
+    change = _Size(item.estimate, item.low, item.high)
+    if gap.high is not None and gap.high < 0:
+        gap, change = gap.mirrored(), change.mirrored()
+    if gap.low is None or change.low is None:
+        return gap._replace(low=None)
+    return gap._replace(low=min(gap.low, change.low))
 
 
 def _has_reversed(item: RunChange) -> bool:
@@ -247,94 +250,46 @@ def _has_reversed(item: RunChange) -> bool:
     return high < 0 < before or before < 0 < low
 
 
-def _reversal(item: RunChange) -> _Size:
-    """The gap on its new side, where there was none before.
-
-    That is the lesser of the gap and its change, so that both must exceed a limit for the gate to fail: an
-    uncertain gap before, which may never have been on the other side, makes the change uncertain.
-    """
-    gap = _Size(item.run_value, item.run_low, item.run_high)
-    change = _Size(item.estimate, item.low, item.high)
-    if gap.high is not None and gap.high < 0:
-        gap, change = gap.mirrored(), change.mirrored()
-    if gap.low is None or change.low is None:
-        return gap._replace(low=None)
-    return gap._replace(low=min(gap.low, change.low))
-
-
 def _verdict(rule: GateRule, low: float | None, high: float | None) -> GateVerdict:
     if low is None or high is None:
         return "cannot tell"
-    if rule.kind == "worse":
-        return "fails" if low > rule.limit else "passes" if high <= rule.limit else "cannot tell"
-    if low > rule.limit or high < -rule.limit:
+    least = -rule.limit if rule.kind == "gap" else -math.inf
+    if low > rule.limit or high < least:
         return "fails"
-    return "passes" if -rule.limit <= low and high <= rule.limit else "cannot tell"
+    return "passes" if least <= low and high <= rule.limit else "cannot tell"
 
 
 def _select_covered(rule: GateRule, items: Sequence[_Item]) -> list[_Item]:
-    found = [item for item in items if rule.covers(item)]
-    if found:
-        _check_unit(rule, found)
-        return found
-    outputs = dict.fromkeys(f"{item.metric}.{item.output}" for item in items)
-    known = dict.fromkeys(item.axis for item in items)
-    raise InputError(
-        f"the limit {str(rule)!r} speaks of no comparison of this run",
-        expected=f"outputs {', '.join(list(outputs)[:30])}; axes {', '.join(known)}",
-        fix="correct the limit: one that nothing is held against would always pass",
-    )
-
-
-def _check_unit(rule: GateRule, covered: Sequence[Comparison | RunChange]) -> None:
-    """An error where points were meant: no gap of shares is above 1, so that nothing could ever fail."""
+    covered = [item for item in items if rule.covers(item)]
+    if not covered:
+        outputs = dict.fromkeys(f"{item.metric}.{item.output}" for item in items)
+        axes = dict.fromkeys(item.axis for item in items)
+        raise InputError(
+            f"the limit {str(rule)!r} speaks of no comparison of this run",
+            expected=f"outputs {', '.join(list(outputs)[:30])}; axes {', '.join(axes)}",
+            fix="correct the limit: one that nothing is held against would always pass",
+        )
+    # Where points were meant, nothing could ever fail.
     if rule.limit > 1 and all(item.method == SHARES for item in covered):
         raise InputError(
             f"the limit {str(rule)!r} is above 1, and gaps of shares never are",
             expected="a limit from 0 to 1: 5 points are 0.05",
             fix="write it as a share",
         )
+    return covered
 
 
-def _needs(check: GateCheck, grower: SampleSizePlanner) -> RequiredGrowth | None:
+def _needs(check: GateCheck, planner: SampleSizePlanner) -> RequiredGrowth | None:
     """The growth at which the interval would leave the limit on the side where the gap is."""
     if check.verdict != "cannot tell" or check.estimate is None or check.low is None or check.high is None:
         return None
     size = check.estimate if check.rule.kind == "worse" else abs(check.estimate)
-    seen = ObservedGap(
-        check.suite,
-        check.axis,
-        check.group,
-        check.baseline,
-        check.metric,
-        check.output,
-        check.low,
-        check.high,
-        check.n_clusters,
-    )
-    found = grower.plan_growth(seen, distance=abs(size - check.rule.limit))
-    if found is None:
+    names = (check.suite, check.axis, check.group, check.baseline, check.metric, check.output)
+    observed = ObservedGap(*names, check.low, check.high, check.n_clusters)
+    growth = planner.plan_growth(observed, distance=abs(size - check.rule.limit))
+    if growth is None:
         return None
-    if found.clusters is None or found.clusters > _MOST:
+    if growth.clusters is None or growth.clusters > _MOST:
         return RequiredGrowth(None, check.n_clusters, None)
-    samples = found.samples if found.samples is not None and found.samples <= _MOST else None
-    return RequiredGrowth(math.ceil(found.clusters * check.n_clusters), check.n_clusters, samples)
-
-
-def _limit(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and value >= 0 else None
-
-
-def expected_false_failures(checks: Sequence[GateCheck], *, level: float) -> float:
-    """How many checks would fail by chance at most, if every gap stood exactly at its limit."""
-    return (1 - level) / 2 * len(checks)
-
-
-def count_verdicts(checks: Sequence[GateCheck]) -> Mapping[GateVerdict, int]:
-    """How many checks have each answer."""
-    verdicts: tuple[GateVerdict, ...] = ("passes", "fails", "cannot tell")
-    return {verdict: int(np.sum([check.verdict == verdict for check in checks])) for verdict in verdicts}
+    samples = growth.samples if growth.samples is not None and growth.samples <= _MOST else None
+    return RequiredGrowth(math.ceil(growth.clusters * check.n_clusters), check.n_clusters, samples)

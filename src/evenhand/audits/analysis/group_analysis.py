@@ -13,10 +13,11 @@ from evenhand.audits.analysis.example_texts import example_table, explanation_ta
 from evenhand.audits.analysis.gaps import NOT_CLUSTERED
 from evenhand.audits.analysis.group_comparison import GroupComparer, omnibus_table, to_table
 from evenhand.audits.analysis.permutation_checks import CheckMode, PermutationChecker, describe_unconfirmed
-from evenhand.audits.analysis.quantities import Axis, Quantity, read_axes
-from evenhand.audits.analysis.strata import StratumComparer, cross_axes, describe_reversals, find_strata
+from evenhand.audits.analysis.quantities import Axis, Quantity, cross_axes, read_axes
+from evenhand.audits.analysis.strata import StratumComparer, describe_reversals, find_strata
 from evenhand.core.protocols import Metric
 from evenhand.core.records import MetricInfo, Prompt
+from evenhand.store.schemas import empty_table
 from evenhand.text.rendering import MaskOption
 
 
@@ -43,87 +44,77 @@ class GroupAnalysis:
     check: CheckMode = "auto"
     distances: Mapping[str, DistanceRequest] = field(default_factory=dict)
     """For each suite that asks for them, the outputs whose distributions are compared."""
+    mask: MaskOption = "paper"
+    """What was masked in the texts that a metric explains."""
 
     def run(
         self, prompt_ids: Sequence[str], prompts: Mapping[str, Prompt], quantities: Sequence[Quantity]
     ) -> AnalysisResult:
         """The tables ``groups``, ``comparisons``, ``omnibus``, ``pairs``, ``strata``, ``strata_groups``."""
-        plain = read_axes(prompt_ids, prompts)
-        comparer, found, notes = self._cross_axes(plain, quantities)
-        compared = PermutationChecker(comparer, self.check).run(
-            comparer.comparisons(found, quantities), found, quantities
+        comparer = self.comparer
+        plain = axes = read_axes(prompt_ids, prompts)
+        warnings: list[str] = []
+        if self.intersections:
+            # Crossings are exploratory on every metric.
+            crossed = cross_axes(plain, comparer.baselines)
+            metrics = tuple(dict.fromkeys(quantity.metric for quantity in quantities))
+            comparer = replace(
+                comparer,
+                baselines={**comparer.baselines, **crossed.baselines},
+                exploratory={**comparer.exploratory, **dict.fromkeys(crossed.baselines, metrics)},
+            )
+            axes = [*plain, *crossed.axes]
+            warnings += crossed.left_out
+        comparisons = PermutationChecker(comparer, self.check).run(
+            comparer.comparisons(axes, quantities), axes, quantities
         )
-        strata = find_strata(prompt_ids, prompts, self.strata)
-        inside = StratumComparer(comparer)
-        gaps = inside.comparisons(plain, quantities, strata)
+        strata = find_strata(prompt_ids, prompts, self.strata) if any(self.strata.values()) else []
+        inside = StratumComparer(comparer) if strata else None
         tables = {
-            "groups": comparer.groups(found, quantities),
-            "comparisons": to_table(compared),
-            "omnibus": omnibus_table(comparer, found, quantities),
+            "groups": comparer.groups(axes, quantities),
+            "comparisons": to_table(comparisons),
+            "omnibus": omnibus_table(comparer, axes, quantities),
             "pairs": to_table(comparer.pairs(plain, quantities) if self.pairs else ()),
-            "strata": gaps,
-            "strata_groups": inside.groups(plain, quantities, strata),
+            "strata": inside.comparisons(plain, quantities, strata) if inside else empty_table("strata"),
+            "strata_groups": inside.groups(plain, quantities, strata)
+            if inside
+            else empty_table("strata_groups"),
         }
         if self.distances:
-            tables["distances"] = self._distances(prompt_ids, prompts, quantities)
-        test = comparer.test
-        named = [f"--test {test}: {NOT_CLUSTERED[test]}"] if test in NOT_CLUSTERED else []
-        return AnalysisResult(
-            tables, (*notes, *named, *describe_unconfirmed(compared), *describe_reversals(gaps)), tuple(found)
-        )
+            tables["distances"] = distance_table(
+                comparer.model,
+                self.distances,
+                prompt_ids,
+                prompts,
+                quantities,
+                seed=comparer.seed,
+                level=comparer.level,
+            )
+        if comparer.test in NOT_CLUSTERED:
+            warnings.append(f"--test {comparer.test}: {NOT_CLUSTERED[comparer.test]}")
+        warnings += describe_unconfirmed(comparisons)
+        if strata:
+            warnings += describe_reversals(tables["strata"])
+        return AnalysisResult(tables, tuple(warnings), tuple(axes))
 
-    def _distances(
-        self, prompt_ids: Sequence[str], prompts: Mapping[str, Prompt], quantities: Sequence[Quantity]
-    ) -> pl.DataFrame:
-        seed, level = self.comparer.seed, self.comparer.level
-        return distance_table(
-            self.comparer.model, self.distances, prompt_ids, prompts, quantities, seed=seed, level=level
-        )
-
-    def _cross_axes(
-        self, plain: Sequence[Axis], quantities: Sequence[Quantity]
-    ) -> tuple[GroupComparer, Sequence[Axis], tuple[str, ...]]:
-        """The axes with their crossings, which are exploratory on every metric."""
-        if not self.intersections:
-            return self.comparer, plain, ()
-        crossed = cross_axes(plain, self.comparer.baselines)
-        metrics = tuple(dict.fromkeys(quantity.metric for quantity in quantities))
-        comparer = replace(
-            self.comparer,
-            baselines={**self.comparer.baselines, **crossed.baselines},
-            exploratory={**self.comparer.exploratory, **dict.fromkeys(crossed.baselines, metrics)},
-        )
-        return comparer, [*plain, *crossed.axes], crossed.left_out
-
-
-@dataclass(frozen=True, slots=True)
-class ReportTables:
-    """How the findings of a run are illustrated."""
-
-    infos: Mapping[str, MetricInfo]
-    explaining: Mapping[str, Metric]
-    """The metrics that may explain a score; others of the run may be missing."""
-    comparer: GroupComparer
-    mask: MaskOption = "paper"
-
-    def build(
+    def illustrate(
         self,
-        found: AnalysisResult,
-        measured: Sequence[Quantity],
-        texts: tuple[pl.DataFrame, Mapping[str, Prompt]],
+        result: AnalysisResult,
+        infos: Mapping[str, MetricInfo],
+        explaining: Mapping[str, Metric],
+        quantities: Sequence[Quantity],
+        generations: pl.DataFrame,
+        prompts: Mapping[str, Prompt],
         scores: pl.LazyFrame,
     ) -> dict[str, pl.DataFrame]:
-        """The tables ``examples``, ``explanations``, ``distributions`` and ``cuts``.
-
-        ``texts`` are the generations and the prompts they belong to.
-        """
-        generations, prompts = texts
-        infos = self.infos
-        model, axes = self.comparer.model, found.axes
-        chosen = example_table(model, axes, infos, scores, generations, prompts, seed=self.comparer.seed)
+        """The tables ``examples``, ``explanations``, ``distributions`` and ``cuts``."""
+        comparer, axes = self.comparer, result.axes
+        examples = example_table(
+            comparer.model, axes, infos, scores, generations, prompts, seed=comparer.seed
+        )
         return {
-            "examples": chosen,
-            "explanations": explanation_table(self.explaining, chosen, generations, prompts, mask=self.mask),
-            "distributions": distribution_table(model, axes, infos, measured),
-            "cuts": cut_table(self.comparer, axes, infos, measured, found.tables["comparisons"]),
+            "examples": examples,
+            "explanations": explanation_table(explaining, examples, generations, prompts, mask=self.mask),
+            "distributions": distribution_table(comparer.model, axes, infos, quantities),
+            "cuts": cut_table(comparer, axes, infos, quantities, result.tables["comparisons"]),
         }

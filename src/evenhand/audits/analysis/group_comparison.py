@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from itertools import combinations
+from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,7 +16,6 @@ from evenhand.audits.analysis.gaps import (
     GapSide,
     GapTest,
     OutputGaps,
-    ShareSide,
     compare_axis,
     count_nulls,
     effect_sizes,
@@ -33,7 +33,7 @@ from evenhand.stats.contrasts import clustered_omnibus
 from evenhand.stats.corrections import Correction, correct_by_family
 from evenhand.stats.hypothesis_tests import chi_square
 from evenhand.stats.intervals import clustered_mean
-from evenhand.stats.results import Difference
+from evenhand.stats.results import Difference, Omnibus
 from evenhand.store.schemas import COMPARISONS, GROUPS, OMNIBUS
 
 Baselines = Mapping[tuple[str, str], str]
@@ -77,34 +77,42 @@ class GroupComparer:
         )
         rows = []
         for quantity in quantities:
-            found = next(gaps).shares() if quantity.kind == "share" else [next(means) for _ in codes]
-            missing = count_nulls(axis, quantity)
-            rows.append([self._group_row(axis, code, quantity, found[code], missing[code]) for code in codes])
+            known = {"metric": quantity.metric, "output": quantity.output, "kind": quantity.kind}
+            estimates = next(gaps).shares() if quantity.kind == "share" else [next(means) for _ in codes]
+            rows.append(
+                [
+                    {"suite": axis.suite, "model": self.model, "axis": axis.name, "group": group, **known}
+                    | to_fields(replace(estimate, n_null=nulls.total()))
+                    | {"nulls": nulls_to_json(nulls)}
+                    for group, estimate, nulls in zip(
+                        axis.groups, estimates, count_nulls(axis, quantity), strict=True
+                    )
+                ]
+            )
         return rows
 
     def comparisons(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> list[Comparison]:
         """The comparisons with the declared baselines, corrected by family."""
-        found = [item for axis in axes for part in self.compare_outputs(axis, quantities) for item in part]
-        return self.correct(found, ["exploratory" if item.exploratory else "primary" for item in found])
+        items = [item for axis in axes for part in self.compare_outputs(axis, quantities) for item in part]
+        return self.correct(items, ["exploratory" if item.exploratory else "primary" for item in items])
 
     def pairs(self, axes: Sequence[Axis], quantities: Sequence[Quantity]) -> list[Comparison]:
         """Every group against every other one on the primary outputs: exploratory, one family a suite."""
-        outputs = sum(quantity.is_primary for quantity in quantities)
-        wanted = sum(math.comb(len(axis.groups), 2) for axis in axes) * outputs
+        primary = [quantity for quantity in quantities if quantity.is_primary]
+        wanted = sum(math.comb(len(axis.groups), 2) for axis in axes) * len(primary)
         if wanted > _MOST_PAIRS:
             raise InputError(
                 f"--pairs asks for {wanted:,} comparisons of two groups",
                 expected=f"at most {_MOST_PAIRS:,}",
                 fix="leave out --pairs, or compare fewer groups; what was scored is kept",
             )
-        found = [
-            replace(self._compare(axis, first, axis.groups[second], quantity), exploratory=True)
-            for axis in axes
-            for quantity in quantities
-            if quantity.is_primary
-            for first, second in combinations(range(len(axis.groups)), 2)
-        ]
-        return self.correct(found, ["pairs"] * len(found))
+        items = []
+        for axis, quantity in product(axes, primary):
+            for group, other in combinations(axis.groups, 2):
+                a, b = (GapSide.of(quantity, axis, rows) for rows in split_sides(axis, group, other))
+                gap, ratio = estimate_gap(quantity, a, b, level=self.level, test=self.test)
+                items.append(self._comparison(axis, group, other, quantity, gap, (a, b), ratio))
+        return self.correct([replace(item, exploratory=True) for item in items], ["pairs"] * len(items))
 
     def compare_axis(self, axis: Axis, quantity: Quantity) -> list[Comparison]:
         """The groups of an axis against its declared baseline, not yet corrected."""
@@ -113,54 +121,34 @@ class GroupComparer:
     def compare_outputs(
         self, axis: Axis, quantities: Sequence[Quantity], *, ratios: bool = True
     ) -> list[list[Comparison]]:
-        """`compared` of each output, from one pass; without ratios where nobody reads them."""
+        """`compare_axis` for each output, from one pass; without ratios where nobody reads them."""
         if len(axis.groups) < 2:
             return [[] for _ in quantities]
-        baseline = self.baseline(axis)
-        found = compare_axis(axis, quantities, baseline, level=self.level)
+        baseline = self.baselines.get((axis.suite, axis.name), REST)
+        if baseline not in (REST, ALL, *axis.groups):
+            raise InputError(
+                f"the baseline {baseline!r} of axis {axis.name!r} has no texts",
+                expected=", ".join((*axis.groups[:20], REST, ALL)),
+                fix=f"name a baseline with --baseline {axis.name}=GROUP",
+            )
+        outputs = compare_axis(axis, quantities, baseline, level=self.level)
         return [
-            list(self._of_output(axis, baseline, quantity, gaps, ratios=ratios))
-            for quantity, gaps in zip(quantities, found, strict=True)
+            list(self._compare_groups(axis, baseline, quantity, gaps, ratios=ratios))
+            for quantity, gaps in zip(quantities, outputs, strict=True)
         ]
-
-    def baseline(self, axis: Axis) -> str:
-        """The declared baseline of an axis; an error if no text belongs to it."""
-        name = self.baselines.get((axis.suite, axis.name), REST)
-        if name in (REST, ALL) or name in axis.groups:
-            return name
-        raise InputError(
-            f"the baseline {name!r} of axis {axis.name!r} has no texts",
-            expected=", ".join((*axis.groups[:20], REST, ALL)),
-            fix=f"name a baseline with --baseline {axis.name}=GROUP",
-        )
 
     def is_exploratory(self, axis: Axis, quantity: Quantity) -> bool:
-        """Whether comparisons of this output on this axis stand outside the primary family."""
+        """Whether comparisons of this output on this axis lie outside the primary family."""
         return not quantity.is_primary or quantity.metric in self.exploratory.get((axis.suite, axis.name), ())
 
-    def correct(self, found: Sequence[Comparison], roles: Sequence[str]) -> list[Comparison]:
+    def correct(self, items: Sequence[Comparison], roles: Sequence[str]) -> list[Comparison]:
         """The comparisons with corrected p-values, one family a suite, model and role, in their order."""
-        names = [f"{item.suite} / {item.model} / {role}" for item, role in zip(found, roles, strict=True)]
-        adjusted = correct_by_family([item.p for item in found], names, self.correction)
+        names = [f"{item.suite} / {item.model} / {role}" for item, role in zip(items, roles, strict=True)]
+        adjusted = correct_by_family([item.p for item in items], names, self.correction)
         return [
             replace(item, p_adjusted=p.adjusted, family=p.family, family_size=p.size)
-            for item, p in zip(found, adjusted, strict=True)
+            for item, p in zip(items, adjusted, strict=True)
         ]
-
-    def _group_row(
-        self, axis: Axis, code: int, quantity: Quantity, estimate: Estimate, nulls: Counter[str]
-    ) -> dict[str, object]:
-        return {
-            "suite": axis.suite,
-            "model": self.model,
-            "axis": axis.name,
-            "group": axis.groups[code],
-            "metric": quantity.metric,
-            "output": quantity.output,
-            "kind": quantity.kind,
-            **to_fields(replace(estimate, n_null=nulls.total())),
-            "nulls": nulls_to_json(nulls),
-        }
 
     def _mean(self, quantity: Quantity, axis: Axis, code: int) -> Estimate:
         side = GapSide.of(quantity, axis, axis.codes == code)
@@ -171,93 +159,74 @@ class GroupComparer:
         )
         return cluster_bootstrap_mean(side.values, side.clusters, rng=rng, level=self.level)
 
-    def _compare(self, axis: Axis, code: int, baseline: str, quantity: Quantity) -> Comparison:
-        """One group against one other, on its own."""
-        sides = (
-            GapSide.of(quantity, axis, axis.codes == code),
-            GapSide.of(quantity, axis, _rows_of(axis, code, baseline)),
-        )
-        gap, ratio = estimate_gap(quantity, *sides, level=self.level, test=self.test)
-        return self._comparison(axis, code, baseline, quantity, gap, sides, ratio)
-
-    def _of_output(
-        self, axis: Axis, baseline: str, quantity: Quantity, gaps: OutputGaps, *, ratios: bool
+    def _compare_groups(
+        self, axis: Axis, baseline: str, quantity: Quantity, outputs: OutputGaps, *, ratios: bool
     ) -> Iterator[Comparison]:
-        """Every group of an axis on one output."""
-        is_share = quantity.kind == "share"
+        """Every group of an axis on one output; of two groups each against the other, one says it all."""
+        is_share, is_rest = quantity.kind == "share", baseline in (REST, ALL)
+        gaps, place = outputs
         nulls = count_nulls(axis, quantity)
-        every = sum(nulls, Counter[str]())
-        for code in _compared_groups(axis, baseline):
-            gap = gaps.difference(code)
-            sides: tuple[GapSide, GapSide] | tuple[ShareSide, ShareSide]
+        all_nulls = sum(nulls, Counter[str]())
+        for code, group in enumerate(axis.groups[:1] if is_rest and len(axis.groups) == 2 else axis.groups):
+            if group == baseline:
+                continue
+            gap = gaps.difference(place, code)
             if is_share and self.test == "cluster":
-                missing = (
-                    every - nulls[code] if baseline in (REST, ALL) else nulls[axis.groups.index(baseline)]
-                )
-                inside, outside = gaps.sides(code)
-                sides = ShareSide(*inside, nulls[code]), ShareSide(*outside, missing)
+                missing = all_nulls - nulls[code] if is_rest else nulls[axis.groups.index(baseline)]
+                sides = outputs.sides(code, (nulls[code], missing))
             else:
-                sides = (
-                    GapSide.of(quantity, axis, axis.codes == code),
-                    GapSide.of(quantity, axis, _rows_of(axis, code, baseline)),
-                )
-                gap = retest_gap(gap, *sides, is_share=is_share, level=self.level, test=self.test)
-            ratio = gaps.ratio(code) if ratios and baseline != ALL else None
-            yield self._comparison(axis, code, baseline, quantity, gap, sides, ratio)
+                a, b = (GapSide.of(quantity, axis, rows) for rows in split_sides(axis, group, baseline))
+                sides = a, b
+                if self.test != "cluster":
+                    gap = retest_gap(gap, a, b, is_share=is_share, level=self.level, test=self.test)
+            ratio = gaps.ratio(place, code) if ratios and baseline != ALL else None
+            yield self._comparison(axis, group, baseline, quantity, gap, sides, ratio)
 
     def _comparison(
         self,
         axis: Axis,
-        code: int,
+        group: str,
         baseline: str,
         quantity: Quantity,
         gap: Difference,
-        sides: tuple[GapSide, GapSide] | tuple[ShareSide, ShareSide],
+        sides: tuple[GapSide, GapSide],
         ratio: Estimate | None,
     ) -> Comparison:
-        group, other = sides
-        nulls = group.nulls + other.nulls
+        side, other = sides
+        nulls = side.nulls + other.nulls
         if baseline == ALL:
             # No ratio: its interval would count the group on both sides.
-            gap, ratio, other = rescale_to_all(gap), None, group.merge(other)  # type: ignore[arg-type]
+            gap, ratio, other = rescale_to_all(gap), None, side.merge(other)
         return Comparison(
             suite=axis.suite,
             model=self.model,
             axis=axis.name,
-            group=axis.groups[code],
+            group=group,
             baseline=baseline,
             metric=quantity.metric,
             output=quantity.output,
             effect="difference",
-            estimate=gap.estimate,
-            low=gap.low,
-            high=gap.high,
-            p=gap.p,
+            **gap_fields(gap),
             p_adjusted=None,
-            n=gap.n_a,
-            n_clusters=gap.n_clusters,
-            min_detectable=gap.min_detectable,
             n_baseline=other.n,
             n_null=nulls.total(),
-            group_value=group.mean,
+            group_value=side.mean,
             baseline_value=other.mean,
             exploratory=self.is_exploratory(axis, quantity),
             family="",
             family_size=0,
             correction=self.correction,
-            method=gap.method,
-            null_reason=gap.null_reason,
             nulls=nulls_to_json(nulls),
             ratio=None if ratio is None else ratio.value,
             ratio_low=None if ratio is None else ratio.low,
             ratio_high=None if ratio is None else ratio.high,
-            **effect_sizes(quantity, group, other)._asdict(),
+            **effect_sizes(quantity, side, other)._asdict(),
         )
 
 
-def to_table(found: Iterable[Comparison]) -> pl.DataFrame:
+def to_table(items: Iterable[Comparison]) -> pl.DataFrame:
     """Comparisons as a table."""
-    return pl.DataFrame([to_fields(item) for item in found], schema=dict(COMPARISONS))
+    return pl.DataFrame([to_fields(item) for item in items], schema=dict(COMPARISONS))
 
 
 def to_fields(record: Comparison | Estimate) -> dict[str, object]:
@@ -265,109 +234,74 @@ def to_fields(record: Comparison | Estimate) -> dict[str, object]:
     return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
-def baseline_rows(axis: Axis, group: str, baseline: str) -> Flags:
-    """Which rows of an axis stand against a group; ``(all)`` means the rest, as in its test."""
-    return _rows_of(axis, axis.groups.index(group), baseline)
+def gap_fields(gap: Difference) -> dict[str, Any]:
+    """The fields of a gap by the names that a comparison has for them."""
+    names = ("estimate", "low", "high", "p", "n_clusters", "min_detectable", "method", "null_reason")
+    return {"n": gap.n_a, **{name: getattr(gap, name) for name in names}}
+
+
+def split_sides(axis: Axis, group: str, baseline: str) -> tuple[Flags, Flags]:
+    """The rows of a group, and those it is compared with; ``(all)`` means the rest, as in its test."""
+    inside: Flags = axis.codes == axis.groups.index(group)
+    return inside, ~inside if baseline in (REST, ALL) else axis.codes == axis.groups.index(baseline)
 
 
 def rescale_to_all(gap: Difference) -> Difference:
     """The gap to everybody from the gap to the rest: the same question, smaller by the group's own share."""
     rest = gap.n_b / (gap.n_a + gap.n_b) if gap.n_a + gap.n_b else 0.0
-
-    def scaled(value: float | None) -> float | None:
-        return None if value is None else value * rest
-
-    return replace(
-        gap,
-        estimate=scaled(gap.estimate),
-        low=scaled(gap.low),
-        high=scaled(gap.high),
-        se=scaled(gap.se),
-        min_detectable=scaled(gap.min_detectable),
-    )
-
-
-def _compared_groups(axis: Axis, baseline: str) -> range | list[int]:
-    """The groups that are compared: of two groups each against the other, one says it all."""
-    if baseline in (REST, ALL) and len(axis.groups) == 2:
-        return range(1)
-    return [code for code, group in enumerate(axis.groups) if group != baseline]
-
-
-def _rows_of(axis: Axis, code: int, baseline: str) -> Flags:
-    apart = axis.codes != code if baseline in (REST, ALL) else axis.codes == axis.groups.index(baseline)
-    chosen: Flags = apart
-    return chosen
+    names = ("estimate", "low", "high", "se", "min_detectable")
+    values = {name: getattr(gap, name) for name in names}
+    scaled: dict[str, Any] = {name: value and value * rest for name, value in values.items()}
+    return replace(gap, **scaled)
 
 
 def omnibus_table(
     comparer: GroupComparer, axes: Iterable[Axis], quantities: Sequence[Quantity]
 ) -> pl.DataFrame:
     """The table of omnibus tests, corrected as families apart from the single comparisons."""
-    rows = [
-        _row(comparer, axis, quantity) for axis in axes if len(axis.groups) > 1 for quantity in quantities
-    ]
-    families = [_family(row) for row in rows]
-    p_values = [row["p"] if isinstance(row["p"], float) else None for row in rows]
-    adjusted = correct_by_family(p_values, families, comparer.correction)
+    rows: list[dict[str, Any]] = []
+    families = []
+    for axis, quantity in product((axis for axis in axes if len(axis.groups) > 1), quantities):
+        values = quantity.values[axis.rows]
+        known = ~np.isnan(values)
+        codes, clusters = axis.codes[known], axis.clusters[known]
+        is_chi = comparer.test == "chi-square" and quantity.kind == "share"
+        exploratory = comparer.is_exploratory(axis, quantity)
+        rows.append(
+            {
+                "suite": axis.suite,
+                "model": comparer.model,
+                "axis": axis.name,
+                "metric": quantity.metric,
+                "output": quantity.output,
+                "exploratory": exploratory,
+                "correction": comparer.correction,
+                **asdict((_chi_square if is_chi else clustered_omnibus)(values[known], codes, clusters)),
+            }
+        )
+        role = "exploratory omnibus" if exploratory else "omnibus"
+        families.append(f"{axis.suite} / {comparer.model} / {role}")
+    adjusted = correct_by_family([row["p"] for row in rows], families, comparer.correction)
     for row, p in zip(rows, adjusted, strict=True):
         row.update(p_adjusted=p.adjusted, family=p.family, family_size=p.size)
     return pl.DataFrame(rows, schema=dict(OMNIBUS))
 
 
-def _family(row: dict[str, object]) -> str:
-    role = "exploratory omnibus" if row["exploratory"] else "omnibus"
-    return f"{row['suite']} / {row['model']} / {role}"
-
-
-def _row(comparer: GroupComparer, axis: Axis, quantity: Quantity) -> dict[str, object]:
-    values = quantity.values[axis.rows]
-    known = ~np.isnan(values)
-    codes, clusters = axis.codes[known], axis.clusters[known]
-    found = _chi_square if comparer.test == "chi-square" and quantity.kind == "share" else _clustered_test
-    return {
-        "suite": axis.suite,
-        "model": comparer.model,
-        "axis": axis.name,
-        "metric": quantity.metric,
-        "output": quantity.output,
-        "exploratory": comparer.is_exploratory(axis, quantity),
-        "correction": comparer.correction,
-        **found(values[known], codes, clusters),
-    }
-
-
-def _clustered_test(values: np.ndarray, codes: np.ndarray, clusters: np.ndarray) -> dict[str, object]:
-    found = clustered_omnibus(values, codes, clusters)
-    return {
-        "statistic": found.statistic,
-        "df_between": found.df_between,
-        "df_error": found.df_error,
-        "p": found.p,
-        "n": found.n,
-        "n_clusters": found.n_clusters,
-        "n_groups": found.n_groups,
-        "groups_left_out": found.groups_left_out,
-        "method": found.method,
-        "null_reason": found.null_reason,
-    }
-
-
-def _chi_square(values: np.ndarray, codes: np.ndarray, clusters: np.ndarray) -> dict[str, object]:
-    """The papers' test of groups by label: every text counts as independent."""
+def _chi_square(values: np.ndarray, codes: np.ndarray, clusters: np.ndarray) -> Omnibus:
+    """The papers' test of groups by label, which assumes that texts are independent."""
     size = int(codes.max(initial=-1)) + 1
     yes = np.bincount(codes, weights=values, minlength=size)
     counts = np.stack([yes, np.bincount(codes, minlength=size) - yes], axis=1)
-    found = chi_square(counts)
-    return {
-        "statistic": found.statistic,
-        "df_between": found.df,
-        "df_error": None,
-        "p": found.p,
-        "n": found.n,
-        "n_clusters": np.unique(clusters).size,
-        "n_groups": int(np.count_nonzero(counts.sum(axis=1))),
-        "groups_left_out": 0,
-        "method": found.method if found.warning is None else f"{found.method}; {found.warning}",
-        "null_reason": found.null_reason,
-    }
+    result = chi_square(counts)
+    return Omnibus(
+        statistic=result.statistic,
+        df_between=result.df,
+        df_error=None,
+        p=result.p,
+        n=result.n,
+        n_clusters=np.unique(clusters).size,
+        n_groups=int(np.count_nonzero(counts.sum(axis=1))),
+        groups_left_out=0,
+        method=result.method if result.warning is None else f"{result.method}; {result.warning}",
+        null_reason=result.null_reason,
+    )

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 
-from evenhand.audits.analysis.quantities import Axis, Floats, Ints, Quantity, read_axes
+from evenhand.audits.analysis.quantities import Axis, Ints, Quantity, read_axes
 from evenhand.audits.loaded_run import FinishedRun
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
 from evenhand.core.records import Prompt
 
-_T = TypeVar("_T")
 FILES = "texts"
 """What the suite of scored files is called where several files are compared."""
 
@@ -40,23 +38,38 @@ class PairedRuns:
 
 
 def pair_runs(loaded: Sequence[FinishedRun]) -> PairedRuns:
-    """The runs joined; what they do not share is left out and said."""
-    names = _names(loaded)
+    """The runs joined; what they do not share is left out and listed in the warnings."""
+    names = _list_names(loaded)
     files = all(run.run.manifest["identity"]["command"] == "score" for run in loaded)
     keyed = [_key_prompts(run, files=files) for run in loaded]
-    suites = _common_suites(keyed, names)
-    paired, kept, notes = _select_common(keyed, suites, names)
-    joined, prompts, run = _join_prompts(keyed, kept, paired)
-    metrics, doubts = _common_metrics(loaded, names)
-    quantities = _quantities(loaded, kept, metrics)
+    paired, rows, notes = _select_common(keyed, names)
+    ids, prompts = _join_prompts(keyed, rows, paired)
+    metrics, doubts = _find_common_metrics(loaded, names)
+    outputs = [{(item.metric, item.output): item for item in run.quantities} for run in loaded]
+    quantities = [
+        Quantity(
+            item.metric,
+            item.output,
+            item.kind,
+            np.concatenate([of_run[key].values[at] for of_run, at in zip(outputs, rows, strict=True)]),
+            item.is_primary,
+        )
+        for key, item in outputs[0].items()
+        if item.metric in metrics
+    ]
+    first = loaded[0]
     return PairedRuns(
         names=names,
-        run=run,
-        axes=tuple(read_axes(joined, prompts)),
-        quantities=quantities,
+        run=np.repeat(np.arange(len(rows)), [at.size for at in rows]),
+        axes=tuple(read_axes(ids, prompts)),
+        quantities=tuple(quantities),
         paired=paired,
-        baselines=_rename_suites(loaded[0].baselines, files=files),
-        exploratory=_rename_suites(loaded[0].exploratory, files=files),
+        baselines={
+            (FILES if files else suite, axis): name for (suite, axis), name in first.baselines.items()
+        },
+        exploratory={
+            (FILES if files else suite, axis): specs for (suite, axis), specs in first.exploratory.items()
+        },
         warnings=(*notes, *doubts),
     )
 
@@ -71,47 +84,40 @@ class _KeyedRun:
 
 
 def _key_prompts(loaded: FinishedRun, *, files: bool) -> _KeyedRun:
-    key = {prompt_id: _key(prompt, files=files) for prompt_id, prompt in loaded.prompts.items()}
-    prompts = {
-        key[prompt_id]: replace(prompt, suite=FILES if files else prompt.suite)
-        for prompt_id, prompt in loaded.prompts.items()
-    }
+    key: dict[str, str] = {}
+    prompts: dict[str, Prompt] = {}
+    for prompt_id, prompt in loaded.prompts.items():
+        key[prompt_id] = prompt.id
+        if files:
+            groups: Json = [[group.axis, group.name] for group in prompt.groups]
+            # A row number pairs nothing: without a prompt column a text has no twin in another file.
+            is_row = prompt.cluster.startswith("row ") and not prompt.text and "cue" not in prompt.meta
+            own: Json = prompt.id if is_row else None
+            parts = [prompt.text, prompt.meta.get("cue"), groups, prompt.cluster, prompt.template_id, own]
+            key[prompt_id] = digest(parts)
+        prompts[key[prompt_id]] = replace(prompt, suite=FILES) if files else prompt
     return _KeyedRun(tuple(key[prompt_id] for prompt_id in loaded.prompt_ids), prompts)
 
 
-def _key(prompt: Prompt, *, files: bool) -> str:
-    if not files:
-        return prompt.id
-    groups: Json = [[group.axis, group.name] for group in prompt.groups]
-    # A row number pairs nothing: without a prompt column a text has no twin in another file.
-    is_row = prompt.cluster.startswith("row ") and not prompt.text and "cue" not in prompt.meta
-    own: Json = prompt.id if is_row else None
-    return digest([prompt.text, prompt.meta.get("cue"), groups, prompt.cluster, prompt.template_id, own])
-
-
-def _common_suites(keyed: Sequence[_KeyedRun], names: Sequence[str]) -> list[str]:
-    of_run = [{prompt.suite for prompt in run.prompts.values()} for run in keyed]
-    common = set.intersection(*of_run)
-    if common:
-        return sorted(common)
-    listed = "; ".join(
-        f"{name}: {', '.join(sorted(found))}" for name, found in zip(names, of_run, strict=True)
-    )
-    raise InputError(
-        f"the runs have no suite in common ({listed})",
-        expected="runs of the same suite",
-        fix="audit the models on one suite",
-    )
-
-
 def _select_common(
-    keyed: Sequence[_KeyedRun], suites: Sequence[str], names: Sequence[str]
+    keyed: Sequence[_KeyedRun], names: Sequence[str]
 ) -> tuple[dict[str, bool], list[Ints], list[str]]:
     """Which suites pair, which texts of each run stay, and what is left out."""
+    suites = [{prompt.suite for prompt in run.prompts.values()} for run in keyed]
+    common = set.intersection(*suites)
+    if not common:
+        listed = "; ".join(
+            f"{name}: {', '.join(sorted(own))}" for name, own in zip(names, suites, strict=True)
+        )
+        raise InputError(
+            f"the runs have no suite in common ({listed})",
+            expected="runs of the same suite",
+            fix="audit the models on one suite",
+        )
     paired: dict[str, bool] = {}
     used: set[str] = set()
     notes: list[str] = []
-    for suite in suites:
+    for suite in sorted(common):
         of_run = [{key for key in set(run.keys) if run.prompts[key].suite == suite} for run in keyed]
         shared = set.intersection(*of_run)
         paired[suite] = bool(shared)
@@ -120,42 +126,35 @@ def _select_common(
             notes.append(
                 f"{suite}: the runs share no prompt, so that they are compared as they are, unpaired"
             )
-    kept = [
-        np.flatnonzero(np.fromiter(map(used.__contains__, run.keys), dtype=np.bool_, count=len(run.keys)))
-        for run in keyed
-    ]
-    for name, run, rows in zip(names, keyed, kept, strict=True):
-        if rows.size < len(run.keys):
-            lost = len(run.keys) - rows.size
+    rows = [np.flatnonzero(np.array([key in used for key in run.keys], dtype=np.bool_)) for run in keyed]
+    for name, run, chosen in zip(names, keyed, rows, strict=True):
+        if lost := len(run.keys) - chosen.size:
             notes.append(f"{name}: {lost:,} of {len(run.keys):,} texts have prompts that not all runs have")
-    return paired, kept, notes
+    return paired, rows, notes
 
 
 def _join_prompts(
-    keyed: Sequence[_KeyedRun], kept: Sequence[Ints], paired: Mapping[str, bool]
-) -> tuple[list[str], dict[str, Prompt], Ints]:
-    """The prompt of each text of all runs, the prompts, and the run of each text."""
+    keyed: Sequence[_KeyedRun], rows: Sequence[Ints], paired: Mapping[str, bool]
+) -> tuple[list[str], dict[str, Prompt]]:
+    """The prompt of each text of all runs, and the prompts."""
     ids: list[str] = []
     prompts: dict[str, Prompt] = {}
-    for number, (run, rows) in enumerate(zip(keyed, kept, strict=True)):
-        keys = [run.keys[row] for row in rows.tolist()]
+    for number, (run, chosen) in enumerate(zip(keyed, rows, strict=True)):
+        keys = [run.keys[row] for row in chosen.tolist()]
         own: dict[str, str] = {}
         for key in dict.fromkeys(keys):
-            prompt = run.prompts[key]
-            if paired[prompt.suite]:
-                own[key] = key
-            else:
+            prompt, own[key] = run.prompts[key], key
+            if not paired[prompt.suite]:
                 own[key] = f"{number}:{key}"
                 prompt = replace(prompt, cluster=f"{number}:{prompt.cluster}")
             prompts.setdefault(own[key], prompt)
         ids += map(own.__getitem__, keys)
-    return ids, prompts, np.repeat(np.arange(len(kept)), [rows.size for rows in kept])
+    return ids, prompts
 
 
-def _common_metrics(loaded: Sequence[FinishedRun], names: Sequence[str]) -> tuple[list[str], list[str]]:
+def _find_common_metrics(loaded: Sequence[FinishedRun], names: Sequence[str]) -> tuple[list[str], list[str]]:
     """The metrics that every run has in the same version, and a note on the others."""
-    first = loaded[0].infos
-    common = [spec for spec in first if all(spec in run.infos for run in loaded)]
+    common = [spec for spec in loaded[0].infos if all(spec in run.infos for run in loaded)]
     # Two classifiers are meant to differ; two runs of one metric must not.
     same = [
         spec
@@ -163,39 +162,24 @@ def _common_metrics(loaded: Sequence[FinishedRun], names: Sequence[str]) -> tupl
         if all(run.is_probe for run in loaded)
         or len({digest(run.infos[spec].identity()) for run in loaded}) == 1
     ]
-    notes = [
-        f"{spec} is left out: not all runs used the same version of it" for spec in common if spec not in same
-    ]
+    if not same:
+        raise InputError(
+            f"no metric is the same in all of {', '.join(names)}",
+            expected="runs with at least one metric of the same version in common",
+            fix="score them again with the same metrics",
+        )
     others = sorted({spec for run in loaded for spec in run.infos} - set(common))
-    notes += [f"{spec} is left out: not all runs have it" for spec in others]
-    if same:
-        return same, notes
-    raise InputError(
-        f"no metric is the same in all of {', '.join(names)}",
-        expected="runs with at least one metric of the same version in common",
-        fix="score them again with the same metrics",
-    )
+    return same, [
+        *(
+            f"{spec} is left out: not all runs used the same version of it"
+            for spec in common
+            if spec not in same
+        ),
+        *(f"{spec} is left out: not all runs have it" for spec in others),
+    ]
 
 
-def _quantities(
-    loaded: Sequence[FinishedRun], kept: Sequence[Ints], metrics: Iterable[str]
-) -> tuple[Quantity, ...]:
-    of_run = [{(item.metric, item.output): item for item in run.quantities} for run in loaded]
-    wanted = set(metrics)
-    return tuple(
-        Quantity(item.metric, item.output, item.kind, _values(of_run, kept, key), item.is_primary)
-        for key, item in of_run[0].items()
-        if item.metric in wanted
-    )
-
-
-def _values(
-    of_run: Sequence[Mapping[tuple[str, str], Quantity]], kept: Sequence[Ints], key: tuple[str, str]
-) -> Floats:
-    return np.concatenate([found[key].values[rows] for found, rows in zip(of_run, kept, strict=True)])
-
-
-def _names(loaded: Sequence[FinishedRun]) -> tuple[str, ...]:
+def _list_names(loaded: Sequence[FinishedRun]) -> tuple[str, ...]:
     """The runs by what they are of; a name that occurs twice is followed by its folder."""
     names = [run.name for run in loaded]
     own = [
@@ -208,7 +192,3 @@ def _names(loaded: Sequence[FinishedRun]) -> tuple[str, ...]:
             f"{doubled[0]!r} was given twice", expected="different runs", fix="name each run once"
         )
     return tuple(own)
-
-
-def _rename_suites(found: Mapping[tuple[str, str], _T], *, files: bool) -> dict[tuple[str, str], _T]:
-    return {(FILES if files else suite, axis): value for (suite, axis), value in found.items()}

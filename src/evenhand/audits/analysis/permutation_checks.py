@@ -2,20 +2,20 @@
 
 A permutation test of B arrangements has no p-value below 1 / (B + 1), so that it can speak for a family only
 where B is large enough: to call one gap of a thousand supported takes more than 20,000. So the family decides
-how many arrangements are drawn. Where there are not as many, or time does not allow them, the table says so.
+how many arrangements are drawn. Where there are fewer, or they take too long, the table gives the reason.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from evenhand.audits.analysis.group_comparison import GroupComparer, baseline_rows
+from evenhand.audits.analysis.group_comparison import GroupComparer, split_sides
 from evenhand.audits.analysis.quantities import Axis, Quantity
 from evenhand.audits.parallel import map_threads
 from evenhand.core.records import Comparison
@@ -36,11 +36,6 @@ TOO_MANY = f"{_UNCHECKED}the family is too large for the arrangements there are"
 TOO_LONG = f"{_UNCHECKED}a family of this size takes many arrangements; --check all draws them"
 
 
-class _Family(NamedTuple):
-    size: int
-    rejected: int
-
-
 class _Plan(NamedTuple):
     """A gap that is checked: against which raw p-value, and by how many arrangements."""
 
@@ -58,20 +53,25 @@ class PermutationChecker:
     arrangements_used: int = 0
 
     def run(
-        self, found: Sequence[Comparison], axes: Sequence[Axis], quantities: Sequence[Quantity]
+        self, items: Sequence[Comparison], axes: Sequence[Axis], quantities: Sequence[Quantity]
     ) -> list[Comparison]:
         """The comparisons, those that are supported with the p-value and the verdict of the check."""
-        if self.check == "none" or self.comparer.test != "cluster":
-            return list(found)
-        families = _families(found)
+        supported = [
+            not item.exploratory and item.p_adjusted is not None and item.p_adjusted <= ALPHA
+            for item in items
+        ]
+        if self.check == "none" or self.comparer.test != "cluster" or not any(supported):
+            return list(items)
+        rejected = Counter(item.family for item, is_clear in zip(items, supported, strict=True) if is_clear)
         by_axis = {(axis.suite, axis.name): axis for axis in axes}
         by_output = {(quantity.metric, quantity.output): quantity for quantity in quantities}
         # What is drawn is decided first, one after the other; the draws then share the cores there are.
         plans = [
-            self._plan_check(item, families[item.family]) if _is_supported(item) else item for item in found
+            self._plan_check(item, rejected[item.family]) if is_clear else item
+            for item, is_clear in zip(items, supported, strict=True)
         ]
 
-        def drawn(plan: Comparison | _Plan) -> Comparison:
+        def check(plan: Comparison | _Plan) -> Comparison:
             if isinstance(plan, Comparison):
                 return plan
             item = plan.item
@@ -79,11 +79,15 @@ class PermutationChecker:
                 plan, by_axis[item.suite, item.axis], by_output[item.metric, item.output]
             )
 
-        return map_threads(drawn, plans)
+        return map_threads(check, plans)
 
-    def _plan_check(self, item: Comparison, family: _Family) -> Comparison | _Plan:
+    def _plan_check(self, item: Comparison, rejected: int) -> Comparison | _Plan:
         """How a gap will be checked, or why it will not be."""
-        bar = self._bar(family)
+        # The raw p-value at which the last supported gap of the family still is one.
+        if self.comparer.correction == "holm":
+            bar = ALPHA / (item.family_size - rejected + 1)
+        else:
+            bar = ALPHA * rejected / item.family_size
         resamples = max(LEAST, math.ceil(MIN_TAIL_ARRANGEMENTS / bar))
         if resamples > MOST:
             return replace(item, check=TOO_MANY)
@@ -94,13 +98,13 @@ class PermutationChecker:
 
     def _run_permutation(self, plan: _Plan, axis: Axis, quantity: Quantity) -> Comparison:
         item, bar, resamples = plan
-        inside = axis.codes == axis.groups.index(item.group)
+        inside, other = split_sides(axis, item.group, item.baseline)
         values = quantity.values[axis.rows]
-        used = (inside | baseline_rows(axis, item.group, item.baseline)) & ~np.isnan(values)
+        used = (inside | other) & ~np.isnan(values)
         rng = make_generator(
             self.comparer.seed, "check", item.suite, item.axis, item.group, item.metric, item.output
         )
-        found = cluster_permutation(
+        result = cluster_permutation(
             values[used],
             inside[used],
             axis.clusters[used],
@@ -108,49 +112,24 @@ class PermutationChecker:
             is_share=quantity.kind == "share",
             resamples=resamples,
         )
-        if found.p is None or (found.is_exact and 2 / found.arrangements > bar):
-            return replace(item, p_permutation=found.p, check=TOO_MANY)
-        return replace(item, p_permutation=found.p, check=AGREES if found.p <= bar else DISAGREES)
-
-    def _bar(self, family: _Family) -> float:
-        """The raw p-value at which the last supported gap of the family still is one."""
-        if self.comparer.correction == "holm":
-            return ALPHA / (family.size - family.rejected + 1)
-        return ALPHA * family.rejected / family.size
+        if result.p is None or (result.is_exact and 2 / result.arrangements > bar):
+            return replace(item, p_permutation=result.p, check=TOO_MANY)
+        return replace(item, p_permutation=result.p, check=AGREES if result.p <= bar else DISAGREES)
 
 
-def describe_unconfirmed(found: Sequence[Comparison]) -> list[str]:
+def describe_unconfirmed(items: Sequence[Comparison]) -> list[str]:
     """Warnings where supported gaps do not stand up to the check, or could not be checked."""
-    return [*_describe_contradicted(found), *_describe_unchecked(found)]
-
-
-def _describe_contradicted(found: Sequence[Comparison]) -> list[str]:
-    judged = [item for item in found if item.check in (AGREES, DISAGREES)]
-    against = [item for item in judged if item.check == DISAGREES]
-    if not against:
-        return []
-    names = ", ".join(f"{item.group} {item.metric} {item.output}" for item in against[:3])
-    return [
-        f"{len(against):,} of {len(judged):,} supported gaps do not stand up to the permutation check "
-        f"({names}{' ...' if len(against) > 3 else ''}): doubt them"
-    ]
-
-
-def _describe_unchecked(found: Sequence[Comparison]) -> list[str]:
-    reasons = Counter(item.check for item in found if item.check and item.check.startswith(_UNCHECKED))
-    return [
+    counts = Counter(item.check for item in items if item.check)
+    against = [f"{item.group} {item.metric} {item.output}" for item in items if item.check == DISAGREES]
+    warnings = []
+    if against:
+        names = f"{', '.join(against[:3])}{' ...' if len(against) > 3 else ''}"
+        warnings.append(
+            f"{len(against):,} of {counts[AGREES] + len(against):,} supported gaps do not stand up to the "
+            f"permutation check ({names}): doubt them"
+        )
+    return warnings + [
         f"{count:,} supported gaps have no permutation check: {reason.removeprefix(_UNCHECKED)}"
-        for reason, count in sorted(reasons.items())
+        for reason, count in sorted(counts.items())
+        if reason.startswith(_UNCHECKED)
     ]
-
-
-def _is_supported(item: Comparison) -> bool:
-    return not item.exploratory and item.p_adjusted is not None and item.p_adjusted <= ALPHA
-
-
-def _families(found: Sequence[Comparison]) -> Mapping[str, _Family]:
-    families: dict[str, _Family] = {}
-    for item in found:
-        size, rejected = families.get(item.family, _Family(item.family_size, 0))
-        families[item.family] = _Family(size, rejected + _is_supported(item))
-    return families

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evenhand.core.records import MetricInfo, OutputInfo, Prompt
+from evenhand.core.records import ALL, REST, MetricInfo, Prompt
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -24,7 +25,7 @@ UNKNOWN = "not scored"
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """One number a text; NaN marks a null, and never leaves this package."""
+    """One number per text; NaN marks a null, and never leaves this package."""
 
     metric: str
     output: str
@@ -78,7 +79,10 @@ def read_axes(prompt_ids: Sequence[str], prompts: Mapping[str, Prompt]) -> list[
         of_prompt[place] = clusters.setdefault((prompt.suite, prompt.cluster), len(clusters))
         for group in prompt.groups:
             members.setdefault((prompt.suite, group.axis), []).append((place, group.name))
-    return [_axis(suite, name, found, of_row, of_prompt[of_row]) for (suite, name), found in members.items()]
+    return [
+        _axis(suite, name, prompts_of_axis, of_row, of_prompt[of_row])
+        for (suite, name), prompts_of_axis in members.items()
+    ]
 
 
 def read_quantities(
@@ -90,23 +94,17 @@ def read_quantities(
         columns = ("text_id", "value", "label", "null_reason")
         of_output = scores.filter(pl.col("output") == output.name).select(columns)
         aligned = frame.join(of_output, on="text_id", how="left", maintain_order="left")
-        reasons, reason = _reasons(aligned["null_reason"])
+        # For each text the number of its reason, and the names of these.
+        column, labels = aligned["null_reason"], aligned["label"]
+        reasons = tuple(column.drop_nulls().unique().sort().to_list())
+        numbers = column.replace_strict(reasons, range(len(reasons)), default=-1, return_dtype=pl.Int64)
+        reason = numbers.fill_null(-1).to_numpy()
         if output.kind != "label":
             values = aligned["value"].to_numpy().astype(np.float64)
             yield Quantity(spec, output.name, "mean", values, output.name in info.primary, reasons, reason)
-        for name, shares in _shares(output, aligned["label"]):
+        for label, name in output.shares().items():
+            shares = (labels == label).cast(pl.Float64).to_numpy().astype(np.float64)
             yield Quantity(spec, name, "share", shares, name in info.primary, reasons, reason)
-
-
-def _shares(output: OutputInfo, labels: pl.Series) -> Iterator[tuple[str, Floats]]:
-    for label, name in output.shares().items():
-        yield name, (labels == label).cast(pl.Float64).to_numpy().astype(np.float64)
-
-
-def _reasons(column: pl.Series) -> tuple[tuple[str, ...], Ints]:
-    names = tuple(column.drop_nulls().unique().sort().to_list())
-    numbers = column.replace_strict(names, range(len(names)), default=-1, return_dtype=pl.Int64)
-    return names, numbers.fill_null(-1).to_numpy()
 
 
 def _axis(suite: str, name: str, members: Sequence[tuple[int, str]], of_row: Ints, clusters: Ints) -> Axis:
@@ -128,3 +126,65 @@ def _axis(suite: str, name: str, members: Sequence[tuple[int, str]], of_row: Int
         codes=codes[starts[of_row[rows]] + nth],
         clusters=clusters[rows],
     )
+
+
+MOST_GROUPS = 100
+"""Crossed groups beyond which an axis is left out: each would rest on a handful of texts."""
+CROSS_SEPARATOR = " x "
+
+
+@dataclass(frozen=True, slots=True)
+class CrossedAxes:
+    """The crossed axes of a run, and what was left out."""
+
+    axes: tuple[Axis, ...]
+    baselines: Mapping[tuple[str, str], str]
+    left_out: tuple[str, ...]
+    """A warning each."""
+
+
+def cross_axes(axes: Sequence[Axis], baselines: Mapping[tuple[str, str], str]) -> CrossedAxes:
+    """Every two axes of one suite that cross; their baseline is that of both axes, else ``(rest)``."""
+    crossed: list[Axis] = []
+    declared: dict[tuple[str, str], str] = {}
+    left_out: list[str] = []
+    for first, second in combinations(axes, 2):
+        if first.suite != second.suite or (axis := _cross(first, second)) is None:
+            continue
+        if len(axis.groups) > MOST_GROUPS:
+            left_out.append(f"{axis.name} has {len(axis.groups):,} crossed groups and is left out")
+            continue
+        crossed.append(axis)
+        declared[axis.suite, axis.name] = _baseline(axis, first, second, baselines)
+    return CrossedAxes(tuple(crossed), declared, tuple(left_out))
+
+
+def _cross(first: Axis, second: Axis) -> Axis | None:
+    """The crossed axis; None where no text speaks of both, or one axis decides the other."""
+    _, of_first, of_second = np.intersect1d(first.rows, second.rows, return_indices=True)
+    if not of_first.size or _repeats(first) or _repeats(second):
+        return None
+    key = first.codes[of_first] * len(second.groups) + second.codes[of_second]
+    cells, codes = np.unique(key, return_inverse=True)
+    if cells.size <= max(len(first.groups), len(second.groups)):
+        return None
+    names = [divmod(int(cell), len(second.groups)) for cell in cells]
+    return Axis(
+        suite=first.suite,
+        name=f"{first.name}{CROSS_SEPARATOR}{second.name}",
+        groups=tuple(f"{first.groups[a]}{CROSS_SEPARATOR}{second.groups[b]}" for a, b in names),
+        rows=first.rows[of_first],
+        codes=codes.astype(np.int64),
+        clusters=first.clusters[of_first],
+    )
+
+
+def _repeats(axis: Axis) -> bool:
+    """Whether a text belongs to two groups of the axis: then crossing it has no one meaning."""
+    return np.unique(axis.rows).size < axis.rows.size
+
+
+def _baseline(axis: Axis, first: Axis, second: Axis, baselines: Mapping[tuple[str, str], str]) -> str:
+    names = [baselines.get((part.suite, part.name), REST) for part in (first, second)]
+    both = CROSS_SEPARATOR.join(names)
+    return REST if {REST, ALL} & set(names) or both not in axis.groups else both

@@ -1,25 +1,27 @@
-"""What changes from one run to another: gaps of gaps, and the values of groups."""
+"""What changes from one run to another: gaps of gaps, the values of groups, and a ranking of the runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 
 import numpy as np
 import polars as pl
 
-from evenhand.audits.analysis.group_comparison import GroupComparer, baseline_rows, to_table
-from evenhand.audits.analysis.leaderboard import build_leaderboard
+from evenhand.audits.analysis.gaps import GapSide
+from evenhand.audits.analysis.group_comparison import GroupComparer, gap_fields, split_sides, to_table
 from evenhand.audits.analysis.paired_runs import PairedRuns
 from evenhand.audits.analysis.quantities import Axis, Flags, Quantity
 from evenhand.core.records import ALL, Comparison
 from evenhand.stats.contrasts import clustered_contrast
 from evenhand.stats.corrections import Correction, correct_by_family
+from evenhand.stats.group_spread import rank_spreads
 from evenhand.stats.results import Difference
-from evenhand.store.schemas import CHANGES
+from evenhand.store.schemas import CHANGES, LEADERBOARD, STANDINGS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunChange:
     """A row of ``changes``; see the schema for what its columns mean."""
 
@@ -36,20 +38,20 @@ class RunChange:
     low: float | None
     high: float | None
     p: float | None
-    p_adjusted: float | None
+    p_adjusted: float | None = None
     n: int
     n_reference: int
     n_clusters: int
     min_detectable: float | None
-    run_value: float | None
-    reference_value: float | None
-    widens: float | None
-    widens_low: float | None
-    widens_high: float | None
+    run_value: float | None = None
+    reference_value: float | None = None
+    widens: float | None = None
+    widens_low: float | None = None
+    widens_high: float | None = None
     paired: bool
     exploratory: bool
-    family: str
-    family_size: int
+    family: str = ""
+    family_size: int = 0
     correction: str
     method: str
     null_reason: str | None
@@ -69,46 +71,36 @@ class RunComparer:
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """``groups`` and ``comparisons`` of each run on what all share, then what is between them."""
-        board, standings = build_leaderboard(self._comparer(0), self.runs)
-        gaps = self.list_gaps()
+        leaderboard, standings = self._rank_runs()
+        quantities = self.runs.quantities
+        parts = [(self._comparer(run), self._axes(run)) for run in range(len(self.runs.names))]
+        # The gaps of each run are families of their own.
+        gaps = [gap for comparer, axes in parts for gap in comparer.comparisons(axes, quantities)]
         return {
-            "groups": pl.concat(
-                [
-                    self._comparer(number).groups(self._axes(number), self.runs.quantities)
-                    for number in range(len(self.runs.names))
-                ]
-            ),
+            "groups": pl.concat([comparer.groups(axes, quantities) for comparer, axes in parts]),
             "comparisons": to_table(gaps),
             "changes": pl.DataFrame([asdict(item) for item in self.list_changes()], schema=dict(CHANGES)),
-            "leaderboard": board,
+            "leaderboard": leaderboard,
             "standings": standings,
         }
 
-    def list_gaps(self) -> list[Comparison]:
-        """The gaps of each run, each a family of its own."""
-        return [
-            item
-            for number in range(len(self.runs.names))
-            for item in self._comparer(number).comparisons(self._axes(number), self.runs.quantities)
-        ]
-
     def list_changes(self) -> list[RunChange]:
         """Gaps of gaps and changes of values against the reference, corrected by run, suite and role."""
-        found = [
+        changes = [
             item
             for number in range(1, len(self.runs.names))
             for axis in self.runs.axes
-            for item in self._of_axis(number, axis)
+            for item in self._compare_axis(number, axis)
         ]
         families = [
             f"{item.suite} / {item.run} against {item.reference} / "
             f"{'exploratory ' if item.exploratory else ''}{item.effect}s"
-            for item in found
+            for item in changes
         ]
-        adjusted = correct_by_family([item.p for item in found], families, self.correction)
+        adjusted = correct_by_family([item.p for item in changes], families, self.correction)
         return [
             replace(item, p_adjusted=p.adjusted, family=p.family, family_size=p.size)
-            for item, p in zip(found, adjusted, strict=True)
+            for item, p in zip(changes, adjusted, strict=True)
         ]
 
     def _axes(self, number: int) -> list[Axis]:
@@ -124,37 +116,43 @@ class RunComparer:
             exploratory=self.runs.exploratory,
         )
 
-    def _of_axis(self, number: int, axis: Axis) -> Iterator[RunChange]:
+    def _compare_axis(self, number: int, axis: Axis) -> Iterator[RunChange]:
         parts = [(self._comparer(run), self.runs.rows_of_run(axis, run)) for run in (number, 0)]
         gaps = [comparer.compare_outputs(part, self.runs.quantities) for comparer, part in parts]
         for quantity, new, old in zip(self.runs.quantities, *gaps, strict=True):
             for both in zip(new, old, strict=True):
-                yield self._gap(number, axis, quantity, both)
+                yield self._compare_gap(number, axis, quantity, *both)
             for code, group in enumerate(axis.groups):
-                chosen = axis.codes == code
-                found = self._contrast(axis, quantity, [(number, chosen, 1.0), (0, chosen, -1.0)])
-                values = [_mean(quantity, part, code) for _, part in parts]
-                change = self._change(number, axis, quantity, group, found)
+                rows = axis.codes == code
+                contrast = self._contrast(axis, quantity, [(number, rows, 1.0), (0, rows, -1.0)])
+                change = self._change(number, axis, quantity, group, contrast)
+                values = [GapSide.of(quantity, part, part.codes == code).mean for _, part in parts]
                 yield replace(change, run_value=values[0], reference_value=values[1])
 
-    def _gap(
-        self, number: int, axis: Axis, quantity: Quantity, gaps: tuple[Comparison, Comparison]
+    def _compare_gap(
+        self, number: int, axis: Axis, quantity: Quantity, new: Comparison, old: Comparison
     ) -> RunChange:
-        new, old = gaps
-        group = axis.codes == axis.groups.index(new.group)
-        other = baseline_rows(axis, new.group, new.baseline)
-        scale = _share_of_rest(group, other) if new.baseline == ALL else 1.0
+        group, other = split_sides(axis, new.group, new.baseline)
+        scale = 1.0
+        if new.baseline == ALL:
+            scale = float(other.sum()) / max(float(group.sum() + other.sum()), 1.0)
         signs = [-scale if (gap.estimate or 0) < 0 else scale for gap in (new, old)]
         cells = [(number, group, 1.0), (number, other, -1.0), (0, group, -1.0), (0, other, 1.0)]
-        found = self._contrast(axis, quantity, [(run, rows, weight * scale) for run, rows, weight in cells])
-        if signs[0] == signs[1]:
-            wider = found if signs[0] > 0 else _negate(found)
-        else:
+        contrast = self._contrast(
+            axis, quantity, [(run, rows, weight * scale) for run, rows, weight in cells]
+        )
+        if signs[0] != signs[1]:
             sizes = [signs[0], signs[0], signs[1], signs[1]]
-            wider = self._contrast(
-                axis, quantity, [(run, rows, w * s) for (run, rows, w), s in zip(cells, sizes, strict=True)]
-            )
-        change = self._change(number, axis, quantity, new.group, found)
+            weighted = [(run, rows, w * s) for (run, rows, w), s in zip(cells, sizes, strict=True)]
+            wider = self._contrast(axis, quantity, weighted)
+        elif signs[0] > 0:
+            wider = contrast
+        else:
+            # The same gap of gaps from the other side.
+            ends = (contrast.estimate, contrast.high, contrast.low)
+            estimate, low, high = (None if end is None else -end for end in ends)
+            wider = replace(contrast, estimate=estimate, low=low, high=high)
+        change = self._change(number, axis, quantity, new.group, contrast)
         return replace(
             change,
             baseline=new.baseline,
@@ -188,7 +186,7 @@ class RunComparer:
         )
 
     def _change(
-        self, number: int, axis: Axis, quantity: Quantity, group: str, found: Difference
+        self, number: int, axis: Axis, quantity: Quantity, group: str, contrast: Difference
     ) -> RunChange:
         return RunChange(
             suite=axis.suite,
@@ -200,41 +198,68 @@ class RunComparer:
             metric=quantity.metric,
             output=quantity.output,
             effect="value",
-            estimate=found.estimate,
-            low=found.low,
-            high=found.high,
-            p=found.p,
-            p_adjusted=None,
-            n=found.n_a,
-            n_reference=found.n_b,
-            n_clusters=found.n_clusters,
-            min_detectable=found.min_detectable,
-            run_value=None,
-            reference_value=None,
-            widens=None,
-            widens_low=None,
-            widens_high=None,
+            **gap_fields(contrast),
+            n_reference=contrast.n_b,
             paired=self.runs.paired[axis.suite],
             exploratory=self._comparer(0).is_exploratory(axis, quantity),
-            family="",
-            family_size=0,
             correction=self.correction,
-            method=found.method,
-            null_reason=found.null_reason,
         )
 
-
-def _negate(of: Difference) -> Difference:
-    """The same gap of gaps from the other side."""
-    low, high = (None if end is None else -end for end in (of.high, of.low))
-    return replace(of, estimate=None if of.estimate is None else -of.estimate, low=low, high=high)
-
-
-def _share_of_rest(group: Flags, other: Flags) -> float:
-    return float(other.sum()) / max(float(group.sum() + other.sum()), 1.0)
-
-
-def _mean(quantity: Quantity, axis: Axis, code: int) -> float | None:
-    values = quantity.values[axis.rows[axis.codes == code]]
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if known.size else None
+    def _rank_runs(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The runs ranked on every axis and output, and counted over all primary ones, best first."""
+        names, comparer = self.runs.names, self._comparer(0)
+        rows: list[dict[str, object]] = []
+        # How often each run's groups stand closer together than another run's; its ties; its unknown outputs.
+        narrower = np.zeros((len(names), len(names)), dtype=np.int64)
+        tied, null = np.zeros((2, len(names)), dtype=np.int64)
+        for axis, quantity in product(self.runs.axes, self.runs.quantities):
+            values = quantity.values[axis.rows]
+            known = ~np.isnan(values)
+            ranking = rank_spreads(
+                values[known],
+                self.runs.run[axis.rows][known],
+                axis.codes[known],
+                axis.clusters[known],
+                n_runs=len(names),
+                level=self.level,
+            )
+            exploratory = comparer.is_exploratory(axis, quantity)
+            rows += [
+                {
+                    "suite": axis.suite,
+                    "axis": axis.name,
+                    "metric": quantity.metric,
+                    "output": quantity.output,
+                    "run": name,
+                    "rank": spread.rank,
+                    "spread": spread.value,
+                    "low": spread.low,
+                    "high": spread.high,
+                    "tied_with": [names[other] for other in spread.tied],
+                    "groups": ranking.groups,
+                    "null_reason": spread.null_reason,
+                    "exploratory": exploratory,
+                }
+                for name, spread in zip(names, ranking.spreads, strict=True)
+            ]
+            if exploratory:
+                continue
+            if not ranking.gaps:
+                null += len(names) - 1
+            for gap in ranking.gaps:
+                if gap.p_adjusted is not None and gap.p_adjusted <= 1 - self.level + 1e-12:
+                    winner, loser = (gap.b, gap.a) if gap.difference > 0 else (gap.a, gap.b)
+                    narrower[winner, loser] += 1
+                else:
+                    tied[[gap.a, gap.b]] += 1
+        standings = {
+            "run": list(names),
+            # A run is behind those that beat it more often than it beats them.
+            "rank": 1 + (narrower < narrower.T).sum(axis=1),
+            "narrower": narrower.sum(axis=1),
+            "wider": narrower.sum(axis=0),
+            "tied": tied,
+            "null": null,
+        }
+        ranked = pl.DataFrame(standings, schema=dict(STANDINGS)).sort("rank", maintain_order=True)
+        return pl.DataFrame(rows, schema=dict(LEADERBOARD)), ranked

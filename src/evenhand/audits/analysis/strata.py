@@ -9,17 +9,23 @@ mix than about the groups (Simpson's paradox), and the run warns.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from evenhand.audits.analysis.group_comparison import GroupComparer, baseline_rows, rescale_to_all
+from evenhand.audits.analysis.group_comparison import (
+    GroupComparer,
+    gap_fields,
+    rescale_to_all,
+    split_sides,
+    to_fields,
+)
 from evenhand.audits.analysis.quantities import Axis, Flags, Ints, Quantity
-from evenhand.core.records import ALL, REST, Comparison, Prompt
+from evenhand.core.records import ALL, Comparison, Prompt
 from evenhand.stats.contrasts import stratified_difference
-from evenhand.stats.results import Difference
 from evenhand.store.schemas import ADJUSTED, STRATA, STRATA_GROUPS
 
 _TEMPLATE = "template"
@@ -49,12 +55,12 @@ def find_strata(
     prompt_ids: Sequence[str], prompts: Mapping[str, Prompt], wanted: Mapping[str, Sequence[str]]
 ) -> list[PromptStrata]:
     """The strata of the texts, for each suite by each property it names; fewer than two are none."""
-    found = [
+    listed = [
         _strata(suite, by, [prompts[prompt_id] for prompt_id in prompt_ids])
         for suite, properties in wanted.items()
         for by in properties
     ]
-    return [strata for strata in found if len(strata.names) > 1]
+    return [strata for strata in listed if len(strata.names) > 1]
 
 
 def read_stratum(prompt: Prompt, by: str) -> str | None:
@@ -71,48 +77,46 @@ class StratumComparer:
     comparer: GroupComparer
 
     def groups(
-        self, axes: Sequence[Axis], quantities: Sequence[Quantity], found: Sequence[PromptStrata]
+        self, axes: Sequence[Axis], quantities: Sequence[Quantity], properties: Sequence[PromptStrata]
     ) -> pl.DataFrame:
         """The table of per-group estimates inside strata."""
         tables = [
             self.comparer.groups([part], quantities).with_columns(by=pl.lit(strata.by), stratum=pl.lit(name))
-            for strata in found
+            for strata in properties
             for axis in axes
             for name, part in strata.parts(axis)
         ]
         return pl.concat([pl.DataFrame(schema=dict(STRATA_GROUPS)), *tables])
 
     def comparisons(
-        self, axes: Sequence[Axis], quantities: Sequence[Quantity], found: Sequence[PromptStrata]
+        self, axes: Sequence[Axis], quantities: Sequence[Quantity], properties: Sequence[PromptStrata]
     ) -> pl.DataFrame:
         """The table of gaps inside strata, each property corrected as families of its own."""
-        rows = [
-            row
-            for strata in found
-            for axis in axes
-            if axis.suite == strata.suite
-            for quantity in quantities
-            for row in self._of_axis(axis, quantity, strata)
-        ]
-        roles = [f"{'adjusted for' if row.stratum == ADJUSTED else 'inside'} {row.by}" for row in rows]
-        corrected = self.comparer.correct([row.comparison for row in rows], roles)
-        full = [replace(row, comparison=item).record() for row, item in zip(rows, corrected, strict=True)]
-        return pl.DataFrame(full, schema=dict(STRATA))
+        comparisons: list[Comparison] = []
+        known: list[dict[str, object]] = []
+        for strata in properties:
+            for axis, quantity in product((axis for axis in axes if axis.suite == strata.suite), quantities):
+                for whole in self.comparer.compare_axis(axis, quantity):
+                    adjusted, disagrees = self._adjust(axis, quantity, strata, whole)
+                    comparisons.append(adjusted)
+                    known.append({"by": strata.by, "stratum": ADJUSTED, "disagrees": disagrees})
+                for name, part in strata.parts(axis):
+                    inside = self.comparer.compare_axis(part, quantity)
+                    comparisons += [replace(comparison, exploratory=True) for comparison in inside]
+                    known += [{"by": strata.by, "stratum": name, "disagrees": False}] * len(inside)
+        roles = [f"{'adjusted for' if row['stratum'] == ADJUSTED else 'inside'} {row['by']}" for row in known]
+        corrected = self.comparer.correct(comparisons, roles)
+        rows = [to_fields(comparison) | row for comparison, row in zip(corrected, known, strict=True)]
+        return pl.DataFrame(rows, schema=dict(STRATA))
 
-    def _of_axis(self, axis: Axis, quantity: Quantity, strata: PromptStrata) -> Iterator[_Row]:
-        for comparison in self.comparer.compare_axis(axis, quantity):
-            yield self._adjust(axis, quantity, strata, comparison)
-        for name, part in strata.parts(axis):
-            for comparison in self.comparer.compare_axis(part, quantity):
-                yield _Row(replace(comparison, exploratory=True), strata.by, name)
-
-    def _adjust(self, axis: Axis, quantity: Quantity, strata: PromptStrata, whole: Comparison) -> _Row:
-        inside = axis.codes == axis.groups.index(whole.group)
+    def _adjust(
+        self, axis: Axis, quantity: Quantity, strata: PromptStrata, whole: Comparison
+    ) -> tuple[Comparison, bool]:
+        """The gap with the same mix of strata on both sides, and whether it contradicts the whole gap."""
+        inside, other = split_sides(axis, whole.group, whole.baseline)
         values, codes = quantity.values[axis.rows], strata.codes[axis.rows]
-        used: Flags = (
-            (inside | baseline_rows(axis, whole.group, whole.baseline)) & ~np.isnan(values) & (codes != _NONE)
-        )
-        found = stratified_difference(
+        used: Flags = (inside | other) & ~np.isnan(values) & (codes != _NONE)
+        contrast = stratified_difference(
             values[used],
             inside[used],
             codes[used],
@@ -120,32 +124,23 @@ class StratumComparer:
             is_share=quantity.kind == "share",
             level=self.comparer.level,
         )
-        gap = rescale_to_all(found.adjusted) if whole.baseline == ALL else found.adjusted
-        return _Row(_with_gap(whole, gap), strata.by, ADJUSTED, found.disagrees)
+        gap = rescale_to_all(contrast.adjusted) if whole.baseline == ALL else contrast.adjusted
+        sides = ("group_value", "baseline_value", "effect_size", "cliffs_delta")
+        without: dict[str, Any] = dict.fromkeys((*sides, "ratio", "ratio_low", "ratio_high"))
+        known = {**gap_fields(gap), "method": f"{gap.method}, same mix of strata", "n_baseline": gap.n_b}
+        return replace(whole, **without, **known, exploratory=True), contrast.disagrees
 
 
 def describe_reversals(table: pl.DataFrame) -> list[str]:
     """A warning for each gap that its strata contradict, the clearest first, ten at most."""
-    found = table.filter("disagrees").sort("p", nulls_last=True)
+    reversed_gaps = table.filter("disagrees").sort("p", nulls_last=True)
     warnings = [
         f"{row['group']} against {row['baseline']}, {row['metric']} {row['output']}: inside {row['by']} the "
         f"gap points the other way than over all texts: the mix of {row['by']} makes it (see strata.parquet)"
-        for row in found.head(10).iter_rows(named=True)
+        for row in reversed_gaps.head(10).iter_rows(named=True)
     ]
-    left = found.height - len(warnings)
+    left = reversed_gaps.height - len(warnings)
     return [*warnings, *([f"{left:,} more gaps are contradicted by their strata"] if left else [])]
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    comparison: Comparison
-    by: str
-    stratum: str
-    disagrees: bool = False
-
-    def record(self) -> dict[str, object]:
-        rest = {"by": self.by, "stratum": self.stratum, "disagrees": self.disagrees}
-        return {**asdict(self.comparison), **rest}
 
 
 def _strata(suite: str, by: str, prompts: Sequence[Prompt]) -> PromptStrata:
@@ -154,89 +149,3 @@ def _strata(suite: str, by: str, prompts: Sequence[Prompt]) -> PromptStrata:
     number = {name: code for code, name in enumerate(names)}
     codes = np.array([_NONE if label is None else number[label] for label in labels], dtype=np.int64)
     return PromptStrata(suite, by, names, codes)
-
-
-def _with_gap(whole: Comparison, gap: Difference) -> Comparison:
-    return replace(
-        whole,
-        estimate=gap.estimate,
-        low=gap.low,
-        high=gap.high,
-        p=gap.p,
-        n=gap.n_a,
-        n_baseline=gap.n_b,
-        n_clusters=gap.n_clusters,
-        min_detectable=gap.min_detectable,
-        group_value=None,
-        baseline_value=None,
-        effect_size=None,
-        cliffs_delta=None,
-        ratio=None,
-        ratio_low=None,
-        ratio_high=None,
-        method=f"{gap.method}, same mix of strata",
-        null_reason=gap.null_reason,
-        exploratory=True,
-    )
-
-
-MOST_GROUPS = 100
-"""Crossed groups beyond which an axis is left out: each would rest on a handful of texts."""
-CROSS_SEPARATOR = " x "
-
-
-@dataclass(frozen=True, slots=True)
-class CrossedAxes:
-    """The crossed axes of a run, and what was left out."""
-
-    axes: tuple[Axis, ...]
-    baselines: Mapping[tuple[str, str], str]
-    left_out: tuple[str, ...]
-    """A warning each."""
-
-
-def cross_axes(axes: Sequence[Axis], baselines: Mapping[tuple[str, str], str]) -> CrossedAxes:
-    """Every two axes of one suite that cross; their baseline is that of both axes, else ``(rest)``."""
-    found: list[Axis] = []
-    declared: dict[tuple[str, str], str] = {}
-    left_out: list[str] = []
-    for first, second in combinations(axes, 2):
-        if first.suite != second.suite or (axis := _cross(first, second)) is None:
-            continue
-        if len(axis.groups) > MOST_GROUPS:
-            left_out.append(f"{axis.name} has {len(axis.groups):,} crossed groups and is left out")
-            continue
-        found.append(axis)
-        declared[axis.suite, axis.name] = _baseline(axis, first, second, baselines)
-    return CrossedAxes(tuple(found), declared, tuple(left_out))
-
-
-def _cross(first: Axis, second: Axis) -> Axis | None:
-    """The crossed axis; None where no text speaks of both, or one axis decides the other."""
-    _, of_first, of_second = np.intersect1d(first.rows, second.rows, return_indices=True)
-    if not of_first.size or _repeats(first) or _repeats(second):
-        return None
-    key = first.codes[of_first] * len(second.groups) + second.codes[of_second]
-    cells, codes = np.unique(key, return_inverse=True)
-    if cells.size <= max(len(first.groups), len(second.groups)):
-        return None
-    names = [divmod(int(cell), len(second.groups)) for cell in cells]
-    return Axis(
-        suite=first.suite,
-        name=f"{first.name}{CROSS_SEPARATOR}{second.name}",
-        groups=tuple(f"{first.groups[a]}{CROSS_SEPARATOR}{second.groups[b]}" for a, b in names),
-        rows=first.rows[of_first],
-        codes=codes.astype(np.int64),
-        clusters=first.clusters[of_first],
-    )
-
-
-def _repeats(axis: Axis) -> bool:
-    """Whether a text belongs to two groups of the axis: then crossing it has no one meaning."""
-    return np.unique(axis.rows).size < axis.rows.size
-
-
-def _baseline(axis: Axis, first: Axis, second: Axis, baselines: Mapping[tuple[str, str], str]) -> str:
-    names = [baselines.get((part.suite, part.name), REST) for part in (first, second)]
-    both = CROSS_SEPARATOR.join(names)
-    return REST if {REST, ALL} & set(names) or both not in axis.groups else both
