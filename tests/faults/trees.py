@@ -13,8 +13,8 @@ LOCKS = frozenset({".lock", ".lock.holder"})
 """May stay: a lock is held by a process, not by its file."""
 _ASIDE = frozenset({"said"})
 _MOMENT = re.compile(
-    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|\b[\d.,]+ (s|min|h)(?= in all\)|</dd>|$| \|)"
-    r"|(reading and unpacking|counting)(?= \()|(?<=^id = )\"\w{32}\"",
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|\b[\d.,]+ (s|min|h)(?= in all\\?\)|</dd>|$| \|)"
+    r"|(reading and unpacking|counting)(?= \\?\()|(?<=^id = )\"\w{32}\"",
     re.MULTILINE,
 )
 """Times, durations, and the random name of a study."""

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from evenhand.adapters.inspect_tasks import inspect_scorer, inspect_task
     from evenhand.adapters.lm_eval_task import export_task
 
-_MODULES = {
-    "FrameInputs": "fairlearn_frames",
-    "export_task": "lm_eval_task",
-    "frame_inputs": "fairlearn_frames",
-    "inspect_scorer": "inspect_tasks",
-    "inspect_task": "inspect_tasks",
-    "score_predictions": "fairlearn_frames",
+_WHERE = {
+    "FrameInputs": "evenhand.adapters.fairlearn_frames",
+    "export_task": "evenhand.adapters.lm_eval_task",
+    "frame_inputs": "evenhand.adapters.fairlearn_frames",
+    "inspect_scorer": "evenhand.adapters.inspect_tasks",
+    "inspect_task": "evenhand.adapters.inspect_tasks",
+    "score_predictions": "evenhand.adapters.fairlearn_frames",
 }
 __all__ = [
     "FrameInputs",
@@ -35,10 +35,10 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker would take every name for one that exists
 
     def __getattr__(name: str) -> object:
-        if name not in _MODULES:
+        if name not in _WHERE:
             raise AttributeError(f"module 'evenhand.adapters' has no attribute {name!r}")
         try:
-            module = import_module(f"evenhand.adapters.{_MODULES[name]}")
+            module = import_module(_WHERE[name])
         except ModuleNotFoundError as error:
             if error.name != "inspect_ai":
                 raise

@@ -244,7 +244,8 @@ class _CorpusReport:
             style="rates",
             frame="wide",
         )
-        return doc.Section("rates", "How often emotions occur", (doc.Text(lede), rates), "Emotions")
+        speed = doc.Text(self._speed and f"limited by {self._speed}", "note", "terminal")
+        return doc.Section("rates", "How often emotions occur", (doc.Text(lede), rates, speed), "Emotions")
 
     def _links(self) -> doc.Section:
         many = len(self.corpora) > 1
@@ -293,15 +294,20 @@ class _CorpusReport:
         lines = doc.Bullets(items=[*problems, *warnings], style="limits problems", shown=200)
         return doc.Section("problems", "Skipped or changed input", (lines,))
 
-    def _facts(self) -> Iterator[Fact]:
-        manifest = self.run.manifest
-        identity, counted = read_mapping(manifest, "identity"), read_mapping(manifest, "stages", "count")
+    @property
+    def _speed(self) -> str:
+        """The stage that limited the scan, and the time of the whole; empty where no scan was timed."""
+        counted = read_mapping(self.run.manifest, "stages", "count")
         seconds = read_number(counted, "seconds")
-        speed = (
+        return (
             ""
             if seconds is None
             else f"{read_text(counted, 'limited_by')} ({format_number(seconds)} s in all)"
         )
+
+    def _facts(self) -> Iterator[Fact]:
+        manifest = self.run.manifest
+        identity = read_mapping(manifest, "identity")
         yield from list_commands(self.run)
         yield Fact("Counting", read_text(identity, "counting"))
         yield Fact("Unit", read_text(identity, "unit"))
@@ -309,7 +315,7 @@ class _CorpusReport:
         yield Fact("Terms", read_text(identity, "terms", "digest"), is_code=True)
         for corpus in read_mapping(manifest, "corpora"):
             yield Fact(show_control_characters(corpus), _sizes(read_mapping(manifest, "corpora", corpus)))
-        yield Fact("Limited by", speed)
+        yield Fact("Limited by", self._speed)
         # The facts above describe the one stage in words.
         yield from (fact for fact in list_circumstances(manifest) if not fact.name.startswith("Stage"))
 
