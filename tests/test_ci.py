@@ -41,7 +41,7 @@ def test_every_step_of_ci_is_one() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs bash")
-@pytest.mark.parametrize("name", ["run", "fresh", "core", "offline", "advisories"])
+@pytest.mark.parametrize("name", ["run", "fresh", "core", "kernels", "offline", "advisories"])
 def test_the_shell_reads_its_scripts(name: str) -> None:
     subprocess.run(["bash", "-n", ROOT / ".ci" / name], check=True)
 
