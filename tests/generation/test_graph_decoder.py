@@ -163,7 +163,7 @@ def test_a_step_that_cannot_be_recorded_is_called_instead(
     monkeypatch.setattr(GraphDecoder, "launch", failing)
     loop = SamplingLoop(engine, codec(), batch=5, graph_cache=GraphCache(can_capture=True))
     assert written(loop, SAMPLED) == written(SamplingLoop(engine, codec(), batch=5), SAMPLED)
-    assert caplog.messages == ["steps are not recorded, which is slower: no such operation"]
+    assert caplog.messages == ["decoding without CUDA graphs, which is slower: no such operation"]
     assert loop.graph_cache.can_capture is False
     assert calls[0] == at
 
@@ -181,7 +181,7 @@ def test_a_recording_that_says_something_else_is_not_used(
     engine = lean(tiny.gpt2())
     loop = SamplingLoop(engine, codec(), graph_cache=GraphCache(can_capture=True))
     assert written(loop, SAMPLED) == written(SamplingLoop(engine, codec()), SAMPLED)
-    assert caplog.messages == ["steps are not recorded, which is slower: hidden states differ by 1.0e-02"]
+    assert caplog.messages == ["decoding without CUDA graphs, which is slower: hidden states differ by 1.0e-02"]
 
 
 def test_memory_that_does_not_suffice_halves_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
-"""A step over tensors that stay where they are, recorded once and then replayed: one launch for hundreds.
+"""A step over static tensors, captured once and then replayed: one launch instead of hundreds.
 
-On a CPU nothing is recorded and the step is called as it is, so that all but the recording itself is the same
-there, and tested there.
+On a CPU nothing is captured and the step is called as it is, so that everything but the capture itself is the
+same there, and tested there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class GraphCapture(Protocol):
 
 
 def capture_for(device: torch.device) -> GraphCapture:
-    """The recorder of a device."""
+    """The way to capture a step on a device."""
     return CudaGraphCapture() if device.type == "cuda" else run_eagerly
 
 
@@ -42,13 +42,13 @@ def run_eagerly(step: Callable[[], R], state: Sequence[Tensor]) -> Callable[[], 
 
 
 class CudaGraphCapture:
-    """Records CUDA graphs that share one pool of memory: each is done before another is replayed."""
+    """Captures CUDA graphs that share one memory pool: each ends before another is replayed."""
 
     def __init__(self) -> None:
         self._pool = torch.cuda.graph_pool_handle()
 
     def __call__(self, step: Callable[[], R], state: Sequence[Tensor]) -> Callable[[], R]:
-        """What replays the step; an error where a graph cannot hold it, or memory does not suffice."""
+        """A function that replays the step; an error if a graph cannot hold it or memory does not suffice."""
         before, stream = [cells.clone() for cells in state], torch.cuda.current_stream()
         try:
             _warm_up(step)
@@ -120,9 +120,6 @@ def _chain(error: BaseException | None) -> Iterator[Exception]:
         error = error.__cause__ or error.__context__
 
 
-_WARM_UPS_graph_capture = 2
-
-
 class CapturedFunction:
     """Calls a function through a graph captured for the most rows met so far; fewer rows are padded.
 
@@ -149,7 +146,7 @@ class CapturedFunction:
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            for _ in range(_WARM_UPS_graph_capture):
+            for _ in range(_WARM_UPS):
                 self._function(*self._inputs)
         torch.cuda.current_stream().wait_stream(stream)
         self._graph = torch.cuda.CUDAGraph()

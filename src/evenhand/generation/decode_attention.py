@@ -17,7 +17,7 @@ from evenhand.generation.weight_reader import LayerNormWeights
 from evenhand.tensors.devices import is_current_gpu, is_triton_installed, triton_available
 
 COLUMN_MULTIPLE: Final = 64
-"""Without the kernel a recorded step looks at so many columns, or a multiple of them."""
+"""Without the kernel a captured step reads this many columns, or a multiple of them."""
 _TILE: Final = 32
 """Keys a block holds at once."""
 _WARPS: Final = 1
@@ -84,7 +84,7 @@ def add_norm(x: Tensor, more: Tensor, norm: LayerNormWeights) -> tuple[Tensor, T
 
 
 def fused_add_norm(x: Tensor, more: Tensor, norm: LayerNormWeights) -> tuple[Tensor, Tensor]:
-    """The same by one kernel of ours, for recorded steps: their first one is compared with a plain one."""
+    """The same by one kernel of ours, for captured steps: the first one is compared with an eager step."""
     from evenhand.generation import triton_kernels
 
     x, more, width = x.contiguous(), more.contiguous(), x.shape[-1]

@@ -25,7 +25,7 @@ class DecoderOutput(NamedTuple):
     hidden: Tensor
     """Rows x width: the last hidden states, as the output table sees them."""
     logits: Tensor
-    """Rows x vocabulary, in float32; those of ``FixedBatch.advance`` may be in the model's own precision."""
+    """Rows x vocabulary, in float32; ``StaticKVCache.advance`` may keep the model's own precision."""
 
 
 class KVCache(Protocol):
@@ -45,9 +45,9 @@ class KVCache(Protocol):
 
 
 class StaticKVCache(KVCache, Protocol):
-    """A batch in tables that stay where they are, so that its step can be recorded (ADR 31).
+    """A batch in static tables, so that its step can be captured (ADR 31).
 
-    Its plain ``step`` is what the recorded one is compared with, before anything else is written.
+    The first captured step is compared with the eager ``step`` before any text is written.
     """
 
     @property
@@ -56,13 +56,13 @@ class StaticKVCache(KVCache, Protocol):
         ...
 
     def padded_length(self, longest: int) -> int:
-        """The ``longest`` of a recorded step that serves rows of up to so many tokens: equal for most."""
+        """The ``longest`` of the captured step that serves rows of up to this many tokens."""
         ...
 
     def advance(self, tokens: Tensor, positions: Tensor, *, longest: int) -> DecoderOutput:
         """A step of the first rows, whose tokens stand at these positions, below ``longest``.
 
-        Nothing is asked of the device and nothing sent to it; the lengths stay as they were (``grow``).
+        It neither reads from the device nor sends to it; ``count_token`` updates the lengths.
         """
         ...
 

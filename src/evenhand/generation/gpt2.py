@@ -44,7 +44,7 @@ class Gpt2:
         shape: Its sizes.
         tensors: Its weights under the Hub's names, with or without ``transformer.``; other names are ignored.
         device: Where it runs.
-        dtype: What it computes in; logits are float32 but for those of recorded steps.
+        dtype: What it computes in; logits are float32, except those of captured steps.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Where a loop finds its recorded pen: whether it may record, and what an earlier run left behind."""
+"""The graph decoder of a sampling loop, kept between runs."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class GraphCache:
-    """One pen at most lies here; it is taken while somebody writes, so that two runs never share it."""
+    """Holds at most one decoder; a run takes it out while it writes, so that two runs never share it."""
 
     can_capture: bool | None = None
-    """Whether steps are recorded; None does so on a GPU."""
+    """Whether steps are captured; None captures them on a GPU."""
     _decoders: list[GraphDecoder] = field(default_factory=list)
 
     def acquire(
         self, engine: Engine, steering: Steering | None, spec: GenerationSpec, size: DecoderSize, *, keep: int
     ) -> Decoder | None:
-        """A pen for texts of that size; None where steps are not recorded."""
+        """A decoder for texts of that size; None where steps are not captured."""
         device = engine.device
         if not (is_current_gpu(device) if self.can_capture is None else self.can_capture):
             return None
-        lying = self._decoders.pop() if self._decoders else None
-        if lying is not None and lying.can_serve(steering, spec, size):
-            return lying
+        kept_decoder = self._decoders.pop() if self._decoders else None
+        if kept_decoder is not None and kept_decoder.can_serve(steering, spec, size):
+            return kept_decoder
         # Before new tables are made.
-        del lying
+        del kept_decoder
         batch = (
             engine.create_static_cache(size.slots, size.length)
             if isinstance(engine, StaticCacheEngine)
@@ -50,16 +50,16 @@ class GraphCache:
             return None
         return GraphDecoder(batch, steering, spec, size, keep=keep, device=device, record=capture_for(device))
 
-    def release(self, pen: Decoder) -> None:
-        """Keep a recorded pen for the next run, unless it holds much memory."""
-        if isinstance(pen, GraphDecoder) and pen.bytes * _SHARE <= _device_memory(pen.device):
-            pen.clear()
-            self._decoders[:] = [pen]
+    def release(self, decoder: Decoder) -> None:
+        """Keep a graph decoder for the next run, unless it holds much memory."""
+        if isinstance(decoder, GraphDecoder) and decoder.bytes * _SHARE <= _device_memory(decoder.device):
+            decoder.clear()
+            self._decoders[:] = [decoder]
 
     def disable(self, reason: str) -> None:
-        """Record no more with this model."""
+        """Capture no more steps of this model."""
         self.can_capture = False
-        _log.warning("steps are not recorded, which is slower: %s", reason)
+        _log.warning("decoding without CUDA graphs, which is slower: %s", reason)
 
 
 def _device_memory(device: torch.device) -> int:

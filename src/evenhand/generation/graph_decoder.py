@@ -1,4 +1,4 @@
-"""Writing by a recorded step: model, steering and draw as one graph, replayed token after token (ADR 31).
+"""Decoding by a captured step: model, steering and draw as one graph, replayed for each token (ADR 31).
 
 All a step needs lies in tensors that stay where they are, one place a row: the last token, its position, the
 row's numbers, what a steering remembers. A step reads them and moves them on, so that between two steps
@@ -35,13 +35,13 @@ from evenhand.tensors.batching import is_out_of_memory
 from evenhand.tensors.devices import to_device
 
 _FACTOR: Final = 4
-"""A step is recorded for 1, 4, 16 .. rows, so that few recordings serve all numbers of rows."""
+"""A step is captured for 1, 4, 16 .. rows, so that few graphs serve all numbers of rows."""
 _TOLERANCE: Final = {torch.float32: 1e-3, torch.float64: 1e-3}
 _HALF_TOLERANCE: Final = 0.1
 
 
 def bucket_size(rows: int) -> int:
-    """The rows of the recording that serves so many, where there are places enough.
+    """The rows of the graph that serves this many, if there are enough slots.
 
     >>> [bucket(rows) for rows in (1, 5, 127, 1024)]
     [1, 16, 256, 1024]
@@ -53,7 +53,7 @@ def bucket_size(rows: int) -> int:
 
 
 class DecoderSize(NamedTuple):
-    """How much room a pen has."""
+    """The slots of a decoder and their length."""
 
     slots: int
     length: int
@@ -61,13 +61,13 @@ class DecoderSize(NamedTuple):
 
 
 class _StepOutputs(NamedTuple):
-    """What a recorded step leaves behind, always in the same memory."""
+    """The results of a captured step, always in the same memory."""
 
     output: DecoderOutput
     uniforms: Tensor
     candidates: Candidates
     tokens: Tensor | None
-    """What was drawn; None where that is not part of the recording."""
+    """The sampled tokens; None where sampling is not part of the graph."""
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class _PendingStep:
 
 
 class GraphDecoder:
-    """Writes rows by replaying a step; a ``Pen``."""
+    """Writes rows by replaying a captured step; a ``Decoder``."""
 
     def __init__(
         self,
@@ -96,13 +96,13 @@ class GraphDecoder:
     ) -> None:
         self.size, self._batch, self._spec, self._record = size, batch, spec, record
         self._steering, self._keep = steering, keep
-        self._guide, self._flow = _begin_steering(steering, keep)
+        self._guide, self._capturable = _begin_steering(steering, keep)
         self._draws = is_fixed_sampling(spec) and self._guide is None
         self._last, self._positions, self._written = (
             torch.zeros(size.slots, dtype=torch.long, device=device) for _ in range(3)
         )
         self._uniforms = torch.zeros(size.slots, spec.max_new_tokens, dtype=torch.float64, device=device)
-        self._memory = () if self._flow is None else tuple(self._flow.fresh(size.slots, device))
+        self._memory = () if self._capturable is None else tuple(self._capturable.fresh(size.slots, device))
         self._lengths: list[int] = []
         self._steps: dict[tuple[int, int], Callable[[], _StepOutputs]] = {}
         self._is_checked = False
@@ -127,10 +127,10 @@ class GraphDecoder:
         return same and size.slots <= self.size.slots and size.length <= self.size.length
 
     def clear(self) -> None:
-        """Forget all rows, not the recordings."""
+        """Forget all rows, but keep the graphs."""
         self.keep([])
         self._pending = None
-        self._guide, self._flow = _begin_steering(self._steering, self._keep)
+        self._guide, self._capturable = _begin_steering(self._steering, self._keep)
 
     def fill(
         self, places: Sequence[int], rows: Sequence[TokenSequence], prefixes: Sequence[PrefillState]
@@ -147,8 +147,8 @@ class GraphDecoder:
         self._last[at], self._positions[at] = last, positions
         self._written.index_fill_(0, at, 0)
         self._uniforms[at] = to_device(torch.from_numpy(np.stack([row.uniforms for row in rows])), device)
-        if self._flow is not None:
-            for cells, fresh in zip(self._memory, self._flow.fresh(len(rows), device), strict=True):
+        if self._capturable is not None:
+            for cells, fresh in zip(self._memory, self._capturable.fresh(len(rows), device), strict=True):
                 cells[at] = fresh
 
     def keep(self, places: Sequence[int]) -> None:
@@ -171,19 +171,19 @@ class GraphDecoder:
         self._pending = self._launch_step(rows) if self._draws and goes_on else None
 
     def sync(self) -> list[int | None]:
-        """The tokens that were ordered; None for a row that began after their step."""
+        """The launched tokens; None for a row that began after their step."""
         tokens = self._due.tokens()
         return [None if place is None else tokens[place] for place in self._due.slots]
 
     def _launch_step(self, rows: Sequence[TokenSequence]) -> _PendingStep:
         """One more token for every row, not waited for."""
         count = len(rows)
-        said = self._read_outputs(count)
-        if said.tokens is None:
-            tokens = self._sample_eagerly(said, rows)
+        result = self._read_outputs(count)
+        if result.tokens is None:
+            tokens = self._sample_eagerly(result, rows)
             self._read_next(tokens)
         else:
-            tokens = said.tokens[:count]
+            tokens = result.tokens[:count]
         return _PendingStep(self._fetch(tokens), list(range(count)))
 
     def _read_outputs(self, count: int) -> _StepOutputs:
@@ -191,12 +191,12 @@ class GraphDecoder:
         bucket, reach = self._bucket_size(count), self._batch.padded_length(max(self._lengths) + 1)
         step = self._steps.get((bucket, reach)) or self._capture(bucket, reach)
         if self._is_checked:
-            said = step()
+            result = step()
             self._batch.count_token()
         else:
-            said = self._verify_capture(step, count)
+            result = self._verify_capture(step, count)
         self._lengths = [length + 1 for length in self._lengths]
-        return said
+        return result
 
     @property
     def _state(self) -> tuple[Tensor, ...]:
@@ -204,7 +204,7 @@ class GraphDecoder:
         return (self._last, self._positions, self._written, self._uniforms, *self._memory)
 
     def _bucket_size(self, rows: int) -> int:
-        """The rows of the recording that serves so many."""
+        """The rows of the graph that serves this many."""
         return min(bucket_size(rows), self.size.slots)
 
     def _capture(self, rows: int, longest: int) -> Callable[[], _StepOutputs]:
@@ -218,9 +218,11 @@ class GraphDecoder:
         output = self._batch.advance(last, positions, longest=longest)
         uniforms = self._uniforms[:rows].gather(1, written[:, None])[:, 0]
         candidates, tokens = Candidates(output.logits), None
-        if self._flow is not None:
+        if self._capturable is not None:
             memory = [cells[:rows] for cells in self._memory]
-            candidates, kept = self._flow.advance(output.hidden, output.logits.float(), uniforms, memory)
+            candidates, kept = self._capturable.advance(
+                output.hidden, output.logits.float(), uniforms, memory
+            )
             for cells, new in zip(memory, kept, strict=True):
                 cells.copy_(new)
         if self._draws:
@@ -238,22 +240,22 @@ class GraphDecoder:
     def _verify_capture(self, step: Callable[[], _StepOutputs], count: int) -> _StepOutputs:
         """The first step, which must leave the hidden states of a plain one; both write the same cells."""
         plain = self._batch.step(self._last[:count]).hidden.float()
-        said = _try_step(step)
-        away = said.output.hidden[:count].float() - plain
-        near = _TOLERANCE.get(said.output.hidden.dtype, _HALF_TOLERANCE)
+        result = _try_step(step)
+        away = result.output.hidden[:count].float() - plain
+        near = _TOLERANCE.get(result.output.hidden.dtype, _HALF_TOLERANCE)
         if not bool(away.norm() <= near * plain.norm()):
             raise GraphCaptureError(f"hidden states differ by {float(away.norm() / plain.norm()):.1e}")
         self._is_checked = True
-        return said
+        return result
 
-    def _sample_eagerly(self, said: _StepOutputs, rows: Sequence[TokenSequence]) -> Tensor:
-        """The next tokens where a recording cannot hold the steering, or the draw."""
+    def _sample_eagerly(self, result: _StepOutputs, rows: Sequence[TokenSequence]) -> Tensor:
+        """The next tokens where a graph cannot hold the steering or the sampling."""
         count = len(rows)
-        uniforms, (logits, tokens) = said.uniforms[:count], said.candidates
+        uniforms, (logits, tokens) = result.uniforms[:count], result.candidates
         logits = logits[:count].float()
         candidates = Candidates(logits, None if tokens is None else tokens[:count])
         if self._guide is not None:
-            numbers, hidden = [row.number for row in rows], said.output.hidden[:count]
+            numbers, hidden = [row.number for row in rows], result.output.hidden[:count]
             candidates = self._guide(Step(hidden, logits, numbers, self._last[:count], uniforms))
         return sample_tokens(candidates, uniforms, rows, self._spec)
 
@@ -271,9 +273,9 @@ def _try_step(step: Callable[[], _StepOutputs]) -> _StepOutputs:
 def _begin_steering(
     steering: Steering | None, keep: int
 ) -> tuple[LogitsProcessor | None, CapturableProcessor | None]:
-    """What steers new texts: a flow where there is one, else a guide."""
+    """The steering of new texts: capturable where there is such a form, else a logits processor."""
     if steering is None:
         return None, None
     guide = steering.begin(keep=keep)
-    flow = guide.flow() if isinstance(guide, SupportsCapture) else None
-    return (guide, None) if flow is None else (None, flow)
+    capturable = guide.flow() if isinstance(guide, SupportsCapture) else None
+    return (guide, None) if capturable is None else (None, capturable)

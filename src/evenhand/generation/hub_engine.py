@@ -222,7 +222,7 @@ class HubMasked:
 
 
 def last_output(answer: CausalLMOutputWithPast) -> DecoderOutput:
-    """What a model said after the last token of each row."""
+    """The output of a model after the last token of each row."""
     states, logits = cast("tuple[Tensor, ...]", answer.hidden_states), cast(Tensor, answer.logits)
     return DecoderOutput(states[-1][:, -1], logits[:, -1].float())
 
@@ -316,7 +316,7 @@ class _StaticLayer(DynamicLayer):  # type: ignore[no-untyped-call]
 
 
 class HubStaticKVCache:
-    """Rows being written, each at its own position: a ``FixedBatch``."""
+    """Rows being written, each at its own position: a ``StaticKVCache``."""
 
     def __init__(self, engine: HubEngine, rows: int, length: int) -> None:
         self._engine, self._columns = engine, torch.arange(length, device=engine.device)

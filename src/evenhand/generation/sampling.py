@@ -58,7 +58,7 @@ def at_drawn(tokens: Tensor, drawn: Tensor) -> Tensor:
 
 
 def is_fixed_sampling(spec: GenerationSpec) -> bool:
-    """Whether `choose` alone decides, by the same operations whatever the logits are: then it is recorded."""
+    """Whether `choose_tokens` runs the same operations for any logits, so that a graph can capture it."""
     is_cut = spec.temperature == 0 or 0 < spec.top_k <= _NUCLEUS or spec.top_p == 1
     return is_cut and spec.repetition_penalty == 1
 

@@ -292,7 +292,7 @@ class Scheduler:
 
 
 def _round_length(length: int, context: int) -> int:
-    """The length for which rows are tried and recorded: a few serve all."""
+    """The length for which rows are tried and graphs captured: few lengths serve all."""
     return min(-(-length // _LENGTHS) * _LENGTHS, context)
 
 

@@ -1,6 +1,6 @@
 """The attention of a row's new token as a Triton kernel.
 
-Only imported where Triton is there, which comes with torch for CUDA. `attending` calls it.
+Imported only where Triton is installed, which comes with torch for CUDA; `decode_attention` calls it.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def decode_attention_kernel(  # noqa: PLR0913 (a kernel has no structures)
         higher = tl.maximum(most, tl.max(heard, 0))
         shares = tl.exp(heard - higher)
         faded = tl.exp(most - higher)
-        said = tl.load(values + at, mask=wanted, other=0.0).to(tl.float32)
-        mean = mean * faded + tl.sum(shares[:, None] * said, 0)
+        seen_values = tl.load(values + at, mask=wanted, other=0.0).to(tl.float32)
+        mean = mean * faded + tl.sum(shares[:, None] * seen_values, 0)
         total = total * faded + tl.sum(shares, 0)
         most = higher
     kept = (mean / total).to(out.dtype.element_ty)

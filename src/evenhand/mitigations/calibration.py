@@ -222,18 +222,18 @@ class Calibration:
         from evenhand.mitigations.calibrator import check_model
         from evenhand.mitigations.word_lists import word_list_vectors
 
-        anatomy, settings = model.anatomy(), self.settings
-        device = anatomy.table.device
+        lm_head, settings = model.anatomy(), self.settings
+        device = lm_head.table.device
         options = dict(self.info.options)
         if self._head is not None:
-            check_model(self._head, model.ref, width=anatomy.table.shape[1])
-            steering = CalibrationSteering(anatomy, settings, head=self._head.to(device))
+            check_model(self._head, model.ref, width=lm_head.table.shape[1])
+            steering = CalibrationSteering(lm_head, settings, head=self._head.to(device))
         else:
             assert self._sides is not None
-            vectors = word_list_vectors(self._sides, anatomy, pieces=settings.pieces)
+            vectors = word_list_vectors(self._sides, lm_head, pieces=settings.pieces)
             vectors = vectors._replace(centre=_typical_gap(vectors, model))
             options["split_words"] = str(vectors.split)
-            steering = CalibrationSteering(anatomy, settings, vectors=vectors)
+            steering = CalibrationSteering(lm_head, settings, vectors=vectors)
         return model.steered(steering, name=f"calibration:{settings.mode}", options=options)
 
     def _identity(self) -> dict[str, str]:

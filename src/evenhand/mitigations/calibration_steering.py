@@ -129,7 +129,7 @@ class _FlatStep:
 
 @dataclass(frozen=True, slots=True)
 class CapturableCalibration:
-    """Calibration as a step on tensors: a ``Flow``."""
+    """Calibration as a step on tensors: a ``CapturableProcessor``."""
 
     steering: CalibrationSteering
     whole: bool

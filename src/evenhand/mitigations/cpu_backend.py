@@ -18,7 +18,7 @@ from evenhand.mitigations.policy import CalibrationResult, RestConfig, Support
 from evenhand.mitigations.simd_math import Floats, run_on_cores
 
 
-def find_support(hidden: Tensor, logits: Tensor, anatomy: LMHead, *, size: int, rest: RestConfig) -> Support:
+def find_support(hidden: Tensor, logits: Tensor, lm_head: LMHead, *, size: int, rest: RestConfig) -> Support:
     """What `token_calibration.find_support` finds without reading the whole table."""
     rows, vocabulary = logits.shape
     size = min(size, vocabulary)
@@ -27,11 +27,11 @@ def find_support(hidden: Tensor, logits: Tensor, anatomy: LMHead, *, size: int, 
     result = simd_math.TopKResult(
         np.empty((rows, size), np.int64), *(np.empty(shape, np.float32) for shape in sizes)
     )
-    inputs = (_array(hidden), _array(logits), _array(anatomy.table), near, result)
+    inputs = (_array(hidden), _array(logits), _array(lm_head.table), near, result)
     _each_core(simd_math.find_topk, rows, *inputs)
     tokens, values, mass, last, offset = map(torch.from_numpy, result)
-    offsets = torch.zeros(rows, size) if anatomy.bias is None else anatomy.bias[tokens].float()
-    return Support(anatomy.table, tokens, last, torch.cat([offsets, offset[:, None]], 1), values, mass)
+    offsets = torch.zeros(rows, size) if lm_head.bias is None else lm_head.bias[tokens].float()
+    return Support(lm_head.table, tokens, last, torch.cat([offsets, offset[:, None]], 1), values, mass)
 
 
 def expected_vector(hidden: Tensor, support: Support) -> Tensor:

@@ -274,8 +274,8 @@ def _adam_step(number: int, rate: np.float32, upward: Floats, state: OptimizerSt
 def _divergence(state: OptimizerState, start_mass: np.float32, mass: np.float32) -> np.float32:
     total = np.float32(0)
     for place in range(state.start.size):
-        said = state.start[place] - start_mass
-        total += exp(said) * (said - state.logits[place] + mass)
+        log_share = state.start[place] - start_mass
+        total += exp(log_share) * (log_share - state.logits[place] + mass)
     return total
 
 

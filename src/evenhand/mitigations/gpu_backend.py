@@ -59,18 +59,18 @@ def log_masses(logits: Tensor) -> tuple[Tensor, Tensor]:
     """Of each row the log of its mass, and the mean of its logits under its own policy."""
     from evenhand.mitigations import triton_optimizer
 
-    mass, said = logits.new_empty(len(logits)), logits.new_empty(len(logits))
+    mass, mean_logit = logits.new_empty(len(logits)), logits.new_empty(len(logits))
     rows = logits if logits.stride(1) == 1 else logits.contiguous()
     triton_optimizer.log_masses[len(rows),](
-        rows, mass, said, rows.shape[1], rows.stride(0), TILE=_COLUMNS, num_warps=_WARPS
+        rows, mass, mean_logit, rows.shape[1], rows.stride(0), TILE=_COLUMNS, num_warps=_WARPS
     )
-    return mass, said
+    return mass, mean_logit
 
 
 def estimate_rest(
-    hidden: Tensor, table: Tensor, near: TopKTokens, said: Tensor, rest: RestConfig
+    hidden: Tensor, table: Tensor, near: TopKTokens, mean_logit: Tensor, rest: RestConfig
 ) -> tuple[Tensor, Tensor]:
-    """What `token_calibration._near_rest` says, and what is added to its product with the hidden state."""
+    """The result of `token_calibration._near_rest`, and the offset of its product with the hidden state."""
     from evenhand.mitigations import triton_optimizer
 
     rows, width = hidden.shape
@@ -80,7 +80,7 @@ def estimate_rest(
     sizes = {"W": _power_of_two(width), "PARTS": _PARTS, "num_warps": _WARPS}
     seen = (table, near.tokens.contiguous(), values, near.mass, sums)
     triton_optimizer.weigh_rest[rows, _PARTS](*seen, near.size, reach, width, TILE=_TILE, **sizes)
-    inputs = (sums, values, near.mass, said, hidden.contiguous(), last, offset)
+    inputs = (sums, values, near.mass, mean_logit, hidden.contiguous(), last, offset)
     triton_optimizer.rest_direction[rows,](
         *inputs, rest.follow, rest.nothing, near.size, reach, width, R=_power_of_two(reach), **sizes
     )

@@ -206,7 +206,7 @@ def find_topk(
     keys, sample = np.empty(logits.shape[1], np.int64), np.empty(2 * _SAMPLE, np.float32)
     shares, tokens = np.empty(near.reach, np.float32), np.empty(near.reach, np.int64)
     for row in range(begin, end):
-        most, total, said = _masses(logits[row])
+        most, total, weighted = _masses(logits[row])
         mass = most + np.float32(math.log(total))
         count = _candidate_keys(logits[row], near.reach, sample, keys)
         order = np.sort(keys[:count])
@@ -221,9 +221,9 @@ def find_topk(
                 inside += shares[place]
                 result.tokens[row, place], result.logits[row, place] = token, value
         _sum_vectors(near, shares, tokens, table, result.direction[row])
-        # What all tokens said less what the near ones said: the mean logit of those beyond, times their mass.
+        # The sum over all tokens less that over the near ones: the mean logit beyond, times its mass.
         far = max(1 - reached, 1e-9)
-        beyond = float(most) * far + float(said) / float(total) - spoken
+        beyond = float(most) * far + float(weighted) / float(total) - spoken
         _rest_direction(
             hidden[row], max(reached - inside, 1e-30), far, beyond, near.follow, result.direction[row]
         )
@@ -244,15 +244,15 @@ def _masses(logits: Floats) -> tuple[np.float32, np.float32, np.float32]:
         if rank(logits[place]) == best:
             most = logits[place]
             break
-    total = said = np.float32(0)
+    total = weighted = np.float32(0)
     for place in range(logits.size):
         below = logits[place] - most
         if below < _LEAST:
             below = _LEAST
         mass = exp(below)
         total += mass
-        said += mass * below
-    return most, total, said
+        weighted += mass * below
+    return most, total, weighted
 
 
 @njit(cache=True, nogil=True)
@@ -298,7 +298,7 @@ def _sum_vectors(near: TopKConfig, shares: Floats, tokens: Ints, table: Floats, 
 def _rest_direction(
     hidden: Floats, weight: float, far: float, beyond: float, follow: float, out: Floats
 ) -> None:
-    """Make the sum over the near tokens the mean over the whole rest (`policy.Rest`)."""
+    """Make the sum over the near tokens the mean over the whole rest (`policy.RestConfig`)."""
     length = max(float(dot(hidden, hidden)), 1e-30)
     along = float(dot(out, hidden)) / weight / length
     scale = np.float32((1 + far * follow / weight) / (weight + far))

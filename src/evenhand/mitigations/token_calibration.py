@@ -42,29 +42,29 @@ class DebiasGain(Protocol):
         ...
 
 
-def find_support(hidden: Tensor, logits: Tensor, anatomy: LMHead, *, size: int, exact: bool) -> Support:
+def find_support(hidden: Tensor, logits: Tensor, lm_head: LMHead, *, size: int, exact: bool) -> Support:
     """The ``size`` likeliest tokens and the rest, whose mass is exact.
 
     The rest moves in its mean direction: with ``exact`` that of every other token, which reads the whole
     table once more; else an estimate from the next likeliest tokens up to 512 and the rest's mean logit.
     """
-    if _is_fused(anatomy.table) and not exact:
+    if _is_fused(lm_head.table) and not exact:
         from evenhand.mitigations import cpu_backend
 
-        return cpu_backend.find_support(hidden, logits, anatomy, size=size, rest=_REST)
+        return cpu_backend.find_support(hidden, logits, lm_head, size=size, rest=_REST)
     reach = min(logits.shape[-1], size if exact else max(size, _REST.reach))
     values, tokens = topk(logits, reach)
-    mass, mean_logit = _masses(logits, anatomy.table, exact=exact)
+    mass, mean_logit = _masses(logits, lm_head.table, exact=exact)
     near = TopKTokens(values, tokens, mass, size)
-    if not exact and gpu_backend.supports_table(anatomy.table):
-        last, rest_offset = gpu_backend.estimate_rest(hidden, anatomy.table, near, mean_logit, _REST)
+    if not exact and gpu_backend.supports_table(lm_head.table):
+        last, rest_offset = gpu_backend.estimate_rest(hidden, lm_head.table, near, mean_logit, _REST)
     else:
-        last, rest_offset = _estimate_rest(hidden, logits, anatomy.table, near, None if exact else mean_logit)
+        last, rest_offset = _estimate_rest(hidden, logits, lm_head.table, near, None if exact else mean_logit)
     support_tokens = tokens[:, :size]
     likeliest = values[:, :size]
-    offsets = torch.zeros_like(likeliest) if anatomy.bias is None else anatomy.bias[support_tokens].float()
+    offsets = torch.zeros_like(likeliest) if lm_head.bias is None else lm_head.bias[support_tokens].float()
     return Support(
-        anatomy.table, support_tokens, last, torch.cat([offsets, rest_offset[:, None]], 1), likeliest, mass
+        lm_head.table, support_tokens, last, torch.cat([offsets, rest_offset[:, None]], 1), likeliest, mass
     )
 
 
@@ -73,7 +73,7 @@ def _estimate_rest(
 ) -> tuple[Tensor, Tensor]:
     """The direction of the rest, and what is added to its product with the hidden state.
 
-    ``said`` is the mean logit under the policy; without it every token of the rest is read.
+    ``mean_logit`` is the mean under the policy; without it every token of the rest is read.
     """
     inside = near.values[:, : near.size].logsumexp(-1)
     # log(exp(mass) - exp(inside)); a rest of nothing is so small that it drops out of every sum.

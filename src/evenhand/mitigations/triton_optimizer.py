@@ -46,10 +46,10 @@ def evaluate_policy(  # noqa: PLR0913 (a kernel has no structures)
     state = tl.load(now + row * width + columns, mask=inside, other=0.0)
     base = tl.load(near + row)
     rest = tl.load(last + row * width + columns, mask=inside, other=0.0)
-    said = tl.sum(rest * state, 0) + tl.load(offsets + row * (count + 1) + count)
-    tl.store(logits + row * (count + 1) + count, said)
+    rest_logit = tl.sum(rest * state, 0) + tl.load(offsets + row * (count + 1) + count)
+    tl.store(logits + row * (count + 1) + count, rest_logit)
     # The rest belongs to the first part.
-    total = tl.where(part == 0, tl.exp(said - base), 0.0)
+    total = tl.where(part == 0, tl.exp(rest_logit - base), 0.0)
     mean = total * rest
     for begin in range(part * TILE, count, PARTS * TILE):
         places = begin + tl.arange(0, TILE)
@@ -68,7 +68,7 @@ def evaluate_policy(  # noqa: PLR0913 (a kernel has no structures)
 
 
 @triton.jit
-def log_masses(logits, mass, said, count, stride, TILE: tl.constexpr):
+def log_masses(logits, mass, mean_logit, count, stride, TILE: tl.constexpr):
     """Write the log of a row's mass and the mean of its logits under its own policy, in one reading."""
     row = tl.program_id(0).to(tl.int64)
     begin = logits + row * stride
@@ -86,7 +86,7 @@ def log_masses(logits, mass, said, count, stride, TILE: tl.constexpr):
         total = faded * total + tl.sum(share, 0)
         most = higher
     tl.store(mass + row, most + tl.log(total))
-    tl.store(said + row, most + spoken / total)
+    tl.store(mean_logit + row, most + spoken / total)
 
 
 @triton.jit
@@ -125,7 +125,7 @@ def rest_direction(  # noqa: PLR0913
     sums,
     values,
     mass,
-    said,
+    mean_logit,
     hidden,
     last,
     offset,
@@ -148,7 +148,7 @@ def rest_direction(  # noqa: PLR0913
     within = tl.sum(tl.where(places < size, shares, 0.0), 0)
     weight = tl.maximum(tl.sum(tl.where(places >= size, shares, 0.0), 0), 1e-30)
     far = tl.maximum(1 - tl.sum(shares, 0), 1e-9)
-    beyond = tl.load(said + row) - tl.sum(shares * heard, 0)
+    beyond = tl.load(mean_logit + row) - tl.sum(shares * heard, 0)
     columns = tl.arange(0, W)
     inside = columns < width
     state = tl.load(hidden + row * width + columns, mask=inside, other=0.0)

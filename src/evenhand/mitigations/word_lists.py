@@ -80,27 +80,27 @@ def read_word_lists(source: str) -> WordLists:
     return _check_word_lists(WordLists((names[0], names[1]), (first, second)), source)
 
 
-def word_list_vectors(sides: WordLists, anatomy: LMHead, *, pieces: PiecePolicy) -> WordListVectors:
+def word_list_vectors(sides: WordLists, lm_head: LMHead, *, pieces: PiecePolicy) -> WordListVectors:
     """One vector a side: the mean over its words of their vectors in the output table.
 
     With dist(w) = -log pi(w), the mean distance to n words is lse(z) - mean(z_w), and the mean of the logits
     is one product with the mean of their vectors. A word of several tokens counts as the mean of its tokens'
     vectors, or as its first token, and is counted in ``split``.
     """
-    coded = [anatomy.encode([f" {word}" for word in words]) for words in sides.words]
+    coded = [lm_head.encode([f" {word}" for word in words]) for words in sides.words]
     _check_tokens(sides, coded)
-    vectors, offsets = zip(*(_mean(rows, anatomy, pieces) for rows in coded), strict=True)
+    vectors, offsets = zip(*(_mean(rows, lm_head, pieces) for rows in coded), strict=True)
     split = sum(len(row) > 1 for rows in coded for row in rows)
     return WordListVectors(vectors[0], vectors[1], (offsets[0], offsets[1]), split)
 
 
-def _mean(rows: Sequence[Sequence[int]], anatomy: LMHead, pieces: PiecePolicy) -> tuple[Tensor, float]:
+def _mean(rows: Sequence[Sequence[int]], lm_head: LMHead, pieces: PiecePolicy) -> tuple[Tensor, float]:
     used = [row[:1] if pieces == "first" else row for row in rows]
-    device = anatomy.table.device
+    device = lm_head.table.device
     tokens = torch.tensor([token for row in used for token in row], device=device)
     weights = torch.tensor([1 / len(row) for row in used for _ in row], device=device) / len(used)
-    vector = weights @ anatomy.table[tokens].float()
-    offset = 0.0 if anatomy.bias is None else float(weights @ anatomy.bias[tokens].float())
+    vector = weights @ lm_head.table[tokens].float()
+    offset = 0.0 if lm_head.bias is None else float(weights @ lm_head.bias[tokens].float())
     return vector, offset
 
 

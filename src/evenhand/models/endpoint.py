@@ -291,8 +291,8 @@ class EndpointModel:
                 expected="an OpenAI-compatible host that knows the model and takes the key",
                 fix=_advice(status, named, chat=self._target.chat, key_env=self._key_env),
             )
-        said = f"{status} {code}".strip()
-        self._log_once(said, f"{self._target.url} answered {said}: {message}")
+        answer = f"{status} {code}".strip()
+        self._log_once(answer, f"{self._target.url} answered {answer}: {message}")
         return HostResponse(None, None, "content_filter" if "content_filter" in code else f"http_{status}")
 
     def _log_once(self, kind: str, message: str) -> None:

@@ -44,9 +44,9 @@ def raise_model_errors(what: str, *, expected: str, fix: str) -> Iterator[None]:
         # A panic of a library is no Exception, and its class cannot be imported.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        said = " ".join(str(error).split())[:300]
+        reason = " ".join(str(error).split())[:300]
         raise ModelError(
-            f"{what} cannot be loaded: {type(error).__name__}: {said}", expected=expected, fix=fix
+            f"{what} cannot be loaded: {type(error).__name__}: {reason}", expected=expected, fix=fix
         ) from error
 
 

@@ -38,7 +38,7 @@ def select_device(name: str) -> torch.device:
 
 
 def is_current_gpu(device: torch.device) -> bool:
-    """Whether it is the GPU that kernels of ours and recordings go to: not a second one, ``cuda:1``."""
+    """Whether it is the GPU that our kernels and CUDA graphs run on: not a second one, ``cuda:1``."""
     return device.type == "cuda" and device.index in (None, torch.cuda.current_device())
 
 

@@ -190,9 +190,9 @@ def _content(path: Path) -> Mapping[str, object]:
     return content if isinstance(content, dict) else {}
 
 
-def _refusal(path: Path, said: str) -> ModelError:
+def _refusal(path: Path, problem: str) -> ModelError:
     return ModelError(
-        f"{path} {said}",
+        f"{path} {problem}",
         expected="a tokenizer as its library saves it",
         fix="download or save the tokenizer again",
     )
