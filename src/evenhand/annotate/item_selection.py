@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Final, NamedTuple, Unpack
 
 import polars as pl
 
 from evenhand.annotate.options import ItemOptions
-from evenhand.annotate.study_creation import read_run_texts
+from evenhand.annotate.study_creation import create_text_metric, describe_groups, is_run, read_run_texts
 from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan
 from evenhand.core import registry
 from evenhand.core.errors import InputError
@@ -19,7 +22,7 @@ from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import GenerationSpec, Prompt, Request
 from evenhand.core.seeds import make_generator
 from evenhand.store.atomic_writes import write_text
-from evenhand.store.run import MANIFEST, Run, run_errors
+from evenhand.store.run import Run, run_errors
 from evenhand.store.table_files import spreadsheet_csv
 from evenhand.text.rendering import render_text
 from evenhand.text.sentences import cut_first_sentence
@@ -85,27 +88,26 @@ def select_texts(
         raise InputError(
             f"{per_prompt} texts per prompt and label", expected="1 or more", fix="give --per-prompt a number"
         )
-    by_prompt: dict[str, list[TextCandidate]] = {}
+    by_prompt: dict[str, list[TextCandidate]] = defaultdict(list)
     for candidate in candidates:
-        by_prompt.setdefault(candidate.prompt, []).append(candidate)
+        by_prompt[candidate.prompt].append(candidate)
     chosen: list[TextCandidate] = []
     shortfalls: list[SelectionShortfall] = []
     for prompt, texts in by_prompt.items():
         drawn: set[str] = set()
         for label in labels:
-            # In the order of their words; of equal ones the first id.
-            ordered = sorted(texts, key=lambda one: (one.text, one.id), reverse=True)
-            distinct = sorted({one.text: one.id for one in ordered if one.label == label}.items())
+            ordered = sorted((one.text, one.id) for one in texts if one.label == label)
+            # Of equal texts the first id.
+            distinct = [next(same)[1] for _, same in groupby(ordered, key=itemgetter(0))]
             order = make_generator(seed, "selection", prompt, label).permutation(len(distinct))
-            drawn |= {distinct[place][1] for place in order[:per_prompt]}
+            drawn |= {distinct[place] for place in order[:per_prompt]}
             if len(distinct) < per_prompt:
                 shortfalls.append(SelectionShortfall(prompt, label, len(distinct), per_prompt, len(texts)))
         chosen += [candidate for candidate in texts if candidate.id in drawn]
     return TextSelection(tuple(chosen), tuple(shortfalls))
 
 
-@dataclass(frozen=True, slots=True)
-class SampledItems:
+class SampledItems(NamedTuple):
     """The chosen texts as a table, and the prompts that had too few."""
 
     table: pl.DataFrame
@@ -151,29 +153,25 @@ class ItemSamplingJob:
             render_text(prompt.text, text, scope="full", masking="xyz", mentions=prompt.mentions)
             for _, prompt, text in self.texts
         ]
-        scores = [row["compound"] for row in self.sentiment.score(rendered)]
-        candidates = [
-            TextCandidate(text_id, prompt.text, text.text.strip(), score.label)
-            for (text_id, prompt, _), text, score in zip(self.texts, rendered, scores, strict=True)
-        ]
+        candidates, rows = [], {}
+        for (text_id, prompt, _), text, scores in zip(
+            self.texts, rendered, self.sentiment.score(rendered), strict=True
+        ):
+            sentiment, shown = scores["compound"], text.text.strip()
+            candidates.append(TextCandidate(text_id, prompt.text, shown, sentiment.label))
+            rows[text_id] = {
+                "id": text_id,
+                "text": shown,
+                "prompt": prompt.text,
+                "template": prompt.template_id,
+                "groups": describe_groups(prompt),
+                "sentiment": sentiment.label,
+                "compound": sentiment.value,
+                **prompt.meta,
+            }
         chosen, shortfalls = select_texts(candidates, per_prompt=self.per_prompt, seed=self.seed)
-        known = {one[0]: (one[1], score) for one, score in zip(self.texts, scores, strict=True)}
-        rows = []
-        for item in chosen:
-            prompt, score = known[item.id]
-            rows.append(
-                {
-                    "id": item.id,
-                    "text": item.text,
-                    "prompt": prompt.text,
-                    "template": prompt.template_id,
-                    "groups": "; ".join(f"{group.axis}={group.name}" for group in prompt.groups),
-                    "sentiment": item.label,
-                    "compound": score.value,
-                    **prompt.meta,
-                }
-            )
-        return SampledItems(pl.DataFrame(rows, infer_schema_length=None), shortfalls, self.out)
+        table = pl.DataFrame([rows[item.id] for item in chosen], infer_schema_length=None)
+        return SampledItems(table, shortfalls, self.out)
 
 
 @checks_options
@@ -194,8 +192,9 @@ def prepare(source: Path | str, **options: Unpack[ItemOptions]) -> ItemSamplingJ
     """The texts read and checked, so that ``plan`` can be shown before ``run``."""
     path = Path(source)
     with run_errors(path):
-        is_run = (path / MANIFEST).is_file()
-        texts = list(read_run_texts(Run.open(path)) if is_run else _of_file(path, options["suite"]))
+        texts = list(
+            read_run_texts(Run.open(path)) if is_run(path) else _read_samples(path, options["suite"])
+        )
     cut = tuple((text_id, prompt, cut_first_sentence(text)) for text_id, prompt, text in texts if text)
     if not cut:
         raise InputError(
@@ -203,17 +202,14 @@ def prepare(source: Path | str, **options: Unpack[ItemOptions]) -> ItemSamplingJ
             expected="a run folder, or samples that begin with their prompts",
             fix="name the suite the samples were written for with --suite",
         )
-    sentiment = registry.create_metric("sentiment", {"cut": options["cut"]})
-    if not isinstance(sentiment, Metric):
-        raise InputError(
-            "the metric 'sentiment' scores no single texts", fix="remove the plug-in of that name"
-        )
+    cut_option = {"cut": options["cut"]}
+    sentiment = create_text_metric("sentiment", cut_option, fix="remove the plug-in of that name")
     return ItemSamplingJob(
         path.name, cut, sentiment, options["per_prompt"], options["seed"], Path(options["out"])
     )
 
 
-def _of_file(path: Path, suite: str) -> Iterator[tuple[str, Prompt, str]]:
+def _read_samples(path: Path, suite: str) -> Iterator[tuple[str, Prompt, str]]:
     model = registry.create_model(f"replay:{path}")
     for prompt in registry.create_suite(suite).prompts():
         for sample in range(_MOST):
