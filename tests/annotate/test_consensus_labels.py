@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -14,7 +15,7 @@ from evenhand.annotate.label_aggregation import (
     prepare,
     read_annotations,
 )
-from evenhand.annotate.label_set import LabelSet, RatedQuestion
+from evenhand.annotate.label_set import LabelSet
 from evenhand.core.errors import InputError
 from evenhand.stats.label_scales import POLARITY
 
@@ -39,7 +40,7 @@ def annotations(rated: dict[str, tuple[str, ...]] = RATED) -> LabelSet:
     ]
     columns = ["item_id", "text", "annotator", "question", "label", "is_check"]
     table = pl.DataFrame(rows, schema=columns, orient="row")
-    return LabelSet("regard", Path("regard.csv"), table, (RatedQuestion("regard", POLARITY),), "")
+    return LabelSet("regard", Path("regard.csv"), table, (replace(POLARITY, name="regard"),), "")
 
 
 def write(path: Path, *rows: str) -> Path:

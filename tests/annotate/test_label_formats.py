@@ -45,9 +45,7 @@ def test_there_and_back(tmp_path: Path, collected: LabelSet, kind: str) -> None:
     order = KEYS[:4]
     assert again.rows.select(KEYS).sort(order).rows() == collected.rows.select(KEYS).sort(order).rows()
     assert set(again.rows["method"]) == {"gpt2"}
-    assert {q.name: q.scale.places for q in again.questions} == {
-        q.name: q.scale.places for q in collected.questions
-    }
+    assert {q.name: q.places for q in again.questions} == {q.name: q.places for q in collected.questions}
 
 
 def test_label_studio_has_the_fields_of_its_tasks(tmp_path: Path, collected: LabelSet) -> None:

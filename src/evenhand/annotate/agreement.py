@@ -12,15 +12,14 @@ import numpy as np
 import polars as pl
 
 from evenhand.annotate.label_mapping import UNORDERED
-from evenhand.annotate.label_set import LabelSet, RatedQuestion, RatingFileColumns, read_label_set
-from evenhand.annotate.options import AgreementOptions, ConsensusOptions, RatingSource
-from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan
+from evenhand.annotate.label_set import LabelSet, RatingFileColumns, read_label_set, require_known
+from evenhand.annotate.options import AgreementOptions, RatingSource
+from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, finish_run
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options, split_names
 from evenhand.core.protocols import Progress
 from evenhand.core.records import Estimate
-from evenhand.report.render_run import render
 from evenhand.stats.agreement_coefficients import (
     annotator_figures,
     find_dissents,
@@ -30,10 +29,17 @@ from evenhand.stats.agreement_coefficients import (
     pair_figures,
     pairwise_spearman,
 )
-from evenhand.stats.consensus import Consensus, DawidSkene, annotator_accuracy, dawid_skene, majority_vote
-from evenhand.stats.label_scales import RatingCodes, number_or_none
+from evenhand.stats.consensus import (
+    TOO_FEW,
+    Consensus,
+    DawidSkene,
+    annotator_accuracy,
+    dawid_skene,
+    majority_vote,
+)
+from evenhand.stats.label_scales import LabelScale, RatingCodes, number_or_none
 from evenhand.store.run import Run
-from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_timestamp
+from evenhand.store.run_folder import RunFolder, default_folder, run_stage
 from evenhand.store.schemas import EVERY_SCHEMA
 
 COMMAND = "agreement"
@@ -41,6 +47,14 @@ METHODS = ("majority", "dawid-skene")
 TABLES = ("agreement", "annotators", "annotator_pairs", "items", "dissents", "errors")
 RESAMPLES = 2_000
 Row = dict[str, object]
+
+
+class ResamplingOptions(TypedDict):
+    """How intervals are drawn."""
+
+    rng: int
+    resamples: int
+    level: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +81,13 @@ class LabelJob:
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
         """Write the tables and the report."""
+        warnings = list(self.labels.notes)
         with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
             folder.manifest.update(
-                command=self.command,
-                name=self.labels.name,
-                execution={},
-                warnings=list(self.labels.notes),
-                ended=None,
+                command=self.command, name=self.labels.name, execution={}, warnings=warnings, ended=None
             )
             self.compute(folder, progress)
-            folder.manifest["ended"] = utc_timestamp()
-            folder.save_manifest()
-            run = folder.run()
-            render(run, ("html", "json", "md"))
+            run = finish_run(folder, ("html", "json", "md"))
         if self.finish:
             self.finish(run)
         return run
@@ -91,7 +99,7 @@ def label_identity(command: str, labels: LabelSet, rule: ConsensusRule) -> dict[
         "command": command,
         "inputs": {"file": labels.source.name, "digest": labels.digest},
         "questions": [question.name for question in labels.questions],
-        "scales": {question.name: dict(question.scale.places) for question in labels.questions},
+        "scales": {question.name: dict(question.places) for question in labels.questions},
         "consensus": {"method": rule.method, "agreement": rule.agreement, "least": rule.least},
     }
 
@@ -124,7 +132,8 @@ def agreement(
 @checks_options
 def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> LabelJob:
     """The ratings read and checked, so that ``plan`` can be shown before ``run``."""
-    rule, labels = rule_of(options), read_source(source, options)
+    rule = build_rule(options["consensus"], options["agreement"], options["least"])
+    labels = read_source(source, options)
     check_overlap(labels)
     level, seed = options["level"], options["seed"]
 
@@ -166,7 +175,7 @@ def describe_questions(labels: LabelSet) -> list[str]:
         rows = labels.of(question.name)
         lines.append(
             f"{question.name:<8} {rows.height:,} ratings of {rows['item_id'].n_unique():,} texts by "
-            f"{rows['annotator'].n_unique():,} people: {', '.join(question.scale.labels)}"
+            f"{rows['annotator'].n_unique():,} people: {', '.join(question.labels)}"
         )
     return [*lines, *(f"note     {note}" for note in labels.notes)]
 
@@ -187,18 +196,15 @@ class ConsensusRule:
             return majority_vote(ratings, agreement=self.agreement, least=self.least), None
         model = dawid_skene(ratings)
         consensus = model.consensus(ratings, probability=self.agreement)
-        enough = (ratings.counts().sum(axis=1) >= self.least).tolist()
-        labels = (label if has else None for label, has in zip(consensus.labels, enough, strict=True))
-        reasons = (
-            why if has else "too few ratings" for why, has in zip(consensus.reasons, enough, strict=True)
-        )
+        few = (ratings.counts().sum(axis=1) < self.least).tolist()
+        labels = (None if lacks else label for label, lacks in zip(consensus.labels, few, strict=True))
+        reasons = (TOO_FEW if lacks else why for why, lacks in zip(consensus.reasons, few, strict=True))
         return Consensus(tuple(labels), consensus.shares, tuple(reasons)), model
 
 
 def build_rule(method: str, agreement: float, least: int) -> ConsensusRule:
     """The rule of these options; an error for one that cannot be followed."""
-    if method not in METHODS:
-        raise InputError(f"--consensus {method!r}", expected=", ".join(METHODS), fix="name one of these")
+    require_known([method], METHODS, "--consensus", fix="name one of these")
     if not 0 <= agreement <= 1 or least < 1:
         raise InputError(
             f"--agreement {agreement:g} of {least} ratings or more",
@@ -206,11 +212,6 @@ def build_rule(method: str, agreement: float, least: int) -> ConsensusRule:
             fix="try --agreement 0.66 --least 3",
         )
     return ConsensusRule("majority" if method == "majority" else "dawid-skene", agreement, least)
-
-
-def rule_of(options: ConsensusOptions) -> ConsensusRule:
-    """The rule that the options name."""
-    return build_rule(options["consensus"], options["agreement"], options["least"])
 
 
 def describe_rule(rule: ConsensusRule) -> str:
@@ -236,20 +237,15 @@ def check_overlap(labels: LabelSet) -> None:
         )
 
 
-class _Resampling(TypedDict):
-    rng: int
-    resamples: int
-    level: float
-
-
 def agreement_tables(
     labels: LabelSet, rule: ConsensusRule, *, seed: int, level: float = 0.95
 ) -> dict[str, pl.DataFrame]:
     """Every table of the run, by name."""
     rows: dict[str, list[Row]] = {name: [] for name in TABLES}
+    how: ResamplingOptions = {"rng": seed, "resamples": RESAMPLES, "level": level}
     for question in labels.questions:
-        if (ratings := labels.ratings(question)).of_item.size:
-            how: _Resampling = {"rng": seed, "resamples": RESAMPLES, "level": level}
+        ratings = labels.ratings(question)
+        if ratings.of_item.size:
             for name, part in _question_tables(labels, question, ratings, rule, how).items():
                 rows[name] += [{"question": question.name, **row} for row in part]
     return build_tables(rows)
@@ -267,20 +263,29 @@ def estimate_cells(**estimates: Estimate | None) -> Row:
 
 
 def _question_tables(
-    labels: LabelSet, question: RatedQuestion, ratings: RatingCodes, rule: ConsensusRule, how: _Resampling
+    labels: LabelSet, question: LabelScale, ratings: RatingCodes, rule: ConsensusRule, how: ResamplingOptions
 ) -> dict[str, list[Row]]:
     """The rows of every table, without the question."""
     consensus, model = rule.apply(ratings)
-    places, texts, dissents = _places(question), labels.texts(), find_dissents(ratings)
-    overall = list(_statistics("all", ratings, question, how))
-    ordered = _ordered_only(ratings, question)
-    if ordered is not None:
-        overall += _statistics("ordered", ordered, question, how)
+    texts, dissents, checks = labels.texts(), find_dissents(ratings), labels.checks or {}
+    places = tuple(question.places.values()) if question.is_ordered else None
+    skills: Sequence[Estimate | None] = [None] * len(ratings.annotators)
+    if model:
+        skills = annotator_accuracy(ratings, model, rng=how["rng"], level=how["level"])
+    annotators, counts = [], Counter(row.annotator for row in dissents)
+    for person, skill in zip(annotator_figures(ratings, places, **how), skills, strict=True):
+        passed, met = checks.get(person.annotator, (None, None))
+        estimates = estimate_cells(
+            agreement=person.agreement, kappa=person.kappa, spearman=person.spearman, skill=skill
+        )
+        row: Row = {"annotator": person.annotator, "n": person.n, "dissents": counts[person.annotator]}
+        annotators.append(row | {"checks_passed": passed, "checks_met": met} | estimates)
+    overall = list(_statistics("all", ratings, question, places, how))
+    if (ordered := _ordered_only(ratings, question)) is not None:
+        overall += _statistics("ordered", ordered, question, places, how)
     return {
         "agreement": overall,
-        "annotators": _annotators(
-            ratings, places, model, Counter(row.annotator for row in dissents), labels.checks or {}, how
-        ),
+        "annotators": annotators,
         "annotator_pairs": [
             {
                 "first": pair.first,
@@ -292,18 +297,25 @@ def _question_tables(
         ],
         "items": _items(ratings, consensus, texts),
         "dissents": [{**row._asdict(), "text": texts[row.item], "item_id": row.item} for row in dissents],
-        "errors": _errors(ratings, model) if model else [],
+        "errors": [
+            {"annotator": person, "true": true, "said": label, "probability": float(probability)}
+            for person, confusion in zip(ratings.annotators, model.confusion, strict=True)
+            for true, row in zip(ratings.labels, confusion, strict=True)
+            for label, probability in zip(ratings.labels, row, strict=True)
+        ]
+        if model
+        else [],
     }
 
 
-def _places(question: RatedQuestion) -> tuple[float | None, ...] | None:
-    return tuple(question.scale.places.values()) if question.scale.is_ordered else None
-
-
 def _statistics(
-    categories: str, ratings: RatingCodes, question: RatedQuestion, how: _Resampling
+    categories: str,
+    ratings: RatingCodes,
+    question: LabelScale,
+    places: Sequence[float | None] | None,
+    how: ResamplingOptions,
 ) -> Iterator[Row]:
-    items, labels, places = ratings.of_item, ratings.of_label, _places(question)
+    items, labels = ratings.of_item, ratings.of_label
     estimates = {
         "fleiss_kappa": fleiss_kappa(items, labels, **how),
         "alpha_nominal": krippendorff_alpha(items, labels, scale="nominal", **how),
@@ -312,7 +324,7 @@ def _statistics(
         at = np.array([np.nan if place is None else place for place in places])[labels]
         known = np.isfinite(at)
         estimates["alpha_ordinal"] = krippendorff_alpha(items[known], at[known], scale="ordinal", **how)
-        if all(number_or_none(label) is not None for label in question.scale.labels):
+        if all(number_or_none(label) is not None for label in question.labels):
             estimates["alpha_interval"] = krippendorff_alpha(items[known], at[known], scale="interval", **how)
         estimates["spearman"] = pairwise_spearman(ratings, places, **how)
     for name, estimate in estimates.items():
@@ -325,69 +337,36 @@ def _statistics(
         }
 
 
-def _ordered_only(ratings: RatingCodes, question: RatedQuestion) -> RatingCodes | None:
+def _ordered_only(ratings: RatingCodes, question: LabelScale) -> RatingCodes | None:
     """The ratings whose label has a place that no other label shares; None where all have."""
     first_of_place: dict[float, str] = {}
-    for label, place in question.scale.places.items():
+    for label, place in question.places.items():
         # Mixed texts stand with the neutral ones, also where nobody calls a text neutral.
         if place is not None and label not in UNORDERED:
             first_of_place.setdefault(place, label)
     main = set(first_of_place.values())
-    if not question.scale.is_ordered or len(main) in (0, len(question.scale.places)):
+    if not question.is_ordered or len(main) in (0, len(question.places)):
         return None
     keep = np.array([label in main for label in ratings.labels])[ratings.of_label]
     codes = (of[keep] for of in (ratings.of_item, ratings.of_annotator, ratings.of_label))
     return RatingCodes(ratings.items, ratings.annotators, ratings.labels, *codes)
 
 
-def _annotators(
-    ratings: RatingCodes,
-    places: Sequence[float | None] | None,
-    model: DawidSkene | None,
-    dissents: Mapping[str, int],
-    checks: Mapping[str, tuple[int, int]],
-    how: _Resampling,
-) -> list[Row]:
-    skills: Sequence[Estimate | None] = [None] * len(ratings.annotators)
-    if model:
-        skills = annotator_accuracy(ratings, model, rng=how["rng"], level=how["level"])
-    figures = annotator_figures(ratings, places, **how)
-    return [
-        {
-            "annotator": row.annotator,
-            "n": row.n,
-            **estimate_cells(agreement=row.agreement, kappa=row.kappa, spearman=row.spearman, skill=skill),
-            "dissents": dissents.get(row.annotator, 0),
-            "checks_passed": checks.get(row.annotator, (None, None))[0],
-            "checks_met": checks.get(row.annotator, (None, None))[1],
-        }
-        for row, skill in zip(figures, skills, strict=True)
-    ]
-
-
 def _items(ratings: RatingCodes, consensus: Consensus, texts: Mapping[str, str]) -> list[Row]:
     at = {item: place for place, item in enumerate(ratings.items)}
-    return [
-        {
-            "item_id": row.item,
-            "text": texts[row.item],
-            "n": row.n,
-            "said": ", ".join(
-                f"{label} {count}" for label, count in zip(ratings.labels, row.counts, strict=True) if count
-            ),
-            "disagreement": row.disagreement,
-            "label": consensus.labels[at[row.item]],
-            "share": consensus.shares[at[row.item]],
-            "null_reason": consensus.reasons[at[row.item]],
-        }
-        for row in item_figures(ratings)
-    ]
-
-
-def _errors(ratings: RatingCodes, model: DawidSkene) -> list[Row]:
-    return [
-        {"annotator": person, "true": true, "said": label, "probability": float(probability)}
-        for person, confusion in zip(ratings.annotators, model.confusion, strict=True)
-        for true, row in zip(ratings.labels, confusion, strict=True)
-        for label, probability in zip(ratings.labels, row, strict=True)
-    ]
+    rows: list[Row] = []
+    for row in item_figures(ratings):
+        counts = zip(ratings.labels, row.counts, strict=True)
+        rows.append(
+            {
+                "item_id": row.item,
+                "text": texts[row.item],
+                "n": row.n,
+                "said": ", ".join(f"{label} {count}" for label, count in counts if count),
+                "disagreement": row.disagreement,
+                "label": consensus.labels[at[row.item]],
+                "share": consensus.shares[at[row.item]],
+                "null_reason": consensus.reasons[at[row.item]],
+            }
+        )
+    return rows

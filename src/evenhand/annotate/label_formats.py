@@ -18,14 +18,14 @@ from xml.sax.saxutils import quoteattr
 import polars as pl
 
 from evenhand.annotate.agreement import describe_questions, read_source
-from evenhand.annotate.label_set import LabelSet, RatedQuestion
+from evenhand.annotate.label_set import LabelSet
 from evenhand.annotate.options import ExportOptions, ImportOptions
 from evenhand.audits.run_setup import RunPlan
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
 from evenhand.core.regular_files import read_text
-from evenhand.stats.label_scales import number_or_none
+from evenhand.stats.label_scales import LabelScale, number_or_none
 from evenhand.store.atomic_writes import write_text
 from evenhand.store.table_files import spreadsheet_csv, to_cell
 
@@ -116,9 +116,9 @@ def _context(row: Object) -> dict[str, Json]:
     return {key: row[key] for key in CONTEXT_COLUMNS if row[key] is not None}
 
 
-def _is_numeric(question: RatedQuestion) -> bool:
+def _is_numeric(question: LabelScale) -> bool:
     """Whether answers are stars: whole numbers from 1."""
-    numbers = [number_or_none(label) for label in question.scale.labels]
+    numbers = [number_or_none(label) for label in question.labels]
     return all(number is not None and number >= 1 and number == int(number) for number in numbers)
 
 
@@ -196,10 +196,10 @@ def _result(person: str, question: str, label: str, *, is_rating: bool) -> Json:
     }
 
 
-def _labelling_config(questions: Sequence[RatedQuestion]) -> str:
+def _labelling_config(questions: Sequence[LabelScale]) -> str:
     lines = ["<View>", f'  <Text name="{TEXT}" value="$text"/>']
     for question in questions:
-        name, labels = quoteattr(question.name), question.scale.labels
+        name, labels = quoteattr(question.name), question.labels
         lines.append(f"  <Header value={name}/>")
         if _is_numeric(question):
             most = max(int(float(label)) for label in labels)
