@@ -50,8 +50,7 @@ def write(path: Path, *rows: str) -> Path:
 
 def test_majorities_and_why_texts_are_dropped() -> None:
     found = aggregate_labels(annotations())
-    assert dict(zip(found.items, found.labels, strict=True)) == {"a": "positive", "b": "negative"}
-    assert found.texts == ("XYZ a", "XYZ b")
+    assert found.table.rows() == [("a", "XYZ a", "positive"), ("b", "XYZ b", "negative")]
     assert found.dropped == {"mixed": 1, "no majority": 1}
 
 
@@ -116,7 +115,7 @@ def test_three_parts_of_every_label() -> None:
     assert {name: len(places) for name, places in divided.items()} == {"train": 63, "dev": 18, "test": 9}
     assert sorted(place for places in divided.values() for place in places) == list(range(90))
     for name, per_label in (("train", 21), ("dev", 6), ("test", 3)):
-        labels = [found.labels[place] for place in divided[name]]
+        labels = found.table["label"].gather(divided[name]).to_list()
         assert {label: labels.count(label) for label in set(labels)} == dict.fromkeys(
             ("negative", "neutral", "positive"), per_label
         )
