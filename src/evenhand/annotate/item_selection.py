@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Final, NamedTuple, Unpack
 
@@ -34,17 +31,6 @@ _MOST: Final = 100_000
 """Samples of a prompt that are searched for in a file."""
 
 
-class TextCandidate(NamedTuple):
-    """A text that could be asked about."""
-
-    id: str
-    prompt: str
-    text: str
-    """As a reader will see it, masked."""
-    label: str | None
-    """The analyser's label; None where it has none."""
-
-
 class SelectionShortfall(NamedTuple):
     """A prompt with fewer texts of a label than were wanted."""
 
@@ -65,46 +51,44 @@ class SelectionShortfall(NamedTuple):
         )
 
 
-class TextSelection(NamedTuple):
-    """The chosen texts, in the candidates' order, and the prompts that had too few."""
-
-    texts: tuple[TextCandidate, ...]
-    shortfalls: tuple[SelectionShortfall, ...]
-
-
 def select_texts(
-    candidates: Iterable[TextCandidate],
-    *,
-    per_prompt: int = PER_PROMPT,
-    labels: Sequence[str] = LABELS,
-    seed: int = 0,
-) -> TextSelection:
+    texts: pl.DataFrame, *, per_prompt: int = PER_PROMPT, labels: Sequence[str] = LABELS, seed: int = 0
+) -> tuple[pl.DataFrame, tuple[SelectionShortfall, ...]]:
     """``per_prompt`` texts of each label for every prompt, drawn at random by seed, prompt and label.
 
     The draw depends on nothing else: other prompts, and the order of texts, change nothing. A text that a
     prompt has several times counts once. A prompt with too few gives all it has.
+
+    Args:
+        texts: ``id``, ``prompt``, ``text`` and ``sentiment`` (the analyser's label, null where it has none).
+        per_prompt: Texts of each label.
+        labels: The labels that are drawn.
+        seed: Of the draw.
+
+    Returns:
+        The chosen rows, prompt by prompt in the order of the texts, and the prompts that had too few.
     """
     if per_prompt < 1:
         raise InputError(
             f"{per_prompt} texts per prompt and label", expected="1 or more", fix="give --per-prompt a number"
         )
-    by_prompt: dict[str, list[TextCandidate]] = defaultdict(list)
-    for candidate in candidates:
-        by_prompt[candidate.prompt].append(candidate)
-    chosen: list[TextCandidate] = []
+    # In the order of their words; of equal ones the first id.
+    ordered = texts.sort("text", "id").unique(
+        ["prompt", "sentiment", "text"], keep="first", maintain_order=True
+    )
+    groups = ordered.group_by("prompt", "sentiment").agg("id")
+    distinct = {(prompt, label): ids for prompt, label, ids in groups.iter_rows()}
+    drawn: list[str] = []
     shortfalls: list[SelectionShortfall] = []
-    for prompt, texts in by_prompt.items():
-        drawn: set[str] = set()
+    for prompt, size in texts.group_by("prompt", maintain_order=True).len().iter_rows():
         for label in labels:
-            ordered = sorted((one.text, one.id) for one in texts if one.label == label)
-            # Of equal texts the first id.
-            distinct = [next(same)[1] for _, same in groupby(ordered, key=itemgetter(0))]
-            order = make_generator(seed, "selection", prompt, label).permutation(len(distinct))
-            drawn |= {distinct[place] for place in order[:per_prompt]}
-            if len(distinct) < per_prompt:
-                shortfalls.append(SelectionShortfall(prompt, label, len(distinct), per_prompt, len(texts)))
-        chosen += [candidate for candidate in texts if candidate.id in drawn]
-    return TextSelection(tuple(chosen), tuple(shortfalls))
+            ids = distinct.get((prompt, label), [])
+            order = make_generator(seed, "selection", prompt, label).permutation(len(ids))
+            drawn += [ids[place] for place in order[:per_prompt]]
+            if len(ids) < per_prompt:
+                shortfalls.append(SelectionShortfall(prompt, label, len(ids), per_prompt, size))
+    by_prompt = pl.concat(texts.partition_by("prompt", maintain_order=True))
+    return by_prompt.filter(pl.col("id").is_in(drawn)), tuple(shortfalls)
 
 
 class SampledItems(NamedTuple):
@@ -153,25 +137,24 @@ class ItemSamplingJob:
             render_text(prompt.text, text, scope="full", masking="xyz", mentions=prompt.mentions)
             for _, prompt, text in self.texts
         ]
-        candidates, rows = [], {}
-        for (text_id, prompt, _), text, scores in zip(
-            self.texts, rendered, self.sentiment.score(rendered), strict=True
-        ):
-            sentiment, shown = scores["compound"], text.text.strip()
-            candidates.append(TextCandidate(text_id, prompt.text, shown, sentiment.label))
-            rows[text_id] = {
+        scores = [row["compound"] for row in self.sentiment.score(rendered)]
+        rows = [
+            {
                 "id": text_id,
-                "text": shown,
+                "text": shown.text.strip(),
                 "prompt": prompt.text,
                 "template": prompt.template_id,
                 "groups": describe_groups(prompt),
-                "sentiment": sentiment.label,
-                "compound": sentiment.value,
-                **prompt.meta,
+                "sentiment": score.label,
+                "compound": score.value,
             }
-        chosen, shortfalls = select_texts(candidates, per_prompt=self.per_prompt, seed=self.seed)
-        table = pl.DataFrame([rows[item.id] for item in chosen], infer_schema_length=None)
-        return SampledItems(table, shortfalls, self.out)
+            for (text_id, prompt, _), shown, score in zip(self.texts, rendered, scores, strict=True)
+        ]
+        texts = pl.DataFrame(rows, infer_schema_length=None)
+        chosen, shortfalls = select_texts(texts, per_prompt=self.per_prompt, seed=self.seed)
+        meta = {text_id: prompt.meta for text_id, prompt, _ in self.texts}
+        properties = pl.DataFrame([meta[text_id] for text_id in chosen["id"]], infer_schema_length=None)
+        return SampledItems(chosen.with_columns(properties.get_columns()), shortfalls, self.out)
 
 
 @checks_options
