@@ -55,28 +55,21 @@ class PromptCut(NamedTuple):
     reason: Reason | None = None
 
 
-class TermFinder:
-    """Finds the words a page is about in its sentences.
+def compile_term(words: str, *, person: bool = False) -> re.Pattern[str]:
+    """What finds the words a page is about in its sentences.
 
     A person's name is matched as it is written, every other term in any case and with a plural ending; both
     as whole words.
     """
-
-    def __init__(self, words: str, *, person: bool = False) -> None:
-        spelled = r"\s+".join(map(re.escape, words.split()))
-        ending = "" if person else "(?:s|es)?"
-        self._pattern = re.compile(rf"(?<!\w){spelled}{ending}(?!\w)", 0 if person else re.IGNORECASE)
-
-    def span(self, sentence: str) -> tuple[int, int] | None:
-        """Where the term first occurs."""
-        match = self._pattern.search(sentence)
-        return match.span() if match else None
+    spelled = r"\s+".join(map(re.escape, words.split()))
+    ending = "" if person else "(?:s|es)?"
+    return re.compile(rf"(?<!\w){spelled}{ending}(?!\w)", 0 if person else re.IGNORECASE)
 
 
-def cut_prompt(sentence: str, term: TermFinder) -> PromptCut:
+def cut_prompt(sentence: str, term: re.Pattern[str]) -> PromptCut:
     """The beginning of a sentence up to its fifth word that is not part of the term, and at least the term.
 
-    >>> cut_prompt("An animator is an artist who makes many images.", TermFinder("Animator")).prompt
+    >>> cut_prompt("An animator is an artist who makes many images.", compile_term("Animator")).prompt
     'An animator is an artist who'
     """
     words = [match.span() for match in _WORD.finditer(sentence)]
@@ -84,11 +77,10 @@ def cut_prompt(sentence: str, term: TermFinder) -> PromptCut:
         return PromptCut(None, "short")
     if not _END.search(sentence):
         return PromptCut(None, "incomplete")
-    span = term.span(sentence)
-    if span is None:
-        return PromptCut(None, "no_early_term")
-    inside = [place for place, (start, end) in enumerate(words) if start < span[1] and end > span[0]]
-    if inside[-1] >= EARLY_WORDS:
+    match = term.search(sentence)
+    start, end = match.span() if match else (0, 0)
+    inside = [place for place, word in enumerate(words) if word[0] < end and word[1] > start]
+    if not inside or inside[-1] >= EARLY_WORDS:
         return PromptCut(None, "no_early_term")
     outside = [place for place in range(len(words)) if place not in inside]
     last = max(inside[-1], outside[min(WORDS_KEPT, len(outside)) - 1])
@@ -204,17 +196,14 @@ def collect_prompts(page: SourcePage, groups: GroupRules) -> PageResult:
     person, sentences = is_person(name, opening, categories), split_page(text)
     for rule in rules:
         fault: Reason = "no_person" if rule.person else "about_person"
-        term = TermFinder(name, person=rule.person)
+        term = compile_term(name, person=rule.person)
         for number, sentence in enumerate(sentences, start=1):
             prompt, reason = cut_prompt(sentence, term)
             if prompt is None or rule.person != person:
                 result.rejected[rule.domain, rule.name, reason or fault] += 1
                 continue
-            key = title.replace(" ", "_")
-            place = (title, number, page.byte)
-            result.prompts.append(
-                CollectedPrompt(rule.domain, rule.name, key, f"{prompt} ", sentence, *place)
-            )
+            source = (f"{prompt} ", sentence, title, number, page.byte)
+            result.prompts.append(CollectedPrompt(rule.domain, rule.name, title.replace(" ", "_"), *source))
     return result
 
 
@@ -297,13 +286,12 @@ class GroupRules:
         matchers = []
         for rule in self.rules:
             lists = (self.linked_titles.get(normalise_title(title), ()) for title in rule.lists)
-            matcher = _GroupMatcher(
-                frozenset(map(normalise_title, (*rule.titles, *chain.from_iterable(lists)))),
-                frozenset(map(normalise_title, rule.categories)),
-                _any_of(rule.title_words),
-                _any_of(rule.openings),
+            titles, names = (
+                frozenset(map(normalise_title, listed))
+                for listed in (chain(rule.titles, *lists), rule.categories)
             )
-            matchers.append((rule, matcher))
+            words, openings = _any_of(rule.title_words), _any_of(rule.openings)
+            matchers.append((rule, _GroupMatcher(titles, names, words, openings)))
         return matchers
 
 

@@ -40,7 +40,7 @@ class SourcePage(NamedTuple):
 
 
 def read_pages(
-    source: TextSource, report: Report, *, is_page: bool = False, moved: Callable[[int], None] | None = None
+    source: TextSource, report: Report, *, is_page: bool = False, advance: Callable[[int], None] | None = None
 ) -> Iterator[SourcePage]:
     """The pages of a file; a file that is cut or damaged gives what can be read, and says where it stops.
 
@@ -50,7 +50,7 @@ def read_pages(
         report: Takes what was wrong.
         is_page: Plain text is one page with the file's name as its title; else pages are separated by an
             empty line and have no titles.
-        moved: Told after each page how many stored bytes of the file are behind us.
+        advance: Called after each page with the stored bytes of the file that were read since the last.
     """
 
     def fault(byte: int | None, reason: str) -> None:
@@ -61,13 +61,14 @@ def read_pages(
     except OSError as error:
         fault(None, f"cannot be opened: {error.strerror or error}")
         return
-    lines = _Lines(file)
+    lines, position = _Lines(file), 0
     with raw, file:
         try:
             for page in _read(lines, source, fault, is_page=is_page):
                 yield page
-                if moved is not None:
-                    moved(raw.tell())
+                if advance is not None:
+                    advance(raw.tell() - position)
+                    position = raw.tell()
         except READ_ERRORS as error:
             message = str(error) or type(error).__name__
             fault(lines.byte, f"cannot be read on: {message}; all pages before it were")
