@@ -251,15 +251,15 @@ def agreement_tables(
     return build_tables(rows)
 
 
-def estimate_cells(**estimates: Estimate | None) -> Row:
-    """The four columns of each estimate, by its name."""
-    cells: Row = {}
-    for name, estimate in estimates.items():
-        cells[name] = estimate.value if estimate else None
-        cells[f"{name}_low"] = estimate.low if estimate else None
-        cells[f"{name}_high"] = estimate.high if estimate else None
-        cells[f"{name}_null"] = estimate.null_reason if estimate else "not asked for"
-    return cells
+def flatten_estimates(fields: Mapping[str, object]) -> Row:
+    """A row of these fields, with the four columns of each estimate by its name."""
+    row: Row = {}
+    for name, value in fields.items():
+        row[name] = value
+        if isinstance(value, Estimate):
+            row |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
+            row[f"{name}_null"] = value.null_reason
+    return row
 
 
 def _question_tables(
@@ -267,19 +267,17 @@ def _question_tables(
 ) -> dict[str, list[Row]]:
     """The rows of every table, without the question."""
     consensus, model = rule.apply(ratings)
-    texts, dissents, checks = labels.texts(), find_dissents(ratings), labels.checks or {}
+    texts, dissents = labels.texts(), find_dissents(ratings)
     places = tuple(question.places.values()) if question.is_ordered else None
     skills: Sequence[Estimate | None] = [None] * len(ratings.annotators)
     if model:
         skills = annotator_accuracy(ratings, model, rng=how["rng"], level=how["level"])
     annotators, counts = [], Counter(row.annotator for row in dissents)
     for person, skill in zip(annotator_figures(ratings, places, **how), skills, strict=True):
-        passed, met = checks.get(person.annotator, (None, None))
-        estimates = estimate_cells(
-            agreement=person.agreement, kappa=person.kappa, spearman=person.spearman, skill=skill
-        )
-        row: Row = {"annotator": person.annotator, "n": person.n, "dissents": counts[person.annotator]}
-        annotators.append(row | {"checks_passed": passed, "checks_met": met} | estimates)
+        passed, met = labels.checks.get(person.annotator, (None, None))
+        own = {"dissents": counts[person.annotator], "checks_passed": passed, "checks_met": met}
+        unknown = {} if skill else {"skill_null": "not asked for"}
+        annotators.append(flatten_estimates({**person._asdict(), "skill": skill, **own, **unknown}))
     overall = list(_statistics("all", ratings, question, places, how))
     if (ordered := _ordered_only(ratings, question)) is not None:
         overall += _statistics("ordered", ordered, question, places, how)
@@ -287,12 +285,7 @@ def _question_tables(
         "agreement": overall,
         "annotators": annotators,
         "annotator_pairs": [
-            {
-                "first": pair.first,
-                "second": pair.second,
-                "n": pair.agreement.n,
-                **estimate_cells(agreement=pair.agreement, spearman=pair.spearman),
-            }
+            flatten_estimates({**pair._asdict(), "n": pair.agreement.n})
             for pair in pair_figures(ratings, places, **how)
         ],
         "items": _items(ratings, consensus, texts),
@@ -353,20 +346,13 @@ def _ordered_only(ratings: RatingCodes, question: LabelScale) -> RatingCodes | N
 
 
 def _items(ratings: RatingCodes, consensus: Consensus, texts: Mapping[str, str]) -> list[Row]:
-    at = {item: place for place, item in enumerate(ratings.items)}
+    decided = zip(consensus.labels, consensus.shares, consensus.reasons, strict=True)
+    label_of = dict(zip(ratings.items, decided, strict=True))
     rows: list[Row] = []
     for row in item_figures(ratings):
+        label, share, reason = label_of[row.item]
         counts = zip(ratings.labels, row.counts, strict=True)
-        rows.append(
-            {
-                "item_id": row.item,
-                "text": texts[row.item],
-                "n": row.n,
-                "said": ", ".join(f"{label} {count}" for label, count in counts if count),
-                "disagreement": row.disagreement,
-                "label": consensus.labels[at[row.item]],
-                "share": consensus.shares[at[row.item]],
-                "null_reason": consensus.reasons[at[row.item]],
-            }
-        )
+        said = ", ".join(f"{label} {count}" for label, count in counts if count)
+        own = {"item_id": row.item, "text": texts[row.item], "said": said, "label": label, "share": share}
+        rows.append({**row._asdict(), **own, "null_reason": reason})
     return rows

@@ -236,8 +236,11 @@ def prepare(file: Path | str, **options: Unpack[AggregateOptions]) -> Aggregatio
             expected=f"a column {' or '.join(QUESTIONS)}",
             fix="name the question and its column with --question and --label",
         )
-    names = {name: options[name] for name in ("label", "item", "text", "annotator")}
-    annotations = tuple(read_annotations(path, question, **names) for question in questions)
+    label, item, text, annotator = (options[name] for name in ("label", "item", "text", "annotator"))
+    annotations = tuple(
+        read_annotations(path, question, label=label, item=item, text=text, annotator=annotator)
+        for question in questions
+    )
     return AggregationJob(path.name, annotations, options["seed"], Path(options["out"]))
 
 

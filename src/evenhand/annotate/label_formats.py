@@ -167,10 +167,8 @@ def _label_studio_tasks(labels: LabelSet) -> str:
             rows = answers.select("annotator", "question", "label").iter_rows()
             results = [_result(*row, is_rating=row[1] in stars) for row in rows]
             last = answers["at"].max()
-            annotations.append(
-                {"result": results, "was_cancelled": False, "ground_truth": False}
-                | ({"created_at": str(last)} if last else {})
-            )
+            created: dict[str, Json] = {"created_at": str(last)} if last else {}
+            annotations.append({"result": results, "was_cancelled": False, "ground_truth": False, **created})
         first = part.row(0, named=True)
         data = {"text": first["text"], "item_id": first["item_id"], **_context(first)}
         tasks.append({"id": number, "data": data, "annotations": annotations})

@@ -28,7 +28,6 @@ from evenhand.annotate.study import (
     check_no_study,
     parse_task,
     task_text,
-    with_layout,
     write_study,
 )
 from evenhand.audits.loaded_run import COMMANDS, read_command
@@ -173,7 +172,7 @@ def prepare(
     check_no_study(path)
     sources = [Path(one) for one in ([source] if isinstance(source, str | Path) else source)]
     text, layout, seed = task_text(options["task"]), options["layout"], options["seed"]
-    task = with_layout(parse_task(text, where=str(options["task"])), layout)
+    task = parse_task(text, where=str(options["task"]), layout=layout)
     mask = options["mask"] or task.task.mask
     columns = _column_layout(options)
     texts = read_sources(sources, task, columns, mask=mask, method=options["method"], score=options["score"])

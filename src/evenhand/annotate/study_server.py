@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 
 from evenhand.annotate.options import ForgetOptions, InviteOptions, ServeOptions, StudyDatabase
 from evenhand.annotate.study import read_study
-from evenhand.core.errors import InputError, MissingLibraryError
+from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options, fields_of
+from evenhand.core.registry import require_library
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -167,17 +168,8 @@ def _open_socket(host: str, port: int) -> socket.socket:
 
 def _open_database(study: Path | str, options: StudyDatabase) -> Database:
     """The answers of a study; an error that names the extra where any of its libraries is missing."""
-    try:
-        import sqlalchemy
-        import starlette
-        import uvicorn
-    except ImportError as error:
-        raise MissingLibraryError(
-            f"the library {error.name} is not installed",
-            expected="the extra `annotate`",
-            fix="pip install 'evenhand[annotate]'",
-        ) from error
-    del sqlalchemy, starlette, uvicorn
+    for library in ("sqlalchemy", "starlette", "uvicorn"):
+        require_library(library, "a study that people answer")
     from evenhand.annotate.database import Database
 
     return Database(read_study(study), options["database"])

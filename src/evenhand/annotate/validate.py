@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Unpack
 
@@ -20,7 +20,7 @@ from evenhand.annotate.agreement import (
     build_rule,
     build_tables,
     describe_rule,
-    estimate_cells,
+    flatten_estimates,
     label_identity,
     read_source,
     write_tables,
@@ -114,7 +114,11 @@ class MetricValidation:
             yield self._correlation("spearman_score", "value", labelled, match.places)
         for name in ("accuracy", "kappa", "precision", "recall", "f1"):
             yield _measure(ALL, name, getattr(validation, name))
-        yield _measure(ALL, "always_commonest", self._majority_accuracy(labelled))
+        # The accuracy of always giving people's most frequent label: the least a metric must beat.
+        top = labelled["human"].mode().sort()[0] if labelled.height else ""
+        hits = (labelled["human"] == top).to_numpy().astype(np.float64)
+        commonest = clustered_proportion(hits, _clusters(labelled), level=self.level)
+        yield _measure(ALL, "always_commonest", commonest)
         for each in validation.by_label:
             for name in ("precision", "recall", "f1"):
                 yield _measure(each.label, name, getattr(each, name))
@@ -127,12 +131,6 @@ class MetricValidation:
         values, people = (rows[one].to_numpy() for one in (column, "human"))
         correlation = rank_correlation(values, people, _clusters(rows), **self._how)
         return _measure(ALL, name, correlation.estimate) | {"p": correlation.p}
-
-    def _majority_accuracy(self, labelled: pl.DataFrame) -> Estimate:
-        """The accuracy of always giving people's most frequent label: the least a metric must beat."""
-        top = labelled["human"].mode().sort()[0] if labelled.height else ""
-        hits = (labelled["human"] == top).to_numpy().astype(np.float64)
-        return clustered_proportion(hits, _clusters(labelled), level=self.level)
 
     def _cuts(
         self, match: LabelMapping, labelled: pl.DataFrame, validation: Validation
@@ -151,14 +149,11 @@ class MetricValidation:
             labels=len(ordered),
             **self._how | {"resamples": max(self.resamples // 4, 100)},
         )
-        estimates = ("cut", "kappa", "accuracy", "kappa_held_out", "accuracy_held_out")
-        row: Row = {
+        row = flatten_estimates({one.name: getattr(best, one.name) for one in fields(best)}) | {
             "own": match.output.cuts[-1] if match.output.cuts else None,
             "own_kappa": validation.kappa.value,
             "own_accuracy": validation.accuracy.value,
-            "folds": best.folds,
             "n": best.cut.n,
-            **estimate_cells(**{name: getattr(best, name) for name in estimates}),
         }
         return {"best_cuts": [row], "cut_curves": [dict(point._asdict()) for point in best.curve]}
 

@@ -18,7 +18,6 @@ from pydantic import StringConstraints
 
 from evenhand.collection.page_streams import SourcePage, page_categories, plain_text
 from evenhand.core.errors import InputError
-from evenhand.core.files import asset_path
 from evenhand.core.records import RESERVED_GROUPS
 from evenhand.core.toml import StrictModel, read_model
 from evenhand.text.sentences import cut_first_sentence, split_sentences
@@ -311,9 +310,8 @@ def normalise_title(title: str) -> str:
     return " ".join(title.replace("_", " ").split()).casefold()
 
 
-def read_groups(path: Path | None) -> GroupRules:
-    """The groups of a file, or those shipped with the package."""
-    source = path or asset_path("suites", "bold_groups.toml")
+def read_groups(source: Path) -> GroupRules:
+    """The groups of a file."""
     expected = "[[groups]] with domain, name and one of lists, categories, titles, title_words, openings"
     fix = "`evenhand build --help` names the page that shows one"
     rules = read_model(source, _File, expected=expected, fix=fix).groups

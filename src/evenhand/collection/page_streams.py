@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from xml.etree import ElementTree
 
-from evenhand.core.errors import MissingLibraryError
+from evenhand.core.registry import require_library
 from evenhand.store.text_sources import READ_ERRORS, ReadProblem, TextSource, open_source
 
 if TYPE_CHECKING:
@@ -78,12 +78,7 @@ def plain_text(page: SourcePage) -> str:
     """The text a reader of the page sees: no templates, tables, notes, pictures or headings."""
     if not page.is_wikitext:
         return page.text
-    try:
-        import mwparserfromhell
-    except ImportError as error:
-        raise MissingLibraryError(
-            "a MediaWiki dump needs mwparserfromhell", fix="pip install 'evenhand[corpus]'"
-        ) from error
+    mwparserfromhell = require_library("mwparserfromhell", "a MediaWiki dump")
     code = mwparserfromhell.parse(page.text)
     unseen: list[Node] = [
         *code.filter_tags(matches=lambda node: str(getattr(node, "tag", "")).strip().lower() in _NOTES),
@@ -96,7 +91,7 @@ def plain_text(page: SourcePage) -> str:
         # It may have been inside another that is gone already.
         with suppress(ValueError):
             code.remove(node)
-    return code.strip_code(normalize=True, collapse=True)
+    return str(code.strip_code(normalize=True, collapse=True))
 
 
 def page_categories(page: SourcePage) -> tuple[str, ...]:
