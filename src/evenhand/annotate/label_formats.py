@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -19,7 +19,7 @@ from xml.sax.saxutils import quoteattr
 import polars as pl
 
 from evenhand.annotate.agreement import describe_questions, read_source
-from evenhand.annotate.label_set import LabelSet
+from evenhand.annotate.label_set import LabelSet, require_known
 from evenhand.annotate.options import ExportOptions, ImportOptions
 from evenhand.audits.run_setup import RunPlan
 from evenhand.core.digests import Json
@@ -53,8 +53,13 @@ class LabelExchangeJob:
         return RunPlan(f"{self.verb} {self.labels.name}", lines, self.out)
 
     def run(self) -> list[Path]:
-        """Write the files."""
-        return write_labels(self.labels, self.out, self.format)
+        """Write the answers, and for Label Studio the labelling configuration with them."""
+        texts = {self.out: FORMATS[self.format].write(self.labels)}
+        if self.format == "label-studio":
+            texts[self.out.with_suffix(".xml")] = _labelling_config(self.labels)
+        for file, text in texts.items():
+            write_text(file, text)
+        return list(texts)
 
 
 @checks_options
@@ -77,9 +82,9 @@ def prepare(
     source: Path | str, *, verb: str = "export", **options: Unpack[ExportOptions]
 ) -> LabelExchangeJob:
     """The answers read and checked, so that ``plan`` can be shown before ``run``."""
-    suffix = file_suffix(options["format"])
+    require_known([options["format"]], FORMATS, "unknown format", fix="name one with --format")
     labels = read_source(source, options)
-    path = Path(options["out"] or f"{labels.name}-labels{suffix}")
+    path = Path(options["out"] or f"{labels.name}-labels{FORMATS[options['format']].suffix}")
     if path.is_dir():
         raise InputError(f"{path} is a folder", expected="a file to write", fix="name a file with --out")
     if path.exists() and path.resolve() == labels.source.resolve():
@@ -87,30 +92,6 @@ def prepare(
             f"{path} is read and would be overwritten", expected="another file", fix="name one with --out"
         )
     return LabelExchangeJob(verb, labels, options["format"], path)
-
-
-def write_labels(labels: LabelSet, path: Path, kind: str) -> list[Path]:
-    """The files written: the answers, and for Label Studio the labelling configuration with them."""
-    file_suffix(kind)
-    texts = {path: FORMATS[kind].write(labels)}
-    if kind == "label-studio":
-        texts[path.with_suffix(".xml")] = _labelling_config(labels)
-    for file, text in texts.items():
-        write_text(file, text)
-    return list(texts)
-
-
-def file_suffix(kind: str) -> str:
-    """How the files of a format end; an error for an unknown one."""
-    if kind not in FORMATS:
-        raise InputError(
-            f"the format {kind!r} is not known", expected=", ".join(FORMATS), fix="name one with --format"
-        )
-    return FORMATS[kind].suffix
-
-
-def _dump(records: Sequence[Json]) -> str:
-    return json.dumps(records, ensure_ascii=False, indent=1) + "\n"
 
 
 def _context(row: Object) -> dict[str, Json]:
@@ -147,7 +128,7 @@ def _argilla_records(labels: LabelSet) -> str:
                 "vectors": {},
             }
         )
-    return _dump(records)
+    return json.dumps(records, ensure_ascii=False, indent=1) + "\n"
 
 
 def _user(person: str) -> str:
@@ -172,7 +153,7 @@ def _label_studio_tasks(labels: LabelSet) -> str:
         first = part.row(0, named=True)
         data = {"text": first["text"], "item_id": first["item_id"], **_context(first)}
         tasks.append({"id": number, "data": data, "annotations": annotations})
-    return _dump(tasks)
+    return json.dumps(tasks, ensure_ascii=False, indent=1) + "\n"
 
 
 def _result(person: str, question: str, label: str, *, is_rating: bool) -> Json:

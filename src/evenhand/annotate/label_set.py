@@ -95,12 +95,8 @@ class LabelSet:
         if not names:
             return self
         known = {question.name: question for question in self.questions}
-        require_known(
-            names,
-            known,
-            f"{self.source} has no answers to the question",
-            fix="name one of these with --question",
-        )
+        problem = f"{self.source} has no answers to the question"
+        require_known(names, known, problem, fix="name one of these with --question")
         rows = self.rows.filter(pl.col("question").is_in(list(names)))
         return replace(self, questions=tuple(known[name] for name in names), rows=rows)
 
@@ -185,9 +181,8 @@ def _count_checks(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
     """For each annotator the attention checks passed and shown."""
     shown = rows.filter(pl.col("is_check") & pl.col("expected").is_not_null())
     passed, met = Counter[str](), Counter[str]()
-    for annotator, question, label, expected in shown.select(
-        "annotator", "question", "label", "expected"
-    ).iter_rows():
+    columns = shown.select("annotator", "question", "label", "expected")
+    for annotator, question, label, expected in columns.iter_rows():
         right = json.loads(expected).get(question)
         met[annotator] += right is not None
         passed[annotator] += right == label
@@ -213,10 +208,8 @@ def read_ratings(table: pl.DataFrame, columns: RatingFileColumns, path: Path) ->
     table = _drop_incomplete(_one_rating_per_row(table, columns, path, notes), path, notes)
     table, questions = _with_scales(table, columns, path, notes)
     table = _drop_repeated(table, path, notes)
-    repeated = (
-        table.select("item_id", "text").unique(maintain_order=True).filter(pl.col("item_id").is_duplicated())
-    )
-    if repeated.height:
+    texts = table.select("item_id", "text").unique(maintain_order=True)
+    if (repeated := texts.filter(pl.col("item_id").is_duplicated())).height:
         raise InputError(
             f"{path}: the item {repeated['item_id'][0]!r} has two texts",
             expected="one text per item",
@@ -363,7 +356,7 @@ def _drop_repeated(table: pl.DataFrame, path: Path, notes: list[str]) -> pl.Data
     doubled = single.filter(pl.struct(KEY).is_duplicated())
     if doubled.height:
         item, person, question, label = doubled.select(*KEY, "label").row(0)
-        again = doubled.filter((pl.col("item_id") == item) & (pl.col("annotator") == person))["label"][1]
+        again = doubled.filter(item_id=item, annotator=person, question=question)["label"][1]
         who = "the text has" if person == AGGREGATED else f"{person!r} gives it"
         raise InputError(
             f"{path}: of {item[:60]!r} {who} two labels for {question}: {label!r} and {again!r}",

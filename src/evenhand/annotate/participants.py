@@ -46,20 +46,13 @@ def create_invitations(db: Database, count: int) -> list[Invitation]:
         query = sa.select(sa.func.max(people.c.number), sa.func.count()).where(db.own(people))
         highest, known = connection.execute(query).one()
         first = int(max(highest or 0, known)) + 1
-        numbered = [(number, f"a{number}", token) for number, token in enumerate(tokens, start=first)]
-        connection.execute(
-            sa.insert(people),
-            [
-                {
-                    "study": db.study.id,
-                    "annotator": annotator,
-                    "number": number,
-                    "token": token_digest(db.study.id, token),
-                }
-                for number, annotator, token in numbered
-            ],
-        )
-        return [Invitation(annotator, token) for _, annotator, token in numbered]
+        study, numbered = db.study.id, list(enumerate(tokens, start=first))
+        rows = [
+            {"study": study, "annotator": f"a{number}", "number": number, "token": token_digest(study, token)}
+            for number, token in numbered
+        ]
+        connection.execute(sa.insert(people), rows)
+        return [Invitation(f"a{number}", token) for number, token in numbered]
 
     return db.write(work)
 
