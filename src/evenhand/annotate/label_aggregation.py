@@ -121,22 +121,20 @@ def aggregate_labels(labels: LabelSet) -> AggregatedQuestion:
     return AggregatedQuestion(joined.filter(is_kept), Counter(joined.filter(~is_kept)["label"]))
 
 
-def divide_parts(aggregated: AggregatedQuestion, *, seed: int = 0) -> dict[str, list[int]]:
-    """Places of the texts of ``train``, ``dev`` and ``test``: about 7, 2 and 1 in ten of every label.
+def divide_parts(table: pl.DataFrame, *, seed: int = 0) -> dict[str, pl.DataFrame]:
+    """The texts of ``train``, ``dev`` and ``test``: about 7, 2 and 1 in ten of every label.
 
     Texts that nearly repeat each other stay in one part. An error where there are fewer than two labels, or
     too few texts of one to be in every part.
     """
-    texts, labels = (aggregated.table[name].to_list() for name in ("text", "label"))
+    texts, labels = (table[name].to_list() for name in ("text", "label"))
     if len(set(labels)) < 2:
         what = f"all {len(labels)} kept texts are {labels[0]}" if labels else "no text was kept"
         raise InputError(what, expected="texts of two labels or more", fix="collect labels of more texts")
     first = divide_texts(texts, labels, seed=seed, share=SHARES["test"])
-    rest, share = first.train, SHARES["dev"] / (1 - SHARES["test"])
-    rest_texts, rest_labels = ([column[place] for place in rest] for column in (texts, labels))
-    second = divide_texts(rest_texts, rest_labels, seed=seed, share=share)
-    train, dev = ([rest[place] for place in part] for part in (second.train, second.held_out))
-    return {"train": train, "dev": dev, "test": first.held_out}
+    rest, share = table[first.train], SHARES["dev"] / (1 - SHARES["test"])
+    second = divide_texts(rest["text"].to_list(), rest["label"].to_list(), seed=seed, share=share)
+    return {"train": rest[second.train], "dev": rest[second.held_out], "test": table[first.held_out]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,13 +199,13 @@ class AggregationJob:
             question = labels.questions[0].name
             one = aggregated[question] = aggregate_labels(labels)
             try:
-                parts = divide_parts(one, seed=self.seed)
+                parts = divide_parts(one.table, seed=self.seed)
             except InputError as error:
                 # Agreement and labels are worth having where there is too little to train on.
-                parts, undivided[question] = {"all": list(range(one.table.height))}, error.problem
-            for part, places in parts.items():
-                write_text(self.out / f"{question}_{part}.csv", spreadsheet_csv(one.table[places]))
-            sizes[question] = {part: len(places) for part, places in parts.items()}
+                parts, undivided[question] = {"all": one.table}, error.problem
+            for part, table in parts.items():
+                write_text(self.out / f"{question}_{part}.csv", spreadsheet_csv(table))
+            sizes[question] = {part: table.height for part, table in parts.items()}
         write_text(self.out / "agreement.csv", spreadsheet_csv(_agreement_table(agreement)))
         return AggregatedLabels(self.out, tuple(agreement), aggregated, sizes, undivided)
 

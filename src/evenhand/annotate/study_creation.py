@@ -420,23 +420,14 @@ def items_table(chosen: Sequence[ItemCandidate], task: AnnotationTask) -> pl.Dat
     other.
     """
     rows: list[dict[str, object]] = [
-        {
-            **one._asdict(),
-            "item_id": digest([one.method, one.pair, one.text_id, one.text], size=8),
-            "is_check": False,
-        }
+        {**one._asdict(), "item_id": digest([one.method, one.pair, one.text_id, one.text], size=8)}
         for one in chosen
     ]
-    rows += [
-        {
-            "item_id": digest(["check", check.text], size=8),
-            "text": check.text,
-            "is_check": True,
-            "expected": canonical_json(check.answers),
-        }
-        for check in task.checks
-    ]
-    return pl.DataFrame(rows, schema=dict(ITEM_COLUMNS)).sort("item_id")
+    for check in task.checks:
+        item, expected = digest(["check", check.text], size=8), canonical_json(check.answers)
+        rows.append({"item_id": item, "text": check.text, "is_check": True, "expected": expected})
+    table = pl.DataFrame(rows, schema=dict(ITEM_COLUMNS)).sort("item_id")
+    return table.with_columns(pl.col("is_check").fill_null(value=False))
 
 
 def _part(score: float | None, low: float, high: float) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Unpack
 
@@ -18,7 +18,6 @@ from evenhand.collection.collector import (
     REASONS,
     CollectedPrompt,
     GroupRules,
-    PageResult,
     collect_prompts,
     normalise_title,
     read_groups,
@@ -117,20 +116,22 @@ class CollectionJob:
     def _with_lists(self, folder: RunFolder, progress: Progress) -> GroupRules:
         """The groups with the pages that list pages link to, which a first pass over dumps finds."""
         dumps = [source for source in self.sources if source.format == "mediawiki"]
-        if not dumps or not self.groups.lists:
+        lists = self.groups.lists
+        if not dumps or not lists:
             return self.groups
         if not folder.has_shard("lists", "links"):
             with progress.step("reading lists", sum(source.size for source in dumps)) as advance:
-                rows = [row for source in dumps for row in self._links(source, advance)]
+                # Problems of a file are reported once, in the second pass.
+                pages = (read_pages(source, lambda problem: None, advance=advance) for source in dumps)
+                rows = [
+                    (name, title)
+                    for page in chain.from_iterable(pages)
+                    if (name := normalise_title(page.title)) in lists
+                    for title in linked_titles(page)
+                ]
             folder.write_shard("lists", "links", pl.DataFrame(rows, _LINKS, orient="row"))
         links = folder.read_shards("lists", ["links"]).group_by("list").agg("title").collect()
         return GroupRules(self.groups.rules, dict(links.iter_rows()))
-
-    def _links(self, source: TextSource, advance: Callable[[int], None]) -> Iterator[tuple[str, str]]:
-        # Problems of a file are reported once, in the second pass.
-        for page in read_pages(source, lambda problem: None, advance=advance):
-            if (name := normalise_title(page.title)) in self.groups.lists:
-                yield from ((name, title) for title in linked_titles(page))
 
     def _write(self, folder: RunFolder, keys: Sequence[str], result: CollectionResult) -> None:
         prompts, rejected = (
@@ -161,14 +162,12 @@ def _commit(
     """Collect a part that is not there yet."""
     if folder.has_shard("prompts", key) and folder.has_shard("rejected", key):
         return
-    whole = PageResult([], Counter())
-    for page in part:
-        result = collect_prompts(page, groups)
-        whole.prompts.extend(result.prompts)
-        whole.rejected.update(result.rejected)
-    rows = [(*place, count) for place, count in whole.rejected.items()]
-    folder.write_shard("rejected", key, pl.DataFrame(rows, _REJECTED, orient="row"))
-    prompts = pl.DataFrame(whole.prompts, _PROMPTS, orient="row").with_columns(file=pl.lit(source.path))
+    results = [collect_prompts(page, groups) for page in part]
+    counts = sum((result.rejected for result in results), Counter[tuple[str, str, str]]())
+    rejected = pl.DataFrame([(*place, count) for place, count in counts.items()], _REJECTED, orient="row")
+    folder.write_shard("rejected", key, rejected)
+    rows = list(chain.from_iterable(result.prompts for result in results))
+    prompts = pl.DataFrame(rows, _PROMPTS, orient="row").with_columns(file=pl.lit(source.path))
     folder.write_shard("prompts", key, prompts)
 
 
