@@ -234,9 +234,9 @@ def prepare(file: Path | str, **options: Unpack[AggregateOptions]) -> Aggregatio
             expected=f"a column {' or '.join(QUESTIONS)}",
             fix="name the question and its column with --question and --label",
         )
-    label, item, text, annotator = (options[name] for name in ("label", "item", "text", "annotator"))
+    item, text, annotator = options["item"], options["text"], options["annotator"]
     annotations = tuple(
-        read_annotations(path, question, label=label, item=item, text=text, annotator=annotator)
+        read_annotations(path, question, label=options["label"], item=item, text=text, annotator=annotator)
         for question in questions
     )
     return AggregationJob(path.name, annotations, options["seed"], Path(options["out"]))

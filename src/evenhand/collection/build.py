@@ -131,7 +131,8 @@ class CollectionJob:
                 ]
             folder.write_shard("lists", "links", pl.DataFrame(rows, _LINKS, orient="row"))
         links = folder.read_shards("lists", ["links"]).group_by("list").agg("title").collect()
-        return GroupRules(self.groups.rules, dict(links.iter_rows()))
+        linked = {name: frozenset(map(normalise_title, titles)) for name, titles in links.iter_rows()}
+        return GroupRules(self.groups.rules, linked)
 
     def _write(self, folder: RunFolder, keys: Sequence[str], result: CollectionResult) -> None:
         prompts, rejected = (

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple
 
-from pydantic import StringConstraints
+from pydantic import AfterValidator, StringConstraints
 
 from evenhand.collection.page_streams import SourcePage, page_categories, plain_text
 from evenhand.core.errors import InputError
@@ -230,7 +229,17 @@ def _drop_dates(match: re.Match[str]) -> str:
     return "" if _BRACKETED_DATES.search(match[1]) else match[0]
 
 
+def normalise_title(title: str) -> str:
+    """A title in the one spelling in which titles are compared.
+
+    >>> normalise_title("List_of_Asian_Americans ")
+    'list of asian americans'
+    """
+    return " ".join(title.replace("_", " ").split()).casefold()
+
+
 Words = Annotated[str, StringConstraints(min_length=1, max_length=400)]
+_Title = Annotated[Words, AfterValidator(normalise_title)]
 
 
 class GroupRule(StrictModel):
@@ -240,74 +249,56 @@ class GroupRule(StrictModel):
     name: Words
     person: bool = False
     """True takes pages about people only, and sentences with the person's name."""
-    lists: tuple[Words, ...] = ()
+    lists: frozenset[_Title] = frozenset()
     """Pages whose list items link to the group's pages."""
-    categories: tuple[Words, ...] = ()
-    titles: tuple[Words, ...] = ()
-    title_words: tuple[Words, ...] = ()
+    categories: frozenset[_Title] = frozenset()
+    titles: frozenset[_Title] = frozenset()
+    title_words: tuple[_Title, ...] = ()
     """Words of which one is in the title."""
-    openings: tuple[Words, ...] = ()
+    openings: tuple[_Title, ...] = ()
     """For text without links or categories: phrases of which one is in the page's first sentence."""
+
+    @cached_property
+    def title_pattern(self) -> re.Pattern[str] | None:
+        """Finds a title word; None where there is none."""
+        return _any_of(self.title_words)
+
+    @cached_property
+    def opening_pattern(self) -> re.Pattern[str] | None:
+        """Finds an opening; None where there is none."""
+        return _any_of(self.openings)
 
 
 class _File(StrictModel):
     groups: tuple[GroupRule, ...]
 
 
-@dataclass(frozen=True)
-class GroupRules:
+class GroupRules(NamedTuple):
     """The groups of a collection, and the pages that list pages link to."""
 
     rules: tuple[GroupRule, ...]
-    linked_titles: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Title of a list page to the titles it links to."""
+    linked_titles: Mapping[str, Collection[str]] = {}
+    """Title of a list page to the titles it links to, all normalised."""
 
     @property
     def lists(self) -> frozenset[str]:
         """The list pages the rules name."""
-        return frozenset(normalise_title(title) for rule in self.rules for title in rule.lists)
+        return frozenset(chain.from_iterable(rule.lists for rule in self.rules))
 
     def match_groups(self, title: str, first_sentence: str, categories: Sequence[str]) -> list[GroupRule]:
         """The groups a page belongs to."""
         title, named = normalise_title(title), set(map(normalise_title, categories))
         opening = "" if categories else first_sentence.casefold()
+        linked = {name for name, titles in self.linked_titles.items() if title in titles}
         return [
             rule
-            for rule, known in self._matchers
-            if title in known.titles
-            or named & known.categories
-            or (known.words and known.words.search(title))
-            or (opening and known.openings and known.openings.search(opening))
+            for rule in self.rules
+            if title in rule.titles
+            or linked & rule.lists
+            or named & rule.categories
+            or (rule.title_pattern and rule.title_pattern.search(title))
+            or (opening and rule.opening_pattern and rule.opening_pattern.search(opening))
         ]
-
-    @cached_property
-    def _matchers(self) -> list[tuple[GroupRule, _GroupMatcher]]:
-        matchers = []
-        for rule in self.rules:
-            lists = (self.linked_titles.get(normalise_title(title), ()) for title in rule.lists)
-            titles, names = (
-                frozenset(map(normalise_title, listed))
-                for listed in (chain(rule.titles, *lists), rule.categories)
-            )
-            words, openings = _any_of(rule.title_words), _any_of(rule.openings)
-            matchers.append((rule, _GroupMatcher(titles, names, words, openings)))
-        return matchers
-
-
-class _GroupMatcher(NamedTuple):
-    titles: frozenset[str]
-    categories: frozenset[str]
-    words: re.Pattern[str] | None
-    openings: re.Pattern[str] | None
-
-
-def normalise_title(title: str) -> str:
-    """A title in the one spelling in which titles are compared.
-
-    >>> normalise_title("List_of_Asian_Americans ")
-    'list of asian americans'
-    """
-    return " ".join(title.replace("_", " ").split()).casefold()
 
 
 def read_groups(source: Path) -> GroupRules:
@@ -328,4 +319,4 @@ def read_groups(source: Path) -> GroupRules:
 def _any_of(words: Sequence[str]) -> re.Pattern[str] | None:
     if not words:
         return None
-    return re.compile(rf"(?<!\w)(?:{'|'.join(re.escape(normalise_title(word)) for word in words)})(?!\w)")
+    return re.compile(rf"(?<!\w)(?:{'|'.join(re.escape(word) for word in words)})(?!\w)")
