@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from itertools import count
+from itertools import chain, count
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -16,9 +16,6 @@ from evenhand.annotate.database import Database, answers, claims
 from evenhand.annotate.participants import Person
 from evenhand.annotate.study import Study
 from evenhand.core.errors import InputError
-
-_Answers = Mapping[str, Mapping[str, str]]
-"""Item to question to label."""
 
 
 class ShownText(NamedTuple):
@@ -94,6 +91,12 @@ class _Claims(NamedTuple):
                 pages[page].append(item)
         return [tuple(items) for items in pages.values()]
 
+    @property
+    def first_unfinished(self) -> int | None:
+        """The first page with something to answer; None where everything is answered."""
+        unfinished = (number for number, page in enumerate(self.pages) if not self.done.issuperset(page))
+        return next(unfinished, None)
+
 
 def split_texts(study: Study) -> dict[str, ShownText]:
     """Item to the text that is shown, with the prompt apart where the layout underlines it."""
@@ -118,19 +121,14 @@ class AnnotationService:
 
     def read_pages(self, annotator: str, *, now: datetime | None = None) -> list[ItemPage]:
         """The pages somebody was handed, in order, without what they left so long that others may get it."""
-        at = now or utc_now()
-        return self.db.read(lambda connection: self._read_claims(connection, annotator, at)).pages
+        return self._claimed(annotator, now or utc_now()).pages
 
     def resume_pages(self, annotator: str, *, now: datetime | None = None) -> list[ItemPage]:
         """The same for somebody who comes back: what they left too long is theirs again if still wanted.
 
         What others have answered or hold instead is shown no more, so that no item gets an answer too many.
         """
-        at = now or utc_now()
-        claimed = self.db.read(lambda connection: self._read_claims(connection, annotator, at))
-        if claimed.expired:
-            claimed = self.db.write(lambda connection: self._renew_hold(connection, annotator, at))
-        return claimed.pages
+        return self._resume(annotator, now or utc_now()).pages
 
     def claim_pages(self, person: Person, *, now: datetime | None = None) -> list[ItemPage]:
         """Hand out the next pages and return all of this person's.
@@ -142,7 +140,7 @@ class AnnotationService:
         def work(connection: sa.Connection) -> list[ItemPage]:
             claimed = self._renew_hold(connection, person.annotator, at)
             pages, held = claimed.pages, list(claimed.pages_of)
-            if any(item not in claimed.done for page in pages for item in page):
+            if claimed.first_unfinished is not None:
                 return pages
             load = self._load(connection, at)
             new = self.assigner.next_pages(person=person.number, held=held, load=load)
@@ -161,22 +159,23 @@ class AnnotationService:
 
     def next_page(self, person: Person, wanted: int | None) -> WorkPage | None:
         """The page with this number, else the first unfinished one, else a new one; None if none is left."""
-        pages, given = self.resume_pages(person.annotator), self._answers(person)
-        number = wanted if wanted is not None and wanted < len(pages) else None
+        claimed = self._resume(person.annotator, utc_now())
+        pages = claimed.pages
+        number = wanted if wanted is not None and wanted < len(pages) else claimed.first_unfinished
         if number is None:
-            number = self._first_unfinished(pages, given)
-        if number is None:
-            number = len(pages)
-            pages = self.claim_pages(person)
+            number, pages = len(pages), self.claim_pages(person)
         if number >= len(pages):
             return None
+        given: dict[str, dict[str, str]] = defaultdict(dict)
+        for answer in latest_answers(self.db, person.annotator):
+            given[answer.item_id][answer.question] = answer.label
         before = sum(map(len, pages[:number]))
         cards = tuple(
-            ItemCard(item, place, self.texts[item], given.get(item, {}))
+            ItemCard(item, place, self.texts[item], given[item])
             for place, item in enumerate(pages[number], start=before + 1)
         )
         held = [item for page in pages for item in page]
-        answered = sum(self._is_answered(item, given) for item in held)
+        answered = len(claimed.done.intersection(held))
         return WorkPage(cards, number, answered, len(held) + self._count_remaining(person))
 
     def completion_state(self, person: Person) -> CompletionState:
@@ -212,24 +211,17 @@ class AnnotationService:
 
     def is_missing(self, person: Person, page: int) -> bool:
         """Whether something on a page is still to be answered."""
-        pages = self.read_pages(person.annotator)[page : page + 1]
-        return self._first_unfinished(pages, self._answers(person)) is not None
+        claimed = self._claimed(person.annotator, utc_now())
+        return not claimed.done.issuperset(chain(*claimed.pages[page : page + 1]))
 
-    def _answers(self, person: Person) -> _Answers:
-        given: dict[str, dict[str, str]] = defaultdict(dict)
-        for answer in latest_answers(self.db, person.annotator):
-            given[answer.item_id][answer.question] = answer.label
-        return given
+    def _claimed(self, annotator: str, at: datetime) -> _Claims:
+        return self.db.read(lambda connection: self._read_claims(connection, annotator, at))
 
-    def _is_answered(self, item: str, given: _Answers) -> bool:
-        return len(given.get(item, ())) >= len(self.study.questions)
-
-    def _first_unfinished(self, pages: Sequence[ItemPage], given: _Answers) -> int | None:
-        """The first page with something to answer; None where everything is answered."""
-        for number, page in enumerate(pages):
-            if not all(self._is_answered(item, given) for item in page):
-                return number
-        return None
+    def _resume(self, annotator: str, at: datetime) -> _Claims:
+        claimed = self._claimed(annotator, at)
+        if claimed.expired:
+            claimed = self.db.write(lambda connection: self._renew_hold(connection, annotator, at))
+        return claimed
 
     def _read_claims(self, connection: sa.Connection, annotator: str, at: datetime) -> _Claims:
         columns = (claims.c.item_id, claims.c.page, claims.c.at)

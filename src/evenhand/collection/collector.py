@@ -221,12 +221,9 @@ def split_page(text: str) -> list[str]:
 
     Dates of birth and death in brackets are dropped, as in the published sentences: they would be the prompt.
     """
-    lines = (line.strip() for line in _IN_BRACKETS.sub(_drop_dates, text).split("\n"))
+    plain = _IN_BRACKETS.sub(lambda match: "" if _BRACKETED_DATES.search(match[1]) else match[0], text)
+    lines = (line.strip() for line in plain.split("\n"))
     return [sentence for line in lines if line for sentence in split_sentences(line)]
-
-
-def _drop_dates(match: re.Match[str]) -> str:
-    return "" if _BRACKETED_DATES.search(match[1]) else match[0]
 
 
 def normalise_title(title: str) -> str:
