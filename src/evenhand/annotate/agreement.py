@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import numpy as np
 import polars as pl
@@ -100,7 +100,7 @@ def label_identity(command: str, labels: LabelSet, rule: ConsensusRule) -> dict[
         "inputs": {"file": labels.source.name, "digest": labels.digest},
         "questions": [question.name for question in labels.questions],
         "scales": {question.name: dict(question.places) for question in labels.questions},
-        "consensus": {"method": rule.method, "agreement": rule.agreement, "least": rule.least},
+        "consensus": asdict(rule),
     }
 
 
@@ -132,7 +132,7 @@ def agreement(
 @checks_options
 def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> LabelJob:
     """The ratings read and checked, so that ``plan`` can be shown before ``run``."""
-    rule = build_rule(options["consensus"], options["agreement"], options["least"])
+    rule = ConsensusRule(options["consensus"], options["agreement"], options["least"])
     labels = read_source(source, options)
     check_overlap(labels)
     level, seed = options["level"], options["seed"]
@@ -144,7 +144,7 @@ def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> LabelJob
     identity = label_identity(COMMAND, labels, rule) | {"seed": seed, "level": level}
     return LabelJob(
         title=f"agreement of {labels.name}",
-        lines=(f"label    {describe_rule(rule)}",),
+        lines=(f"label    {rule.describe()}",),
         labels=labels,
         identity=identity,
         folder=Path(options["out"] or default_folder(COMMAND, labels.name, identity)),
@@ -182,13 +182,23 @@ def describe_questions(labels: LabelSet) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ConsensusRule:
-    """How several labels become one."""
+    """How several labels become one; an error for a rule that cannot be followed."""
 
-    method: Literal["majority", "dawid-skene"] = "majority"
+    method: str = "majority"
+    """One of ``METHODS``."""
     agreement: float = 0.5
     """The share of ratings, or the probability, that a label needs; a majority is more than half anyway."""
     least: int = 1
     """Ratings an item needs."""
+
+    def __post_init__(self) -> None:
+        require_known([self.method], METHODS, "--consensus", fix="name one of these")
+        if not 0 <= self.agreement <= 1 or self.least < 1:
+            raise InputError(
+                f"--agreement {self.agreement:g} of {self.least} ratings or more",
+                expected="a share from 0 to 1, and 1 rating or more",
+                fix="try --agreement 0.66 --least 3",
+            )
 
     def apply(self, ratings: RatingCodes) -> tuple[Consensus, DawidSkene | None]:
         """The consensus, and the model behind it where there is one."""
@@ -201,26 +211,13 @@ class ConsensusRule:
         reasons = (TOO_FEW if lacks else why for why, lacks in zip(consensus.reasons, few, strict=True))
         return Consensus(tuple(labels), consensus.shares, tuple(reasons)), model
 
-
-def build_rule(method: str, agreement: float, least: int) -> ConsensusRule:
-    """The rule of these options; an error for one that cannot be followed."""
-    require_known([method], METHODS, "--consensus", fix="name one of these")
-    if not 0 <= agreement <= 1 or least < 1:
-        raise InputError(
-            f"--agreement {agreement:g} of {least} ratings or more",
-            expected="a share from 0 to 1, and 1 rating or more",
-            fix="try --agreement 0.66 --least 3",
-        )
-    return ConsensusRule("majority" if method == "majority" else "dawid-skene", agreement, least)
-
-
-def describe_rule(rule: ConsensusRule) -> str:
-    """The rule in words."""
-    least = f", from {rule.least} ratings on" if rule.least > 1 else ""
-    if rule.method == "dawid-skene":
-        return f"Dawid and Skene's, where its probability is above {rule.agreement:g}{least}"
-    share = f" and at least {rule.agreement:.0%}" if rule.agreement > 0.5 else ""
-    return f"what more than half{share} of the annotators say{least}"
+    def describe(self) -> str:
+        """The rule in words."""
+        least = f", from {self.least} ratings on" if self.least > 1 else ""
+        if self.method == "dawid-skene":
+            return f"Dawid and Skene's, where its probability is above {self.agreement:g}{least}"
+        share = f" and at least {self.agreement:.0%}" if self.agreement > 0.5 else ""
+        return f"what more than half{share} of the annotators say{least}"
 
 
 def check_overlap(labels: LabelSet) -> None:

@@ -17,9 +17,7 @@ from evenhand.annotate.agreement import (
     LabelJob,
     ResamplingOptions,
     Row,
-    build_rule,
     build_tables,
-    describe_rule,
     flatten_estimates,
     label_identity,
     read_source,
@@ -210,7 +208,7 @@ def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateO
     settings = resolve_config(options)
     ((spec, scored_metric),) = find_metrics([metric], settings).items()
     info = scored_metric.info
-    rule = build_rule(options["consensus"], options["agreement"], options["least"])
+    rule = ConsensusRule(options["consensus"], options["agreement"], options["least"])
     labels = read_source(human, options, cluster=options["cluster"])
     labels = labels.select_questions([find_question(info.name, [one.name for one in labels.questions])])
     scale = labels.questions[0]
@@ -250,7 +248,7 @@ def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateO
     return LabelJob(
         title=f"validate {spec}",
         lines=(
-            f"label    {describe_rule(rule)}: {label_count:,} of {texts.height:,} texts have one",
+            f"label    {rule.describe()}: {label_count:,} of {texts.height:,} texts have one",
             f"metric   {spec}: {', '.join(match.output.name for match in mappings)}",
             *(("card     the result is written onto the metric's card",) if onto_card else ()),
         ),

@@ -15,6 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
@@ -65,22 +66,19 @@ HEADERS: Final = {
 }
 
 
+@dataclass
 class Links:
     """The valid links, as ``read`` gives their digests.
 
     Unknown links together cost one query of the database per second.
     """
 
-    def __init__(
-        self,
-        read: Callable[[], frozenset[str]],
-        digest: Callable[[str], str],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.read, self.digest, self.clock = read, digest, clock
-        self._known: frozenset[str] = frozenset()
-        self._since = -math.inf
-        self._reading = asyncio.Lock()
+    read: Callable[[], frozenset[str]]
+    digest: Callable[[str], str]
+    clock: Callable[[], float] = time.monotonic
+    _known: frozenset[str] = frozenset()
+    _since: float = -math.inf
+    _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def holder(self, token: str) -> str | None:
         """The digest of a valid link; None for another."""

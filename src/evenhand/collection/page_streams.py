@@ -214,10 +214,8 @@ def _paragraphs(rows: Iterable[tuple[int, bytes]], fault: _Fault) -> Iterator[So
     """Pages of plain text, separated by empty lines."""
     for is_empty, group in groupby(rows, key=lambda row: not row[1].strip()):
         if not is_empty:
-            block = list(group)
-            yield SourcePage(
-                "", _decode(b"".join(line for _, line in block), block[0][0], fault), block[0][0]
-            )
+            starts, lines = zip(*group, strict=True)
+            yield SourcePage("", _decode(b"".join(lines), starts[0], fault), starts[0])
 
 
 def _decode(text: bytes, byte: int, fault: _Fault) -> str:
