@@ -56,17 +56,9 @@ def select_texts(
 ) -> tuple[pl.DataFrame, tuple[SelectionShortfall, ...]]:
     """``per_prompt`` texts of each label for every prompt, drawn at random by seed, prompt and label.
 
-    The draw depends on nothing else: other prompts, and the order of texts, change nothing. A text that a
-    prompt has several times counts once. A prompt with too few gives all it has.
-
-    Args:
-        texts: ``id``, ``prompt``, ``text`` and ``sentiment`` (the analyser's label, null where it has none).
-        per_prompt: Texts of each label.
-        labels: The labels that are drawn.
-        seed: Of the draw.
-
-    Returns:
-        The chosen rows, prompt by prompt in the order of the texts, and the prompts that had too few.
+    The rows have ``id``, ``prompt``, ``text`` and ``sentiment``, and are returned prompt by prompt with the
+    prompts that had too few. The draw depends on nothing else: other prompts, and the order of texts, change
+    nothing. A text that a prompt has several times counts once. A prompt with too few gives all it has.
     """
     if per_prompt < 1:
         raise InputError(

@@ -266,7 +266,6 @@ def _read_record(record: Object) -> Iterator[dict[str, str | None]]:
                 "annotator": _text(_object(people).get(user or "")) or user,
                 "question": question,
                 "label": _text(answer.get("value")),
-                "at": None,
                 **{key: _text(metadata.get(key)) for key in CONTEXT_COLUMNS},
             }
 
