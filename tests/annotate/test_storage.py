@@ -242,7 +242,7 @@ def test_pages_are_claimed_once(study: Study, place: str | None) -> None:
         pages = service.claim_pages(person)
         assert len(pages) == 2
         assert not set(pages[0]) & set(pages[1])
-        assert service.read_pages("a1") == pages
+        assert service.read_claims("a1").pages == pages
         assert service.count_progress() == (20, 0, 10, 10)
 
 
@@ -281,13 +281,13 @@ def test_who_comes_back_too_late_is_not_one_too_many(tmp_path: Path, place: str 
         (later,) = service.claim_pages(second, now=start + timedelta(hours=25))
         assert set(later) == set(left)
         # What they answered stays to be looked at; the rest is somebody else's now.
-        assert service.resume_pages("a1") == [(done,)]
-        assert service.read_pages("a1") == [(done,)]
+        assert service.resume_claims("a1").pages == [(done,)]
+        assert service.read_claims("a1").pages == [(done,)]
         assert service.claim_pages(first) == [(done,)]
         # The second leaves as well: nobody holds the nine, and who comes first has them for another day.
         much_later = start + timedelta(hours=60)
-        assert service.resume_pages("a1", now=much_later) == [(done, *left)]
-        assert service.resume_pages("a2", now=much_later) == []
+        assert service.resume_claims("a1", now=much_later).pages == [(done, *left)]
+        assert service.resume_claims("a2", now=much_later).pages == []
         assert service.claim_pages(second, now=much_later) == []
 
 
@@ -297,8 +297,8 @@ def test_checks_come_back_with_the_texts_around_them(tmp_path: Path) -> None:
         service, start, later = AnnotationService(db), utc_now(), utc_now() + timedelta(hours=25)
         pages = [service.claim_pages(Person(f"a{number}", number), now=start) for number in (1, 2)]
         assert pages[1] == []
-        assert service.read_pages("a1", now=later) == []
-        assert service.resume_pages("a1", now=later) == pages[0]
+        assert service.read_claims("a1", now=later).pages == []
+        assert service.resume_claims("a1", now=later).pages == pages[0]
 
 
 def test_an_answer_does_not_outlive_being_forgotten(study: Study, place: str | None) -> None:

@@ -73,7 +73,7 @@ class StudyProgress(NamedTuple):
     answers: int
 
 
-class _Claims(NamedTuple):
+class PageClaims(NamedTuple):
     """What somebody was handed, in order, and which of it they have answered."""
 
     pages_of: Mapping[str, int]
@@ -119,16 +119,21 @@ class AnnotationService:
         self.assigner = ItemAssigner.of(db.study)
         self.texts = split_texts(db.study)
 
-    def read_pages(self, annotator: str, *, now: datetime | None = None) -> list[ItemPage]:
-        """The pages somebody was handed, in order, without what they left so long that others may get it."""
-        return self._claimed(annotator, now or utc_now()).pages
+    def read_claims(self, annotator: str, *, now: datetime | None = None) -> PageClaims:
+        """What somebody was handed."""
+        at = now or utc_now()
+        return self.db.read(lambda connection: self._select_claims(connection, annotator, at))
 
-    def resume_pages(self, annotator: str, *, now: datetime | None = None) -> list[ItemPage]:
+    def resume_claims(self, annotator: str, *, now: datetime | None = None) -> PageClaims:
         """The same for somebody who comes back: what they left too long is theirs again if still wanted.
 
         What others have answered or hold instead is shown no more, so that no item gets an answer too many.
         """
-        return self._resume(annotator, now or utc_now()).pages
+        at = now or utc_now()
+        claimed = self.read_claims(annotator, now=at)
+        if claimed.expired:
+            claimed = self.db.write(lambda connection: self._renew_hold(connection, annotator, at))
+        return claimed
 
     def claim_pages(self, person: Person, *, now: datetime | None = None) -> list[ItemPage]:
         """Hand out the next pages and return all of this person's.
@@ -159,7 +164,7 @@ class AnnotationService:
 
     def next_page(self, person: Person, wanted: int | None) -> WorkPage | None:
         """The page with this number, else the first unfinished one, else a new one; None if none is left."""
-        claimed = self._resume(person.annotator, utc_now())
+        claimed = self.resume_claims(person.annotator)
         pages = claimed.pages
         number = wanted if wanted is not None and wanted < len(pages) else claimed.first_unfinished
         if number is None:
@@ -175,22 +180,23 @@ class AnnotationService:
             for place, item in enumerate(pages[number], start=before + 1)
         )
         held = [item for page in pages for item in page]
-        answered = len(claimed.done.intersection(held))
-        return WorkPage(cards, number, answered, len(held) + self._count_remaining(person))
+        known, answered = {*claimed.pages_of, *held}, len(claimed.done.intersection(held))
+        left = self.assigner.count_remaining(held=known, load=self._read_load(utc_now()))
+        return WorkPage(cards, number, answered, len(held) + left)
 
     def completion_state(self, person: Person) -> CompletionState:
         """The state of somebody who has done everything."""
-        pages = self.read_pages(person.annotator)
+        pages = self.read_claims(person.annotator).pages
         held = {item for page in pages for item in page}
         own = sum(item.id in held for item in self.assigner.items)
-        load, share = self._answers_per_item(), self.study.task.task.per_person
+        load, share = self._read_load(), self.study.task.task.per_person
         wanted = self.study.settings.annotators
         unfinished = {item.id for item in self.assigner.items if load.get(item.id, 0) < wanted} - held
         return CompletionState(len(held), len(pages), bool(unfinished) and not (share and own >= share))
 
     def count_progress(self) -> StudyProgress:
         """How far the study is; checks are not counted."""
-        load, wanted = self._answers_per_item(), self.study.settings.annotators
+        load, wanted = self._read_load(), self.study.settings.annotators
         counts = [load[item.id] for item in self.assigner.items if item.id in load]
         finished = sum(number >= wanted for number in counts)
         return StudyProgress(len(self.assigner.items), finished, len(counts), sum(counts))
@@ -211,47 +217,28 @@ class AnnotationService:
 
     def is_missing(self, person: Person, page: int) -> bool:
         """Whether something on a page is still to be answered."""
-        claimed = self._claimed(person.annotator, utc_now())
+        claimed = self.read_claims(person.annotator)
         return not claimed.done.issuperset(chain(*claimed.pages[page : page + 1]))
 
-    def _claimed(self, annotator: str, at: datetime) -> _Claims:
-        return self.db.read(lambda connection: self._read_claims(connection, annotator, at))
-
-    def _resume(self, annotator: str, at: datetime) -> _Claims:
-        claimed = self._claimed(annotator, at)
-        if claimed.expired:
-            claimed = self.db.write(lambda connection: self._renew_hold(connection, annotator, at))
-        return claimed
-
-    def _read_claims(self, connection: sa.Connection, annotator: str, at: datetime) -> _Claims:
+    def _select_claims(self, connection: sa.Connection, annotator: str, at: datetime) -> PageClaims:
         columns = (claims.c.item_id, claims.c.page, claims.c.at)
         query = sa.select(*columns).where(self.db.own(claims, annotator)).order_by(claims.c.position)
         held = connection.execute(query).all()
         done = {str(item) for _, item in connection.execute(self._select_finished(annotator))}
         since = self._hold_expiry(at)
         expired = {item for item, _, handed in held if item not in done and handed <= since}
-        return _Claims({item: page for item, page, _ in held}, done, expired)
+        return PageClaims({item: page for item, page, _ in held}, done, expired)
 
-    def _renew_hold(self, connection: sa.Connection, annotator: str, at: datetime) -> _Claims:
+    def _renew_hold(self, connection: sa.Connection, annotator: str, at: datetime) -> PageClaims:
         """Hold again what somebody left too long and nobody else took; their claims after that."""
         self.db.lock(connection)
-        claimed = self._read_claims(connection, annotator, at)
+        claimed = self._select_claims(connection, annotator, at)
         if not claimed.expired:
             return claimed
         wanted = self.assigner.select_wanted(claimed.expired, load=self._load(connection, at))
         theirs = sa.and_(self.db.own(claims, annotator), claims.c.item_id.in_(sorted(wanted)))
         connection.execute(sa.update(claims).where(theirs).values(at=at))
-        return self._read_claims(connection, annotator, at)
-
-    def _count_remaining(self, person: Person) -> int:
-        """How many items, beyond those they hold, somebody could still be handed."""
-        at = utc_now()
-
-        def work(connection: sa.Connection) -> int:
-            held = self._read_claims(connection, person.annotator, at).pages_of
-            return self.assigner.count_remaining(held=held, load=self._load(connection, at))
-
-        return self.db.read(work)
+        return self._select_claims(connection, annotator, at)
 
     def _hold_expiry(self, at: datetime) -> datetime:
         """What was handed out before this time and is not answered is handed to somebody else."""
@@ -263,9 +250,8 @@ class AnnotationService:
         given = sa.select(*pair).where(is_given(self.db, annotator)).group_by(*pair)
         return given.having(sa.func.count() == len(self.study.questions))
 
-    def _answers_per_item(self) -> dict[str, int]:
-        """Item to the people who answered it."""
-        return self.db.read(lambda connection: self._load(connection, None))
+    def _read_load(self, at: datetime | None = None) -> dict[str, int]:
+        return self.db.read(lambda connection: self._load(connection, at))
 
     def _load(self, connection: sa.Connection, at: datetime | None) -> dict[str, int]:
         """Item to the people who answered it or, with a time, still hold it then."""

@@ -306,8 +306,8 @@ class AnnotationApp:
     async def start_page(self, request: Request) -> Response:
         """The questions of the study, and where to begin or to continue."""
         visitor = await self._find_visitor(request)
-        pages = await run_in_threadpool(self.service.read_pages, visitor.person.annotator)
-        return self._page("start.html.j2", visitor, begun=bool(pages))
+        claimed = await run_in_threadpool(self.service.read_claims, visitor.person.annotator)
+        return self._page("start.html.j2", visitor, begun=bool(claimed.pages))
 
     async def work_page(self, request: Request) -> Response:
         """A page of items, or thanks where there is none."""
