@@ -114,7 +114,7 @@ def test_only_the_owner_can_read_answers(study: Study, tmp_path: Path) -> None:
         for path in study.folder.glob("labels.db*"):
             path.chmod(0o644)
         with Database(study) as again:
-            assert participants.list_invited(again) == ["a1", "a2"]
+            assert list(participants.read_links(again)) == ["a1", "a2"]
             assert _modes(study.folder) == private
     with Database(study, f"sqlite:///{tmp_path / 'own.db'}") as db:
         participants.create_invitations(db, 1)
@@ -203,7 +203,7 @@ def test_links_are_renewed_and_forgotten(study: Study, place: str | None) -> Non
 
         stranger = participants.erase_person(db, "a1")
         assert participants.find_person(db, renewed.token) is None
-        assert participants.list_invited(db) == ["a2"]
+        assert list(participants.read_links(db)) == ["a2"]
         assert {one.annotator: one.label for one in latest_answers(db)} == {
             stranger: "neutral",
             "a2": "positive",

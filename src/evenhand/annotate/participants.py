@@ -75,17 +75,11 @@ def find_person(db: Database, token: str) -> Person | None:
     return Person(*row) if row else None
 
 
-def links(db: Database) -> frozenset[str]:
-    """The digests of all valid links."""
-    query = sa.select(people.c.token).where(db.own(people), people.c.token.is_not(None))
-    return db.read(lambda connection: frozenset(map(str, connection.execute(query).scalars())))
-
-
-def list_invited(db: Database) -> list[str]:
-    """Everybody who has a link, in the order of invitation."""
-    invited = sa.select(people.c.annotator).where(db.own(people), people.c.token.is_not(None))
+def read_links(db: Database) -> dict[str, str]:
+    """Everybody who has a link, in the order of invitation, and its digest."""
+    invited = sa.select(people.c.annotator, people.c.token).where(db.own(people), people.c.token.is_not(None))
     query = invited.order_by(people.c.number)
-    return db.read(lambda connection: list(connection.execute(query).scalars()))
+    return db.read(lambda connection: {str(who): str(token) for who, token in connection.execute(query)})
 
 
 def erase_person(db: Database, annotator: str, *, answers_too: bool = False) -> str:
@@ -120,7 +114,7 @@ def token_digest(study: str, token: str) -> str:
 
 
 def _unknown_person(db: Database, annotator: str) -> InputError:
-    known = list_invited(db)
+    known = list(read_links(db))
     shown = ", ".join(known[:20]) + (" ..." if len(known) > 20 else "")
     return InputError(
         f"nobody called {annotator!r} has a link of this study",

@@ -70,9 +70,9 @@ def read_study_state(study: Path | str, **options: Unpack[StudyDatabase]) -> Stu
     """How far a study is, and how many people have links."""
     with _open_database(study, options) as db:
         from evenhand.annotate.annotation_service import AnnotationService
-        from evenhand.annotate.participants import list_invited
+        from evenhand.annotate.participants import read_links
 
-        return StudyState(AnnotationService(db).count_progress(), len(list_invited(db)))
+        return StudyState(AnnotationService(db).count_progress(), len(read_links(db)))
 
 
 @checks_options

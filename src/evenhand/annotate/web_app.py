@@ -386,7 +386,8 @@ def create_app(db: Database, *, host: str = "127.0.0.1", base: str | None = None
     alone answers to local names and to ``base``, so that no other site can reach it through a browser.
     """
     app = AnnotationApp(db, base=base)
-    links = Links(partial(participants.links, db), partial(participants.token_digest, db.study.id))
+    digest = partial(participants.token_digest, db.study.id)
+    links = Links(lambda: frozenset(participants.read_links(db).values()), digest)
     named = [urlsplit(base).hostname or ""] if base else []
     hosts = [*LOCAL, host, *named] if named else ["*"]
     if host in (*LOCAL, "::1"):
