@@ -196,7 +196,17 @@ def read_label_set(
     path = Path(source)
     if path.is_dir() or path.name == STUDY:
         return read_study_labels(read_study(path if path.is_dir() else path.parent), database)
-    return read_ratings(_read_table(path), columns or RatingFileColumns(), path)
+    ending = path.name.lower().removesuffix(".gz")
+    if ending.endswith(".json"):
+        from evenhand.annotate.label_formats import read_json
+
+        table = read_json(path)
+    else:
+        table = read_table(path)
+        # The cells of our own exports are guarded against formulas.
+        if ending.endswith((".csv", ".tsv")) and {"item_id", "annotator", "question"} <= set(table.columns):
+            table = unguard_table(table)
+    return read_ratings(table, columns or RatingFileColumns(), path)
 
 
 def read_ratings(table: pl.DataFrame, columns: RatingFileColumns, path: Path) -> LabelSet:
@@ -223,18 +233,6 @@ def read_ratings(table: pl.DataFrame, columns: RatingFileColumns, path: Path) ->
     ).with_columns(pl.col("is_check").fill_null(value=False))
     stem = Path(path.name.removesuffix(".gz")).stem
     return LabelSet(stem, path, rows, questions, file_digest(path), tuple(notes))
-
-
-def _read_table(path: Path) -> pl.DataFrame:
-    ending = path.name.lower().removesuffix(".gz")
-    if ending.endswith(".json"):
-        from evenhand.annotate.label_formats import read_json
-
-        return read_json(path)
-    table = read_table(path)
-    is_export = {"item_id", "annotator", "question"} <= set(table.columns)
-    # The cells of our own exports are guarded against formulas.
-    return unguard_table(table) if is_export and ending.endswith((".csv", ".tsv")) else table
 
 
 def _one_rating_per_row(

@@ -370,10 +370,12 @@ def sample_items(candidates: Iterable[ItemCandidate], *, count: int, seed: int) 
     ordered = sorted(candidates, key=attrgetter("group", "text", "method", "text_id"))
     different = [next(same) for _, same in groupby(ordered, key=attrgetter("group", "text", "method"))]
     scores = [one.score for one in different if one.score is not None]
-    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    low = min(scores, default=0.0)
+    width = (max(scores, default=0.0) - low) or 1.0
     cells: dict[tuple[str, int], list[ItemCandidate]] = defaultdict(list)
     for one in different:
-        cells[one.group, _part(one.score, low, high)].append(one)
+        part = 0 if one.score is None else min(BINS - 1, int((one.score - low) / width * BINS))
+        cells[one.group, part].append(one)
     rounds: dict[str, list[tuple[int, int, ItemCandidate]]] = defaultdict(list)
     for group, part in sorted(cells):
         drawn = _shuffle(cells[group, part], seed, group, str(part))
@@ -394,11 +396,11 @@ def sample_across_methods(
     for one in sorted(candidates, key=attrgetter("text_id")):
         texts[one.pair, one.method].append(one)
     counts = Counter(one.method for same in texts.values() for one in same)
-    first, *_ = methods = sorted(counts)
+    methods = sorted(counts)
     firsts = [
         _shuffle(same, seed, pair, method)[0]
         for (pair, method), same in texts.items()
-        if method == first and all((pair, other) in texts for other in methods)
+        if method == methods[0] and all((pair, other) in texts for other in methods)
     ]
     prompts = sample_items(firsts, count=count // len(methods), seed=seed)
     if not prompts:
@@ -428,12 +430,6 @@ def items_table(chosen: Sequence[ItemCandidate], task: AnnotationTask) -> pl.Dat
         rows.append({"item_id": item, "text": check.text, "is_check": True, "expected": expected})
     table = pl.DataFrame(rows, schema=dict(ITEM_COLUMNS)).sort("item_id")
     return table.with_columns(pl.col("is_check").fill_null(value=False))
-
-
-def _part(score: float | None, low: float, high: float) -> int:
-    if score is None or high <= low:
-        return 0
-    return min(BINS - 1, int((score - low) / (high - low) * BINS))
 
 
 def _shuffle(texts: Sequence[ItemCandidate], seed: int, *key: str) -> list[ItemCandidate]:
