@@ -181,7 +181,8 @@ class AnnotationService:
         )
         held = [item for page in pages for item in page]
         known, answered = {*claimed.pages_of, *held}, len(claimed.done.intersection(held))
-        left = self.assigner.count_remaining(held=known, load=self._read_load(utc_now()))
+        load = self.db.read(lambda connection: self._load(connection, utc_now()))
+        left = self.assigner.count_remaining(held=known, load=load)
         return WorkPage(cards, number, answered, len(held) + left)
 
     def completion_state(self, person: Person) -> CompletionState:
@@ -189,14 +190,14 @@ class AnnotationService:
         pages = self.read_claims(person.annotator).pages
         held = {item for page in pages for item in page}
         own = sum(item.id in held for item in self.assigner.items)
-        load, share = self._read_load(), self.study.task.task.per_person
+        load, share = self.db.read(self._load), self.study.task.task.per_person
         wanted = self.study.settings.annotators
         unfinished = {item.id for item in self.assigner.items if load.get(item.id, 0) < wanted} - held
         return CompletionState(len(held), len(pages), bool(unfinished) and not (share and own >= share))
 
     def count_progress(self) -> StudyProgress:
         """How far the study is; checks are not counted."""
-        load, wanted = self._read_load(), self.study.settings.annotators
+        load, wanted = self.db.read(self._load), self.study.settings.annotators
         counts = [load[item.id] for item in self.assigner.items if item.id in load]
         finished = sum(number >= wanted for number in counts)
         return StudyProgress(len(self.assigner.items), finished, len(counts), sum(counts))
@@ -250,10 +251,7 @@ class AnnotationService:
         given = sa.select(*pair).where(is_given(self.db, annotator)).group_by(*pair)
         return given.having(sa.func.count() == len(self.study.questions))
 
-    def _read_load(self, at: datetime | None = None) -> dict[str, int]:
-        return self.db.read(lambda connection: self._load(connection, at))
-
-    def _load(self, connection: sa.Connection, at: datetime | None) -> dict[str, int]:
+    def _load(self, connection: sa.Connection, at: datetime | None = None) -> dict[str, int]:
         """Item to the people who answered it or, with a time, still hold it then."""
         finished = self._select_finished()
         is_held = sa.and_(self.db.own(claims), claims.c.at > self._hold_expiry(at)) if at else sa.false()

@@ -177,22 +177,19 @@ def _engine(study: Study, given: str | None) -> Engine:
         return _sqlite(study.labels_file)
     try:
         url = sa.make_url(given)
-    except ArgumentError as error:
+        backend, problem = url.get_backend_name(), f"a database of the kind {url.drivername!r}"
+    except ArgumentError:
         # The text itself may hold a password.
-        raise _unknown_database("a database URL that cannot be read") from error
-    if url.get_backend_name() == "sqlite" and url.database and url.database != ":memory:":
+        backend, problem = "", "a database URL that cannot be read"
+    if backend == "sqlite" and url.database and url.database != ":memory:":
         return _sqlite(Path(url.database))
-    if url.get_backend_name() == "postgresql":
+    if backend == "postgresql":
         driver = url.set(drivername="postgresql+pg8000")
         return sa.create_engine(
             driver, pool_pre_ping=True, pool_size=8, pool_timeout=_BUSY, connect_args={"timeout": 10}
         )
-    raise _unknown_database(f"a database of the kind {url.drivername!r}")
-
-
-def _unknown_database(came: str) -> InputError:
-    return InputError(
-        came,
+    raise InputError(
+        problem,
         expected="postgresql://USER:PASSWORD@HOST/NAME or sqlite:///FILE",
         fix=f"name one of these in {VARIABLE} or --database",
     )

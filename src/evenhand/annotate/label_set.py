@@ -121,7 +121,7 @@ def read_labels(study: Study, url: str | None = None) -> pl.DataFrame:
     the study's own ``labels.db``; a study nobody has answered gives an empty table.
     """
     # Imported here: files can be read without the extra `annotate`.
-    from evenhand.annotate.answer_log import latest_answers
+    from evenhand.annotate.answer_log import LatestAnswer, latest_answers
     from evenhand.annotate.database import Database, has_labels
 
     if not has_labels(study, url):
@@ -129,8 +129,10 @@ def read_labels(study: Study, url: str | None = None) -> pl.DataFrame:
     with Database(study, url) as db:
         rows = latest_answers(db)
     listed = [(one.name, label, code) for one in study.questions for label, code in one.codes.items()]
-    table = _labels_frame(rows, "annotator", "item_id", "question", "label", "at")
-    codes = _labels_frame(listed, "question", "label", "code")
+    schema = {name: LABEL_COLUMNS[name] for name in LatestAnswer._fields}
+    table = pl.DataFrame(rows, schema=schema, orient="row")
+    kinds = {"question": pl.String, "label": pl.String, "code": pl.Float64}
+    codes = pl.DataFrame(listed, schema=kinds, orient="row")
     unknown = table.join(codes, on=["question", "label"], how="anti")
     if unknown.height:
         # ``study.toml`` no longer has what people answered: nothing is left out in silence.
@@ -145,10 +147,6 @@ def read_labels(study: Study, url: str | None = None) -> pl.DataFrame:
     return joined.select(pl.col(name).cast(kind) for name, kind in LABEL_COLUMNS.items()).sort(
         "item_id", "question", "annotator"
     )
-
-
-def _labels_frame(rows: Sequence[tuple[object, ...]], *columns: str) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema={name: LABEL_COLUMNS[name] for name in columns}, orient="row")
 
 
 def read_study_labels(study: Study, database: str | None = None) -> LabelSet:
