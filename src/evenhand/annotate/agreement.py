@@ -136,10 +136,15 @@ def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> LabelJob
     labels = read_source(source, options)
     check_overlap(labels)
     level, seed = options["level"], options["seed"]
+    how: ResamplingOptions = {"rng": seed, "resamples": RESAMPLES, "level": level}
 
     def compute(folder: RunFolder, progress: Progress) -> None:
+        rows: dict[str, list[Row]] = {name: [] for name in TABLES}
         with run_stage(folder, COMMAND) as record, progress.step("comparing annotators", None):
-            write_tables(folder, agreement_tables(labels, rule, seed=seed, level=level), record)
+            for question in labels.questions:
+                for name, part in _question_tables(labels, question, rule, how).items():
+                    rows[name] += [{"question": question.name, **row} for row in part]
+            write_tables(folder, build_tables(rows), record)
 
     identity = label_identity(COMMAND, labels, rule) | {"seed": seed, "level": level}
     return LabelJob(
@@ -234,20 +239,6 @@ def check_overlap(labels: LabelSet) -> None:
         )
 
 
-def agreement_tables(
-    labels: LabelSet, rule: ConsensusRule, *, seed: int, level: float = 0.95
-) -> dict[str, pl.DataFrame]:
-    """Every table of the run, by name."""
-    rows: dict[str, list[Row]] = {name: [] for name in TABLES}
-    how: ResamplingOptions = {"rng": seed, "resamples": RESAMPLES, "level": level}
-    for question in labels.questions:
-        ratings = labels.ratings(question)
-        if ratings.of_item.size:
-            for name, part in _question_tables(labels, question, ratings, rule, how).items():
-                rows[name] += [{"question": question.name, **row} for row in part]
-    return build_tables(rows)
-
-
 def flatten_estimates(fields: Mapping[str, object]) -> Row:
     """A row of these fields, with the four columns of each estimate by its name."""
     row: Row = {}
@@ -260,9 +251,12 @@ def flatten_estimates(fields: Mapping[str, object]) -> Row:
 
 
 def _question_tables(
-    labels: LabelSet, question: LabelScale, ratings: RatingCodes, rule: ConsensusRule, how: ResamplingOptions
+    labels: LabelSet, question: LabelScale, rule: ConsensusRule, how: ResamplingOptions
 ) -> dict[str, list[Row]]:
-    """The rows of every table, without the question."""
+    """The rows of every table, without the question; none where nobody answered it."""
+    ratings = labels.ratings(question)
+    if not ratings.of_item.size:
+        return {}
     consensus, model = rule.apply(ratings)
     texts, dissents = labels.texts(), find_dissents(ratings)
     places = tuple(question.places.values()) if question.is_ordered else None
