@@ -359,8 +359,9 @@ class AnnotationApp:
 
     async def respond_with_error(self, request: Request, error: Exception) -> Response:
         """The page, or the JSON, for a request that is not answered."""
+        pages = (page for kind, page in _ERROR_PAGES.items() if isinstance(error, kind))
         is_refusal = isinstance(error, RequestRefusedError)
-        status, title, text = error.args if is_refusal else _ERROR_PAGES.get(type(error), _NOWHERE)
+        status, title, text = error.args if is_refusal else next(pages, _NOWHERE)
         if _wants_json(request):
             return JSONResponse({"error": text}, status)
         return self._page("message.html.j2", None, status=status, title=title, text=text)
